@@ -1,0 +1,22 @@
+"""Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
+
+from drmdp import instances
+from drmdp._version import __version__
+from drmdp.ambiguity import Wasserstein
+from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
+from drmdp.errors import InputError, MissingExtra
+from drmdp.formats import read, write
+from drmdp.model import Model
+from drmdp.solution import Record, Solution, Status
+from drmdp.solvers.accelerated import Accelerated
+from drmdp.solvers.anderson import Anderson
+from drmdp.solvers.gauss_seidel import GaussSeidel
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.registry import METHODS
+from drmdp.solvers.value_iteration import ValueIteration
+
+__all__ = [
+    "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "GaussSeidel", "InputError",
+    "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
+    "__version__", "bellman", "certify", "evaluate", "instances", "read", "solve", "write",
+]  # fmt: skip

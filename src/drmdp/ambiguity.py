@@ -1,0 +1,166 @@
+"""What is feared: a Wasserstein ball around the observed kernels, one per state.
+
+The ball of state s is the set of N-tuples y = (y_1, …, y_N) of kernels, y_i = (y_ia)_a with y_ia a distribution on
+the allowed next states of (s, a), such that
+
+    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order p = 1 or 2),        d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
+
+where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. What nature plays is the
+mean Σ_i w_i y_i. This is a ball over distributions of kernels; it is not the ball over next-state distributions with
+a metric between states that is also called Wasserstein elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.errors import InputError, shown
+from drmdp.model import Model, numbers
+
+Pair = tuple[str, float]
+
+PAIRS: tuple[Pair, ...] = (
+    ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
+)  # fmt: skip
+"""The implemented (metric, order) pairs: the six of the paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wasserstein:
+    """A Wasserstein ball around the N kernels of a model.
+
+    Parameters
+    ----------
+    radius : float or (S,) array
+        How far nature may go, at every state or state by state; see `saturation` for what is large.
+    metric : "l1", "l2" or "linf"
+    order : 1, 2 or math.inf
+    support : "all" or "observed"
+        Whether mass may move to any state (as in the paper), or only to next states that some kernel with positive
+        weight reaches from the same state and action.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> drmdp.Wasserstein(0.5, metric="l1", order=1)
+    Wasserstein(radius=0.5, metric='l1', order=1, support='all')
+    """
+
+    radius: Any
+    metric: Literal["l1", "l2", "linf"] = "l2"
+    order: float = 2
+    support: Literal["all", "observed"] = "all"
+
+    def __post_init__(self) -> None:
+        radius = numbers("radius", self.radius)
+        if radius.ndim > 1 or radius.size == 0:
+            raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")
+        bad = ~np.isfinite(radius) | (radius < 0)
+        if bad.any():
+            where = f" at state {int(np.argmax(bad))}" if radius.ndim else ""
+            value = float(radius.ravel()[int(np.argmax(bad))])
+            raise InputError(f"radius must be finite and not negative, got {value!r}{where}")
+        radius.setflags(write=False)
+        object.__setattr__(self, "radius", float(radius) if radius.ndim == 0 else radius)
+        # By string and number only: True is not order 1, and arrays compare element by element.
+        number = isinstance(self.order, int | float | np.number) and self.order is not True
+        plain = isinstance(self.metric, str) and number
+        own = next((pair for pair in PAIRS if plain and pair == self.pair), None)
+        if own is None:
+            known = ", ".join(f"({metric!r}, {_order(order)})" for metric, order in PAIRS)
+            asked = f"({shown(self.metric)}, {shown(self.order)})"
+            raise InputError(f"{asked} is not implemented; (metric, order) is one of {known}")
+        object.__setattr__(self, "metric", own[0])
+        object.__setattr__(self, "order", own[1])
+        if not isinstance(self.support, str) or self.support not in ("all", "observed"):
+            raise InputError(f"support is 'all' or 'observed', got {shown(self.support)}")
+
+    @property
+    def pair(self) -> Pair:
+        """(metric, order)."""
+        return self.metric, self.order
+
+    def radii(self, model: Model) -> Array:
+        """Radius of each state, (S,); also checks that ball and model fit together."""
+        if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
+            raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
+        if self.support == "all" and model.costs_missing:
+            raise InputError(
+                "costs of transitions that no kernel has are unknown, and with support='all' nature may use them: "
+                "give every cost as an (S, A, S) array, or take support='observed'"
+            )
+        return np.broadcast_to(np.asarray(self.radius, dtype=np.float64), (model.n_states,))
+
+    def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
+        """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""
+        if self.support == "observed":
+            return model.observed(start, stop)
+        shape = (stop - start, model.n_actions, model.n_states)
+        return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
+
+    def saturation(self, model: Model) -> Array:
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states.
+
+        The set of mean kernels is convex, so it is everything as soon as it holds every choice of one next state t_a
+        per action: the largest distance of such a choice from the data. For ("linf", 1) the next states are chosen
+        kernel by kernel, which is the same whenever each row has a next state of probability 0 in all kernels and
+        otherwise errs on the large side.
+        """
+        w = model.weights
+        out = np.zeros(model.n_states)
+        for s in np.flatnonzero(~model.terminal).tolist():
+            y = model.blocks.dense(s, s + 1)[0]  # (A, N, S)
+            allowed = self.allowed(model, s, s + 1)[0][:, None, :]
+            own = model.available[s]
+            out[s] = self._farthest(y[own], allowed[own], w)
+        return out
+
+    def _farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
+        used = w > 0
+        y, w = y[:, used], w[used]
+        if self.metric == "l2":
+            others = np.maximum((y * y).sum(axis=2, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
+            distance = np.where(allowed, (1 - y) ** 2 + others, 0)  # squared
+            if self.order == 2:
+                return math.sqrt((w @ distance).max(axis=1).sum())
+            return math.sqrt(distance.max(axis=2).sum(axis=0).max())
+        distance = np.where(allowed, 1 - y, 0)  # of linf; half of that of l1
+        if self.pair == ("l1", 1):
+            return float(2 * (w @ distance).max(axis=1).sum())
+        far = distance.max(axis=2)  # (A, N)
+        if self.pair == ("l1", math.inf):
+            return float(2 * far.sum(axis=0).max())
+        by_kernel = far.max(axis=0)
+        return float(w @ by_kernel if self.order == 1 else by_kernel.max())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Wasserstein):
+            return NotImplemented
+        same = self.pair == other.pair and self.support == other.support
+        return same and np.array_equal(self.radius, other.radius)
+
+    def __hash__(self) -> int:
+        return hash((self.pair, self.support, np.asarray(self.radius).tobytes()))
+
+    def __repr__(self) -> str:
+        r = self.radius
+        radius = f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
+        where = f"metric={self.metric!r}, order={_order(self.order)}, support={self.support!r}"
+        return f"Wasserstein(radius={radius}, {where})"
+
+
+def _order(order: float) -> str:
+    return "inf" if order == math.inf else f"{order:g}"
+
+
+def parse_order(text: str) -> float:
+    """Read an order as typed on a command line or stored in a file: "1", "2" or "inf"."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"order is 1, 2 or inf, got {text!r}") from None

@@ -1,0 +1,254 @@
+"""The verbs: solve, bellman, evaluate, certify. Signs are the user's on this side, costs on the other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp import certificate, membership
+from drmdp._typing import Array, ArrayLike
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.nominal import NominalOperator
+from drmdp.bellman.operator import Operator, known_backends
+from drmdp.errors import InputError
+from drmdp.model import Model, numbers
+from drmdp.solution import Solution, Status
+from drmdp.solvers.loop import Callback, Outcome, run, value_range
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.problem import Method, Problem
+from drmdp.solvers.progress import ProgressBar
+from drmdp.solvers.registry import resolve
+
+DEFAULT_BACKEND = "conic"
+
+
+def solve(
+    model: Model,
+    ball: Wasserstein,
+    method: str | Method = "auto",
+    tol: float = 1e-6,
+    max_iters: int | None = None,
+    max_seconds: float | None = None,
+    start: ArrayLike = None,
+    callback: Callback | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+) -> Solution:
+    """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
+
+    Parameters
+    ----------
+    model, ball
+        What is known and what is feared.
+    method : name or object
+        "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
+    tol : float
+        Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state.
+    max_iters, max_seconds : optional
+        Limits; the best certified result so far is returned. Without max_iters each method has a finite cap.
+    start : (S,) value, (S, A) policy or `Solution`, optional
+        Where to begin; a policy stands for its value under the mean kernel.
+    callback : callable, optional
+        Called with a `Record` after every check; returning True stops the run.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+    >>> solution = drmdp.solve(model, drmdp.Wasserstein(0.5), tol=1e-6)
+    >>> solution.status == "solved" and solution.gap <= 1e-6
+    True
+    """
+    begin = time.perf_counter()
+    name, chosen = resolve(method)
+    tolerance = _tolerance(tol)
+    _limits(max_iters, max_seconds)
+    first = _start(model, start)
+    operator = build(model, ball, chosen.backend)
+    setup = time.perf_counter() - begin
+    if progress:
+        with ProgressBar(tolerance) as bar:
+            found = _run(chosen, operator, first, tolerance, max_iters, max_seconds, bar.then(callback))
+    else:
+        found = _run(chosen, operator, first, tolerance, max_iters, max_seconds, callback)
+    lower, upper = _sides(model, found.lower, found.upper)
+    return Solution(
+        value=lower if model.maximise else upper,
+        policy=found.policy,
+        lower=lower,
+        upper=upper,
+        kernel=found.kernel,
+        duality_gap=float(model.initial @ (upper - lower)),
+        status=found.status,
+        history=found.history,
+        settings={
+            "method": name,
+            **asdict(chosen),  # type: ignore[call-overload]
+            "tol": tolerance,
+            "max_iters": max_iters,
+            "max_seconds": max_seconds,
+            "ball": repr(ball),
+        },
+        states=tuple(model.states),
+        actions=tuple(model.actions),
+        fingerprint=model.fingerprint,
+        seconds=found.seconds,
+        setup_seconds=setup,
+    )
+
+
+@dataclass(frozen=True)
+class BellmanStep:
+    """One robust Bellman update, in the user's sign: lower ≤ F(v) ≤ upper, (S,) each."""
+
+    value: Array
+    policy: Array  # (S, A)
+    lower: Array
+    upper: Array
+    kernel: Any  # nature's mean kernel, (S, A, S)
+
+
+def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DEFAULT_BACKEND) -> BellmanStep:
+    """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,)."""
+    v = _value(model, value)
+    update = Problem(build(model, ball, backend)).sweep(v)
+    lower, upper = _sides(model, v + update.lower_step, v + update.upper_step)
+    sign = -1.0 if model.maximise else 1.0
+    return BellmanStep(sign * update.value, update.policy, lower, upper, update.kernel)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic side."""
+
+    value: Array
+    lower: Array
+    upper: Array
+    kernel: Any  # nature's best response, (S, A, S); unplayed actions keep the mean kernel
+    status: Status
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over the states."""
+        return float((self.upper - self.lower).max())
+
+
+def evaluate(
+    model: Model, ball: Wasserstein, policy: ArrayLike, tol: float = 1e-6, backend: str = DEFAULT_BACKEND
+) -> Evaluation:
+    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, or a mapping by names."""
+    found = _evaluate(model, build(model, ball, backend), model.policy(policy), _tolerance(tol))
+    lower, upper = _sides(model, found.lower, found.upper)
+    return Evaluation(lower if model.maximise else upper, lower, upper, found.kernel, found.status)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds from scratch, (S,) each: lower ≤ optimum ≤ upper, in the user's sign."""
+
+    lower: Array
+    upper: Array
+    duality_gap: float  # the paper's (DG), weighted by the start distribution
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over the states."""
+        return float((self.upper - self.lower).max())
+
+
+def certify(
+    model: Model, ball: Wasserstein, policy: ArrayLike, kernel: ArrayLike, backend: str = DEFAULT_BACKEND
+) -> Certificate:
+    """Bound the optimum from a policy and a kernel, trusting neither.
+
+    One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
+    (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
+    mean kernel the nearest tuple with that mean is computed first (`drmdp.membership`).
+    """
+    x = model.policy(policy)
+    y = membership.inside(model, ball, numbers("kernel", kernel))
+    low, high = value_range(model)
+    tol = 1e-10 * max(abs(low), abs(high), np.finfo(float).tiny)  # as tight as rounding allows
+    worst = _evaluate(model, build(model, ball, backend), x, tol)
+    best = run(PolicyIteration(), Problem(NominalOperator(model, y)), start=None, tol=tol)
+    lower, upper = _sides(model, best.lower, worst.upper)
+    return Certificate(lower, upper, float(model.initial @ (upper - lower)))
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def build(model: Model, ball: Wasserstein, backend: str) -> Operator:
+    """Make the operator of a backend, after checking that model and ball fit."""
+    ball.radii(model)
+    known = known_backends()
+    if backend not in known:
+        raise InputError(f"unknown backend {backend!r}; known: {', '.join(known)}")
+    operator: Operator = known[backend](model, ball)
+    return operator
+
+
+def _run(
+    method: Method,
+    operator: Operator,
+    start: Array | None,
+    tol: float,
+    max_iters: int | None,
+    max_seconds: float | None,
+    callback: Callback | None,
+) -> Outcome:
+    limits = {"max_iters": max_iters, "max_seconds": max_seconds}
+    return run(method, Problem(operator), start=start, tol=tol, callback=callback, **limits)  # type: ignore[arg-type]
+
+
+def _evaluate(model: Model, operator: Operator, policy: Array, tol: float) -> Outcome:
+    return run(PolicyIteration(), Problem(operator, policy), start=_policy_value(model, policy), tol=tol)
+
+
+def _policy_value(model: Model, policy: Array) -> Array:
+    """Value of a policy under the mean kernel."""
+    nominal = Problem(NominalOperator(model, np.asarray(model.mean_kernel)), policy)
+    found = run(PolicyIteration(), nominal, start=None, tol=0.0, max_iters=2)
+    return np.asarray((found.lower + found.upper) / 2)
+
+
+def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Bounds in the user's sign."""
+    return (-upper, -lower) if model.maximise else (lower, upper)
+
+
+def _value(model: Model, value: ArrayLike) -> Array:
+    v = numbers("value", value)
+    if v.shape != (model.n_states,):
+        raise InputError(f"value: expected shape {(model.n_states,)}, got {v.shape}")
+    if not np.isfinite(v).all():
+        s = int(np.argmax(~np.isfinite(v)))
+        raise InputError(f"value must be finite: state {model.states[s]!r} has {float(v[s])!r}")
+    return np.where(model.terminal, 0.0, -v if model.maximise else v)
+
+
+def _start(model: Model, start: ArrayLike) -> Array | None:
+    if start is None:
+        return None
+    if isinstance(start, Solution):
+        return _value(model, start.value)
+    if np.ndim(start) == 2:
+        return _policy_value(model, model.policy(start))
+    return _value(model, start)
+
+
+def _tolerance(tol: float) -> float:
+    if not (np.ndim(tol) == 0 and np.isfinite(tol) and tol >= 0):
+        raise InputError(f"tol must be a finite number, not negative, got {tol!r}")
+    return float(tol)
+
+
+def _limits(max_iters: int | None, max_seconds: float | None) -> None:
+    for name, limit in (("max_iters", max_iters), ("max_seconds", max_seconds)):
+        if limit is not None and not limit >= 0:
+            raise InputError(f"{name} must not be negative, got {limit!r}")

@@ -1,0 +1,1 @@
+"""Robust Bellman operators."""

@@ -1,0 +1,405 @@
+"""(ℓ2, 2): the exact update by one joint Newton iteration, a pass over the candidate rows each.
+
+Normalised as in `drmdp.bellman.layout`. All kernels of an action share a multiplier t_a; with V_a, E_a, D_a the weighted sums over its rows
+(`rows_l2`), the optimum has V_a(t_a) = γ − cost_a where t_a > 0, V⁰_a ≥ γ − cost_a where t_a = 0, and Σ_a E_a = θ². For every t ≥ 0, T = Σ t,
+
+    U = [Σ_a t_a cost_a + ½ θ² + Σ_a Σ_i w_i Φ_ia] / T      bounds the worst case of the policy x = t/T from above,
+    L = min_a cost_a + V⁰_a + ρ (V_a − V⁰_a)                bounds F̄ from below, ρ = min(1, θ/√ΣE): scaled kernels are feasible.
+
+While active sets stay, E_a(t + d) = E_a + 2tDd + Dd², so γ solves the scalar quadratic Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ²,
+q_a = cost_a + V_a − t_a D_a, and t_a += (γ − cost_a − V_a)/D_a, τ_ia = τ_ia(t_a): exact in one step once the active sets are right.
+γ never exceeds 0, the value of an unconstrained nature; when that cap binds the policy is the single action that attains it.
+If the joint iteration has not settled after `JOINT` passes, a nested one takes over: for a given γ each t_a is found by bracketed Newton, and
+U is a Newton step from the right on the convex ΣE(γ) = θ², monotone and finite.
+
+With a policy x fixed, t_a = κ x_a with one κ, Σ_a E_a(κ x_a) = θ²; √E is almost linear in κ, so Newton's method on it needs few passes.
+
+Memory: by_action holds t, by_kernel ones, by_row τ.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from drmdp.bellman.layout import largest_state, prologue, row_scales
+from drmdp.bellman.rows_l2 import row_sums, safe_threshold
+
+JOINT = 12
+NESTED = 60
+MASS = 1e-12  # a row is settled when its mass is this close to 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def action_pass(y, lo, hi, N, u, w, t, order, unlisted, scale, tau, rows, sums):  # type: ignore[no-untyped-def]
+    """One pass over the N rows of an action at (t, τ); fills rows (N, 3) with c, s_y, s_u and sums with V, E, D, Φ, slack."""
+    V = 0.0
+    E = 0.0
+    D = 0.0
+    phi = 0.0
+    slack = 0.0
+    K = hi - lo
+    k = 0
+    ua = u[lo:hi]
+    for i in range(N):
+        row = y[N * lo + i * K : N * lo + (i + 1) * K]
+        th = tau[i]
+        c, sy, su, suu, syu, si, k = row_sums(row, ua, scale[i], t, th, order, unlisted, k)
+        mass = sy + t * su - c * th
+        repeats = 0
+        while not abs(mass - 1.0) <= 0.1 and repeats < 60:
+            if c < 0.5 or not math.isfinite(th):
+                th = safe_threshold(row, ua, scale[i], t, order, unlisted)
+            else:
+                th = (sy + t * su - 1.0) / c
+            c, sy, su, suu, syu, si, k = row_sums(row, ua, scale[i], t, th, order, unlisted, k)
+            mass = sy + t * su - c * th
+            repeats += 1
+        phi += w[i] * (th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si)
+        slack = max(slack, abs(mass - 1.0))
+        th = (sy + t * su - 1.0) / c
+        tau[i] = th
+        rows[i, 0] = c
+        rows[i, 1] = sy
+        rows[i, 2] = su
+        V += w[i] * (syu + t * suu - th * su)
+        E += w[i] * (t * t * suu - 2.0 * t * th * su + c * th * th + si)
+        D += w[i] * (suu - su * su / c)
+    sums[0] = V
+    sums[1] = max(E, 0.0)
+    sums[2] = max(D, 0.0)
+    sums[3] = phi
+    sums[4] = slack
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shift_thresholds(rows, t, tau, N):  # type: ignore[no-untyped-def]
+    """τ_i at a new t while the active sets stay."""
+    for i in range(N):
+        tau[i] = (rows[i, 1] + t * rows[i, 2] - 1.0) / rows[i, 0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def saturating(u, lo, hi, order, unlisted):  # type: ignore[no-untyped-def]
+    """Multiplier from which all mass of every row is at the top; 0 if there is nothing below the top."""
+    least = 1e300
+    for e in range(lo, hi):
+        if u[e] < 0.0:
+            least = min(least, -u[e])
+    if unlisted:
+        n = order.u.size
+        a = 0
+        b = n
+        while a < b:  # first entry below the top
+            mid = (a + b) // 2
+            if order.u[mid] < 0.0:
+                b = mid
+            else:
+                a = mid + 1
+        if a < n:
+            least = min(least, -order.u[a])
+    return 2.0 / least if least < 1e299 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def quadratic_level(theta2, A, t, cost, sums, q):  # type: ignore[no-untyped-def]
+    """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
+    order = np.argsort(q[:A])
+    fixed = 0.0  # of actions with D = 0, whose E no longer changes
+    for a in range(A):
+        if t[a] > 0.0 and sums[a, 2] <= 1e-300:
+            fixed += sums[a, 1]
+    alpha = 0.0
+    beta = 0.0
+    kappa = fixed - theta2
+    best = np.inf
+    for n in range(A):
+        a = order[n]
+        if not (t[a] > 0.0 and sums[a, 2] > 1e-300):
+            continue
+        if q[a] >= best:
+            break
+        D = sums[a, 2]
+        alpha += 1.0 / D
+        beta += q[a] / D
+        kappa += sums[a, 1] - t[a] * t[a] * D + q[a] * q[a] / D
+        disc = beta * beta - alpha * kappa
+        best = (beta + math.sqrt(disc)) / alpha if disc > 0.0 else beta / alpha
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
+    """U of the policy t/T and L of the scaled kernels; rows that are not settled widen L."""
+    total = 0.0
+    upper = 0.5 * theta2
+    spent = 0.0
+    slack = 0.0
+    for a in range(A):
+        if t[a] > 0.0:
+            total += t[a]
+            upper += t[a] * cost[a] + sums[a, 3]
+            spent += sums[a, 1]
+            slack = max(slack, sums[a, 4])
+    upper = upper / total if total > 0.0 else np.inf
+    rho = 1.0
+    if spent > theta2:
+        rho = math.sqrt(theta2 / spent)
+    lower = np.inf
+    for a in range(A):
+        gain = rho * (sums[a, 0] - nominal[a]) if t[a] > 0.0 else 0.0
+        lower = min(lower, cost[a] + nominal[a] + gain)
+    return upper, lower - (4.0 * slack if slack > MASS else 0.0), total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, scale, t, tau, x, rows, sums, q):  # type: ignore[no-untyped-def]
+    """Solve one normalised state from the multipliers in t and τ (zeros: cold); fill t, τ, x; return U, L, passes.
+
+    y holds N rows per action, u the entries, ptr (A + 1,) where each action's entries begin; unavailable actions have cost inf.
+    """
+    A = cost.size
+    first = 0  # attains the cap
+    lowest = 0
+    for a in range(A):
+        x[a] = 0.0
+        if cost[a] < cost[first]:
+            first = a
+        if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
+            lowest = a
+    start = cost[lowest] + nominal[lowest]
+    if theta <= 0.0 or start >= -tol:
+        for a in range(A):
+            t[a] = 0.0
+        x[lowest if theta <= 0.0 else first] = 1.0
+        return start if theta <= 0.0 else 0.0, start, 0
+    theta2 = theta * theta
+    warm = 0.0
+    for a in range(A):
+        if not (t[a] >= 0.0 and t[a] < 1e100 and cost[a] + nominal[a] < 0.0):
+            t[a] = 0.0
+        warm += t[a]
+    if warm <= 0.0:
+        t[lowest] = min(theta, saturating(u, ptr[lowest], ptr[lowest + 1], order, unlisted))
+        for i in range(N):
+            tau[lowest, i] = np.nan
+    high = 0.0
+    low = start
+    passes = 0
+    gamma = 0.0
+    for iteration in range(JOINT + NESTED):
+        passes += 1
+        for a in range(A):
+            if t[a] > 0.0:
+                action_pass(
+                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
+                )
+        upper, lower, total = bounds(theta2, A, t, cost, nominal, sums)
+        capped = not upper < 0.0
+        if capped:
+            upper = 0.0
+        if upper - lower <= tol:
+            break
+        high = min(high, upper)
+        low = max(low, lower)
+        if iteration < JOINT:
+            for a in range(A):
+                q[a] = cost[a] + sums[a, 0] - t[a] * sums[a, 2] if t[a] > 0.0 else np.inf
+            gamma = quadratic_level(theta2, A, t, cost, sums, q)
+            gamma = min(max(gamma, low), high)
+        else:
+            gamma = high
+        for a in range(A):
+            target = gamma - cost[a]
+            if target <= nominal[a]:
+                t[a] = 0.0
+                continue
+            most = saturating(u, ptr[a], ptr[a + 1], order, unlisted)
+            if target >= -1e-15:
+                _move(t, a, most, rows, tau, N)
+                continue
+            if t[a] <= 0.0:
+                t[a] = min(1e-9, most)
+                for i in range(N):
+                    tau[a, i] = np.nan
+                action_pass(
+                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
+                )
+            if iteration < JOINT:
+                D = sums[a, 2]
+                new = t[a] + (target - sums[a, 0]) / D if D > 1e-300 else most
+                if not new > 0.0:
+                    new = 0.5 * t[a]
+                _move(t, a, min(new, most), rows, tau, N)
+            else:
+                passes += _nested(
+                    y, ptr[a], ptr[a + 1], N, u, w, order, unlisted, scale[a], tau[a], rows[a], sums[a], t, a, target, most
+                )
+    total = 0.0
+    for a in range(A):
+        total += t[a]
+    if capped or not total > 0.0:
+        x[first] = 1.0
+    else:
+        for a in range(A):
+            x[a] = t[a] / total
+    return upper, lower, passes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(t, a, new, rows, tau, N):  # type: ignore[no-untyped-def]
+    was = t[a]
+    t[a] = new
+    if was > 0.0:
+        shift_thresholds(rows[a], new, tau[a], N)
+    else:
+        for i in range(N):
+            tau[a, i] = np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _nested(y, lo, hi, N, u, w, order, unlisted, scale, tau, rows, sums, t, a, target, most):  # type: ignore[no-untyped-def]
+    """Bracketed Newton for V_a(t_a) = target; returns the passes."""
+    left = 0.0
+    right = most
+    point = min(t[a], most)
+    for step in range(100):
+        action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
+        for settle in range(40):
+            if sums[4] <= MASS:
+                break
+            action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
+        if abs(sums[0] - target) < 1e-15:
+            break
+        if sums[0] < target:
+            left = point
+        else:
+            right = point
+        if right - left <= 4e-16 * right:
+            break
+        new = point + (target - sums[0]) / sums[2] if sums[2] > 1e-300 else 0.5 * (left + right)
+        if not (new > left and new < right):
+            new = 0.5 * (left + right)
+        shift_thresholds(rows, new, tau, N)
+        point = new
+    t[a] = point
+    return step + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unlisted, scale, t, tau, rows, sums):  # type: ignore[no-untyped-def]
+    """Worst case of the policy x at one normalised state; fill t, τ; return U, L, passes."""
+    A = cost.size
+    base = 0.0
+    warm = 0.0
+    most = 0.0  # κ from which nature is unconstrained
+    for a in range(A):
+        if x[a] > 0.0:
+            base += x[a] * (cost[a] + nominal[a])
+            most = max(most, saturating(u, ptr[a], ptr[a + 1], order, unlisted) / x[a])
+            if t[a] > 0.0 and t[a] < 1e100:
+                warm = max(warm, t[a] / x[a])
+            else:
+                for i in range(N):
+                    tau[a, i] = np.nan
+        else:
+            t[a] = 0.0
+    if theta <= 0.0 or most <= 0.0:
+        for a in range(A):
+            t[a] = 0.0
+        return base, base, 0
+    theta2 = theta * theta
+    left = 0.0
+    right = most
+    kappa = min(warm if warm > 0.0 else theta, most)
+    passes = 0
+    upper = 0.0
+    lower = base
+    for step in range(200):
+        passes += 1
+        spent = 0.0
+        slope = 0.0
+        gain = 0.0
+        upper = 0.5 * theta2
+        slack = 0.0
+        for a in range(A):
+            if x[a] > 0.0:
+                t[a] = kappa * x[a]
+                action_pass(
+                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
+                )
+                spent += sums[a, 1]
+                slope += x[a] * x[a] * sums[a, 2]
+                gain += x[a] * (sums[a, 0] - nominal[a])
+                upper += t[a] * cost[a] + sums[a, 3]
+                slack = max(slack, sums[a, 4])
+        upper = upper / kappa
+        free = 0.0
+        for a in range(A):
+            if x[a] > 0.0:
+                free += x[a] * cost[a]
+        upper = min(upper, free)
+        rho = math.sqrt(theta2 / spent) if spent > theta2 else 1.0
+        lower = base + rho * gain - (4.0 * slack if slack > MASS else 0.0)
+        if upper - lower <= tol:
+            break
+        root = math.sqrt(spent)
+        if slack <= MASS:
+            if root < theta:
+                left = kappa
+            else:
+                right = kappa
+            if right - left <= 4e-16 * right:
+                break
+        new = kappa + root * (theta - root) / (kappa * slope) if kappa * slope > 1e-300 else most
+        if slack <= MASS and not (new > left and new < right):
+            new = 0.5 * (left + right) if not (new >= most and right >= most) else most
+        kappa = min(max(new, 0.5 * kappa if new <= 0.0 else new), most)
+        for a in range(A):
+            if x[a] > 0.0:
+                shift_thresholds(rows[a], kappa * x[a], tau[a], N)
+    return upper, lower, passes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+    """Update the states start … stop − 1 that are not terminal."""
+    A, N = layout.available.shape[1], layout.weights.size
+    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    rows, sums, q, scale = np.empty((A, N, 3)), np.empty((A, 5)), np.empty(A), np.ones((A, N))
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:  # terminal
+            continue
+        row_scales(layout, s, scale)
+        first = layout.indptr[s * A]
+        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
+        y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
+        upper, lower, out.passes[s] = solve_state(
+            y, ptr, N, u, layout.weights, cost, nominal, layout.radius[s], tol, order, layout.unlisted, scale,
+            memory.by_action[s], memory.by_row[s], out.policy[s], rows, sums, q,
+        )  # fmt: skip
+        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    A, N = layout.available.shape[1], layout.weights.size
+    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    rows, sums, scale = np.empty((A, N, 3)), np.empty((A, 5)), np.ones((A, N))
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:
+            continue
+        row_scales(layout, s, scale)
+        first = layout.indptr[s * A]
+        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
+        y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
+        upper, lower, out.passes[s] = evaluate_state(
+            y, ptr, N, u, layout.weights, cost, nominal, out.policy[s], layout.radius[s], tol, order, layout.unlisted, scale,
+            memory.by_action[s], memory.by_row[s], rows, sums,
+        )  # fmt: skip
+        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

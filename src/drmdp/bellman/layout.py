@@ -1,0 +1,230 @@
+"""The data as the exact kernels read it, and what they need to know about v.
+
+Pair k = s·A + a owns the entries indptr[k] … indptr[k+1] − 1 (its K listed next states) and the (N, K) block of `data` at
+N·indptr[k]; kernels of weight 0 are left out. Three layouts cover every model and ball:
+
+* support "observed": the listed states are all that nature may use;
+* support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
+  enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
+* support "all", costs (S, A, S): stakes differ per action, so every state is listed.
+
+**Normalisation.** For state s, z_a(t) = c(s,a,t) + λ v(t). With top_a = max z_a over what nature may use, base = min_a top_a and
+unit = the largest range of any z_a, the kernels work on
+
+    u_a(t) = (z_a(t) − top_a)/unit ∈ [−1, 0],      cost_a = (top_a − base)/unit ≥ 0,      F(v) = base + unit·F̄,   F̄ ∈ [−1, 0],
+
+which keeps full precision at any scale and level of costs and values, and near saturation where nature sends all mass to the top.
+Plateaus: differences of u below `FLAT` are rounding and count as 0; this moves a value by at most FLAT·unit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.model import Model
+
+FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
+FLAT = 1e-13
+TINY = 1e-280  # a smaller unit is 0
+
+
+class Layout(NamedTuple):
+    """Static data of a (model, ball)."""
+
+    indptr: Any  # (S·A + 1,) int64
+    indices: Any  # (nnz,) int32
+    data: Any  # (N·nnz,) float64 or float32
+    mean: Array  # (nnz,)
+    weights: Array  # (N,) positive
+    available: Any  # (S, A) bool
+    costs: Array  # (S, A); zeros where next_costs is used
+    next_costs: Array  # (nnz,), or empty
+    radius: Array  # (S,)
+    discount: float
+    unlisted: bool  # nature may use states that are not listed
+
+
+class Order(NamedTuple):
+    """v in descending order, for the unlisted states; empty unless the layout needs it."""
+
+    states: Any  # (S,) int32, best for nature first
+    u: Array  # (S,) (v − max v)/span, descending from 0
+    sum1: Array  # (S + 1,) prefix sums of u
+    sum2: Array  # (S + 1,) prefix sums of u²
+
+
+class Memory(NamedTuple):
+    """What a kernel leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
+
+    by_action: Array  # (S, A)
+    by_kernel: Array  # (S, N)
+    by_row: Array  # (S, A, N)
+
+
+class Out(NamedTuple):
+    """What a sweep finds; v is without its level."""
+
+    upper: Array  # (S,) U ≥ F^x(v)
+    lower: Array  # (S,) L ≤ F(v)
+    policy: Array  # (S, A); read as a warm start by some kernels
+    passes: Array  # (S,) passes over the candidate rows
+
+
+def lay_out(model: Model, ball: Wasserstein) -> Layout:
+    """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
+    blocks, used = model.blocks, model.weights > 0
+    weights = np.ascontiguousarray(model.weights[used])
+    listed_all = ball.support == "all" and model.next_costs and bool((blocks.lengths < model.n_states).any())
+    if listed_all:
+        return _list_all(model, ball, weights)
+    data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
+    next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
+    if not used.all():
+        data = np.ascontiguousarray(_rows(blocks, used))
+        if ball.support == "observed":
+            indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
+    costs = np.zeros(model.available.shape) if model.next_costs else model.costs
+    unlisted = ball.support == "all" and not model.next_costs and bool((np.diff(indptr) < model.n_states).any())
+    return Layout(
+        indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
+        model.discount, unlisted,
+    )  # fmt: skip
+
+
+def _radius(model: Model, ball: Wasserstein) -> Array:
+    return np.ascontiguousarray(ball.radii(model))
+
+
+def _rows(blocks: Any, used: Any) -> Array:
+    """Data without the kernels of weight 0."""
+    keep = np.repeat(np.tile(used, blocks.lengths.size), np.repeat(blocks.lengths, used.size))
+    return np.asarray(blocks.data[keep])
+
+
+def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tuple[Any, ...]:
+    """Drop listed states that only kernels of weight 0 reach."""
+    blocks = model.blocks
+    lengths = blocks.lengths
+    pair = np.repeat(np.arange(lengths.size), lengths)
+    keep = model.mean > 0
+    new_lengths = np.bincount(pair[keep], minlength=lengths.size)
+    first = np.repeat(N * blocks.indptr[:-1], N * lengths)  # of each number's block
+    column = (np.arange(data.size) - first) % np.repeat(np.maximum(lengths, 1), N * lengths)
+    entry = np.repeat(blocks.indptr[:-1], N * lengths) + column
+    indptr = np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
+    costs = next_costs[keep] if next_costs.size else next_costs
+    return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
+
+
+def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
+    """Every state listed, for (S, A, S) costs with support "all"."""
+    S, A = model.n_states, model.n_actions
+    lengths = np.where(model.available.ravel(), S, 0)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    pairs = model.available.reshape(-1)
+    dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
+    mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
+    indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
+    costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
+    return Layout(
+        indptr, indices, dense.ravel(), mean, weights, model.available, np.zeros((S, A)), costs,
+        _radius(model, ball), model.discount, False,
+    )  # fmt: skip
+
+
+def order_of(layout: Layout, value: Array) -> Order:
+    """Sort v once per sweep if unlisted states matter."""
+    if not layout.unlisted:
+        empty = np.zeros(0)
+        return Order(np.zeros(0, dtype=np.int32), empty, empty, empty)
+    states = np.argsort(-value, kind="stable").astype(np.int32)
+    top = value[states[0]]
+    span = top - value[states[-1]]
+    u = (value[states] - top) / (span if span > 0 else 1.0)
+    u[u > -FLAT] = 0.0
+    return Order(states, u, np.concatenate([[0.0], np.cumsum(u)]), np.concatenate([[0.0], np.cumsum(u * u)]))
+
+
+@njit(cache=True, nogil=True)
+def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
+    """Most entries any state of a range has."""
+    n_actions = layout.available.shape[1]
+    most = 0
+    for s in range(start, stop):
+        most = max(most, layout.indptr[(s + 1) * n_actions] - layout.indptr[s * n_actions])
+    return most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
+    """1/Σ of the stored rows of state s, (A, N): float32 rows are renormalised in float64, float64 rows already are."""
+    n_actions, n = layout.available.shape[1], layout.weights.size
+    if layout.data.itemsize == 8:
+        return
+    for a in range(n_actions):
+        lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
+        for i in range(n):
+            total = 0.0
+            for e in range(n * lo + i * (hi - lo), n * lo + (i + 1) * (hi - lo)):
+                total += layout.data[e]
+            scale[a, i] = 1.0 / total if total > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: ignore[no-untyped-def]
+    """Normalise state s: fill u (its entries in order), cost (A,), nominal V⁰_a = Σ_t ȳ_a(t) u_a(t) (A,); return base, unit.
+
+    `span` and `top_value` are those of v over all states, used when unlisted states matter. Where all stakes of every action are
+    equal, nature can change nothing: u is 0 and the unit 1. For a terminal state base is inf.
+    """
+    n_actions = layout.available.shape[1]
+    first = layout.indptr[s * n_actions]
+    lam = layout.discount
+    unit = 0.0
+    base = np.inf
+    with_next = layout.next_costs.size > 0
+    for a in range(n_actions):
+        if not layout.available[s, a]:
+            cost[a] = np.inf
+            nominal[a] = 0.0
+            continue
+        lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
+        highest, lowest = -np.inf, np.inf
+        for e in range(lo, hi):
+            z = lam * value[layout.indices[e]]
+            if with_next:
+                z += layout.next_costs[e]
+            u[e - first] = z
+            highest = max(highest, z)
+            lowest = min(lowest, z)
+        if layout.unlisted:
+            highest = lam * top_value
+            unit = lam * span
+        else:
+            unit = max(unit, highest - lowest)
+        cost[a] = layout.costs[s, a] + highest
+        nominal[a] = highest
+        base = min(base, cost[a])
+    if unit < TINY:
+        unit = 1.0
+    scale = 1.0 / unit
+    for a in range(n_actions):
+        if layout.available[s, a]:
+            lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
+            highest = nominal[a]
+            total = 0.0
+            for e in range(lo, hi):
+                x = (u[e - first] - highest) * scale
+                if x > -FLAT:
+                    x = 0.0
+                u[e - first] = x
+                total += layout.mean[e] * x
+            nominal[a] = total
+            cost[a] = (cost[a] - base) * scale
+    return base, unit
+

@@ -1,0 +1,303 @@
+"""Two-sided bounds, re-derived from witnesses and raw data in plain NumPy.
+
+Nothing here solves anything and nothing here is believed: whoever solves hands over a policy x, multipliers μ, row
+thresholds τ and a tuple of kernels y; this module turns them into bounds that hold *whatever their quality*.
+
+**One state.** Write z_a(t) = c(s,a,t) + λ v(t) and let B be the ball. For every x, μ ≥ 0 and τ, weak duality gives
+
+    F^x(v) = max_{y∈B} Σ_a x_a Σ_i w_i y_ia·z_a  ≤  Σ_i w_i [ R_i(x, μ_i, τ_i) + μ_i θ^q ],
+
+with q = 1 for ℓ1 and ℓ∞, q = 2 for ℓ2, one μ for finite orders and one per kernel for order ∞, and with d = x_a z_a − τ_ia
+
+    ℓ1:   R_i = Σ_a Σ_t ŷ(t) max(x_a z_a(t), x_a max z_a − 2 μ_i)
+    ℓ2:   R_i = Σ_a τ + Σ_t { d ŷ + d²/(4 μ_i)  if  ŷ + d/(2 μ_i) > 0,  else  −μ_i ŷ² }
+    ℓ∞:   R_i = max_{0≤r≤1} Σ_a τ + Σ_t [ d⁺ (ŷ + r) − d⁻ (ŷ − r)⁺ ] − μ_i r     (order ∞: r = θ and μ_i = 0).
+
+In the other direction any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B is pulled towards ŷ
+until it is.
+
+**All states.** F^x and F_y are monotone and shift by λk when v shifts by k, so U ≥ F^x(v) and L ≤ F_y(v) imply
+
+    V^x ≤ U + λ/(1−λ) max(U − v),        V_y ≥ L + λ/(1−λ) min(L − v),        V_y ≤ v* ≤ V^x.
+
+**Rounding.** Each sum of n terms carries the margin (n + 32) ε Σ|terms|, ε = 2⁻⁵², twice the classical bound; rows of the
+data count as divided by their sum, which is 1 up to 2(n + 2) ε. All work is done on v minus its midrange and on z minus
+a base in each state, so that a large common level of values or costs costs no digits. The bounds are therefore true of the real numbers the floats stand for, not nearly true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.ambiguity import Wasserstein
+from drmdp.model import Model
+
+EPS = float(np.finfo(np.float64).eps)
+BLOCK_ENTRIES = 2_000_000
+"""How many probabilities are expanded at a time."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What an operator hands over for the states of a range; in units of the costs, for z minus its base (see `Block`).
+
+    N counts the kernels of positive weight.
+    """
+
+    policy: Array  # (n, A)
+    multipliers: Array  # (n,) for finite orders, (n, N) for order inf
+    thresholds: Array  # (n, A, N)
+    kernels: Array  # (n, A, N, S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The raw data of the states start … stop − 1, kernels of weight 0 left out."""
+
+    start: int
+    stop: int
+    nominal: Array  # ŷ, (n, A, N, S)
+    stakes: Array  # z minus base, (n, A, S); 0 where not allowed
+    base: Array  # an unconstrained nature's value of each state, (n,): rows and policies sum to 1, so it can stand aside
+    allowed: BoolArray  # (n, A, S)
+    available: BoolArray  # (n, A)
+    radius: Array  # (n,)
+    weights: Array  # (N,)
+    noise: Array  # rounding of the stakes themselves, (n, A)
+
+
+def ranges(model: Model, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Cut the states start … stop − 1 into ranges whose dense expansion stays small."""
+    per_state = model.n_actions * model.n_kernels * model.n_states
+    size = max(1, BLOCK_ENTRIES // per_state)
+    for first in range(start, stop, size):
+        yield first, min(first + size, stop)
+
+
+def level(value: Array) -> float:
+    """Midrange of a value; removed before and added after every computation."""
+    return float((value.max() + value.min()) / 2)
+
+
+def block(model: Model, ball: Wasserstein, value: Array, start: int, stop: int) -> Block:
+    """Expand the data of a range of states at `value` (already without its level)."""
+    allowed = ball.allowed(model, start, stop)
+    used = model.weights > 0
+    z = model.stakes(value, start, stop)
+    tops = np.where(allowed, z, -np.inf).max(axis=2)
+    base = np.where(model.available[start:stop], tops, np.inf).min(axis=1)
+    base = np.where(np.isfinite(base), base, 0.0)
+    stakes = np.where(allowed, z - base[:, None, None], 0.0)
+    nominal = model.blocks.dense(start, stop)
+    return Block(
+        start,
+        stop,
+        nominal if used.all() else nominal[:, :, used],
+        stakes,
+        base,
+        allowed,
+        model.available[start:stop],
+        ball.radii(model)[start:stop],
+        model.weights[used],
+        4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max()),
+    )
+
+
+# ---------------------------------------------------------------------- one state: from above
+
+
+def upper(ball: Wasserstein, data: Block, policy: Array, multipliers: Array, thresholds: Array) -> Array:
+    """U ≥ F^x(v) for the states of a block, (n,); see the module for the formula."""
+    n, A, N, S = data.nominal.shape
+    x = np.where(data.available, policy, 0.0)
+    xz = x[:, :, None, None] * data.stakes[:, :, None, :]  # (n, A, 1, S)
+    low = np.where(data.allowed[:, :, None, :], xz, -np.inf)
+    top = np.where(data.available, low.max(axis=3)[:, :, 0], 0.0)  # (n, A): what an unconstrained nature gets
+    mu = np.maximum(np.nan_to_num(np.broadcast_to(_columns(multipliers), (n, N)), nan=0.0, posinf=0.0), 0.0)
+    tau = np.nan_to_num(np.broadcast_to(thresholds, (n, A, N)), nan=0.0, posinf=0.0, neginf=0.0)
+    row_bound = {"l1": _upper_l1, "l2": _upper_l2, "linf": _upper_linf}[ball.metric]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        value, size = row_bound(ball, data, xz, top, mu, tau)  # (n, N) each: bound and Σ|terms|
+    if ball.order != math.inf:  # one multiplier: only the mean over the kernels is a bound
+        value, size = (value @ data.weights)[:, None], (size @ data.weights)[:, None]
+    free = np.broadcast_to(top.sum(axis=1, keepdims=True), value.shape)
+    better = np.isfinite(value) & np.isfinite(size) & (value < free)
+    value = np.where(better, value, free)
+    size = np.where(better, size, np.abs(top).sum(axis=1, keepdims=True))
+    weights = data.weights if ball.order == math.inf else np.ones(1)
+    still = data.radius == 0
+    nominal = (data.nominal * xz).sum(axis=(1, 3)) @ data.weights
+    value = np.where(still, nominal, value @ weights)
+    size = np.where(still, np.abs(data.nominal * xz).sum(axis=(1, 3)) @ data.weights, size @ weights)
+    size = size + np.abs(x[:, :, None] * data.stakes).max(axis=2).sum(axis=1)
+    noise = (x * data.noise).sum(axis=1) + A * EPS * np.abs(data.base)
+    return np.asarray(data.base + value + (A * S + N + 32) * EPS * size + noise)
+
+
+def _columns(multipliers: Array) -> Array:
+    return multipliers[:, None] if multipliers.ndim == 1 else multipliers
+
+
+def _upper_l1(
+    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
+) -> tuple[Array, Array]:
+    floor = top[:, :, None] - 2 * mu[:, None, :]  # (n, A, N)
+    best = np.maximum(xz, floor[..., None])
+    budget = mu * data.radius[:, None]
+    value = (data.nominal * best).sum(axis=(1, 3)) + budget
+    size = (data.nominal * np.abs(best)).sum(axis=(1, 3)) + budget
+    return value, size + 2 * (np.abs(top).sum(axis=1)[:, None] + mu)
+
+
+def _upper_l2(
+    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
+) -> tuple[Array, Array]:
+    played = np.broadcast_to(data.available[:, :, None], tau.shape)
+    m = mu[:, None, :, None]
+    d = xz - tau[..., None]
+    gain = np.where(
+        data.nominal + d / (2 * m) > 0, d * data.nominal + d * d / (4 * m), -m * data.nominal * data.nominal
+    )
+    gain = np.where(data.allowed[:, :, None, :], gain, 0.0)
+    budget = mu * (data.radius * data.radius)[:, None]
+    value = np.where(played, tau, 0.0).sum(axis=1) + gain.sum(axis=(1, 3)) + budget
+    size = np.where(played, np.abs(tau), 0.0).sum(axis=1) + 2 * np.abs(gain).sum(axis=(1, 3)) + budget
+    return value, size
+
+
+def _upper_linf(
+    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
+) -> tuple[Array, Array]:
+    n, A, N, S = data.nominal.shape
+    tau = np.where(data.available[:, :, None], tau, 0.0)
+    d = np.where(data.allowed[:, :, None, :], xz - tau[..., None], 0.0)
+    up, down = np.maximum(d, 0.0), np.maximum(-d, 0.0)
+    if ball.order == math.inf:
+        r, mu = np.broadcast_to(data.radius[:, None], (n, N)), np.zeros((n, N))
+    else:
+        r = _best_radius(data.nominal, up, down, mu)
+    width = r[:, None, :, None]
+    gain = up * (data.nominal + width) - down * np.maximum(data.nominal - width, 0.0)
+    size = np.abs(tau).sum(axis=1) + np.abs(gain).sum(axis=(1, 3)) + 2 * mu + 2 * (up + down).sum(axis=(1, 3))
+    budget = mu * data.radius[:, None]
+    return tau.sum(axis=1) + gain.sum(axis=(1, 3)) - mu * r + budget, size + budget
+
+
+def _best_radius(nominal: Array, up: Array, down: Array, mu: Array) -> Array:
+    """Maximiser r in [0, 1] of the concave, piecewise linear bracket of the ℓ∞ formula, (n, N)."""
+    n, A, N, S = nominal.shape
+    y = nominal.transpose(0, 2, 1, 3).reshape(n, N, A * S)
+    weight = down.transpose(0, 2, 1, 3).reshape(n, N, A * S)
+    order = np.argsort(y, axis=2)
+    ends = np.take_along_axis(y, order, axis=2)
+    used = np.cumsum(np.take_along_axis(weight, order, axis=2), axis=2)
+    slope = (up.sum(axis=(1, 3)) - mu)[..., None] + used[..., -1:] - used  # right of each end
+    start = (up.sum(axis=(1, 3)) - mu) + used[..., -1]  # right of 0
+    first = (slope <= 0).argmax(axis=2)
+    r = np.where((slope <= 0).any(axis=2), np.take_along_axis(ends, first[..., None], axis=2)[..., 0], 1.0)
+    return np.asarray(np.where(start <= 0, 0.0, r))
+
+
+# ---------------------------------------------------------------------- one state: from below
+
+
+def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
+    """L ≤ F_y(v) for a tuple y already made feasible, (n,): the best action's stake, or the given policy's."""
+    n, A, N, S = data.nominal.shape
+    mean = np.einsum("i,naij->naj", data.weights, kernels)
+    gain = mean * data.stakes
+    size = np.abs(gain).sum(axis=2) + np.abs(data.stakes).max(axis=2)
+    stake = data.base[:, None] + gain.sum(axis=2) - (2 * S + N + 32) * EPS * size - data.noise
+    if policy is None:
+        ended = ~data.available.any(axis=1)
+        return np.where(ended, 0.0, np.where(data.available, stake, np.inf).min(axis=1))
+    played = np.where(data.available, policy, 0.0)
+    return np.asarray((played * stake).sum(axis=1) - (A + 32) * EPS * (played * np.abs(stake)).sum(axis=1))
+
+
+def feasible(ball: Wasserstein, data: Block, kernels: Array) -> Array:
+    """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
+    n, A, N, S = data.nominal.shape
+    y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
+    total = y.sum(axis=3, keepdims=True)
+    y = np.where(total > 0, y / np.where(total > 0, total, 1.0), data.nominal)
+    apart = distances(ball, y - data.nominal)  # (n, N)
+    slack = A * (2 * S + 8) * EPS
+    if ball.order != math.inf:
+        p = ball.order
+        apart = ((apart**p) @ data.weights)[:, None] ** (1 / p)
+    room = np.maximum(data.radius[:, None] - slack, 0.0)
+    share = np.where(apart > room, room / np.where(apart > 0, apart, 1.0), 1.0)
+    return np.asarray(data.nominal + share[:, None, :, None] * (y - data.nominal))
+
+
+def distances(ball: Wasserstein, difference: Array) -> Array:
+    """d(y_i, ŷ_i) of each kernel, stacked over the actions: (n, A, N, S) → (n, N)."""
+    if ball.metric == "l1":
+        return np.asarray(np.abs(difference).sum(axis=(1, 3)))
+    if ball.metric == "l2":
+        return np.sqrt((difference * difference).sum(axis=(1, 3)))
+    return np.asarray(np.abs(difference).max(axis=(1, 3)))
+
+
+def derive(
+    model: Model, ball: Wasserstein, value: Array, witness: Witness, start: int, stop: int, fixed: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """F(v) between its bounds, L − v, U − v and the feasible mean kernel (n, A, S); `fixed`: the policy is given."""
+    n, shift = stop - start, level(value)
+    u = value - shift
+    low, high = np.zeros(n), np.zeros(n)
+    mean = np.zeros((n, model.n_actions, model.n_states))
+    for lo, hi in ranges(model, start, stop):
+        own = slice(lo - start, hi - start)
+        data = block(model, ball, u, lo, hi)
+        kernels = feasible(ball, data, witness.kernels[own])
+        policy = witness.policy[own]
+        low[own] = lower(data, kernels, policy if fixed else None)
+        high[own] = upper(ball, data, policy, witness.multipliers[own], witness.thresholds[own])
+        mean[own] = np.einsum("i,naij->naj", data.weights, kernels)
+    here, ends = u[start:stop], model.terminal[start:stop]
+    return (
+        np.where(ends, 0.0, (low + high) / 2 + model.discount * shift),
+        steps(here, shift, model.discount, ends, low, -1),
+        steps(here, shift, model.discount, ends, high, +1),
+        mean,
+    )
+
+
+# ---------------------------------------------------------------------- all states
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """lower ≤ the value in question ≤ upper, (S,) each."""
+
+    lower: Array
+    upper: Array
+
+    @property
+    def gap(self) -> float:
+        """Largest width over the states."""
+        return float((self.upper - self.lower).max())
+
+
+def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
+    """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
+    step = one_sided - u - (1 - discount) * shift
+    size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
+    return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
+
+
+def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray) -> Bounds:
+    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points."""
+    ratio = discount / (1 - discount)
+    below, above = float(lower_step.min()), float(upper_step.max())
+    size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + ratio * max(abs(below), abs(above)))
+    low = value + lower_step + ratio * below - size
+    high = value + upper_step + ratio * above + size
+    return Bounds(np.where(terminal, 0.0, low), np.where(terminal, 0.0, high))

@@ -1,0 +1,392 @@
+"""The command line: make a problem (`drmdp instance`), solve it (`drmdp solve`), judge a policy (`drmdp evaluate`).
+
+Exit codes: 0 solved; 2 bad input, with one line on standard error; 3 a limit was reached and 130 interrupted, both with
+the result printed and written all the same. With ``--json``, standard output is one JSON document.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from drmdp._version import __version__
+from drmdp.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
+    from drmdp.model import Model
+    from drmdp.solution import Status
+
+BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
+ROWS = 12
+"""States shown in a table."""
+WIDTH = 80
+
+
+class _Group(click.Group):
+    """A group whose errors are one line and whose exit code is what a command returns."""
+
+    def main(self, *args: Any, **settings: Any) -> NoReturn:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # names and symbols that the terminal lacks are no failure
+        settings |= {"prog_name": "drmdp", "standalone_mode": False}
+        try:
+            sys.exit(super().main(*args, **settings))
+        except click.Abort:
+            _fail("interrupted", INTERRUPTED)
+        except click.ClickException as error:
+            _fail(error.format_message())
+        except (InputError, MissingExtra) as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            _fail("not enough memory")
+
+
+def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+    click.echo(f"drmdp: error: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Solve Markov decision processes against the worst kernel in a Wasserstein ball, with a proof of how well.
+
+    Exit codes: 0 solved, 2 bad input, 3 a limit was reached, 130 interrupted. In the last two cases the result is
+    printed and written all the same.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+# ---------------------------------------------------------------------- instance
+
+
+def _branching(context: click.Context, option: click.Parameter, text: str | None) -> float | int | None:
+    if text is None:
+        return None
+    try:
+        return float(text) if any(mark in text for mark in ".eE") else int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a share such as 0.2 nor a number of next states") from None
+
+
+@main.command()
+@click.argument("family")
+@click.option("--states", "n_states", type=int, required=True, help="Number of states.")
+@click.option("--actions", "n_actions", type=int, help="Number of actions (garnet: as many as states; grid: 4).")
+@click.option("--kernels", "n_kernels", type=int, help="Number of kernels, sampled around the nominal one if need be.")
+@click.option("--branching", callback=_branching, help="Next states of a pair in garnet: 0.2 is a share, 8 a number.")
+@click.option("--seed", type=int, help="Of everything random; 0 by default.")
+@click.option("--discount", type=float, help="In [0, 1); each family has its own.")
+@click.option("--sparse", is_flag=True, help="Store the kernels as sparse ones.")
+@click.option("--out", required=True, help="File to write: .npz, or .drmdp for a directory of mapped arrays.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, **given: Any) -> None:
+    """Write a test problem.
+
+    FAMILY is garnet, machine, forest, ring, cycle or grid.
+    """
+    from drmdp import formats
+
+    formats.check_target(out)
+    model = _build(family, n_states, sparse, {name: value for name, value in given.items() if value is not None})
+    formats.write(model, out)
+    if as_json:
+        sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+        _print_json({"path": out, **sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint})
+    else:
+        click.echo(f"{model!r}\nwritten to {out}")
+
+
+def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> Model:
+    """Call a family with the options it knows; sample kernels around a model that has but one."""
+    from drmdp.instances import FAMILIES, perturb
+
+    if family not in FAMILIES:
+        raise InputError(f"unknown family {family!r}; known: {', '.join(FAMILIES)}")
+    known = inspect.signature(FAMILIES[family]).parameters
+    if "n_actions" in known and known["n_actions"].default is inspect.Parameter.empty:
+        given = {"n_actions": n_states, **given}
+    own = {name: value for name, value in given.items() if name in known}
+    extra = {name: value for name, value in given.items() if name == "n_kernels" and name not in known}
+    if extra and "seed" in given:
+        extra["seed"] = given["seed"]
+    for name in sorted(given.keys() - own.keys() - extra.keys()):
+        hint = " unless --kernels are sampled" if name == "seed" else ""
+        raise InputError(f"{family} has no --{name.removeprefix('n_')}{hint}")
+    model = FAMILIES[family](n_states, sparse=sparse, **own)
+    return perturb(model, **extra) if extra else model
+
+
+# ---------------------------------------------------------------------- solve and evaluate
+
+
+def _ball_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+        click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
+        click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default."),
+        click.option("--support", default="all", show_default=True, help="Where mass may move: all or observed."),
+        click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
+        click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
+        click.option("--radius", type=float, required=True, help="Radius of the ball, at every state."),
+    ):
+        command = option(command)
+    return command
+
+
+def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
+    from drmdp.ambiguity import Wasserstein, parse_order
+
+    return Wasserstein(radius, metric, parse_order(order), support)  # type: ignore[arg-type]
+
+
+@main.command()
+@click.argument("model_path", metavar="MODEL")
+@_ball_options
+@click.option("--method", default="auto", show_default=True, help="auto or a name in drmdp.METHODS.")
+@click.option("--max-iters", type=int, help="Stop after so many iterations.")
+@click.option("--max-seconds", type=float, help="Stop after so many seconds.")
+@click.option("--start", help="Saved solution to begin from.")
+@click.option("--out", help="Save the solution here (.npz).")
+@click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal.")
+def solve(
+    model_path: str,
+    backend: str | None,
+    tol: float,
+    as_json: bool,
+    method: str,
+    max_iters: int | None,
+    max_seconds: float | None,
+    start: str | None,
+    out: str | None,
+    progress: bool | None,
+    **region: Any,
+) -> int:
+    """Find the policy with the best worst case.
+
+    MODEL is an .npz file or a .drmdp directory.
+    """
+    ball = _ball(**region)
+    if out is not None:
+        _check_out(out, model_path)
+    from drmdp import api, formats
+    from drmdp.solution import Solution
+    from drmdp.solvers.registry import resolve
+
+    name, chosen = resolve(method)
+    if backend is not None:
+        chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
+    model = formats.read(model_path)
+    first = None if start is None else Solution.load(start)
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if progress:
+        click.echo("Ctrl-C stops early and keeps the best result so far.", err=True)
+    solution = api.solve(
+        model, ball, chosen, tol=tol, max_iters=max_iters, max_seconds=max_seconds, start=first, progress=progress
+    )
+    try:
+        if out is not None:
+            solution.save(out)
+    finally:  # a full disk must not cost the result as well
+        if as_json:
+            names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
+            fields = (*names, "policy", "states", "actions", "settings", "fingerprint")
+            _print_json({name: getattr(solution, name) for name in fields})
+        else:
+            work = f"{_count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
+            lines = {
+                "Status": f"{solution.status}: {solution.status.sentence}",
+                "Gap": f"{solution.gap:.2e} (tolerance {tol:g}), duality gap {solution.duality_gap:.2e}",
+                "Work": f"{solution.seconds:.3g} s, {work}, {name}, backend {chosen.backend}",
+            }
+            if out is not None:
+                lines["Saved"] = out
+            limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
+            columns = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
+            _print_summary(model, ball, lines, solution.policy, solution.value, columns)
+    return _exit_code(solution.status)
+
+
+@main.command()
+@click.argument("model_path", metavar="MODEL")
+@click.argument("policy_path", metavar="POLICY")
+@_ball_options
+def evaluate(model_path: str, policy_path: str, backend: str | None, tol: float, as_json: bool, **region: Any) -> int:
+    """Bound the worst-case value of a policy.
+
+    MODEL is an .npz file or a .drmdp directory. POLICY is a saved solution (.npz), or a .json file that maps every
+    state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
+    """
+    from drmdp import api, formats
+
+    ball = _ball(**region)
+    model = formats.read(model_path)
+    policy = _read_policy(policy_path, model)
+    backend = backend or api.DEFAULT_BACKEND
+    begin = time.perf_counter()
+    found = api.evaluate(model, ball, policy, tol=tol, backend=backend)
+    seconds = time.perf_counter() - begin
+    if as_json:
+        fields = ("status", "gap", "value", "lower", "upper")
+        document: dict[str, Any] = {name: getattr(found, name) for name in fields}
+        document |= {"seconds": seconds, "policy": policy, "states": list(model.states), "actions": list(model.actions)}
+        settings = {"ball": repr(ball), "tol": tol, "backend": backend, "policy": policy_path}
+        _print_json({**document, "settings": settings, "fingerprint": model.fingerprint})
+    else:
+        lines = {
+            "Policy": policy_path,
+            "Status": f"{found.status}: {found.status.sentence}",
+            "Gap": f"{found.gap:.2e} (tolerance {tol:g})",
+            "Work": f"{seconds:.3g} s, backend {backend}",
+        }
+        columns = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
+        _print_summary(model, ball, lines, policy, found.value, columns)
+    return _exit_code(found.status)
+
+
+def _exit_code(status: Status) -> int:
+    return {"solved": 0, "interrupted": INTERRUPTED}.get(status, LIMIT)
+
+
+def _check_out(out: str, model_path: str) -> None:
+    """Refuse a place for the solution before any work is done."""
+    from drmdp.formats._files import check_file
+
+    path = Path(out)
+    if path.suffix.lower() != ".npz":
+        raise InputError(f"--out {out}: a solution is saved as an .npz file")
+    check_file(path)
+    if path.exists() and Path(model_path).exists() and path.samefile(model_path):
+        raise InputError(f"--out {out}: would overwrite the model")
+
+
+# ---------------------------------------------------------------------- policies
+
+
+def _read_policy(path: str, model: Model) -> Any:
+    """Read an (S, A) policy from a saved solution or a JSON file."""
+    from drmdp.solution import Solution
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npz", ".json"):
+        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
+    try:
+        if suffix == ".json":
+            return model.policy(_policy_mapping(json.loads(Path(path).read_bytes(), object_pairs_hook=_once), model))
+        solution = Solution.load(path)
+        for kind in ("states", "actions"):
+            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
+                raise InputError(f"it is for other {kind} than the model's")
+        return model.policy(solution.policy)
+    except (InputError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        reason = str(error)
+        raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return found
+
+
+def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
+    """Give names their types back: JSON keys are strings, names may be integers."""
+    if not isinstance(document, dict):
+        raise InputError(f"expected an object that maps states to actions, got {type(document).__name__}")
+    states, actions = (
+        {**{str(name): name for name in names}, **{name: name for name in names}}
+        for names in (model.states, model.actions)
+    )
+    policy = {}
+    for state, choice in document.items():
+        row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
+        if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
+            raise InputError(f"state {state!r}: expected an action, or probabilities of actions, got {choice!r}")
+        policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
+    return policy
+
+
+# ---------------------------------------------------------------------- printing
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(_plain(document), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Make lists of arrays and tuples, and null of what is not a finite number."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _worst(model: Model) -> str:
+    return f"worst-case {'reward' if model.maximise else 'cost'}"
+
+
+def _print_summary(
+    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, columns: dict[str, Any]
+) -> None:
+    """Print what was asked, how it ended, and the first states."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.width = min(console.width, WIDTH)
+    sizes = " × ".join(_count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
+    problem = f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {model.discount:g}"
+    region = f"radius {ball.radius:g}, metric {ball.metric}, order {ball.order:g}, support {ball.support}"
+    mean = f"{float(model.initial @ value):.6g} {_worst(model)}, mean over the start distribution"
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in {"Problem": problem, "Ball": region, **lines, "Value": mean}.items():
+        grid.add_row(name, text)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("state", no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column("action", no_wrap=True, overflow="ellipsis")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for s in range(min(model.n_states, ROWS)):
+        table.add_row(str(model.states[s]), _choice(policy[s], model), *(f"{x[s]:.6g}" for x in columns.values()))
+    console.print(grid)
+    console.print(table)
+    if model.n_states > ROWS:
+        console.print(f"… {model.n_states - ROWS:,} more")
+
+
+def _choice(row: Any, model: Model) -> str:
+    """Name the action of a state, or its actions with their shares, likeliest first."""
+    played = [(float(row[a]), str(model.actions[a])) for a in (-row).argsort(kind="stable") if row[a] >= 0.005]
+    if not played:
+        return "(end)"
+    if len(played) == 1:
+        return played[0][1]
+    return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")

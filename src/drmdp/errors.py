@@ -1,0 +1,21 @@
+"""What can go wrong by the caller's hand, as one family of exceptions."""
+
+
+class InputError(ValueError):
+    """Bad input: the message names the place (state, action, kernel, file line) and the value."""
+
+
+class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
+    """An optional dependency is needed; the message says how to install it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'drmdp[{extra}]'")
+
+
+def shown(given: object) -> str:
+    """`repr` on one short line, for messages; some objects cannot even be printed."""
+    try:
+        text = " ".join(repr(given).split())
+    except Exception:
+        text = f"<{type(given).__name__}>"
+    return text if len(text) <= 80 else f"{text[:77]}…"

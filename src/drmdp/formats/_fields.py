@@ -1,0 +1,246 @@
+"""What a model file holds, whatever its container: named fields, how a model is made of them, and how it becomes them.
+
+====================== ==================== ======================================================================
+field                  shape                meaning
+====================== ==================== ======================================================================
+kernels                (N, S, A, S)         the N kernels, or (S, A, S) for one; absent in the compressed layout
+shape                  3 numbers            N, S, A                                                 (compressed)
+indptr, indices, data  (S·A+1,) (E,) (N·E,) the arrays of `drmdp.kernels`, E next states in all     (compressed)
+sparse                 flag                 give the kernels back as sparse matrices; true if absent (compressed)
+costs or rewards       (S,) (S, A) (S, A, S)
+next_costs or          (E,)                 instead: costs that depend on the next state, in the order of `indices`,
+next_rewards                                unknown elsewhere                                       (compressed)
+discount               number
+weights                (N,)                 optional; required in the compressed layout
+initial                (S,)                 optional
+states, actions        S and A names        optional; an array of strings or integers, or one string: a JSON list
+available, terminal    (S, A) and (S,) bool optional
+format                 string               optional; "drmdp model 1"
+====================== ==================== ======================================================================
+
+A field that is none of these is refused: a `weight` passed over in silence would change the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import BoolArray
+from drmdp.errors import InputError, shown
+from drmdp.kernels import Kernels, compress_dense, from_arrays
+from drmdp.model import Model
+
+FORMAT = "drmdp model 1"
+PLAIN_ENTRIES = 50_000_000
+"""Dense models with more probabilities than this are written compressed."""
+COST_FIELDS = ("costs", "rewards", "next_costs", "next_rewards")
+
+
+class Field(NamedTuple):
+    """What an array may look like."""
+
+    kinds: str  # of dtype
+    ndims: tuple[int, ...]
+
+
+ARRAYS = {
+    "kernels": Field("biuf", (3, 4)),
+    "indptr": Field("i", (1,)),
+    "indices": Field("i", (1,)),
+    "data": Field("f", (1,)),
+    "costs": Field("biuf", (1, 2, 3)),
+    "rewards": Field("biuf", (1, 2, 3)),
+    "next_costs": Field("biuf", (1,)),
+    "next_rewards": Field("biuf", (1,)),
+    "weights": Field("biuf", (1,)),
+    "initial": Field("biuf", (1,)),
+    "available": Field("b", (2,)),
+    "terminal": Field("b", (1,)),
+}
+SMALL = {
+    "format": Field("U", (0,)),
+    "shape": Field("iu", (1,)),
+    "sparse": Field("b", (0,)),
+    "discount": Field("biuf", (0,)),
+    "states": Field("iuU", (0, 1)),
+    "actions": Field("iuU", (0, 1)),
+}
+"""Numbers, flags and names: arrays in an .npz file, JSON values in a directory."""
+COMPRESSED = ("shape", "indptr", "indices", "data", "weights")
+WORDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float", "U": "string"}
+
+
+# ---------------------------------------------------------------------- checks before anything is allocated
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse fields that are unknown, missing or contradictory."""
+    have = set(names)
+    known = ARRAYS | SMALL
+    for name in sorted(have - set(known)):
+        raise InputError(f"{name}: unknown array; known: {', '.join(known)}")
+    if "kernels" in have:
+        for name in ("shape", "indptr", "indices", "data", "sparse", "next_costs", "next_rewards"):
+            if name in have:
+                raise InputError(f"{name}: belongs to the compressed layout, but `kernels` is given too")
+    else:
+        lacking = [name for name in COMPRESSED if name not in have]
+        if len(set(lacking) - {"weights"}) == len(COMPRESSED) - 1:
+            raise InputError("kernels: missing")
+        for name in lacking:
+            raise InputError(f"{name}: missing; the compressed layout needs {', '.join(COMPRESSED)}")
+    costs = [name for name in COST_FIELDS if name in have]
+    if len(costs) != 1:
+        raise InputError(f"{', '.join(COST_FIELDS)}: expected exactly one, got {' and '.join(costs) or 'none'}")
+    if "discount" not in have:
+        raise InputError("discount: missing")
+
+
+def check_header(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> None:
+    """Refuse an array whose header does not suit its name or the `nbytes` that follow the header."""
+    kinds, ndims = (ARRAYS | SMALL)[name]
+    if dtype.kind not in kinds or (dtype.kind == "f" and dtype.itemsize > 8):
+        words = " or ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
+        raise InputError(f"{name}: expected {words}, got dtype {dtype}")
+    if len(shape) not in ndims or min(shape, default=0) < 0:
+        raise InputError(f"{name}: expected {' or '.join(map(str, ndims))} dimensions, got shape {shape}")
+    promised = math.prod(shape) * dtype.itemsize
+    if promised != nbytes:
+        raise InputError(f"{name}: dtype {dtype} and shape {shape} make {promised} bytes, but the file holds {nbytes}")
+
+
+def memory_limit() -> int:
+    """Bytes that a file may ask for: half of the machine's memory."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):  # not everywhere
+        return 2**33
+
+
+# ---------------------------------------------------------------------- fields → model
+
+
+def to_model(fields: Mapping[str, Any]) -> Model:
+    """Build a model of fields whose names and headers have been checked; those of `SMALL` are JSON values."""
+    check_names(fields)
+    if fields.get("format", FORMAT) != FORMAT:
+        raise InputError(f"format: expected {FORMAT!r}, got {shown(fields['format'])}")
+    states, actions = (_name_list(name, fields.get(name)) for name in ("states", "actions"))
+    kernels = fields["kernels"] if "kernels" in fields else _blocks(fields)
+    given = next(name for name in COST_FIELDS if name in fields)
+    costs = fields[given]
+    if given.startswith("next_"):
+        if costs.shape != kernels.indices.shape:
+            raise InputError(f"{given}: expected shape {kernels.indices.shape} like indices, got {costs.shape}")
+        costs = kernels.matrix(np.asarray(costs, dtype=np.float64))
+    return Model(
+        kernels,
+        costs=costs if given.endswith("costs") else None,
+        rewards=costs if given.endswith("rewards") else None,
+        discount=fields["discount"],
+        weights=fields.get("weights"),
+        initial=fields.get("initial"),
+        states=states,
+        actions=actions,
+        available=fields.get("available"),
+        terminal=fields.get("terminal"),
+    )
+
+
+def _blocks(fields: Mapping[str, Any]) -> Kernels:
+    """Check the compressed arrays against each other, in whole numbers of any size, and take them over."""
+    shape = fields["shape"]
+    if not isinstance(shape, list) or len(shape) != 3 or any(type(n) is not int or n < 1 for n in shape):
+        raise InputError(f"shape: expected three positive whole numbers N, S, A, got {shown(shape)}")
+    N, S, A = shape
+    indptr, indices, data = fields["indptr"], fields["indices"], fields["data"]
+    for name, size in (("indptr", S * A + 1), ("data", N * indices.size), ("weights", N)):
+        if fields[name].size != size:
+            raise InputError(f"{name}: expected {size} numbers for N, S, A = {N}, {S}, {A}, got {fields[name].size}")
+    rows = N * S * A
+    if rows > memory_limit() // 8:  # their sums alone
+        raise InputError(f"shape: N·S·A = {rows} rows do not fit in memory")
+    flag = fields.get("sparse", True)
+    if not isinstance(flag, bool):
+        raise InputError(f"sparse: expected true or false, got {shown(flag)}")
+    return from_arrays((N, S, A), indptr, indices, data, _open_pairs(fields, S, A), flag)
+
+
+def _open_pairs(fields: Mapping[str, Any], n_states: int, n_actions: int) -> BoolArray:
+    pairs = np.ones((n_states, n_actions), dtype=bool)
+    for name, shape in (("available", (n_states, n_actions)), ("terminal", (n_states,))):
+        flags = fields.get(name)
+        if flags is None:
+            continue
+        if flags.shape != shape:
+            raise InputError(f"{name}: expected shape {shape}, got {flags.shape}")
+        pairs &= flags if name == "available" else ~flags[:, None]
+    return pairs
+
+
+def _name_list(name: str, value: Any) -> list[Any] | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{name}: expected a JSON list of names: {error}") from None
+    if value is not None and not isinstance(value, list):
+        raise InputError(f"{name}: expected a list of names, got {type(value).__name__}")
+    return value
+
+
+# ---------------------------------------------------------------------- model → fields
+
+
+def to_fields(model: Model, compress: bool) -> dict[str, Any]:
+    """Everything that defines a model, as arrays and, for `SMALL`, JSON values.
+
+    Without `compress`, the kernels of dense models are one plain array, unless it would be huge or lose something:
+    costs known only where a kernel has mass, or stored zeros.
+    """
+    fields: dict[str, Any] = {"format": FORMAT, "discount": model.discount}
+    costs, blocks = model.costs, model.blocks
+    kernels = None if compress or sparse.issparse(costs) else _plain_kernels(model)
+    if kernels is not None:
+        fields["kernels"] = kernels
+    else:
+        fields["shape"] = [model.n_kernels, model.n_states, model.n_actions]
+        fields["sparse"] = model.is_sparse
+        fields |= {"indptr": blocks.indptr, "indices": blocks.indices, "data": blocks.data}
+    values = costs.data if sparse.issparse(costs) else costs
+    name = ("next_" if sparse.issparse(costs) else "") + ("rewards" if model.maximise else "costs")
+    fields[name] = 0.0 - values if model.maximise else values  # as the model negates: the bits of zeros and NaN return
+    fields |= {"weights": model.weights, "initial": model.initial}
+    if not model.available.all():
+        fields["available"] = model.available
+    if model.terminal.any():
+        fields["terminal"] = model.terminal
+    for name, names in (("states", model.states), ("actions", model.actions)):
+        if not isinstance(names, range):
+            fields[name] = _storable(name, list(names))
+    return fields
+
+
+def _plain_kernels(model: Model) -> Any:
+    """(N, S, A, S), if the model can be made of it again exactly; else None."""
+    if model.is_sparse or model.n_kernels * model.n_actions * model.n_states**2 > PLAIN_ENTRIES:
+        return None
+    kernels, blocks = model.kernels, model.blocks
+    again = compress_dense(kernels, model.available)
+    same = np.array_equal(again.indptr, blocks.indptr) and np.array_equal(again.indices, blocks.indices)
+    return kernels if same else None
+
+
+def _storable(name: str, names: list[Any]) -> list[Any]:
+    back = json.loads(json.dumps(names))
+    if repr(back) != repr(names):  # enumerations and the like
+        label = next(old for old, new in zip(names, back, strict=True) if repr(old) != repr(new))
+        raise InputError(f"{name}: a file holds plain strings and integers only, got {shown(label)}")
+    return names

@@ -1,0 +1,63 @@
+"""What the formats share about files: headers of arrays, damaged input, targets that cannot be written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+
+from drmdp.errors import InputError
+
+
+class Header(NamedTuple):
+    """The header of an .npy file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    offset: int  # where the numbers begin
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """Read the header of an array, and nothing more."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not for plain arrays")
+    return Header(dtype, shape, "F" if fortran else "C", stream.tell())
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Turn whatever damaged bytes do to a decoder into an `InputError` that names `what`."""
+    try:
+        yield
+    except (InputError, OSError, MemoryError):
+        raise
+    except Exception as error:  # zipfile, zlib, tokenize, numpy and json raise nearly anything
+        reason = (str(error).splitlines() or [""])[0][:160] or type(error).__name__
+        raise InputError(f"{what}: cannot be read: {reason}") from None
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path that cannot become a file, by trying to make one beside it."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory")
+    check_parent(path)
+
+
+def check_parent(path: Path) -> None:
+    """Refuse a path in a directory that is not there or takes no files."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:100]}."):
+            pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be written: {path.parent}: {reason}") from None

@@ -1,0 +1,130 @@
+"""What the families share: checked sizes, random generators, random rows, and kernels made of them.
+
+Kernels are built in the package's own storage, so that a dense and a sparse instance are the same numbers and
+nothing of size S·A·S is made on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from drmdp._typing import Array
+from drmdp.errors import InputError
+from drmdp.kernels import Kernels, compress_sparse
+
+Seed = int | np.random.Generator
+SPREAD = 0.3
+"""Default deviation of the logarithm of the factors in `log_normal`."""
+
+
+def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Return `value` as an int, or say why it is no whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise InputError(f"{name}: expected a whole number {limits}, got {value!r}")
+    return int(value)
+
+
+def generator(seed: Any, purpose: str) -> np.random.Generator:
+    """Turn a seed into a generator.
+
+    Each purpose has its own stream: a model and its perturbations, both drawn with seed 0, are independent.
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0), spawn_key=tuple(purpose.encode())))
+
+
+def n_successors(branching: Any, n_states: int) -> int:
+    """Count the next states of a pair: an int is the count itself, a float a share of S, rounded up, at least 1."""
+    if isinstance(branching, int | np.integer):
+        return whole("branching", branching, 1, n_states)
+    if not isinstance(branching, float | np.floating) or not 0 < branching <= 1:
+        raise InputError(f"branching: expected a share in (0, 1] or a whole number of next states, got {branching!r}")
+    # .07 · 100 is 7.000000000000001 in floating point, and means 7
+    return max(1, math.ceil(round(float(branching) * n_states, 9)))
+
+
+def subsets(rng: np.random.Generator, rows: int, n: int, k: int) -> Any:
+    """Draw k distinct numbers below n for each row, ascending and uniformly among all subsets, (rows, k) int32."""
+    if 2 * k > n:
+        kept = np.ones((rows, n), dtype=bool)
+        np.put_along_axis(kept, subsets(rng, rows, n, n - k), False, axis=1)
+        return np.nonzero(kept)[1].astype(np.int32).reshape(rows, k)
+    chosen = np.sort(rng.integers(n, size=(rows, k), dtype=np.int32), axis=1)
+    open_rows = np.arange(rows)
+    while open_rows.size:  # redraw what came twice; it treats all numbers alike, so the subset stays uniform
+        drawn = chosen[open_rows]
+        twice = drawn[:, 1:] == drawn[:, :-1]
+        clash = twice.any(axis=1)
+        open_rows, drawn, twice = open_rows[clash], drawn[clash], twice[clash]
+        drawn[:, 1:][twice] = rng.integers(n, size=int(twice.sum()), dtype=np.int32)
+        chosen[open_rows] = np.sort(drawn, axis=1)
+    return chosen
+
+
+def cuts(rng: np.random.Generator, rows: int, k: int) -> Array:
+    """Draw distributions on k points, the gaps between k − 1 sorted uniform cuts of [0, 1], (rows, k)."""
+    ends = np.zeros((rows, k + 1))
+    ends[:, 1:k] = np.sort(rng.random((rows, k - 1)), axis=1)
+    ends[:, k] = 1
+    return np.diff(ends, axis=1)
+
+
+def one_kernel(n_states: int, n_actions: int, moves: Iterable[tuple[Any, ...]], is_sparse: bool) -> Kernels:
+    """Build a kernel from moves (s, a, t, probability), each a number or an array; equal (s, a, t) add up."""
+    columns = zip(*(np.broadcast_arrays(*np.atleast_1d(*move)) for move in moves), strict=True)
+    s, a, t, probability = (np.concatenate(column) for column in columns)
+    matrix = coo_array((probability, (s * n_actions + a, t)), shape=(n_states * n_actions, n_states))
+    kernel = compress_sparse([matrix], np.ones((n_states, n_actions), dtype=bool))
+    return replace(kernel, is_sparse=is_sparse)
+
+
+def random_kernel(rng: np.random.Generator, n_actions: int, successors: Any, is_sparse: bool) -> Kernels:
+    """Build a kernel with `cuts` as probabilities of the given successors, (S·A, k), distinct and ascending."""
+    pairs, k = successors.shape
+    indptr = np.arange(0, pairs * k + 1, k)
+    probabilities = cuts(rng, pairs, k).ravel()
+    indices = successors.astype(np.int32, copy=False).ravel()
+    return Kernels(pairs // n_actions, n_actions, 1, indptr, indices, probabilities, is_sparse)
+
+
+def resample(kernel: Kernels, n_kernels: int, draw: Callable[[Array], Array]) -> Kernels:
+    """Sample kernels on the support of a single one.
+
+    `draw` turns its stored probabilities into random positive weights, which are normalised row by row. Kernels are
+    drawn one after the other, so the first ones do not depend on how many there are.
+    """
+    filled = kernel.lengths > 0
+    starts, lengths = kernel.indptr[:-1][filled], kernel.lengths[filled]
+    data = np.empty(n_kernels * kernel.data.size)
+    samples = replace(kernel, n_kernels=n_kernels, data=data.view())  # the storage locks its view, not ours
+    for i in range(n_kernels):
+        weights = draw(kernel.data)
+        weights /= np.repeat(np.add.reduceat(weights, starts), lengths)
+        data[samples.positions(i)] = weights
+    return samples
+
+
+def log_normal(rng: np.random.Generator, spread: float) -> Callable[[Array], Array]:
+    """Return a draw for `resample` that multiplies each probability by exp(spread · z), z standard normal."""
+
+    def draw(probabilities: Array) -> Array:
+        factors = rng.standard_normal(probabilities.size)
+        factors *= spread
+        np.exp(factors, out=factors)
+        factors *= probabilities
+        return factors
+
+    return draw
+
+
+def bump(distance: Any) -> Array:
+    """Cost 10·exp(−½(distance/5)²) of being near a place to avoid."""
+    return np.asarray(10 * np.exp(-0.5 * (distance / 5) ** 2))

@@ -1,0 +1,92 @@
+"""Grid: a torus with random short moves, sparse at any size."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from drmdp._typing import IntArray
+from drmdp.errors import InputError
+from drmdp.instances._build import SPREAD, Seed, bump, generator, log_normal, random_kernel, resample, subsets, whole
+from drmdp.model import Model
+
+DIRECTIONS = {
+    "up": (-1, 0),
+    "right": (0, 1),
+    "down": (1, 0),
+    "left": (0, -1),
+    "up-right": (-1, 1),
+    "down-right": (1, 1),
+    "down-left": (1, -1),
+    "up-left": (-1, -1),
+}
+REACH, SUCCESSORS = 2, 8
+
+
+def grid(
+    n_states: int,
+    n_kernels: int = 10,
+    seed: Seed = 0,
+    discount: float = 0.95,
+    *,
+    n_actions: int = 4,
+    sparse: bool = False,
+) -> Model:
+    """Walk on a √S × √S torus, state row·√S + column.
+
+    Each pair (s, a) reaches 8 distinct states, drawn uniformly among those at most 2 steps (up, right, down, left)
+    from the cell next to s in the direction of a; nominal probabilities are the gaps between sorted uniform cuts.
+    The kernels are samples on that support: nominal probabilities times exp(.3 z), z standard normal, normalised.
+    The cost of a state is U + 10·exp(−½(d/5)²), with U uniform in [0, 1] and d the distance, not around the torus,
+    to row and column √S/2. Ours, for large sparse problems.
+
+    Parameters
+    ----------
+    n_states : int, the square of at least 3
+    n_kernels : int
+    seed : int or numpy.random.Generator
+    discount : float in [0, 1)
+    n_actions : int, at most 8
+        up, right, down, left, then the diagonals up-right, down-right, down-left, up-left.
+    sparse : bool
+        How kernels are given back; the numbers are the same.
+
+    Examples
+    --------
+    >>> from drmdp import instances
+    >>> model = instances.grid(100, n_kernels=5)
+    >>> model.actions
+    ('up', 'right', 'down', 'left')
+    >>> (model.kernels > 0).sum(axis=3)[:, 42].tolist()
+    [[8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8]]
+    """
+    S, N = whole("n_states", n_states, 9), whole("n_kernels", n_kernels, 1)
+    A = whole("n_actions", n_actions, 1, len(DIRECTIONS))
+    side = math.isqrt(S)
+    if side * side != S:
+        raise InputError(f"n_states: expected a square such as {side**2} or {(side + 1) ** 2}, got {S}")
+    rng = generator(seed, "grid")
+    row, column = np.divmod(np.arange(S), side)
+    costs = rng.random(S) + bump(np.hypot(row - side / 2, column - side / 2))
+    steps = np.array(list(DIRECTIONS.values())[:A])
+    down, right = _offsets(side)
+    pick = subsets(rng, S * A, down.size, SUCCESSORS)
+    to_row = (row[:, None] + steps[:, 0]).reshape(-1, 1) + down[pick]
+    to_column = (column[:, None] + steps[:, 1]).reshape(-1, 1) + right[pick]
+    successors = np.sort(to_row % side * side + to_column % side, axis=1)
+    nominal = random_kernel(rng, A, successors, sparse)
+    kernels = resample(nominal, N, log_normal(rng, SPREAD))
+    return Model(kernels, costs=costs, discount=discount, actions=list(DIRECTIONS)[:A])
+
+
+def _offsets(side: int) -> tuple[IntArray, IntArray]:
+    """List the moves of at most two steps, one for each cell reached: on tiny tori several reach the same."""
+    moves = [
+        (down % side, right % side)
+        for down in range(-REACH, REACH + 1)
+        for right in range(-REACH, REACH + 1)
+        if abs(down) + abs(right) <= REACH
+    ]
+    down, right = np.unique(moves, axis=0).T
+    return down, right

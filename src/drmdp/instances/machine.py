@@ -1,0 +1,75 @@
+"""Machine replacement: when to repair a machine that wears out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drmdp.instances._build import one_kernel, whole
+from drmdp.model import Model
+
+
+def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Model:
+    """Machine replacement problem, one kernel.
+
+    States "1" (as new) to "S−2" (worst) are conditions of a working machine, "R1" and "R2" a short and a long
+    repair. Costs are those of the current state: 0, but 20 in the worst condition, 2 in R1 and 10 in R2.
+
+    ============== ============== ===========================
+    from           no repair      repair
+    ============== ============== ===========================
+    s = 1 … S−3    s .2, s+1 .8   s+1 .3, R1 .6, R2 .1
+    S−2            S−2 1          S−2 .3, R1 .6, R2 .1
+    R1             1 .8, R1 .2    R1 1
+    R2             R2 1           R1 .6, R2 .4
+    ============== ============== ===========================
+
+    Source: Delage & Mannor (2010), "Percentile optimization for Markov decision processes with parameter uncertainty",
+    Operations Research 58(1), 203–213; the paper's appendix names the states and costs but prints no usable table, and
+    this is the one that public encodings of the problem share.
+
+    Parameters
+    ----------
+    n_states : int, at least 4
+    discount : float in [0, 1)
+    sparse : bool
+        How kernels are given back; the numbers are the same.
+
+    Examples
+    --------
+    >>> from drmdp import instances
+    >>> model = instances.machine(4)
+    >>> model.states, model.actions
+    (('1', '2', 'R1', 'R2'), ('no repair', 'repair'))
+    >>> model.kernels[0, :, 1]
+    array([[0. , 0.3, 0.6, 0.1],
+           [0. , 0.3, 0.6, 0.1],
+           [0. , 0. , 1. , 0. ],
+           [0. , 0. , 0.6, 0.4]])
+    """
+    S = whole("n_states", n_states, 4)
+    worst, short, long = S - 3, S - 2, S - 1
+    working = np.arange(S - 2)
+    worse = np.minimum(working + 1, worst)
+    stay, repair = 0, 1
+    moves = [
+        (working, stay, working, 0.2),
+        (working, stay, worse, 0.8),
+        (working, repair, worse, 0.3),
+        (working, repair, short, 0.6),
+        (working, repair, long, 0.1),
+        (short, stay, 0, 0.8),
+        (short, stay, short, 0.2),
+        (short, repair, short, 1.0),
+        (long, stay, long, 1.0),
+        (long, repair, short, 0.6),
+        (long, repair, long, 0.4),
+    ]
+    costs = np.zeros(S)
+    costs[[worst, short, long]] = 20, 2, 10
+    return Model(
+        one_kernel(S, 2, moves, sparse),
+        costs=costs,
+        discount=discount,
+        states=[*(str(s + 1) for s in working), "R1", "R2"],
+        actions=["no repair", "repair"],
+    )

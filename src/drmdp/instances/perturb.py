@@ -1,0 +1,99 @@
+"""The sampled kernels around a nominal one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from drmdp.errors import InputError
+from drmdp.instances._build import SPREAD, Seed, cuts, generator, log_normal, n_successors, resample, subsets, whole
+from drmdp.kernels import Kernels, compress_sparse
+from drmdp.model import Model, numbers
+
+SHARE, BRANCHING = 0.05, 0.05  # the paper's
+WIDEST = 10.0  # beyond it, factors exp(spread · z) leave the range of probabilities
+
+
+def perturb(
+    model: Model, n_kernels: int, seed: Seed = 0, *, same_support: bool = False, spread: float | None = None
+) -> Model:
+    """Replace the kernel y⁰ of a model by N random kernels around it; all else stays.
+
+    By default, as in the paper (appendix on the simulations), ŷ_i = .95 y⁰ + .05 g_i, where the g_i are independent
+    Garnet kernels with branching .05: each row has max(1, ⌈.05 S⌉) distinct next states. Large sparse models would
+    fill up; for them, ``same_support=True`` multiplies each probability by exp(spread · z), z standard normal, and
+    normalises the row. The kernels have equal weights, and the first ones do not depend on how many there are.
+
+    Parameters
+    ----------
+    model : Model
+        With one kernel. Unavailable pairs and terminal states are left alone.
+    n_kernels : int
+    seed : int or numpy.random.Generator
+        Equal seeds of the model and of `perturb` give independent draws.
+    same_support : bool
+        Draw on the next states of y⁰ only. Needed if the costs of other transitions are unknown.
+    spread : float in (0, 10], optional
+        With ``same_support``; 0.3 by default, so that a typical factor lies between .74 and 1.35.
+
+    Examples
+    --------
+    >>> from drmdp import instances
+    >>> model = instances.perturb(instances.machine(10), n_kernels=5, seed=1)
+    >>> model.kernels.shape
+    (5, 10, 2, 10)
+    >>> large = instances.garnet(1000, 2, branching=8, sparse=True)
+    >>> [kernel.nnz for kernel in instances.perturb(large, 3, same_support=True).kernels]
+    [16000, 16000, 16000]
+    """
+    N = whole("n_kernels", n_kernels, 1)
+    if model.n_kernels != 1:
+        raise InputError(f"perturb: expected a model with one kernel, got {model.n_kernels}")
+    if spread is not None and not same_support:
+        raise InputError("spread: has a meaning only with same_support=True")
+    rng = generator(seed, "perturb")
+    if same_support:
+        kernels = resample(model.blocks, N, log_normal(rng, SPREAD if spread is None else _spread(spread)))
+    else:
+        kernels = _mixed(model, N, rng)
+    costs = model.costs
+    return Model(
+        kernels,
+        costs=None if model.maximise else costs,
+        rewards=-costs if model.maximise else None,
+        discount=model.discount,
+        initial=model.initial,
+        states=model.states,
+        actions=model.actions,
+        available=model.available,
+        terminal=model.terminal,
+    )
+
+
+def _mixed(model: Model, n_kernels: int, rng: np.random.Generator) -> Kernels:
+    """Compute .95 y⁰ + .05 g_i for independent Garnet kernels g_i on the available pairs."""
+    if model.costs_missing:
+        rule = "a sample may have any transition, but the costs of some are unknown"
+        raise InputError(f"perturb: {rule}; use same_support=True")
+    S, A = model.n_states, model.n_actions
+    k = n_successors(BRANCHING, S)
+    rows = int(model.available.sum())
+    indptr = np.concatenate([[0], np.cumsum(k * model.available.ravel())])
+    nominal = model.blocks.matrix(model.blocks.data)  # of a single kernel, data is in the order of the columns
+
+    def sample() -> csr_array:
+        successors, probabilities = subsets(rng, rows, S, k), cuts(rng, rows, k)
+        noise = csr_array((probabilities.ravel(), successors.ravel(), indptr), shape=(S * A, S))
+        return (1 - SHARE) * nominal + SHARE * noise
+
+    kernels = compress_sparse([sample() for _ in range(n_kernels)], model.available)
+    return replace(kernels, is_sparse=model.is_sparse)
+
+
+def _spread(spread: float) -> float:
+    value = numbers("spread", spread)
+    if value.ndim != 0 or not 0 < value <= WIDEST:
+        raise InputError(f"spread: expected a number in (0, {WIDEST:g}], got {spread!r}")
+    return float(value)

@@ -1,0 +1,213 @@
+"""Storage of N transition kernels, by state, compressed to their common support.
+
+Pair k = s·A + a owns the columns ``indices[indptr[k]:indptr[k+1]]``, in ascending order: the union over the
+kernels i of the next states t with ŷ_i(t|s,a) ≠ 0. With K columns, its probabilities are the contiguous
+(N, K) block ``data[N·indptr[k] : N·indptr[k+1]]``. A range of states is therefore one contiguous piece of each
+array, dense and sparse models differ only in how large K is, and nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.errors import InputError
+
+ROW_SUM_TOL = 1e-9
+"""How far a row may be from 1 and still be taken for a rounded one."""
+ROW_SUM_TOL_FLOAT32 = 1e-6
+"""The same for rows given in float32, whose own rounding is about 1e-7."""
+
+
+def row_sum_tol(dtype: Any) -> float:
+    """How far from 1 a distribution given in this dtype may sum."""
+    return ROW_SUM_TOL_FLOAT32 if dtype.kind == "f" and dtype.itemsize == 4 else ROW_SUM_TOL
+
+
+def rounding(size: Any) -> Any:
+    """How far from 1 the sum of so many numbers may come out when nothing is wrong: no reason to touch them."""
+    return 2 * (size + 2) * np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """N kernels over S states and A actions, support-compressed (see the module)."""
+
+    n_states: int
+    n_actions: int
+    n_kernels: int
+    indptr: IntArray  # (S·A + 1,)
+    indices: Any  # (nnz,) int32
+    data: Array  # (N·nnz,)
+    is_sparse: bool  # given as sparse matrices, and to be given back as such
+
+    def __post_init__(self) -> None:
+        for array in (self.indptr, self.indices, self.data):
+            array.setflags(write=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.indptr.nbytes + self.indices.nbytes + self.data.nbytes)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Size K of the support of each pair, (S·A,)."""
+        return np.diff(self.indptr)
+
+    def row_starts(self) -> IntArray:
+        """Where row (k, i) begins in `data`, (S·A·N,), pairs first."""
+        i = np.arange(self.n_kernels)
+        return (self.n_kernels * self.indptr[:-1, None] + i * self.lengths[:, None]).ravel()
+
+    def positions(self, i: int) -> IntArray:
+        """Where kernel i's entries lie in `data`, in the order of `indices`, (nnz,)."""
+        lengths = self.lengths
+        offset = (self.n_kernels - 1) * self.indptr[:-1] + i * lengths
+        return np.arange(self.indices.size) + np.repeat(offset, lengths)
+
+    def mean(self, weights: Array) -> Array:
+        """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
+        total = np.zeros(self.indices.size)
+        for i in np.flatnonzero(weights):
+            total += weights[i] * self.data[self.positions(int(i))]
+        return total
+
+    def mask(self, start: int, stop: int) -> BoolArray:
+        """Which next states are stored, for the states start … stop − 1, (n, A, S)."""
+        n, A, S = stop - start, self.n_actions, self.n_states
+        lo, hi = self.indptr[start * A], self.indptr[stop * A]
+        pair = np.repeat(np.arange(n * A), self.lengths[start * A : stop * A])
+        mask = np.zeros((n * A, S), dtype=bool)
+        mask[pair, self.indices[lo:hi]] = True
+        return mask.reshape(n, A, S)
+
+    def dense(self, start: int, stop: int) -> Array:
+        """Expand the states start … stop − 1 to (n, A, N, S)."""
+        n, A, N, S = stop - start, self.n_actions, self.n_kernels, self.n_states
+        mask = self.mask(start, stop)
+        block = np.zeros((n, A, N, S))
+        lo, hi = N * self.indptr[start * A], N * self.indptr[stop * A]
+        block[np.broadcast_to(mask[:, :, None, :], block.shape)] = self.data[lo:hi]
+        return block
+
+    def matrix(self, values: Array) -> Any:
+        """Give one value per stored column, (nnz,), as a sparse (S·A, S) matrix."""
+        shape = (self.n_states * self.n_actions, self.n_states)
+        return sparse.csr_array((values, self.indices, self.indptr), shape=shape)
+
+
+def compress_dense(kernels: Array, available: BoolArray) -> Kernels:
+    """Compress (N, S, A, S) kernels; unavailable pairs are dropped unread."""
+    N, S, A, _ = kernels.shape
+    by_state = kernels.transpose(1, 2, 0, 3)  # (S, A, N, S)
+    mask = (by_state != 0).any(axis=2) & available[:, :, None]
+    indptr = np.concatenate([[0], np.cumsum(mask.reshape(S * A, S).sum(axis=1))]).astype(np.int64)
+    data = by_state[np.broadcast_to(mask[:, :, None, :], by_state.shape)]
+    indices = np.nonzero(mask)[2].astype(np.int32)
+    return Kernels(S, A, N, indptr, indices, data, is_sparse=False)
+
+
+def compress_sparse(matrices: Sequence[Any], available: BoolArray) -> Kernels:
+    """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread."""
+    S, A = available.shape
+    parts = [_canonical(matrix, available.ravel()) for matrix in matrices]
+    keys = parts[0][0]
+    for other, _ in parts[1:]:
+        if not np.array_equal(keys, other):
+            keys = np.union1d(keys, other)
+    pair, column = np.divmod(keys, S)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]).astype(np.int64)
+    data = np.zeros(len(parts) * keys.size)
+    kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse=True)
+    for i, (own, values) in enumerate(parts):
+        data[kernels.positions(i)[np.searchsorted(keys, own)]] = values
+    return kernels
+
+
+def from_arrays(
+    shape: tuple[int, int, int], indptr: Any, indices: Any, data: Any, available: BoolArray, is_sparse: bool
+) -> Kernels:
+    """Take over stored arrays, (N, S, A) being their shape, after checking that they fit together."""
+    N, S, A = shape
+    for name, array, kind in (("indptr", indptr, "i"), ("indices", indices, "i"), ("data", data, "f")):
+        if array.ndim != 1 or array.dtype.kind != kind:
+            raise InputError(f"{name}: expected a one-dimensional {kind!r} array, got {array.dtype} {array.shape}")
+    if indptr.shape != (S * A + 1,) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"indptr: expected {S * A + 1} ascending numbers from 0, got shape {indptr.shape}")
+    if indices.size != indptr[-1] or data.size != N * indptr[-1]:
+        want = f"{indptr[-1]} indices and {N * int(indptr[-1])} probabilities"
+        raise InputError(f"indices, data: expected {want}, got {indices.size} and {data.size}")
+    lengths = np.diff(indptr)
+    if (lengths[~available.ravel()] > 0).any():
+        s, a = np.argwhere((lengths.reshape(S, A) > 0) & ~available)[0]
+        raise InputError(f"indptr: state {s}, action {a} is not available but has stored rows")
+    if indices.size:
+        first = np.zeros(indices.size, dtype=bool)
+        first[indptr[:-1][lengths > 0]] = True
+        wrong = (indices < 0) | (indices >= S)
+        wrong[1:] |= (indices[1:] <= indices[:-1]) & ~first[1:]
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
+    indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    return Kernels(S, A, N, indptr, indices, data.astype(np.float64, copy=False), is_sparse)
+
+
+def _canonical(matrix: Any, keep: BoolArray) -> tuple[IntArray, Array]:
+    """Keys row·S + column, ascending, and values of the nonzero entries of the kept rows."""
+    with np.errstate(over="ignore"):  # infinities are found by `check`
+        coo = matrix.tocoo().astype(np.float64)  # before summing: small integers would wrap
+        coo.sum_duplicates()
+    rows, columns = coo.row, coo.col
+    chosen = keep[rows] & (coo.data != 0)
+    keys = rows[chosen].astype(np.int64) * coo.shape[1] + columns[chosen]
+    order = np.argsort(keys, kind="stable")
+    return keys[order], coo.data[chosen][order]
+
+
+def check(
+    kernels: Kernels, available: BoolArray, states: Sequence[Any], actions: Sequence[Any], tol: float = ROW_SUM_TOL
+) -> tuple[Kernels, tuple[str, ...]]:
+    """Verify every row of every available pair; renormalise what rounding explains.
+
+    A row passes if its entries are finite and non-negative and their sum is within `tol` of 1. Sums that differ
+    from 1 by more than the rounding of the sum itself are divided out, and a note tells how many.
+    """
+    N, data = kernels.n_kernels, kernels.data
+
+    def row(pair: int, i: int) -> str:
+        s, a = divmod(pair, kernels.n_actions)
+        return f"kernel {i}, state {states[s]!r}, action {actions[a]!r}"
+
+    def entry(flat: int) -> str:
+        pair = int(np.searchsorted(N * kernels.indptr, flat, side="right")) - 1
+        i, j = divmod(flat - N * int(kernels.indptr[pair]), int(kernels.lengths[pair]))
+        t = int(kernels.indices[int(kernels.indptr[pair]) + j])
+        return f"{row(pair, i)}, next state {states[t]!r} has {float(data[flat])!r}"
+
+    for bad, rule in ((~np.isfinite(data), "must be finite"), (data < 0, "must not be negative")):
+        if bad.any():
+            raise InputError(f"kernels: probabilities {rule}: {entry(int(np.argmax(bad)))}")
+    lengths = np.repeat(kernels.lengths, N)
+    sums = np.zeros(lengths.size)
+    filled = lengths > 0
+    if data.size:
+        with np.errstate(over="ignore"):
+            sums[filled] = np.add.reduceat(data, kernels.row_starts()[filled])
+    off = np.where(np.repeat(available.ravel(), N), np.abs(sums - 1), 0)
+    if off.max(initial=0) > tol:
+        worst = int(np.argmax(off > tol))
+        raise InputError(f"kernels: {row(*divmod(worst, N))} sums to {float(sums[worst])!r}, not 1")
+    rounded = off > rounding(lengths)
+    if not rounded.any():
+        return kernels, ()
+    scaled = data / np.repeat(np.where(rounded, sums, 1.0), lengths)
+    n = int(rounded.sum())
+    note = f"{n} row{'s' if n > 1 else ''} renormalised; the largest deviation from 1 was {off.max():.1e}"
+    return replace(kernels, data=scaled), (note,)

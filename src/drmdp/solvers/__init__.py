@@ -1,0 +1,1 @@
+"""Outer methods: how to get from one robust Bellman step to a certified solution."""
