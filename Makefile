@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test lint fuzz bench clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -27,5 +27,8 @@ fuzz: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
-clean:
+clean-cache:
+	find src -name '*.nb[ic]' -delete
+
+clean: clean-cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

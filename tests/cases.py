@@ -48,7 +48,7 @@ class Case(NamedTuple):
     name: str
     model: drmdp.Model
     ball: drmdp.Wasserstein
-    value: np.ndarray  # (S,); 0 in terminal states
+    value: np.ndarray  # (S,), in costs also for a model of rewards; 0 in terminal states
 
 
 def cases(pair: tuple[str, float], n: int, seed: int = 0) -> Iterator[Case]:

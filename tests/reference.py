@@ -24,7 +24,10 @@ import numpy as np
 from scipy import sparse
 
 TOL = 1e-9
-"""Largest admitted gap between the two bounds, relative to the most that nature could gain."""
+"""Largest admitted gap between the two bounds, relative to the most that nature could gain.
+
+Rounding and a thousandth of it relative to the spread of z come on top.
+"""
 
 EPS = np.finfo(float).eps
 LINEAR = (
@@ -122,7 +125,8 @@ class _Program:
         actions, top, spread, nominal = actions[keep], top[keep], spread[keep], nominal[keep]
 
         self.actions, self.metric, self.order, self.w = actions, ball.metric, ball.order, model.weights[self.used]
-        self.spread, self.rounding = float(spread.max()), EPS * float(np.abs([top, top - spread]).max())
+        size = np.abs(dense_costs(model)[s][actions][allowed[actions]]).max() + model.discount * np.abs(value).max()
+        self.spread, self.rounding = float(spread.max()), EPS * float(size)  # of z, and of the sums that give it
         self.reach = float(best - self.level)
         self.unit = min(1.0, radius) or 1.0
         self.scale = max(self.reach, 1e-6 * self.unit * self.spread) or 1.0
@@ -137,9 +141,10 @@ class _Program:
 
     def solve(self):
         """Optimum, policy on `actions`, moves (N, K) and proved gap."""
+        policy = np.eye(self.actions.size)[self.safest] if self.share is None else self.share
+        move, lower, upper = np.zeros(self.y.shape), 0.0, self.reach / self.scale  # no move, any move
         if self.reach <= 16 * self.rounding:  # also when the radius is 0 or z is constant
-            x = np.eye(self.actions.size)[self.safest] if self.share is None else self.share
-            return self.reach / self.scale / 2, x, np.zeros(self.y.shape), self.reach / self.scale
+            return upper / 2, policy, move, upper
         m = cp.Variable(self.y.shape)
         rows, positive = m @ self.member == 0, m >= -self.y
         gains = self.head + cp.multiply(self.z, self.w @ m) @ self.member
@@ -149,7 +154,6 @@ class _Program:
         else:
             objective, binding = self.share @ gains, []
         problem = cp.Problem(cp.Minimize(-objective), [rows, positive, self._ball(m), *binding])
-        lower, upper, move, policy = -np.inf, np.inf, None, None
         for settings in CONIC if self.metric == "l2" else LINEAR:
             with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
                 warnings.simplefilter("ignore", UserWarning)  # "inaccurate": we judge that ourselves
@@ -166,7 +170,7 @@ class _Program:
                 upper, policy = bound, x
             if upper - lower <= TOL / 10:
                 break
-        if not upper - lower <= TOL + self.rounding / self.scale:
+        if not upper - lower <= TOL + (TOL / 1000 * self.spread + self.rounding) / self.scale:
             raise Unproved(f"bounds {upper - lower:.1e} apart in units of {self.scale:.1e} ({problem.status})")
         return (lower + upper) / 2, policy, move, upper - lower
 
@@ -243,7 +247,7 @@ def tolerance(model, ball, value, relative=1e-7, policy=None):
     """By how much a result may miss the reference, (S,): `relative` to the spread of z, plus what rounding explains.
 
     The spread is that of the actions that can matter; a level common to all z, or an action that is far too
-    expensive, does not loosen it.
+    expensive, does not loosen it. Rounding is that of costs and values, even if they cancel.
     """
     out = np.zeros(model.terminal.shape)
     for s in np.flatnonzero(~model.terminal):
@@ -269,17 +273,22 @@ def dense_kernels(model):
     return given if isinstance(given, np.ndarray) else np.stack([k.toarray().reshape(S, A, S) for k in given])
 
 
-def stakes(model, value):
-    """Cost z = c(s, a, t) + λ v(t) of each transition, (S, A, S), in extended precision; NaN where unknown."""
+def dense_costs(model):
+    """(S, A, S) array of the costs; NaN where unknown."""
     S, A = model.available.shape
-    costs = model.costs
-    if sparse.issparse(costs):
-        known = costs.tocoo()
+    given = model.costs
+    if sparse.issparse(given):
+        known = given.tocoo()
         costs = np.full((S * A, S), np.nan)
         costs[known.coords] = known.data
-        costs = costs.reshape(S, A, S)
-    costs = costs if costs.ndim == 3 else costs[:, :, None]
-    return costs.astype(np.longdouble) + np.longdouble(model.discount) * np.asarray(value, dtype=np.longdouble)
+        return costs.reshape(S, A, S)
+    return given if given.ndim == 3 else np.repeat(given[:, :, None], S, axis=2)
+
+
+def stakes(model, value):
+    """Cost z = c(s, a, t) + λ v(t) of each transition, (S, A, S), in extended precision; NaN where unknown."""
+    long = np.longdouble
+    return dense_costs(model).astype(long) + long(model.discount) * np.asarray(value, dtype=long)
 
 
 def support(model, ball):

@@ -72,6 +72,8 @@ def variety():
     yield "strings", Model(y, costs=c, discount=0.9, states=["", "ünï", "😀", "[red]"], actions=["a b", "a\nb"])
     yield "integers", Model(y, costs=c, discount=0.9, states=[-5, 2**63 - 1, 0, 7], actions=[1, 0])
     yield "mixed", Model(y, costs=c, discount=0.9, states=["1", 1, 10**30, "nul\0"], actions=[2, "1"])
+    yield "large integers", Model(y, costs=c, discount=0.9, states=[2**63, -(2**63), 2**100, 0])
+    yield "trailing nul", Model(y, costs=c, discount=0.9, states=["a\0", "a", "b", "c"])
     yield "surrogate", Model(y, costs=c, discount=0.9, states=["\ud800", "b", "c", "d"])
     yield "float32", Model(y.astype(np.float32), costs=c.astype(np.float32), discount=0.9)
     yield "rounded", Model(y * (1 + 5e-10), costs=c, discount=0.9)
@@ -127,7 +129,7 @@ def test_round_trip_is_exact(name, suffix, tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_round_trip_of_the_operators_cases(suffix, tmp_path):
-    for case in cases(("l2", 2), 60):
+    for case in cases(("l2", 2), 40):
         drmdp.write(case.model, tmp_path / f"model.{suffix}")
         same(drmdp.read(tmp_path / f"model.{suffix}"), case.model)
 
@@ -221,6 +223,15 @@ def test_a_model_can_be_written_over_the_directory_it_is_mapped_from(tmp_path):
     drmdp.write(model, path)
     same(drmdp.read(path), MODELS["sparse"])
     same(model, MODELS["sparse"])
+    assert os.listdir(tmp_path) == ["m.drmdp"]
+
+
+def test_a_link_to_a_directory_stays_one(tmp_path):
+    drmdp.write(MODELS["sparse"], tmp_path / "m.drmdp")
+    (tmp_path / "link").symlink_to("m.drmdp")
+    drmdp.write(MODELS["dense"], tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    same(drmdp.read(tmp_path / "m.drmdp"), MODELS["dense"])
 
 
 # ---------------------------------------------------------------------- choosing a format
@@ -321,7 +332,7 @@ def test_only_a_model_is_overwritten_by_a_directory(tmp_path):
         drmdp.write(MODELS["dense"], home)
     drmdp.write(MODELS["sparse"], tmp_path / "m.drmdp")
     (tmp_path / "m.drmdp" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds 'notes.txt'"):
+    with pytest.raises(InputError, match=r"holds 'notes\.txt'"):
         drmdp.write(MODELS["dense"], tmp_path / "m.drmdp")
     same(drmdp.read(tmp_path / "m.drmdp"), MODELS["sparse"])  # beside the arrays, other files do not matter
     assert (home / "data.npy").read_text() == "years of work"
@@ -370,7 +381,10 @@ def refused(path, *parts):
         ({"kernels": np.ones((4, 4))}, "kernels: expected 3 or 4 dimensions, got shape (4, 4)"),
         ({"kernels": np.ones((3, 4, 2, 5))}, "kernels: expected shape (N, S, A, S) or (S, A, S)"),
         ({"kernels": np.ones((0, 4, 2, 4))}, "kernels: expected shape"),
-        ({"kernels": np.ones((3, 4, 2, 4), dtype=complex)}, "kernels: expected bool or integer or float, got dtype comp"),
+        (
+            {"kernels": np.ones((3, 4, 2, 4), dtype=complex)},
+            "kernels: expected bool or integer or float, got dtype comp",
+        ),
         ({"kernels": rows(0, 3, 4, 2, 4) * 1.1}, "kernels: kernel 0, state 0, action 0 sums to 1.1"),
         ({"costs": np.array([["a"] * 2] * 4)}, "costs: expected bool or integer or float, got dtype <U1"),
         ({"costs": np.full((4, 2), None)}, "costs: expected bool or integer or float, got dtype object"),
@@ -431,6 +445,7 @@ COMPRESSED = {
         ({"data": np.ones(6)}, "kernels: kernel 0, state 0, action 0 sums to 2.0, not 1"),
         ({"data": np.full(6, np.nan)}, "kernels: probabilities must be finite: kernel 0, state 0, action 0"),
         ({"data": np.full(6, 1e308)}, "sums to inf, not 1"),
+        ({"data": np.full(6, np.longdouble("1e4000"))}, "kernels: probabilities must be finite"),
         ({"data": np.ones(6, dtype=int)}, "data: expected float, got dtype int64"),
         ({"next_costs": np.ones(2)}, "next_costs: expected shape (3,) like indices, got (2,)"),
         ({"next_costs": np.array([1, np.inf, 3])}, "costs must be finite: state 0, action 0, next state 1 has inf"),
@@ -484,7 +499,9 @@ def unpack(folder, files):
 PLAIN = {f"{name}.npy": npy(array) for name, array in stranger().items()}
 
 
-@pytest.mark.parametrize("shape", ["(1000000, 1000, 1, 1000)", "(4000000000, 4000000000, 4000000000, 4)", "(-1, 4, 2, 4)"])
+@pytest.mark.parametrize(
+    "shape", ["(1000000, 1000, 1, 1000)", "(4000000000, 4000000000, 4000000000, 4)", "(-1, 4, 2, 4)"]
+)
 def test_a_header_that_promises_too_much_is_refused_before_allocating(shape, tmp_path):
     tracemalloc.start()
     pack(tmp_path / "m.npz", PLAIN | {"kernels.npy": header(shape) + bytes(64)})
@@ -496,12 +513,21 @@ def test_a_header_that_promises_too_much_is_refused_before_allocating(shape, tmp
     tracemalloc.stop()
 
 
+def test_negative_sizes_are_refused_even_if_their_product_is_right(tmp_path):
+    pack(tmp_path / "m.npz", PLAIN | {"costs.npy": header("(-4, -2)") + bytes(64)})
+    refused(tmp_path / "m.npz", "costs: expected 1 or 2 or 3 dimensions, got shape (-4, -2)")
+
+
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "m.npz"
     honest = header("(1, 1000, 1, 1000)") + bytes(8_000_000)
     pack(path, PLAIN | {"kernels.npy": honest}, zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 20_000
-    for member in (honest + b"\0", honest[:-1], PLAIN["kernels.npy"] + bytes(8_000_000)):  # more or less than its header says
+    for member in (
+        honest + b"\0",
+        honest[:-1],
+        PLAIN["kernels.npy"] + bytes(8_000_000),
+    ):  # more or less than its header says
         pack(path, PLAIN | {"kernels.npy": member}, zipfile.ZIP_DEFLATED)
         tracemalloc.start()
         refused(path, "kernels: dtype float64 and shape", "but the file holds")
@@ -552,16 +578,21 @@ def test_odd_archives_are_refused(tmp_path):
         refused(path, "kernels: compression")
     pack(path, PLAIN | {"readme.txt": b"hello"})
     refused(path, "readme.txt: not an .npy array")
-    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "w") as archive:
-        for name in (*PLAIN, "costs.npy"):
-            archive.writestr(name, PLAIN[name])
+    pack(path, PLAIN)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("costs.npy", PLAIN["costs.npy"])
     refused(path, "costs: given twice")
-    for content in (b"", b"\x93NUMPY", header("(4, 2)")[:-3], header("(4, 2"), header("nonsense"), b"\x93NUMPY\x09\x00"):
+    magic = b"\x93NUMPY"
+    for content in (b"", magic, magic + b"\x09\x00", header("(4, 2)")[:-3], header("(4, 2"), header("nonsense")):
         pack(path, PLAIN | {"costs.npy": content})
         refused(path, "costs: cannot be read")
+    pack(path, PLAIN | {"costs.npy": header("1 " * 2500)})
+    assert len(refused(path, "costs: cannot be read")) < 200 + len(str(path))
     pack(path, PLAIN | {"costs.npy": header("(4, 2)", version=3) + bytes(64)})
     refused(path, "costs: cannot be read: version 3.0 of the .npy format")
     pack(path, PLAIN | {"costs.npy": header("(4, 2)", version=2) + bytes(64)})
+    assert not drmdp.read(path).costs.any()
+    pack(path, PLAIN | {"costs.npy": header("(4L, 2L)") + bytes(64)})  # as Python 2 wrote it
     assert not drmdp.read(path).costs.any()
 
 
@@ -572,10 +603,12 @@ def test_nothing_is_ever_unpickled(tmp_path):
 
     bomb = np.array([Bomb()], dtype=object)
     for name in ("kernels", "costs", "states", "extra"):
-        np.savez(tmp_path / "m.npz", **stranger(), **{name: bomb} if name not in stranger() else {})
         pack(tmp_path / "m.npz", PLAIN | {f"{name}.npy": npy(bomb)})
         refused(tmp_path / "m.npz", name)
-    unpack(tmp_path / "m.drmdp", {"model.json": b'{"discount": 0.5}', "kernels.npy": npy(bomb), "costs.npy": PLAIN["costs.npy"]})
+    unpack(
+        tmp_path / "m.drmdp",
+        {"model.json": b'{"discount": 0.5}', "kernels.npy": npy(bomb), "costs.npy": PLAIN["costs.npy"]},
+    )
     refused(tmp_path / "m.drmdp", "kernels: expected bool or integer or float, got dtype object")
     assert not (tmp_path / "exploded").exists()
 
@@ -608,7 +641,11 @@ def test_bad_directories_are_refused(tmp_path):
     for name, content, message in (
         ("weight.npy", npy([1.0]), "weight: unknown array"),
         ("discount.npy", npy(0.5), "discount: belongs in model.json, not in a file of its own"),
-        ("costs.npy", npy(np.ones((4, 2)))[:-1], "costs: dtype float64 and shape (4, 2) make 64 bytes, but the file holds 63"),
+        (
+            "costs.npy",
+            npy(np.ones((4, 2)))[:-1],
+            "costs: dtype float64 and shape (4, 2) make 64 bytes, but the file holds 63",
+        ),
         ("costs.npy", npy(np.ones((4, 2))) + b"\0", "costs: dtype float64 and shape (4, 2) make 64 bytes"),
         ("costs.npy", b"", "costs: cannot be read"),
     ):
@@ -624,11 +661,17 @@ def test_bad_directories_are_refused(tmp_path):
 
 BASES = ("dense", "mixed", "terminal", "unknown rewards", "sparse rewards", "listed rewards", "only terminal, sparse")
 SPECIAL = (0, 1, -1, 0.5, 1 + 1e-10, np.nan, np.inf, -np.inf, 1e308, 1e-320, 2**31, 2**62, -(2**63))
-DTYPES = ("f8", ">f8", "f4", "f2", "g", "i8", "i4", ">i2", "u8", "?", "U3", "U0", "S2", "O", "c16", "M8[s]", "V3", "i4,f4")
+NUMERIC = ("f8", ">f8", "f4", "f2", "g", "i8", "i4", ">i2", "u8", "?")
+DTYPES = (*NUMERIC, "U3", "U0", "S2", "O", "c16", "M8[s]", "V3", "i4,f4")
 NAMES = (*_fields.ARRAYS, *_fields.SMALL, "weight", "", "../kernels", "kernels.npy")
 
 jsons = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from(["drmdp model 1", 10**400]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.sampled_from(["drmdp model 1", 10**400]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
@@ -657,9 +700,8 @@ def array(draw):
     return np.zeros(shape, dtype=draw(st.sampled_from(DTYPES)))
 
 
-def altered(draw, content):
-    """Change one array that can still be read: a value, its type, its shape, its header."""
-    found = np.load(io.BytesIO(content), allow_pickle=False)
+def altered(draw, found, content):
+    """Change an array, and the content of its file: a value, its type, its shape, its header."""
     kind = draw(st.sampled_from(["poke", "cast", "shape", "header", "resize"]))
     if kind == "poke" and found.size and found.dtype.kind in "biuf":
         found = found.copy()
@@ -668,7 +710,7 @@ def altered(draw, content):
         found.flat[draw(st.integers(0, found.size - 1))] = value
     elif kind == "cast" and found.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
-            found = found.astype(draw(st.sampled_from(DTYPES[:10])))
+            found = found.astype(draw(st.sampled_from(NUMERIC)))
     elif kind == "shape":
         found = draw(st.sampled_from([found.T, found[None], found.ravel(), found[:0] if found.ndim else found]))
     elif kind == "resize":
@@ -683,9 +725,10 @@ def altered(draw, content):
     return npy(found)
 
 
-def changed(draw, content):
+def changed(draw, index):
     """Give an entry of a JSON object any value."""
-    index = json.loads(content)
+    if not isinstance(index, dict):
+        return b"{}"
     index[draw(st.sampled_from(sorted({*index, "states", "actions", "weight"})))] = draw(jsons)
     return json.dumps(index).encode()
 
@@ -708,9 +751,11 @@ def mutated(draw, files):
             files[name] = npy(array(draw))
         else:
             try:
-                files[name] = (changed if name == "model.json" else altered)(draw, files[name])
-            except ValueError:  # damaged before
+                found = json.loads(files[name]) if name == "model.json" else np.load(io.BytesIO(files[name]))
+            except Exception:  # damaged before
                 files[name] = b""
+            else:
+                files[name] = changed(draw, found) if name == "model.json" else altered(draw, found, files[name])
     return files
 
 
@@ -718,9 +763,8 @@ def model_or_input_error(path):
     """Read a file; whatever it is, the answer is a usable model or an `InputError` that begins with the path."""
     try:
         model = drmdp.read(path)
-    except InputError as error:
-        assert str(error).startswith(f"{path}: ")
-        assert len(str(error)) < 1000
+    except InputError:
+        assert len(refused(path)) < 1000
         return False
     assert isinstance(model, Model)
     assert repr(model)

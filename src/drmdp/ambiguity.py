@@ -129,7 +129,7 @@ class Wasserstein:
             if self.order == 2:
                 return math.sqrt((w @ distance).max(axis=1).sum())
             return math.sqrt(distance.max(axis=2).sum(axis=0).max())
-        distance = np.where(allowed, 1 - y, 0)  # of linf; half of that of l1
+        distance = np.where(allowed, np.maximum(1 - y, 0), 0)  # of linf; half of that of l1
         if self.pair == ("l1", 1):
             return float(2 * (w @ distance).max(axis=1).sum())
         far = distance.max(axis=2)  # (A, N)

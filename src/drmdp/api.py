@@ -13,11 +13,11 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
-from drmdp.errors import InputError
-from drmdp.model import Model, numbers
+from drmdp.errors import InputError, shown
+from drmdp.model import Model, number, numbers
 from drmdp.solution import Solution, Status
-from drmdp.solvers.loop import Callback, Outcome, run, value_range
-from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.loop import Callback, Outcome, heed, run, value_range
+from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.problem import Method, Problem
 from drmdp.solvers.progress import ProgressBar
 from drmdp.solvers.registry import resolve
@@ -117,7 +117,8 @@ def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DE
     """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,)."""
     v = _value(model, value)
     update = Problem(build(model, ball, backend)).sweep(v)
-    lower, upper = _sides(model, v + update.lower_step, v + update.upper_step)
+    low, high = (certificate.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
+    lower, upper = _sides(model, low, high)
     sign = -1.0 if model.maximise else 1.0
     return BellmanStep(sign * update.value, update.policy, lower, upper, update.kernel)
 
@@ -176,6 +177,8 @@ def certify(
     tol = 1e-10 * max(abs(low), abs(high), np.finfo(float).tiny)  # as tight as rounding allows
     worst = _evaluate(model, build(model, ball, backend), x, tol)
     best = run(PolicyIteration(), Problem(NominalOperator(model, y)), start=None, tol=tol)
+    heed(worst)
+    heed(best)
     lower, upper = _sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))
 
@@ -187,8 +190,8 @@ def build(model: Model, ball: Wasserstein, backend: str) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
     ball.radii(model)
     known = known_backends()
-    if backend not in known:
-        raise InputError(f"unknown backend {backend!r}; known: {', '.join(known)}")
+    if not isinstance(backend, str) or backend not in known:
+        raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")
     operator: Operator = known[backend](model, ball)
     return operator
 
@@ -212,8 +215,8 @@ def _evaluate(model: Model, operator: Operator, policy: Array, tol: float) -> Ou
 
 def _policy_value(model: Model, policy: Array) -> Array:
     """Value of a policy under the mean kernel."""
-    nominal = Problem(NominalOperator(model, np.asarray(model.mean_kernel)), policy)
-    found = run(PolicyIteration(), nominal, start=None, tol=0.0, max_iters=2)
+    found = run(PolicyIteration(), of_mean_kernel(model, policy), start=None, tol=0.0, max_iters=2)
+    heed(found)
     return np.asarray((found.lower + found.upper) / 2)
 
 
@@ -222,13 +225,13 @@ def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
     return (-upper, -lower) if model.maximise else (lower, upper)
 
 
-def _value(model: Model, value: ArrayLike) -> Array:
-    v = numbers("value", value)
+def _value(model: Model, value: ArrayLike, name: str = "value") -> Array:
+    v = numbers(name, value)
     if v.shape != (model.n_states,):
-        raise InputError(f"value: expected shape {(model.n_states,)}, got {v.shape}")
+        raise InputError(f"{name}: expected shape {(model.n_states,)}, got {v.shape}")
     if not np.isfinite(v).all():
         s = int(np.argmax(~np.isfinite(v)))
-        raise InputError(f"value must be finite: state {model.states[s]!r} has {float(v[s])!r}")
+        raise InputError(f"{name} must be finite: state {model.states[s]!r} has {float(v[s])!r}")
     return np.where(model.terminal, 0.0, -v if model.maximise else v)
 
 
@@ -236,19 +239,19 @@ def _start(model: Model, start: ArrayLike) -> Array | None:
     if start is None:
         return None
     if isinstance(start, Solution):
-        return _value(model, start.value)
-    if np.ndim(start) == 2:
-        return _policy_value(model, model.policy(start))
-    return _value(model, start)
+        return _value(model, start.value, "start")
+    given = numbers("start", start)
+    return _policy_value(model, model.policy(start)) if given.ndim == 2 else _value(model, given, "start")
 
 
 def _tolerance(tol: float) -> float:
-    if not (np.ndim(tol) == 0 and np.isfinite(tol) and tol >= 0):
-        raise InputError(f"tol must be a finite number, not negative, got {tol!r}")
-    return float(tol)
+    value = number("tol", tol)
+    if not 0 <= value < np.inf:
+        raise InputError(f"tol must be finite and not negative, got {value!r}")
+    return value
 
 
 def _limits(max_iters: int | None, max_seconds: float | None) -> None:
     for name, limit in (("max_iters", max_iters), ("max_seconds", max_seconds)):
-        if limit is not None and not limit >= 0:
+        if limit is not None and not number(name, limit) >= 0:
             raise InputError(f"{name} must not be negative, got {limit!r}")

@@ -224,8 +224,9 @@ def feasible(ball: Wasserstein, data: Block, kernels: Array) -> Array:
     """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
     n, A, N, S = data.nominal.shape
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
-    total = y.sum(axis=3, keepdims=True)
-    y = np.where(total > 0, y / np.where(total > 0, total, 1.0), data.nominal)
+    top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
+    y = y / np.where(top > 0, top, 1.0)
+    y = np.where(top > 0, y / np.where(top > 0, y.sum(axis=3, keepdims=True), 1.0), data.nominal)
     apart = distances(ball, y - data.nominal)  # (n, N)
     slack = A * (2 * S + 8) * EPS
     if ball.order != math.inf:
@@ -291,6 +292,11 @@ def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_side
     step = one_sided - u - (1 - discount) * shift
     size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
     return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
+
+
+def beyond(value: Array, step: Array, sign: int) -> Array:
+    """Value plus a one-sided step, rounded away from the truth (sign ±1)."""
+    return np.where(step == 0, value, np.nextafter(value + step, sign * np.inf))
 
 
 def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray) -> Bounds:

@@ -1,38 +1,40 @@
 """Kernels that surely are nature's: bring what somebody claims into the ball's set of mean kernels.
 
 Nature plays ȳ = Σ_i w_i y_i with a tuple y in the ball. A tuple can be checked; a mean kernel cannot, before a tuple of
-that mean is found. `inside` looks for one, state by state, and where there is none goes back towards the data mean m, to
-the last ȳ_λ = m + λ(ȳ − m), λ ≤ 1, that it attains. How well it searches decides only how large λ gets: each tuple is
-brought to the mean ȳ_λ exactly, its distance is measured, and `certificate.feasible` has the last word.
+that mean is found. `inside` looks for one, state by state, and where there is none goes back towards the data mean m,
+to the last ȳ_λ = m + λ(ȳ − m), λ ≤ 1, that it attains. How well it searches decides only how large λ gets: each tuple
+is brought to the mean ȳ_λ exactly, its distance is measured, and `certificate.feasible` has the last word.
 
 **Fractions.** From every y_i take the fraction f_t = (Σ_i w_i y_i(t) − ȳ(t))⁺ / Σ_i w_i y_i(t) of its mass at t, and
 spread what kernel i loses in proportion to (ȳ − Σ_i w_i y_i)⁺. The mean becomes ȳ, whatever y was. From ŷ this moves
-Σ_i w_i ‖y_i − ŷ_i‖₁ = ‖ȳ − m‖₁ in each row, and no tuple moves less: for (ℓ1, 1) nothing else is needed. An inexact
-solution is moved by no more than its error.
+Σ_i w_i ‖y_i − ŷ_i‖₁ = ‖ȳ − m‖₁ in each row, and no tuple moves less: for (ℓ1, 1) nothing else is needed. A tuple whose
+mean is nearly ȳ hardly moves.
 
 **Shifts.** y_i = ŷ_i + ȳ − m, where not negative, is best for every pair: by Jensen's inequality no tuple of that mean
 is nearer than d(ȳ, m).
 
-**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), which separates
-over the actions, and by r_i with Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another
-takes mass from there, the first may as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t),
-arrives only where ȳ(t) > m(t), and what leaves kernel i is at most θ/2.
+**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i with
+Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the first may
+as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each kernel, and
+arrives only where ȳ(t) > m(t).
 
-**ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier h of
-the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects θ. The
-dual is concave in h, with gradient ȳ_λ − Σ_i w_i y_i and, P_i x being x on the support of y_i minus its average there,
+**ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier h
+of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects θ.
+The dual is concave in h, with gradient ȳ_λ − Σ_i w_i y_i and, P_i x being x on the support of y_i minus its average
+there, with
 
     curvature  Σ_i w_i β_i (P_i − P_i h hᵀP_i / hᵀP_i h),     the second term only where β_i < 1.
 
-Regularised Newton steps with a line search on the slope maximise it; for order ∞ and ȳ on the boundary h may have to grow
-without end, which loses about 1e-10. If the tuple is too far away λ is lowered: for order 2 by a Newton step on the
-distance D(λ) = θ, which is convex with D' = h·(ȳ − m)/D; for order ∞ to where h no longer separates ȳ_λ from the set.
+Regularised Newton steps with a line search maximise it. Both orders come down on the largest λ from above: order 2 by
+Newton steps on the distance D(λ) = θ, convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that
+λ h·(ȳ − m) ≤ Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,18 +54,16 @@ MAX_ENTRIES, MAX_CURVATURE = 200_000, 2_000
 """Probabilities of a state, and rows of a curvature matrix, beyond which only fractions and shifts are tried."""
 ROUNDS, STEPS, TRIALS = 12, 80, 40
 """Limits on shares λ, Newton steps for each, and points tried on a line."""
-PRECISE = 1e-13
-"""Error of the mean that ends the Newton steps; the last of it is removed by fractions."""
-FARTHEST = 1e7
-"""Largest multiplier h: beyond it, rounding takes more than a step brings."""
+DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
+"""ℓ2: probabilities left to fractions, error of the mean left to fractions, and largest h that rounding allows."""
 SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
 
 
 def inside(model: Model, ball: Wasserstein, kernel: Array) -> Array:
     """Mean kernel (S, A, S) that nature can play: `kernel` itself if it is one, up to rounding.
 
-    `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S). Its rows are first clipped to the allowed next states
-    and divided by their sums, empty ones replaced by the data; rows of unavailable pairs are not read and come back 0.
+    `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S). Its rows are first clipped to the allowed next
+    states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0.
     """
     _check(model, kernel)
     S, used = model.n_states, model.weights > 0
@@ -101,6 +101,10 @@ def _distributions(rows: Array, allowed: BoolArray, fallback: Array) -> Array:
     return np.where(top > 0, rows / np.where(top > 0, rows.sum(axis=-1, keepdims=True), 1.0), fallback)
 
 
+def _mean(y: Array, weights: Array) -> Array:
+    return np.asarray(np.einsum("i,...ij->...j", weights, y))
+
+
 # ---------------------------------------------------------------------- all pairs
 
 
@@ -114,18 +118,30 @@ class _State:
     goal: Array  # ȳ, (A, K)
     radius: float
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """m, (A, K)."""
         return _mean(self.nominal, self.weights)
 
+    @cached_property
+    def used(self) -> BoolArray:
+        """Next states that ȳ_λ may have, (A, K)."""
+        return (self.mean > 0) | (self.goal > 0)
+
     def target(self, share: float) -> Array:
-        """ȳ_λ; exactly ȳ for λ = 1, so that its zeros remain."""
+        """ȳ_λ, (A, K); exactly ȳ for λ = 1."""
         return (1 - share) * self.mean + share * self.goal
 
     def apart(self, y: Array) -> float:
         """Distance of a tuple from ŷ."""
         return float(_apart(self.ball, self.weights, (y - self.nominal)[None])[0])
+
+    def parts(self) -> list[_State]:
+        """One for each action where the search separates over them, else the state itself."""
+        if self.ball.pair not in (("linf", math.inf), ("l2", 2)):
+            return [self]
+        pairs = zip(self.nominal, self.goal, strict=True)
+        return [_State(self.ball, y[None], self.weights, goal[None], self.radius) for y, goal in pairs]
 
 
 def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
@@ -142,19 +158,15 @@ def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
         used = ((_mean(nominal[k], weights) + goal[k])[own] > 0).any(axis=0)
         corner = np.ix_(own, np.arange(weights.size), used)
         state = _State(ball, nominal[k][corner], weights, goal[k][np.ix_(own, used)], float(data.radius[k]))
-        for search in (_shift, _linear if ball.metric != "l2" else _least_squares):
+        for search in (_shift, _least_squares if ball.metric == "l2" else _linear):
             way, found = search(state)
-            pull = min(1.0, state.radius / max(state.apart(found), state.radius))
+            pull = state.radius / max(state.apart(found), state.radius)
             if way * pull > share[k]:
                 share[k] = way * pull
                 y[k][corner] = state.nominal + pull * (found - state.nominal)
             if share[k] >= 1 - ENOUGH or state.nominal.size > MAX_ENTRIES:
                 break
     return y
-
-
-def _mean(y: Array, weights: Array) -> Array:
-    return np.asarray(np.einsum("i,...ij->...j", weights, y))
 
 
 def _apart(ball: Wasserstein, weights: Array, difference: Array) -> Array:
@@ -173,13 +185,13 @@ def _attain(y: Array, weights: Array, target: Array) -> Array:
 
 
 def _shift(state: _State) -> tuple[float, Array]:
-    y = _project(state.nominal + (state.goal - state.mean)[:, None], state.goal > 0)
+    y = _project(state.nominal + (state.goal - state.mean)[:, None], state.used)
     return 1.0, _attain(y, state.weights, state.goal)
 
 
-def _project(points: Array, live: BoolArray) -> Array:
-    """Nearest distributions on the live columns (A, K) of points (A, N, K)."""
-    points = np.where(live[:, None], points, -np.inf)
+def _project(points: Array, used: BoolArray) -> Array:
+    """Nearest distributions, on the used columns (A, K), to points (A, N, K)."""
+    points = np.where(used[:, None], points, -np.inf)
     points = np.maximum(points - points.max(axis=2, keepdims=True), -2.0)  # 1 below the largest is 0 already
     ordered = np.sort(points, axis=2)[..., ::-1]
     level = (np.cumsum(ordered, axis=2) - 1) / np.arange(1, points.shape[2] + 1)
@@ -192,86 +204,79 @@ def _project(points: Array, live: BoolArray) -> Array:
 
 def _linear(state: _State) -> tuple[float, Array]:
     """Largest share of the way to the goal, and a tuple that takes it."""
-    ball, nominal, weights, goal, mean = state.ball, state.nominal, state.weights, state.goal, state.mean
-    if ball.pair == ("linf", math.inf) and goal.shape[0] > 1:
-        rows = [slice(a, a + 1) for a in range(goal.shape[0])]
-        each = [_linear(_State(ball, nominal[a], weights, goal[a], state.radius)) for a in rows]
-        share = min(own for own, _ in each)
-        return share, np.concatenate(
-            [nominal[a] + (share / own if own > 0 else 0.0) * (y - nominal[a]) for a, (own, y) in zip(rows, each, strict=True)]
-        )
-    length, unit = float(np.abs(goal - mean).max()), min(state.radius, 1.0)  # λ and y − ŷ are brought to the scale 1
+    each = [(part, *_program(part)) for part in state.parts()]
+    share = min(own for _, own, _ in each)
+    y = [part.nominal + (share / own if own > 0 else 0.0) * (y - part.nominal) for part, own, y in each]
+    return share, _attain(np.concatenate(y), state.weights, state.target(share))
+
+
+def _program(state: _State) -> tuple[float, Array]:
+    """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
+    nominal, w, way = state.nominal, state.weights, state.goal - state.mean
+    length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
     if length == 0:
         return 1.0, nominal
-    used = np.broadcast_to(((mean > 0) | (goal > 0))[:, None], nominal.shape)
-    x = _program(ball, nominal / unit, used, weights, (goal - mean) / length, state.radius / unit, length / unit)
-    share = min(float(x[-1]) * unit / length, 1.0)
-    y = nominal.copy()
-    y[used] = np.maximum(y[used] + unit * x[: -1 - weights.size], 0.0)
-    return share, _attain(y / y.sum(axis=2, keepdims=True), weights, state.target(share))
-
-
-def _program(
-    ball: Wasserstein, nominal: Array, used: BoolArray, weights: Array, way: Array, radius: float, most: float
-) -> Array:
-    """Maximise u ≤ most subject to Σ_i w_i (y_i − ŷ_i) = u·way: y − ŷ on the used entries, r_i for each i, u."""
-    A, N, K = nominal.shape
-    a, i, t = np.nonzero(used)
-    E, y, sign = a.size, nominal[a, i, t], np.sign(way[a, t])
+    (A, N, K), radius = nominal.shape, state.radius / unit
+    a, i, t = np.nonzero(np.broadcast_to(state.used[:, None], nominal.shape))
+    E, y, sign = a.size, nominal[a, i, t] / unit, np.sign(way[a, t])
 
     def sums(values: Array, row: Any, n: int) -> Any:
         return sparse.csr_array((values, (row, np.arange(E))), shape=(n, E))
 
-    rows, columns = sums(np.ones(E), a * N + i, A * N), sums(weights[i], a * K + t, A * K)
-    equal = sparse.block_array([[rows, sparse.csr_array((A * N, N)), None], [columns, None, -way.reshape(-1, 1)]])
-    lower, upper, wide, below, limit = -y, np.full(E, np.inf), np.inf, None, None
-    if ball.metric == "l1":
-        lower, upper, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
+    rows, columns = sums(np.ones(E), a * N + i, A * N), sums(w[i], a * K + t, A * K)
+    equal = sparse.block_array(
+        [[rows, sparse.csr_array((A * N, N)), None], [columns, None, -way.reshape(-1, 1) / length]]
+    )
+    low, high, wide, below, limit = -y, np.full(E, np.inf), np.inf, None, None
+    if state.ball.metric == "l1":
+        low, high, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
         below = sparse.block_array([[sums(np.minimum(sign, 0.0), i, N), -sparse.eye_array(N), np.zeros((N, 1))]])
         limit = np.zeros(N)
-    elif ball.order == math.inf:
-        lower, upper = np.maximum(-y, -radius), np.full(E, radius)
+    elif state.ball.order == math.inf:
+        low, high = np.maximum(-y, -radius), np.full(E, radius)
     else:
-        up, own, taken = sparse.eye_array(E, format="csr"), sums(np.ones(E), i, N).T.tocsr(), y > 0
-        down = [-up[taken], -own[taken], None]
-        below = sparse.block_array([[up, -own, None], down, [None, weights[None], np.zeros((1, 1))]])
+        up, own, some = sparse.eye_array(E, format="csr"), sums(np.ones(E), i, N).T.tocsr(), y > 0
+        last = [None, w[None], np.zeros((1, 1))]
+        below = sparse.block_array([[up, -own, None], [-up[some], -own[some], None], last])
         limit = np.append(np.zeros(below.shape[0] - 1), radius)
-    low, high = np.append(lower, np.zeros(N + 1)), np.concatenate([upper, np.full(N, wide), [most]])
+    box = np.stack([[*low, *np.zeros(N + 1)], [*high, *np.full(N, wide), length / unit]], axis=1)
     cost, zero = np.append(np.zeros(E + N), -1.0), np.zeros(equal.shape[0])
-    found = linprog(cost, below, limit, equal.tocsr(), zero, np.stack([low, high], axis=1), options=SETTINGS)
-    return np.zeros(E + N + 1) if found.x is None else np.asarray(found.x)
+    x = linprog(cost, below, limit, equal.tocsr(), zero, box, options=SETTINGS).x
+    if x is None:
+        return 0.0, nominal
+    found = nominal.copy()
+    found[a, i, t] = np.maximum(unit * (y + x[:E]), 0.0)
+    return min(float(x[-1]) * unit / length, 1.0), found / found.sum(axis=2, keepdims=True)
 
 
 # ---------------------------------------------------------------------- ℓ2
 
 
 def _least_squares(state: _State) -> tuple[float, Array]:
-    """Largest share of the way to the goal, and a tuple that takes it; order 2 separates over the actions."""
-    nominal, weights, mean, radius = state.nominal, state.weights, state.mean, state.radius
-    joint = state.ball.order == math.inf
-    rows = [slice(None)] if joint else [slice(a, a + 1) for a in range(mean.shape[0])]
-    best, share, found = (0.0, 0.0, nominal), 1.0, state.goal - mean
-    for _ in range(ROUNDS if mean[rows[0]].size <= MAX_CURVATURE else 0):
-        target = state.target(share)
-        duals = [_Dual(nominal[a], weights, target[a], radius if joint else math.inf) for a in rows]
-        answers = [dual.maximise(found[a]) for dual, a in zip(duals, rows, strict=True)]
-        h, y = (np.concatenate([answer[k] for answer in answers]) for k in (0, 1))
-        attained = _attain(y, weights, target)
-        apart = state.apart(attained)
-        best = max(best, (share * min(1.0, radius / apart), share, attained), key=lambda entry: entry[0])
-        push, pushed = (h * (state.goal - mean)).sum(), (h * (_mean(y, weights) - mean)).sum()
-        if apart <= (1 + ENOUGH) * radius or push <= 0:
+    """Largest share of the way to the goal, and a tuple that takes it."""
+    clean = np.where(state.goal < DUST, 0.0, state.goal)  # dust makes tiny faces, and Newton steps as tiny
+    clean = clean / clean.sum(axis=1, keepdims=True)
+    duals = [_Dual(part) for part in _State(state.ball, state.nominal, state.weights, clean, state.radius).parts()]
+    best, share, way = (0.0, 0.0, state.nominal), 1.0, clean - state.mean
+    starts = [dual.state.goal - dual.state.mean for dual in duals]
+    for _ in range(ROUNDS if starts[0].size <= MAX_CURVATURE else 0):
+        answers = [dual.maximise(h, share) for dual, h in zip(duals, starts, strict=True)]
+        share, starts = answers[0].share, [answer.h for answer in answers]
+        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
+        apart, push = state.apart(y), float((np.concatenate(starts) * way).sum())
+        best = max(best, (share * min(1.0, state.radius / apart), share, y), key=lambda entry: entry[0])
+        if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
             break
-        lower = float(pushed / push if joint else share - (apart - radius) * apart / push)
-        if not best[0] < lower < share:
+        share -= (apart - state.radius) * apart / push
+        if not share > best[0]:
             break
-        share, found = lower, h
     return best[1:]
 
 
 class _Answer(NamedTuple):
-    """What a multiplier h is answered by; gradient and curvature of the dual there."""
+    """What a multiplier h is answered by, and the derivatives of the dual there."""
 
+    share: float
     h: Array  # (A, K)
     y: Array  # (A, N, K)
     gradient: Array  # (A·K,)
@@ -281,56 +286,68 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class _Dual:
-    """Dual of the least-squares program, a function of h (A, K)."""
+    """Dual of the least-squares program of a state (order ∞) or of one action (order 2): a function of h (A, K)."""
 
-    nominal: Array  # (A, N, K)
-    weights: Array
-    target: Array  # ȳ_λ, (A, K)
-    cap: float  # θ for order ∞, else ∞
+    state: _State
 
-    def maximise(self, h: Array) -> _Answer:
-        """Take Newton steps from h; return the answer that is nearest to ŷ once it is brought to the target."""
-        length = float(np.abs(self.target - _mean(self.nominal, self.weights)).max())
-        now = best = self.answer(h)
-        nearest = math.inf
-        for _ in range(STEPS):
-            far = ((_attain(now.y, self.weights, self.target) - self.nominal) ** 2).sum(axis=(0, 2))
-            apart = math.sqrt(far @ self.weights if self.cap == math.inf else far.max())
-            if apart < nearest:
-                best, nearest = now, apart
-            error, size = np.abs(now.gradient).max(), np.abs(now.h).max()
-            if error <= PRECISE or size > FARTHEST or apart <= (1 + ENOUGH) * self.cap < math.inf:
+    @property
+    def cap(self) -> float:
+        """Largest distance of a kernel."""
+        return self.state.radius if self.state.ball.order == math.inf else math.inf
+
+    def maximise(self, h: Array, share: float) -> _Answer:
+        """Take Newton steps from h; order ∞ lowers the share meanwhile and returns the answer that leads farthest."""
+        state, cap, most = self.state, self.cap, -math.inf
+        way = state.goal - state.mean
+        now = best = self.answer(h, share)
+        for _ in range(STEPS if way.any() else 0):
+            push, pushed = float((now.h * way).sum()), float((now.h * (_mean(now.y, state.weights) - state.mean)).sum())
+            spare = (cap * cap - ((now.y - state.nominal) ** 2).sum(axis=(0, 2)) @ state.weights) / 2
+            if push > 0 and pushed + spare < now.share * push:
+                now = self.answer(now.h, (pushed + spare) / push)
+            error = float(np.abs(now.gradient).max())
+            gone = -error
+            if cap < math.inf:
+                gone = now.share * min(1.0, cap / state.apart(_attain(now.y, state.weights, state.target(now.share))))
+            if gone > most:
+                best, most = now, gone
+            size = float(np.abs(now.h).max())
+            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share):
                 break
-            soft = now.scale * (1e-4 * min(error / length, 1.0) + 1e-13)
-            now = self.search(now, np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient))
+            soft = now.scale * (1e-4 * min(error / (now.share * np.abs(way).max()), 1.0) + 1e-13)
+            step = np.full(h.size, np.inf)
+            while np.abs(step).max() > size:
+                step = np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient)
+                soft *= 30
+            now = self.search(now, step)
         return best
 
     def search(self, now: _Answer, step: Any) -> _Answer:
-        """Find an answer on the line of a step where at most half of the slope is left."""
+        """Find an answer on the line of a step, up to 16 times its length, where at most half of the slope is left."""
         first, length, low, high = float(now.gradient @ step), 1.0, 0.0, math.inf
         for _ in range(TRIALS):
-            new = self.answer(now.h + length * step.reshape(now.h.shape))
+            new = self.answer(now.h + length * step.reshape(now.h.shape), now.share)
             slope, bend = float(new.gradient @ step), float(step @ new.curvature @ step)
             low, high = (length, high) if slope > 0 else (low, length)
-            if abs(slope) <= first / 2 or length * np.abs(step).max() > FARTHEST:
+            if -first / 10 <= slope <= first / 2 or low == 16:
                 break
-            length += slope / bend if bend > 0 else math.inf
+            length = min(length + slope / bend, 16.0) if bend > 0 else 16.0
             if not low < length < high:
-                length = (low + high) / 2 if high < math.inf else 4 * low
+                length = (low + min(high, 16.0)) / 2
         return new
 
-    def answer(self, h: Array) -> _Answer:
-        """Answer h, as in the module; the squared distance is a parabola in β_i on each face, which finds β_i."""
-        A, N, K = self.nominal.shape
-        beta, low, high, square = np.ones(N), np.zeros(N), np.ones(N), self.cap * self.cap
-        capped = np.ones(N, dtype=bool)
+    def answer(self, h: Array, share: float) -> _Answer:
+        """Answer h; on each face the squared distance of a kernel is a parabola in β_i, which leads to β_i."""
+        nominal, weights, square = self.state.nominal, self.state.weights, self.cap**2
+        A, N, K = nominal.shape
+        beta, low, high, capped = np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
         for trial in range(TRIALS):
-            y = _project(self.nominal + beta[:, None] * h[:, None], self.target > 0)
+            y = _project(nominal + beta[:, None] * h[:, None], self.state.used)
             face = y > 0
             ph = np.where(face, h[:, None], 0.0)
             ph -= np.where(face, ph.sum(axis=2, keepdims=True) / face.sum(axis=2, keepdims=True), 0.0)
             hph = np.einsum("aik,ak->i", ph, h)
-            over = ((y - self.nominal) ** 2).sum(axis=(0, 2)) - square
+            over = ((y - nominal) ** 2).sum(axis=(0, 2)) - square
             capped &= (over > 0) | (trial > 0)
             low, high = np.where(over < 0, beta, low), np.where(over > 0, beta, high)
             off = capped & (np.abs(over) > 4 * EPS * square)
@@ -339,12 +356,13 @@ class _Dual:
             guess = beta - over / np.where(hph > 0, 2 * beta * hph, 1.0)
             guess = np.where((hph > 0) & (guess > low) & (guess < high), guess, (low + high) / 2)
             beta = np.where(off, guess, beta)
-        strength = self.weights * beta
+        strength = weights * beta
         curvature = np.zeros((A, K, A, K))
         for a in range(A):
-            share = (strength / face[a].sum(axis=1))[:, None] * face[a]
-            curvature[a, :, a] = np.diag(strength @ face[a]) - share.T @ face[a]
+            part = (strength / face[a].sum(axis=1))[:, None] * face[a]
+            curvature[a, :, a] = np.diag(strength @ face[a]) - part.T @ face[a]
         flat = ph.transpose(1, 0, 2).reshape(N, A * K)
         bent = np.where(capped & (hph > 0), strength / np.where(hph > 0, hph, 1.0), 0.0)
         dense = curvature.reshape(A * K, A * K) - (flat * bent[:, None]).T @ flat
-        return _Answer(h, y, (self.target - _mean(y, self.weights)).ravel(), dense, float(strength.sum()))
+        gradient = (self.state.target(share) - _mean(y, weights)).ravel()
+        return _Answer(share, h, y, gradient, dense, float(strength.sum()))

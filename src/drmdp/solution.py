@@ -6,12 +6,14 @@ import json
 import math
 import os
 import tempfile
+import warnings
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.errors import InputError
@@ -66,7 +68,7 @@ class Solution:
     policy: Array  # (S, A); rows sum to 1, terminal states have zeros
     lower: Array  # (S,) lower ≤ optimal worst-case value ≤ upper
     upper: Array  # (S,)
-    kernel: Any  # nature's side of the saddle point, a mean kernel (S, A, S)
+    kernel: Any  # nature's side of the saddle point, a mean kernel (S, A, S) or sparse (S·A, S)
     duality_gap: float  # the paper's (DG): upper − lower weighted by the start distribution
     status: Status
     history: tuple[Record, ...] = field(repr=False)
@@ -79,7 +81,7 @@ class Solution:
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            array = getattr(self, name)
+            array = self.kernel.data if name == "kernel" and sparse.issparse(self.kernel) else getattr(self, name)
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
@@ -113,7 +115,9 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
-        arrays: dict[str, Any] = {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _ARRAYS}
+        arrays = {name: np.asarray(getattr(self, name)) for name in _ARRAYS if name != "kernel"}
+        arrays |= _pack(self.kernel)
+        _check_shapes(arrays, len(self.states), len(self.actions))
         meta = {
             "format": _FORMAT,
             "status": str(self.status),
@@ -121,53 +125,101 @@ class Solution:
             **{name: getattr(self, name) for name in _PLAIN},
         }
         arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
-        write_whole(path, lambda stream: np.savez(stream, **arrays))
+        write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
         """Read what `save` wrote; anything else is refused."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in _ARRAYS}
-                meta = json.loads(stored["meta"].tobytes().decode())
+            with open(path, "rb") as stream, warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy warns of some damaged headers
+                with np.load(stream, allow_pickle=False) as stored:
+                    names = _ARRAYS if "kernel" in stored else (*_ARRAYS[:-1], *_SPARSE)
+                    arrays = {name: stored[name] for name in names}
+                    meta = json.loads(stored["meta"].tobytes().decode())
             if meta.pop("format") != _FORMAT:
                 raise ValueError(f"expected format {_FORMAT!r}")
             status = Status(meta.pop("status"))
             history = tuple(Record(**record) for record in meta.pop("history"))
             meta["states"], meta["actions"] = tuple(meta["states"]), tuple(meta["actions"])
             _check_shapes(arrays, len(meta["states"]), len(meta["actions"]))
-            return cls(status=status, history=history, **arrays, **meta)
-        except FileNotFoundError:
-            raise
+            _check_types(history, meta)
+            return cls(status=status, history=history, **_unpack(arrays), **meta)
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
         except Exception as error:  # a foreign file can make the readers raise anything, MemoryError included
-            reason = str(error) or type(error).__name__
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"{os.fspath(path)}: not a saved solution: {reason}") from None
 
 
 _FORMAT = "drmdp solution 1"
 _ARRAYS = ("value", "policy", "lower", "upper", "kernel")
+_SPARSE = ("kernel.data", "kernel.indices", "kernel.indptr")
 _PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*_ARRAYS, "status", "history"))
 
 
 def _plain(value: Any) -> Any:
     """Numbers of NumPy as Python's, for JSON."""
-    if isinstance(value, np.bool_ | np.integer | np.floating):
+    if isinstance(value, np.bool_ | np.integer):
         return value.item()
+    if isinstance(value, np.floating):
+        return float(value)
     raise TypeError(f"cannot save {value!r} of type {type(value).__name__}")
 
 
+def _pack(kernel: Any) -> dict[str, Any]:
+    """Arrays that hold a kernel."""
+    if not sparse.issparse(kernel):
+        return {"kernel": np.asarray(kernel)}
+    matrix = sparse.csr_array(kernel)
+    return dict(zip(_SPARSE, (matrix.data, matrix.indices, matrix.indptr), strict=True))
+
+
+def _unpack(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Put a sparse kernel together again; its arrays have been checked for size."""
+    if "kernel" in arrays:
+        return arrays
+    S, A = arrays["policy"].shape
+    matrix = sparse.csr_array(tuple(arrays[name] for name in _SPARSE), shape=(S * A, S))
+    matrix.check_format(full_check=True)
+    return {name: arrays[name] for name in _ARRAYS[:-1]} | {"kernel": matrix}
+
+
 def _check_shapes(arrays: dict[str, Any], n_states: int, n_actions: int) -> None:
-    """Refuse arrays that do not fit together; an array read in full has passed the checksum of its file."""
+    """Refuse arrays that do not fit together: what fits was read to its end, and so against its checksum."""
+    S, A = n_states, n_actions
+    expected = {"policy": (S, A), "kernel": (S, A, S), "kernel.indptr": (S * A + 1,)}
+    if "kernel.indptr" in arrays:
+        expected |= dict.fromkeys(_SPARSE[:2], (int(arrays["kernel.indptr"].ravel()[-1]),))
     for name, array in arrays.items():
-        expected = {"policy": (n_states, n_actions), "kernel": (n_states, n_actions, n_states)}.get(name, (n_states,))
-        if array.shape != expected or array.dtype != np.float64:
-            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float64 {expected}")
+        shape = expected.get(name, (S,))
+        dtypes = ("int32", "int64") if name in _SPARSE[1:] else ("float64",)
+        if array.shape != shape or array.dtype not in dtypes:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {' or '.join(dtypes)} {shape}")
+
+
+def _check_types(history: tuple[Record, ...], meta: dict[str, Any]) -> None:
+    """Refuse what no run can have left."""
+    if not history:
+        raise ValueError("history is empty")
+    for record in history:
+        _check_type({f"history: {name}": value for name, value in asdict(record).items()}, float | int)
+    _check_type({name: meta[name] for name in ("duality_gap", "seconds", "setup_seconds")}, float | int)
+    _check_type({f"name {name!r}": name for name in (*meta["states"], *meta["actions"])}, str | int)
+    _check_type({"settings": meta["settings"]}, dict)
+    _check_type({"fingerprint": meta["fingerprint"]}, str)
+
+
+def _check_type(values: dict[str, Any], expected: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise ValueError(f"{name} is of type {type(value).__name__}")
 
 
 def write_whole(path: str | os.PathLike[str], write: Any) -> None:
     """Call write(stream) on a temporary file beside `path` and move it there; a half-written file is never left."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)

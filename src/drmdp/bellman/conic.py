@@ -24,7 +24,7 @@ import numpy as np
 from drmdp import certificate
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.operator import Update
+from drmdp.bellman.operator import Tabled, Update
 from drmdp.certificate import Witness
 from drmdp.model import Model
 
@@ -73,7 +73,7 @@ class ConicOperator:
 
     chunk = 1
 
-    def __init__(self, model: Model, ball: Wasserstein) -> None:
+    def __init__(self, model: Model, ball: Wasserstein, threads: int | None = None) -> None:
         if ball.metric == "l2":
             from drmdp.bellman.conic_cone import ConeProgram as Chosen
         else:
@@ -103,7 +103,11 @@ class ConicOperator:
                 self._solve(s, u, None if policy is None else policy[s], witness, s - start)
         fixed = policy is not None
         new, low, high, kernel = certificate.derive(model, self.ball, value, witness, start, stop, fixed)
-        return Update(new, low, high, witness.policy, kernel)
+        return Update(new, low, high, witness.policy, Tabled(kernel))
+
+    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
+        """Nothing to do: the steps come from the certificate already."""
+        return update
 
     def _solve(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
         """Fill row k of a witness with the solution of state s."""

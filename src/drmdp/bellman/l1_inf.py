@@ -1,257 +1,334 @@
 """(ℓ1, ∞): the exact update by a proximal-point method on the masses that nature moves.
 
-Normalised as in `drmdp.bellman.layout`. With m_ia the mass moved in row (i, a), its gain g_ia (`rows_l1`) and B = θ/2,
+Normalised as in `drmdp.bellman.layout`. With m_ia the mass moved in row (i, a), g_ia its gain (`rows_l1`) and B = θ/2,
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(m_ia) ≥ γ for every a,   Σ_a m_ia ≤ B for every i,   m ≥ 0 },
+
+a linear program. Its dual, min over policies x of f(x) = Σ_a x_a (cost_a + V⁰_a) + Σ_i w_i φ_i(x), φ_i the knapsack of kernel i, is
+piecewise linear. With ½ε_i (m_ia − m⁰_ia)² taken off for every row it becomes
+
+    Θ(x) = Σ_a x_a (cost_a + V⁰_a) + Σ_i w_i max { Σ_a [x_a g_ia(m_a) − ½ε_i (m_a − m⁰_ia)²] : m ≥ 0, Σ_a m_a ≤ B },
+
+convex and C¹, with gradient q_a = cost_a + V⁰_a + Σ_i w_i g_ia(m_ia) and the piecewise constant Hessian Σ_i (w_i/ε_i) [diag(h²) − hhᵀ/|F|] over
+the actions F inside a segment (h its slope there; no hhᵀ where the budget is slack). Newton's method with a quadratic program on the
+simplex minimises it, the line search follows the derivative alone; then m⁰ ← m and ε is reduced. This ends after finitely many rounds, usually
+one from the masses of the last sweep. ε_i is measured by the multiplier μ_i, to which all x_a h_a of kernel i are equal in the end; so nothing
+depends on the scale of the slopes. At any time
+
+    U = f(x), exactly,    L = min_a q_a   (m is feasible),
+
+and the best of both are kept. Actions with cost_a + V⁰_a ≥ U are never touched. If the rounds stall, `drmdp.bellman.game` ends it.
+
+Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep their digits.
+
+With a policy x fixed, a knapsack for every kernel, all in the same order: that of x_a Δ.
+
+Memory: by_row holds m, by_kernel μ (per unit of mass), and out.policy x of the last sweep.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.bellman import game as play
 from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.bellman.rows_l1 import best_mass, by_gain, surplus, tabulate
+from drmdp.bellman.qp import simplex_qp
+from drmdp.bellman.rows_l1 import Tables, by_gain, gain_at, knapsack, share_budget, tabulate
 
-OUTER = 60
+ROUNDS = 40
 STEPS = 25
+STALLED = 6  # rounds that do not halve the gap
+POINTS = 2000
+STIFF = 3.0  # the first ε, relative to μ
+
+
+class Work(NamedTuple):
+    """Work space for up to A candidate actions."""
+
+    action: Any  # (A,) of each candidate
+    head: Array  # (A,) (cost + V⁰ − the smallest)/size
+    vectors: Array  # (12, A)
+    H: Array  # (A, A)
+    factor: Array  # (A, A)
+    index: Any  # (2, A)
+    segment: Any  # (A, N)
+    end: Any  # (A,)
+    masses: Array  # (3, A, N): m, m⁰, best
+    kernels: Array  # (4, N): μ, exact μ, best, ε
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def simplex_qp(H, g, x, n, extra, delta, z, work, L, index, inside):  # type: ignore[no-untyped-def]
-    total = n + extra
-    rho = 0.0
-    for a in range(n):
-        rho += H[a, a]
-    rho = rho / n + delta
-    top = 0.0
-    for a in range(total):
-        z[a] = x[a]
-        inside[a] = x[a] > 0.0
-        work[0, a] = g[a]
-        top = max(top, abs(g[a]))
-    for it in range(6 * total + 20):
-        k = 0
-        for a in range(total):
-            if inside[a]:
-                index[k] = a
-                k += 1
-        for r in range(k):
-            a = index[r]
-            for c in range(r + 1):
-                b = index[c]
-                t = H[a, b] + (rho if a < n and b < n else 0.0)
-                if r == c:
-                    t += delta
-                for j in range(c):
-                    t -= L[r, j] * L[c, j]
-                if r == c:
-                    L[r, r] = math.sqrt(t) if t > 1e-300 else 1e150
-                else:
-                    L[r, c] = t / L[c, c]
-            work[1, r] = -work[0, a]
-            work[2, r] = 1.0 if a < n else 0.0
-        for r in range(k):
-            for j in range(r):
-                work[1, r] -= L[r, j] * work[1, j]
-                work[2, r] -= L[r, j] * work[2, j]
-            work[1, r] /= L[r, r]
-            work[2, r] /= L[r, r]
-        for r in range(k - 1, -1, -1):
-            for j in range(r + 1, k):
-                work[1, r] -= L[j, r] * work[1, j]
-                work[2, r] -= L[j, r] * work[2, j]
-            work[1, r] /= L[r, r]
-            work[2, r] /= L[r, r]
-        s1 = 0.0
-        s2 = 0.0
-        for r in range(k):
-            if index[r] < n:
-                s1 += work[1, r]
-                s2 += work[2, r]
-        nu = -s1 / s2
-        if not math.isfinite(nu):
-            return False
-        alpha = 1.0
-        block = -1
-        for r in range(k):
-            p = work[1, r] + nu * work[2, r]
-            work[1, r] = p
-            if p < 0.0 and -p * alpha > z[index[r]]:
-                alpha = z[index[r]] / -p
-                block = r
-        for r in range(k):
-            p = alpha * work[1, r]
-            b = index[r]
-            z[b] = max(z[b] + p, 0.0)
-            work[0, b] += delta * p
-            for a in range(total):
-                work[0, a] += H[a, b] * p
-        if block >= 0:
-            z[index[block]] = 0.0
-            inside[index[block]] = False
-            continue
-        low = -1e-13 * (1.0 + top)
-        add = -1
-        for a in range(total):
-            if not inside[a]:
-                s = work[0, a] - (nu if a < n else 0.0)
-                if s < low:
-                    low = s
-                    add = a
-        if add < 0:
-            break
-        inside[add] = True
-    s = 0.0
-    for a in range(n):
-        s += z[a]
-    if not (s > 0.5 and s < 2.0):
-        return False
-    for a in range(n):
-        z[a] /= s
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def respond(n, N, table, start, stride, length, head, w, B, x, eps, centre, mu, m, ptr, q, H, free, stat):  # type: ignore[no-untyped-def]
-    """Nature's regularised answer to x; fills m, μ, q and the Hessian; returns Θ_ε(x)."""
+def respond(n, N, tables, head, w, B, x, work, q):  # type: ignore[no-untyped-def]
+    """Nature's answer to x: m, μ, the gradient q and the Hessian of Θ."""
+    H, m, centre, mu, eps = work.H, work.masses[0], work.masses[1], work.kernels[0], work.kernels[3]
+    gain, slope = work.vectors[0], work.vectors[1]
     for a in range(n):
         q[a] = head[a]
         for b in range(n):
             H[a, b] = 0.0
-    inverse = 1.0 / eps
-    penalty = 0.0
     for i in range(N):
-        level = mu[i]
-        lo = 0.0
-        hi = np.inf
-        count = 0
-        for trial in range(100):
-            stat[1] += 1
-            total = 0.0
-            count = 0
-            for a in range(n):
-                ma, ga, h, ptr[a, i] = best_mass(
-                    table, start[a] + i * stride[a], length[a, i], x[a], level, inverse, centre[a, i], ptr[a, i]
-                )
-                m[a, i] = ma
-                free[0, a] = ga
-                free[1, a] = h
-                total += ma
-                if h > 0.0:
-                    count += 1
-            over = total - B
-            if abs(over) <= 1e-14 * (1.0 + B) + 4e-16 * level * inverse * count or (level <= 0.0 and over <= 0.0):
-                break
-            if over > 0.0:
-                lo = level
-            else:
-                hi = level
-            if hi - lo <= 1e-16 * (1e-3 + hi):
-                break
-            if count > 0:
-                new = level + over * eps / count
-            else:
-                new = _leave(n, i, table, start, stride, length, x, eps, centre, m, ptr, over) + over * eps
-            if new <= 0.0 and lo <= 0.0:
-                new = 0.0
-            if not (new >= lo and new <= hi) or new == level or trial > 20:
-                new = 0.5 * (lo + hi) if hi < np.inf else 2.0 * lo + 1e-3
-            level = new
-        mu[i] = level
+        mu[i], count, _ = share_budget(tables, n, i, B, x, mu[i], eps[i], centre, m, work.segment, gain, slope)
         for a in range(n):
-            q[a] += w[i] * free[0, a]
-            penalty += w[i] * (m[a, i] - centre[a, i]) ** 2
+            q[a] += w[i] * gain[a]
         if count > 0:
-            c0 = w[i] * inverse
-            c1 = c0 / count if level > 0.0 else 0.0
+            own = w[i] / eps[i]
+            shared = own / count if mu[i] > 0.0 else 0.0
             for a in range(n):
-                if free[1, a] > 0.0:
-                    H[a, a] += c0 * free[1, a] * free[1, a]
+                if slope[a] > 0.0:
+                    H[a, a] += own * slope[a] * slope[a]
                     for b in range(a + 1):
-                        H[a, b] -= c1 * free[1, a] * free[1, b]
-    value = -0.5 * eps * penalty
+                        H[a, b] -= shared * slope[a] * slope[b]
     for a in range(n):
-        value += x[a] * q[a]
         for b in range(a):
             H[b, a] = H[a, b]
-    return value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leave(n, i, table, start, stride, length, x, eps, centre, m, ptr, over):  # type: ignore[no-untyped-def]
-    """The μ nearest in the direction of balance at which a row of kernel i leaves its kink; all rows are at one."""
-    best = np.inf if over > 0.0 else 0.0
-    for a in range(n):
-        at = start[a] + i * stride[a]
-        p = ptr[a, i]
-        if length[a, i] == 0:
-            continue
-        if m[a, i] < table[at + p, 0]:
-            p -= 1  # the kink is the end of segment p
-        if over > 0.0:
-            if p > 0:
-                best = min(best, x[a] * table[at + p, 2] + eps * (centre[a, i] - table[at + p, 0]))
-        elif p < length[a, i]:
-            best = max(best, x[a] * table[at + p + 1, 2] + eps * (centre[a, i] - table[at + p, 0]))
-    return best
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def upper_bound(n, N, table, start, stride, length, head, w, B, x, mu):  # type: ignore[no-untyped-def]
-    """Θ_0(x, μ) ≥ worst case of x."""
+def worst_case(n, N, tables, head, w, B, x, work):  # type: ignore[no-untyped-def]
+    """U = f(x), from the guesses μ; fills the exact μ."""
     total = 0.0
     for a in range(n):
         total += x[a] * head[a]
     for i in range(N):
-        part = mu[i] * B
-        for a in range(n):
-            if x[a] > 0.0:
-                part += surplus(table, start[a] + i * stride[a], length[a, i], x[a], mu[i])
-        total += w[i] * part
+        value, work.kernels[1, i], _, _ = knapsack(tables, n, i, B, x, work.kernels[0, i], work.end)
+        total += w[i] * value
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def mean_start(n, table, start, length, head, B, x, m):  # type: ignore[no-untyped-def]
-    """Solve for the mean kernel alone; its value is an upper bound. Fills x and m (n,)."""
-    gamma = 0.0
-    for trial in range(200):
+def newton(n, N, tables, head, w, B, goal, work):  # type: ignore[no-untyped-def]
+    """Minimise Θ over the simplex from x until x·q − min q ≤ goal; returns the steps and the answers of nature."""
+    x, q, trial, trial_q, g, z = (
+        work.vectors[2], work.vectors[3], work.vectors[4], work.vectors[5], work.vectors[6], work.vectors[7]
+    )  # fmt: skip
+    H = work.H
+    respond(n, N, tables, head, w, B, x, work, q)
+    answers = 1
+    steps = 0
+    while steps < STEPS:
+        least = np.inf
+        trace = 0.0
+        for a in range(n):
+            least = min(least, q[a])
+            trace += H[a, a]
+        residual = 0.0
+        for a in range(n):
+            g[a] = q[a] - least
+            residual += x[a] * g[a]
+        if residual <= goal:
+            break
+        for a in range(n):
+            H[a, a] += 1e-5 * min(1.0, residual) * max(H[a, a], 1e-3 * trace / n) + 1e-13
+        if not simplex_qp(H, g, x, n, 0, z, work.vectors[8], work.vectors[9], work.factor, work.index):
+            break
+        slope = 0.0
+        for a in range(n):
+            slope += g[a] * (z[a] - x[a])
+        if not slope < 0.0:
+            break
+        steps += 1
+        left, left_slope, right, right_slope = 0.0, slope, 1.0, 0.0
+        share = 1.0
+        for search in range(40):
+            for a in range(n):
+                trial[a] = x[a] + share * (z[a] - x[a])
+            respond(n, N, tables, head, w, B, trial, work, trial_q)
+            answers += 1
+            here = 0.0
+            for a in range(n):
+                here += (trial_q[a] - least) * (z[a] - x[a])
+            if (search == 0 and here <= 0.0) or abs(here) <= -0.2 * slope:
+                break
+            if here > 0.0:
+                right, right_slope = share, here
+            else:
+                left, left_slope = share, here
+            part = -left_slope / (right_slope - left_slope)
+            share = left + max(0.05, min(0.95, part)) * (right - left)
+        for a in range(n):
+            x[a] = trial[a]
+            q[a] = trial_q[a]
+    return steps, answers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def proximal(n, N, tables, head, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
+    """Rounds of the proximal-point method from x, m⁰ and μ; keeps the best x, m, μ; returns U, L and nature's answers."""
+    x, q, best_x = work.vectors[2], work.vectors[3], work.vectors[10]
+    mu, exact, best_mu, eps = work.kernels[0], work.kernels[1], work.kernels[2], work.kernels[3]
+    high = cap
+    low = -np.inf
+    stiff = STIFF
+    goal = 0.1 * tol
+    answers = 0
+    stalled = 0
+    gap = np.inf
+    for _ in range(ROUNDS):
+        for i in range(N):
+            most = 0.0
+            for a in range(n):
+                if tables.length[a, i] > 0:
+                    most = max(most, x[a] * tables.lines[tables.start[a] + i * tables.stride[a] + 1, 2])
+            eps[i] = stiff * max(mu[i], 0.01 * most, 1e-10)
+        steps, more = newton(n, N, tables, head, w, B, goal, work)
+        answers += more
+        least = cap
+        for a in range(n):
+            least = min(least, q[a])
+        if least > low:
+            low = least
+            work.masses[2, :n] = work.masses[0, :n]
+        upper = worst_case(n, N, tables, head, w, B, x, work)
+        if upper < high:
+            high = upper
+            best_x[:n] = x[:n]
+            best_mu[:] = exact
+        if high - low <= tol:
+            break
+        stalled = stalled + 1 if high - low > 0.5 * gap else 0
+        if stalled >= STALLED:
+            break
+        gap = min(gap, high - low)
+        work.masses[1, :n] = work.masses[0, :n]
+        if steps == 0:
+            goal *= 0.1
+        if steps <= 4:
+            stiff *= 0.2
+        elif steps <= 9:
+            stiff *= 0.5
+        elif steps > 15:
+            stiff = min(3.0 * stiff, 10.0)
+        stiff = max(stiff, 1e-5)
+    return high, low, answers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish(n, N, tables, head, w, B, cap, tol, high, low, work):  # type: ignore[no-untyped-def]
+    """Close the gap by the simplex method from the best masses; returns U, L and nature's answers."""
+    m, best_m, q, x = work.masses[0], work.masses[2], work.vectors[3], work.vectors[2]
+    game = play.empty(n)
+    points = np.empty((n + 1, n, N))
+    _gains(n, N, tables, head, w, best_m, q)
+    points[0] = best_m[:n]
+    play.begin(game, n, q)
+    answers = 0
+    for _ in range(POINTS):
+        gamma = play.balance(game, n)
+        if not gamma > -np.inf:
+            break
+        total = 0.0
+        for a in range(n):
+            x[a] = max(game.price[a], 0.0)
+            total += x[a]
+        for a in range(n):
+            x[a] /= total
+        upper = worst_case(n, N, tables, head, w, B, x, work)
+        answers += 1
+        if upper < high:
+            high = upper
+            work.vectors[10, :n] = x[:n]
+            work.kernels[2] = work.kernels[1]
+        if high - gamma <= tol:
+            break
+        _vertex(n, N, tables, B, x, work, m)
+        _gains(n, N, tables, head, w, m, q)
+        slot = play.admit(game, n, q)
+        if slot < 0:
+            break
+        points[slot] = m[:n]
+    m[:n] = 0.0
+    for k in range(n + 1):
+        if game.kind[k] >= n:
+            m[:n] += max(game.level[k], 0.0) * points[game.kind[k] - n]
+    for i in range(N):
+        total = 0.0
+        for a in range(n):
+            total += m[a, i]
+        if total > B:
+            for a in range(n):
+                m[a, i] *= B / total
+    _gains(n, N, tables, head, w, m, q)
+    least = cap
+    for a in range(n):
+        least = min(least, q[a])
+    if least > low:
+        low = least
+        best_m[:n] = m[:n]
+    return high, low, answers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _vertex(n, N, tables, B, x, work, m):  # type: ignore[no-untyped-def]
+    """An exact answer to x; what the budget leaves goes to actions that are not played."""
+    for i in range(N):
+        _, _, left, taker = knapsack(tables, n, i, B, x, work.kernels[1, i], work.end)
+        for a in range(n):
+            m[a, i] = tables.lines[tables.start[a] + i * tables.stride[a] + work.end[a], 0]
+        if taker >= 0:
+            m[taker, i] += left
+            continue
+        for a in range(n):
+            last = tables.lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0]
+            more = min(left, last - m[a, i])
+            m[a, i] += more
+            left -= more
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gains(n, N, tables, head, w, m, q):  # type: ignore[no-untyped-def]
+    """Value of each action at m."""
+    for a in range(n):
+        q[a] = head[a]
+        for i in range(N):
+            at = tables.start[a] + i * tables.stride[a]
+            q[a] += w[i] * gain_at(tables.lines, at, tables.length[a, i], m[a, i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
+    """Solve for the mean kernel alone, fills x and m (n,); returns its value, which bounds F̄ from above, and μ.
+
+    γ is found from above by Newton's method on the convex Σ_a m_a(γ) = B, where m_a(γ) lifts action a to γ.
+    """
+    gamma = cap
+    for _ in range(200):
         spent = 0.0
         rate = 0.0
         for a in range(n):
             need = gamma - head[a]
             x[a] = 0.0
             m[a] = 0.0
-            if need <= 0.0 or length[a, 0] == 0:
+            if need <= 0.0 or tables.length[a, 0] == 0:
                 continue
-            p = 1
-            while p < length[a, 0] and table[start[a] + p, 1] < need:
-                p += 1
-            line = start[a] + p
-            m[a] = min(table[line - 1, 0] + (need - table[line - 1, 1]) / table[line, 2], table[line, 0])
-            x[a] = 1.0 / table[line, 2]
+            line = tables.start[a] + 1
+            last = tables.start[a] + tables.length[a, 0]
+            while line < last and tables.lines[line, 1] < need:
+                line += 1
+            m[a] = min(
+                tables.lines[line - 1, 0] + (need - tables.lines[line - 1, 1]) / tables.lines[line, 2],
+                tables.lines[line, 0],
+            )
+            x[a] = 1.0 / tables.lines[line, 2]
             spent += m[a]
             rate += x[a]
-        if rate <= 0.0 or spent <= B * (1.0 + 1e-12):
-            break
         new = gamma - (spent - B) / rate
-        if not new < gamma:
+        if not (spent > B and new < gamma):
             break
         gamma = new
     for a in range(n):
         x[a] /= rate
-    return min(gamma, 0.0), 1.0 / rate
+    return gamma, 1.0 / rate
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_state(y, ptr_, N, u, w, mean, cost, nominal, theta, tol, scale, mu, mass, policy, pool, stat):  # type: ignore[no-untyped-def]
+def solve_state(y, ptr, N, u, w, mean, cost, nominal, theta, tol, scale, mu, mass, policy, tables, work, entry, delta):  # type: ignore[no-untyped-def]
+    """Solve one normalised state, from the memory in policy, mass and μ if that is sound; fill them; return U, L, passes."""
     A = cost.size
-    first = 0
+    first = 0  # attains the cap
     lowest = 0
     given = 0.0
     for a in range(A):
@@ -259,235 +336,205 @@ def solve_state(y, ptr_, N, u, w, mean, cost, nominal, theta, tol, scale, mu, ma
             first = a
         if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
             lowest = a
-        if cost[a] + nominal[a] < 0.0 and policy[a] > 0.0 and policy[a] <= 1.0:
+        if _known(policy[a]) and cost[a] + nominal[a] < 0.0:
             given += policy[a]
     bottom = cost[lowest] + nominal[lowest]
     if theta <= 0.0 or bottom >= -tol:
-        for a in range(A):
-            policy[a] = 0.0
-            for i in range(N):
-                mass[a, i] = 0.0
-        for i in range(N):
-            mu[i] = 0.0
+        policy[:] = 0.0
+        mass[:] = 0.0
+        mu[:] = 0.0
         policy[lowest if theta <= 0.0 else first] = 1.0
         return bottom if theta <= 0.0 else 0.0, bottom, 0
-    B = 0.5 * theta
-    warm = given > 0.5
-    K = 0
-    for a in range(A):
-        K = max(K, ptr_[a + 1] - ptr_[a])
-    entry = np.empty(K, dtype=np.int64)
-    delta = np.empty(K)
-    act = np.empty(A, dtype=np.int64)
-    start = np.empty(A, dtype=np.int64)
-    stride = np.empty(A, dtype=np.int64)
-    length = np.empty((A, N), dtype=np.int64)
-    head = np.empty(A)
-    x = np.empty(A)
+    size = min(0.5 * theta, 1.0)
+    B = 0.5 * theta / size
+    cap = -bottom / size
+    tol = tol / size
+    head, x = work.head, work.vectors[2]
+    high = cap
     n = 0
-    used = 0
-    high = 0.0
-    centre = np.empty((A, N))
-    one = np.ones(1)
+    line = 0
+    warm = given > 0.5
     if warm:
-        for i in range(N):
-            if not (mu[i] >= 0.0 and mu[i] < 1e100):
-                mu[i] = 0.0
         for a in range(A):
-            if cost[a] + nominal[a] < 0.0 and policy[a] > 0.0 and policy[a] <= 1.0:
-                act[n] = a
-                head[n] = cost[a] + nominal[a]
+            if _known(policy[a]) and cost[a] + nominal[a] < 0.0:
+                k = by_gain(u[ptr[a] : ptr[a + 1]], entry, delta)
+                line = tabulate(
+                    y[N * ptr[a] :], ptr[a + 1] - ptr[a], N, scale[a], size, entry, delta, k, tables, n, line
+                )
+                head[n] = (cost[a] + nominal[a] - bottom) / size
                 x[n] = policy[a] / given
-                k = by_gain(u, ptr_[a], ptr_[a + 1], entry, delta)
-                start[n] = used
-                stride[n] = k + 1
-                tabulate(y, ptr_[a], ptr_[a + 1], N, scale[a], entry, delta, k, pool, used, length[n])
-                used += N * (k + 1)
+                work.action[n] = a
                 n += 1
-        ub = upper_bound(n, N, pool, start, stride, length, head, w, B, x, mu)
-        if ub < high:
-            high = ub
+        for i in range(N):
+            work.kernels[0, i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
+        high = min(high, worst_case(n, N, tables, head, w, B, x, work))
+        work.kernels[0] = work.kernels[1]
     else:
+        one = np.ones(1)
         for a in range(A):
             if cost[a] + nominal[a] < 0.0:
-                act[n] = a
-                head[n] = cost[a] + nominal[a]
-                k = by_gain(u, ptr_[a], ptr_[a + 1], entry, delta)
-                start[n] = used
-                tabulate(mean, ptr_[a], ptr_[a + 1], 1, one, entry, delta, k, pool, used, length[n])
-                used += k + 1
+                k = by_gain(u[ptr[a] : ptr[a + 1]], entry, delta)
+                line = tabulate(mean[ptr[a] :], ptr[a + 1] - ptr[a], 1, one, size, entry, delta, k, tables, n, line)
+                head[n] = (cost[a] + nominal[a] - bottom) / size
+                work.action[n] = a
                 n += 1
-        high, level = mean_start(n, pool, start, length, head, B, x, centre[:, 0])
-        for i in range(N):
-            mu[i] = level
-        start_x = np.zeros(A)
-        for a in range(n):
-            start_x[act[a]] = x[a]
-            for i in range(N):
-                mass[act[a], i] = centre[a, 0]
+        lifted = work.vectors[4]
+        high, level = start_from_mean(n, tables, head, B, cap, x, lifted)
+        work.kernels[0] = level
+        policy[:] = 0.0
+        mass[:] = 0.0
+        for k in range(n):
+            policy[work.action[k]] = x[k]
+            mass[work.action[k]] = size * lifted[k]
         n = 0
-        used = 0
-    n0 = n
+        line = 0
     for a in range(A):
-        if cost[a] + nominal[a] < high and not (warm and policy[a] > 0.0 and policy[a] <= 1.0):
-            act[n] = a
-            head[n] = cost[a] + nominal[a]
-            x[n] = 0.0 if warm else start_x[a]
-            k = by_gain(u, ptr_[a], ptr_[a + 1], entry, delta)
-            start[n] = used
-            stride[n] = k + 1
-            tabulate(y, ptr_[a], ptr_[a + 1], N, scale[a], entry, delta, k, pool, used, length[n])
-            used += N * (k + 1)
+        if (cost[a] + nominal[a] - bottom) / size < high and not (warm and _known(policy[a])):
+            k = by_gain(u[ptr[a] : ptr[a + 1]], entry, delta)
+            line = tabulate(
+                y[N * ptr[a] :], ptr[a + 1] - ptr[a], N, scale[a], size, entry, delta, k, tables, n, line
+            )
+            head[n] = (cost[a] + nominal[a] - bottom) / size
+            x[n] = 0.0 if warm else policy[a]
+            work.action[n] = a
             n += 1
-    for a in range(n):
+    for k in range(n):
         for i in range(N):
-            c = mass[act[a], i]
-            if not (c >= 0.0 and c <= 1.0):
-                c = 0.0
-            centre[a, i] = c
-    q = np.empty(n)
-    q2 = np.empty(n)
-    g = np.empty(n)
-    z = np.empty(n)
-    xn = np.empty(n)
-    best_x = np.zeros(n)
-    H = np.empty((n, n))
-    L = np.empty((n, n))
-    free = np.empty((2, n))
-    work = np.empty((3, n))
-    index = np.empty(n, dtype=np.int64)
-    inside = np.empty(n, dtype=np.bool_)
-    seg = np.ones((n, N), dtype=np.int64)
-    m = np.empty((n, N))
-    best_m = np.zeros((n, N))
-    best_mu = np.zeros(N)
-    high = 0.0
-    low = bottom
-    unit = 1.0 / min(B, 1.0)
-    eps = 3.0 * unit
-    steps = 0
-    for outer in range(OUTER):
-        stat[3] += 1
-        stat[0] += 1
-        value = respond(n, N, pool, start, stride, length, head, w, B, x, eps, centre, mu, m, seg, q, H, free, stat)
-        before = steps
-        for step in range(STEPS):
-            least = np.inf
-            trace = 0.0
-            for a in range(n):
-                least = min(least, q[a])
-                trace += H[a, a]
-            res = 0.0
-            for a in range(n):
-                g[a] = q[a] - least
-                res += x[a] * g[a]
-            if res <= 0.1 * tol:
-                break
-            steps += 1
-            damp = 1e-5 * min(1.0, res) * max(1.0, trace / n) + 1e-13
-            stat[2] += 1
-            if not simplex_qp(H, g, x, n, 0, damp, z, work, L, index, inside):
-                stat[4] += 1
-                break
-            slope = 0.0
-            for a in range(n):
-                slope += g[a] * (z[a] - x[a])
-            if slope >= 0.0:
-                break
-            alpha = 1.0
-            for search in range(25):
-                for a in range(n):
-                    xn[a] = x[a] + alpha * (z[a] - x[a])
-                stat[0] += 1
-                new = respond(n, N, pool, start, stride, length, head, w, B, xn, eps, centre, mu, m, seg, q2, H, free, stat)
-                if new <= value + 1e-4 * alpha * slope + 1e-15 * (1 + abs(value)):
-                    break
-                s2 = 0.0
-                for a in range(n):
-                    s2 += q2[a] * (z[a] - x[a])
-                if s2 > 0.0:
-                    alpha *= max(0.05, min(0.7, -slope / (s2 - slope)))
-                else:
-                    alpha *= 0.3
-            for a in range(n):
-                x[a] = xn[a]
-                q[a] = q2[a]
-            value = new
-        least = 0.0
-        for a in range(n):
-            least = min(least, q[a])
-        if least > low or outer == 0:
-            low = max(low, least)
-            for a in range(n):
-                for i in range(N):
-                    best_m[a, i] = m[a, i]
-        ub = upper_bound(n, N, pool, start, stride, length, head, w, B, x, mu)
-        if ub < high:
-            high = ub
-            for a in range(n):
-                best_x[a] = x[a]
-            for i in range(N):
-                best_mu[i] = mu[i]
-        if high - low <= tol:
-            break
-        for a in range(n):
-            for i in range(N):
-                centre[a, i] = m[a, i]
-        taken = steps - before
-        if taken <= 4:
-            eps *= 0.2
-        elif taken <= 9:
-            eps *= 0.5
-        elif taken > 15:
-            eps = min(3.0 * eps, 10 * unit)
-        eps = max(eps, 1e-3 * unit)
-    for a in range(A):
-        policy[a] = 0.0
-        for i in range(N):
-            mass[a, i] = 0.0
-    if high < 0.0:
-        for a in range(n):
-            policy[act[a]] = best_x[a]
+            m = mass[work.action[k], i]
+            work.masses[1, k, i] = m / size if m >= 0.0 and m <= 1.0 else 0.0
+    work.segment[:] = 1
+    work.masses[2, :n] = 0.0
+    high, low, passes = proximal(n, N, tables, head, w, B, cap, tol, work)
+    if high - low > tol:
+        high, low, more = finish(n, N, tables, head, w, B, cap, tol, high, low, work)
+        passes += 100000 * more
+    policy[:] = 0.0
+    mass[:] = 0.0
+    mu[:] = 0.0
+    if high < cap:
+        mu[:] = work.kernels[2]
+        for k in range(n):
+            policy[work.action[k]] = work.vectors[10, k]
     else:
         policy[first] = 1.0
-    for a in range(n):
+    for k in range(n):
         for i in range(N):
-            mass[act[a], i] = best_m[a, i]
-    for i in range(N):
-        mu[i] = best_mu[i]
-    return high, low, steps
+            mass[work.action[k], i] = size * work.masses[2, k, i]
+    return bottom + size * high, bottom + size * max(low, 0.0), passes
 
 
-STAT = np.zeros(8)
+@njit(cache=True, nogil=True)
+def _known(x):  # type: ignore[no-untyped-def]
+    """Whether a number of the last policy counts."""
+    return x > 1e-12 and x <= 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _update(start, stop, layout, order, value, top, span, tol, memory, out, stat):  # type: ignore[no-untyped-def]
+def _room(A, N, K):  # type: ignore[no-untyped-def]
+    """Work space, and for one pair of K entries their order and slopes."""
+    work = Work(
+        np.empty(A, dtype=np.int64), np.empty(A), np.empty((12, A)), np.empty((A, A)), np.empty((A, A)),
+        np.empty((2, A), dtype=np.int64), np.empty((A, N), dtype=np.int64), np.zeros(A, dtype=np.int64),
+        np.empty((3, A, N)), np.empty((4, N)),
+    )  # fmt: skip
+    return work, np.empty(K, dtype=np.int64), np.empty(K)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+    """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale = np.ones((A, N))
-    pool = np.empty((1, 3))
+    most = largest_state(layout, start, stop)
+    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
+    work, entry, delta = _room(A, N, most)
+    tables = Tables(np.empty((1, 3)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.int64), np.empty((A, N), dtype=np.int64))
     for s in range(start, stop):
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
+        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
         ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
-        mean = layout.mean[first : layout.indptr[(s + 1) * A]]
-        need = 0
+        lines = 0
         for a in range(A):
             if cost[a] + nominal[a] < 0.0:
-                need += (N + 1) * (ptr[a + 1] - ptr[a] + 1)
-        if need > pool.shape[0]:
-            pool = np.empty((need, 3))
+                lines += N * (ptr[a + 1] - ptr[a] + 1)
+        if lines > tables.lines.shape[0]:
+            tables = Tables(np.empty((lines, 3)), tables.start, tables.stride, tables.length)
         upper, lower, out.passes[s] = solve_state(
-            y, ptr, N, u, layout.weights, mean, cost, nominal, layout.radius[s], tol, scale,
-            memory.by_kernel[s], memory.by_row[s], out.policy[s], pool, stat
+            layout.data[N * first : N * last], ptr, N, u, layout.weights, layout.mean[first:last], cost, nominal,
+            layout.radius[s], tol, scale, memory.by_kernel[s], memory.by_row[s], out.policy[s], tables, work, entry, delta,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
-def update(*args):
-    _update(*args, STAT)
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, scale, mu, mass, action, delta):  # type: ignore[no-untyped-def]
+    """Worst case of the policy x at one normalised state; fill m and μ; return U, L."""
+    A = cost.size
+    n = 0
+    base = 0.0
+    mass[:] = 0.0
+    mu[:] = 0.0
+    for a in range(A):
+        if x[a] > 0.0:
+            base += x[a] * (cost[a] + nominal[a])
+            for e in range(ptr[a], ptr[a + 1]):
+                if u[e] < 0.0:
+                    action[n] = e
+                    delta[n] = x[a] * u[e]
+                    n += 1
+    if theta <= 0.0 or n == 0:
+        return base, base
+    steepest = np.argsort(delta[:n])
+    owner = np.empty(n, dtype=np.int64)
+    place = np.empty(n, dtype=np.int64)
+    for k in range(n):
+        e = action[steepest[k]]
+        a = np.searchsorted(ptr, e, side="right") - 1
+        owner[k] = a
+        place[k] = N * ptr[a] + e - ptr[a]
+    upper = base
+    lower = base
+    for i in range(N):
+        left = 0.5 * theta
+        gain = 0.0
+        level = 0.0
+        for k in range(n):
+            a = owner[k]
+            p = y[place[k] + i * (ptr[a + 1] - ptr[a])] * scale[a, i]
+            d = -delta[steepest[k]]
+            if p >= left:
+                mass[a, i] += left
+                gain += left * d
+                left = 0.0
+                level = d
+                break
+            mass[a, i] += p
+            gain += p * d
+            left -= p
+        mu[i] = level
+        upper += w[i] * gain
+        lower += w[i] * gain
+    return upper, lower
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    A, N = layout.available.shape[1], layout.weights.size
+    most = largest_state(layout, start, stop)
+    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
+    action, delta = np.empty(most, dtype=np.int64), np.empty(most)
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:
+            continue
+        row_scales(layout, s, scale)
+        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
+        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
+        upper, lower = evaluate_state(
+            layout.data[N * first : N * last], ptr, N, u, layout.weights, cost, nominal, out.policy[s], layout.radius[s],
+            scale, memory.by_kernel[s], memory.by_row[s], action, delta,
+        )  # fmt: skip
+        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1

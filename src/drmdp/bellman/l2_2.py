@@ -315,9 +315,13 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
     right = most
     kappa = min(warm if warm > 0.0 else theta, most)
     passes = 0
-    upper = 0.0
+    free = 0.0  # what an unconstrained nature gets
+    for a in range(A):
+        if x[a] > 0.0:
+            free += x[a] * cost[a]
+    upper = free
     lower = base
-    for step in range(200):
+    for _ in range(300):
         passes += 1
         spent = 0.0
         slope = 0.0
@@ -335,28 +339,24 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
                 gain += x[a] * (sums[a, 0] - nominal[a])
                 upper += t[a] * cost[a] + sums[a, 3]
                 slack = max(slack, sums[a, 4])
-        upper = upper / kappa
-        free = 0.0
-        for a in range(A):
-            if x[a] > 0.0:
-                free += x[a] * cost[a]
-        upper = min(upper, free)
+        upper = min(upper / kappa, free)
+        if slack > MASS:  # thresholds first; they were corrected by the pass
+            continue
         rho = math.sqrt(theta2 / spent) if spent > theta2 else 1.0
-        lower = base + rho * gain - (4.0 * slack if slack > MASS else 0.0)
-        if upper - lower <= tol:
-            break
+        lower = base + rho * gain
         root = math.sqrt(spent)
-        if slack <= MASS:
-            if root < theta:
-                left = kappa
-            else:
-                right = kappa
-            if right - left <= 4e-16 * right:
-                break
-        new = kappa + root * (theta - root) / (kappa * slope) if kappa * slope > 1e-300 else most
-        if slack <= MASS and not (new > left and new < right):
-            new = 0.5 * (left + right) if not (new >= most and right >= most) else most
-        kappa = min(max(new, 0.5 * kappa if new <= 0.0 else new), most)
+        if root < theta:
+            left = kappa
+        else:
+            right = kappa
+        if upper - lower <= tol or right - left <= 4e-16 * right or (kappa == most and root < theta):
+            break
+        new = kappa + root * (theta - root) / (kappa * slope) if kappa * slope > 1e-300 else np.inf
+        if root < theta and new >= most and right == most:
+            new = most
+        elif not (new > left and new < right):
+            new = 0.5 * (left + right)
+        kappa = new
         for a in range(A):
             if x[a] > 0.0:
                 shift_thresholds(rows[a], kappa * x[a], tau[a], N)

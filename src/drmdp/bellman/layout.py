@@ -56,6 +56,7 @@ class Order(NamedTuple):
     u: Array  # (S,) (v − max v)/span, descending from 0
     sum1: Array  # (S + 1,) prefix sums of u
     sum2: Array  # (S + 1,) prefix sums of u²
+    rank: Any  # (S,) int32, position of each state
 
 
 class Memory(NamedTuple):
@@ -141,13 +142,15 @@ def order_of(layout: Layout, value: Array) -> Order:
     """Sort v once per sweep if unlisted states matter."""
     if not layout.unlisted:
         empty = np.zeros(0)
-        return Order(np.zeros(0, dtype=np.int32), empty, empty, empty)
+        return Order(np.zeros(0, dtype=np.int32), empty, empty, empty, np.zeros(0, dtype=np.int32))
     states = np.argsort(-value, kind="stable").astype(np.int32)
     top = value[states[0]]
     span = top - value[states[-1]]
     u = (value[states] - top) / (span if span > 0 else 1.0)
     u[u > -FLAT] = 0.0
-    return Order(states, u, np.concatenate([[0.0], np.cumsum(u)]), np.concatenate([[0.0], np.cumsum(u * u)]))
+    rank = np.empty_like(states)
+    rank[states] = np.arange(states.size, dtype=np.int32)
+    return Order(states, u, np.concatenate([[0.0], np.cumsum(u)]), np.concatenate([[0.0], np.cumsum(u * u)]), rank)
 
 
 @njit(cache=True, nogil=True)
@@ -180,7 +183,7 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
     """Normalise state s: fill u (its entries in order), cost (A,), nominal V⁰_a = Σ_t ȳ_a(t) u_a(t) (A,); return base, unit.
 
     `span` and `top_value` are those of v over all states, used when unlisted states matter. Where all stakes of every action are
-    equal, nature can change nothing: u is 0 and the unit 1. For a terminal state base is inf.
+    equal, nature can change nothing: u is 0 and the unit is the range of the costs. For a terminal state base is inf.
     """
     n_actions = layout.available.shape[1]
     first = layout.indptr[s * n_actions]
@@ -210,8 +213,12 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
         cost[a] = layout.costs[s, a] + highest
         nominal[a] = highest
         base = min(base, cost[a])
-    if unit < TINY:
-        unit = 1.0
+    shrink = 1.0 / unit if unit > TINY else 0.0
+    if unit <= TINY:
+        for a in range(n_actions):
+            if layout.available[s, a]:
+                unit = max(unit, cost[a] - base)
+        unit = max(unit, TINY)
     scale = 1.0 / unit
     for a in range(n_actions):
         if layout.available[s, a]:
@@ -219,7 +226,7 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
             highest = nominal[a]
             total = 0.0
             for e in range(lo, hi):
-                x = (u[e - first] - highest) * scale
+                x = (u[e - first] - highest) * shrink
                 if x > -FLAT:
                     x = 0.0
                 u[e - first] = x

@@ -1,6 +1,6 @@
 """The Bellman operator of one fixed kernel: nature has moved already.
 
-    F_y(v)_s = min_a Σ_t y(t|s,a) (c(s,a,t) + λ v(t)),
+    F_y(v)_s = min_a c̄(s,a) + λ Σ_t y(t|s,a) v(t),        c̄(s,a) = Σ_t y(t|s,a) c(s,a,t),
 
 an ordinary MDP. It starts the robust methods (y the mean kernel) and gives the lower half of a certificate (y nature's
 kernel): its solution is what the best policy against y costs.
@@ -8,7 +8,11 @@ kernel): its solution is what the best policy against y costs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from scipy import sparse
 
 from drmdp import certificate
 from drmdp._typing import Array
@@ -17,42 +21,81 @@ from drmdp.certificate import EPS
 from drmdp.model import Model
 
 
+@dataclass(frozen=True)
+class Fixed:
+    """Nature with a fixed kernel, a matrix (S·A, S)."""
+
+    matrix: Any
+    shape: tuple[int, int]  # (S, A)
+
+    def kernel(self) -> Any:
+        """Give the kernel as (S, A, S), or as the sparse matrix it is."""
+        S, A = self.shape
+        return self.matrix if sparse.issparse(self.matrix) else self.matrix.reshape(S, A, -1)
+
+    def chain(self, policy: Array) -> Any:
+        """Σ_a x_a y_a, (S, S)."""
+        S, A = self.shape
+        if sparse.issparse(self.matrix):
+            pairs = np.arange(S * A)
+            return sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
+        return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))
+
+
 class NominalOperator:
-    """Bellman operator of a fixed (S, A, S) kernel."""
+    """Bellman operator of a fixed kernel: (S, A, S), or sparse (S·A, S)."""
 
     ball = None
 
-    def __init__(self, model: Model, kernel: Array) -> None:
-        self.model, self.kernel, self.chunk = model, kernel, model.n_states
+    def __init__(self, model: Model, kernel: Any) -> None:
+        S, A = model.n_states, model.n_actions
+        self.model, self.chunk = model, S
+        is_sparse = sparse.issparse(kernel)
+        matrix = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
+        self._nature = Fixed(matrix, (S, A))
+        self._terms = int(np.diff(matrix.indptr).max()) if is_sparse else S
+        if not model.next_costs:
+            self._costs = np.asarray(model.costs)
+        elif is_sparse:
+            listed = model.blocks.matrix(model.listed_costs())
+            self._costs = np.asarray(matrix.multiply(listed).sum(axis=1)).reshape(S, A)
+        else:
+            z = model.stakes(np.zeros(S), 0, S)
+            self._costs = (matrix.reshape(S, A, S) * np.where(matrix.reshape(S, A, S) > 0, z, 0.0)).sum(axis=2)
+        self._costs = np.where(model.available, self._costs, 0.0)
 
     def update(self, value: Array, start: int, stop: int) -> Update:
-        """Take the best action in the states start … stop − 1."""
-        stake, margin = self._stakes(value, start, stop)
-        best = np.where(self.model.available[start:stop], stake, np.inf).argmin(axis=1)
+        """Take the best action in every state."""
+        stake = self._stakes(value)
+        best = np.where(self.model.available, stake, np.inf).argmin(axis=1)
         policy = np.zeros_like(stake)
-        policy[np.arange(stop - start), best] = 1
-        policy[self.model.terminal[start:stop]] = 0
-        return self._result(value, policy, stake, margin, start, stop)
+        policy[np.arange(best.size), best] = 1
+        policy[self.model.terminal] = 0
+        return self._result(value, policy, stake)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Follow `policy`, (S, A)."""
-        stake, margin = self._stakes(value, start, stop)
-        return self._result(value, policy[start:stop], stake, margin, start, stop)
+        return self._result(value, policy, self._stakes(value))
 
-    def _stakes(self, value: Array, start: int, stop: int) -> tuple[Array, Array]:
-        """Σ_t y(t|s,a) z(s,a,t) at v without its level, and its rounding margin, (n, A) each."""
+    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
+        """Nothing to do: the steps hold up to rounding, which is in them."""
+        return update
+
+    def _stakes(self, value: Array) -> Array:
+        """c̄ + λ y·v at v without its level, (S, A)."""
         u = value - certificate.level(value)
-        y = self.kernel[start:stop]
-        z = np.where(y > 0, self.model.stakes(u, start, stop), 0.0)
-        gain = y * z
-        size = np.abs(gain).sum(axis=2) + np.abs(z).max(axis=2) + 2 * self.model.discount * np.abs(u).max()
-        return gain.sum(axis=2), (2 * self.model.n_states + 32) * EPS * size
+        future = np.asarray(self._nature.matrix @ u).reshape(self._costs.shape)
+        return self._costs + self.model.discount * future
 
-    def _result(self, value: Array, policy: Array, stake: Array, margin: Array, start: int, stop: int) -> Update:
+    def _result(self, value: Array, policy: Array, stake: Array) -> Update:
         model, shift = self.model, certificate.level(value)
-        here, ends = value[start:stop] - shift, model.terminal[start:stop]
+        u, ends = value - shift, model.terminal
+        most = np.abs(self._costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
+        if model.next_costs:
+            most = most + max(map(abs, model.cost_range))
         mean = (policy * stake).sum(axis=1)
-        off = (policy * (margin + (model.n_actions + 8) * EPS * np.abs(stake))).sum(axis=1)
-        low = certificate.steps(here, shift, model.discount, ends, mean - off, -1)
-        high = certificate.steps(here, shift, model.discount, ends, mean + off, +1)
-        return Update(value[start:stop] + (low + high) / 2, low, high, policy, self.kernel[start:stop])
+        off = (policy * most).sum(axis=1) * (4 * self._terms + 2 * model.n_actions + 64) * EPS
+        low = certificate.steps(u, shift, model.discount, ends, mean - off, -1)
+        high = certificate.steps(u, shift, model.discount, ends, mean + off, +1)
+        new = np.where(ends, 0.0, mean + model.discount * shift)
+        return Update(new, low, high, policy, self._nature)

@@ -2,7 +2,7 @@
 
 An operator belongs to one (model, ball) and works on any range of states: `update` minimises over the policy and lets
 nature maximise, `evaluate` keeps the policy fixed. Both return one-sided steps L − v ≤ F(v) − v ≤ U − v, so inexact
-operators stay honest, and the pair (policy, nature) behind them.
+operators stay honest, and the pair (policy, nature) behind them; `certify` re-derives the steps from that pair and the raw data.
 """
 
 from __future__ import annotations
@@ -18,6 +18,31 @@ from drmdp.ambiguity import Wasserstein
 from drmdp.model import Model
 
 
+class Nature(Protocol):
+    """Nature's side of a sweep."""
+
+    def kernel(self) -> Any:
+        """Mean kernel of the range: an (n, A, S) array, or an object with `rows(s)` where that would be too large."""
+
+    def chain(self, policy: Array) -> Any:
+        """Transitions (n, S) of the pair with a policy (n, A): an array, or an object with `@`."""
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """Nature as a table, (n, A, S)."""
+
+    table: Array
+
+    def kernel(self) -> Array:
+        """Return the table."""
+        return self.table
+
+    def chain(self, policy: Array) -> Array:
+        """Σ_a x_a y_a."""
+        return np.einsum("na,nat->nt", policy, self.table)
+
+
 @dataclass(frozen=True)
 class Update:
     """One robust Bellman step on a range of n states."""
@@ -26,19 +51,26 @@ class Update:
     lower_step: Array  # L − v, (n,)
     upper_step: Array  # U − v, (n,)
     policy: Array  # (n, A)
-    kernel: Array  # nature's mean kernel, (n, A, S)
+    nature: Nature
 
     @property
-    def chain(self) -> Array:
-        """Transition matrix of the pair (policy, nature), (n, S)."""
-        return np.einsum("na,nat->nt", self.policy, self.kernel)
+    def kernel(self) -> Any:
+        """Nature's mean kernel."""
+        return self.nature.kernel()
+
+    @property
+    def chain(self) -> Any:
+        """Transitions of the pair (policy, nature)."""
+        return self.nature.chain(self.policy)
 
     @staticmethod
     def join(parts: Sequence[Update]) -> Update:
-        """Put the updates of consecutive ranges together."""
+        """Put the updates of consecutive ranges together; nature must be tabled."""
         if len(parts) == 1:
             return parts[0]
-        return Update(*(np.concatenate([getattr(part, name) for part in parts]) for name in Update.__match_args__))
+        names = ("value", "lower_step", "upper_step", "policy", "kernel")
+        *rest, kernel = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return Update(*rest, Tabled(kernel))
 
 
 class Operator(Protocol):
@@ -54,9 +86,13 @@ class Operator(Protocol):
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy, let nature maximise; `policy` is (S, A)."""
 
+    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
+        """Re-derive the steps and the kernel of a sweep over all states; `fixed`: the policy was given."""
+
 
 def known_backends() -> dict[str, Any]:
     """Constructors of the operators by name."""
     from drmdp.bellman.conic import ConicOperator
+    from drmdp.bellman.exact import ExactOperator
 
-    return {"conic": ConicOperator}
+    return {"exact": ExactOperator, "conic": ConicOperator}

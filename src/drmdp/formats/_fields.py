@@ -106,7 +106,7 @@ def check_names(names: Iterable[str]) -> None:
 def check_header(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> None:
     """Refuse an array whose header does not suit its name or the `nbytes` that follow the header."""
     kinds, ndims = (ARRAYS | SMALL)[name]
-    if dtype.kind not in kinds or (dtype.kind == "f" and dtype.itemsize > 8):
+    if dtype.kind not in kinds:
         words = " or ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
         raise InputError(f"{name}: expected {words}, got dtype {dtype}")
     if len(shape) not in ndims or min(shape, default=0) < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,9 @@ def read_header(stream: IO[bytes]) -> Header:
 def decoding(what: str) -> Iterator[None]:
     """Turn whatever damaged bytes do to a decoder into an `InputError` that names `what`."""
     try:
-        yield
+        with warnings.catch_warnings():  # of headers from Python 2, and of syntax in broken ones
+            warnings.simplefilter("ignore")
+            yield
     except (InputError, OSError, MemoryError):
         raise
     except Exception as error:  # zipfile, zlib, tokenize, numpy and json raise nearly anything

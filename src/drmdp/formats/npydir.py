@@ -88,8 +88,6 @@ def _mapped(name: str, path: Path) -> Any:
     with decoding(name), path.open("rb") as stream:
         header = read_header(stream)
         check_header(name, header.dtype, header.shape, path.stat().st_size - header.offset)
-        if 0 in header.shape:  # nothing to map
-            return np.empty(header.shape, header.dtype)
         return np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order)
 
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.errors import InputError
-from drmdp.solvers.problem import Problem, State, swept
+from drmdp.solvers.problem import Problem, State, swept, whole
 
 
 @dataclass
@@ -33,8 +32,8 @@ class GaussSeidel:
     max_iters: ClassVar[int] = 100_000
 
     def __post_init__(self) -> None:
-        if self.block_size < 1 or self.check_every < 1:
-            raise InputError(f"block_size and check_every are at least 1, got {self.block_size} and {self.check_every}")
+        whole("block_size", self.block_size)
+        whole("check_every", self.check_every)
 
     def init(self, problem: Problem, value: Array | None) -> _Passed:
         """Start at `value` or 0."""

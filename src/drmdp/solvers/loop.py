@@ -1,9 +1,9 @@
 """The only iteration loop of the package.
 
 It owns the counter, the clock, the limits, the history, the check of every sweep, interruption, divergence, the best result
-so far and the status. After every sweep at v the certificate bounds the value of that sweep's policy from above and the
-optimum from below. The policy and the upper bound returned belong to one sweep, the one with the smallest gap; lower
-bounds of all sweeps hold at once and are intersected.
+so far and the status. After every sweep at v the operator's own steps bound the value of that sweep's policy from above and the
+optimum from below. Policy, kernel and bounds returned belong to one sweep, the one with the smallest gap, and its bounds are
+re-derived from the raw data before they are returned.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.model import Model
 from drmdp.solution import Record, Status
-from drmdp.solvers.problem import Method, Problem, State
+from drmdp.solvers.problem import Method, NotFinite, Problem, State, mean_kernel
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
 
 STALLED = 5
-"""So many checks without halving a gap that is mostly the operator's own inaccuracy end in `precision_limit`."""
+"""So many checks without halving a gap, or a residual, that is mostly the operator's own inaccuracy end the run."""
 RUNAWAY = 100
 """An iterate this many times larger than any value can be has diverged."""
 
@@ -40,7 +40,7 @@ class Outcome:
     """What a run found; costs are minimised, signs are internal."""
 
     policy: Array  # (S, A)
-    kernel: Array  # (S, A, S)
+    kernel: Any  # (S, A, S)
     lower: Array  # (S,)
     upper: Array  # (S,)
     status: Status
@@ -49,25 +49,49 @@ class Outcome:
 
 
 class _Best:
-    """The best certified result so far; before the first sweep, what is true of any policy."""
+    """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, problem: Problem) -> None:
+        model = problem.model
         low, high = value_range(model)
-        self.lower = np.where(model.terminal, 0.0, low)
-        self.upper = self._most = np.where(model.terminal, 0.0, high)
+        self._problem = problem
+        self._range = np.where(model.terminal, 0.0, low), np.where(model.terminal, 0.0, high)
+        self.lower, self.upper = self._range
         self.policy = np.zeros((model.n_states, model.n_actions))
         self.policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
         self.policy[model.terminal] = 0
-        self.kernel: Array | None = None
+        self._sweep: tuple[Array, Update] | None = None
+        self._proved = True
 
-    def take(self, bounds: certificate.Bounds, update: Update) -> None:
-        self.lower = np.maximum(self.lower, bounds.lower)
-        upper = np.minimum(bounds.upper, self._most)
-        if (upper - self.lower).max() <= self.gap or self.kernel is None:
-            self.upper, self.policy, self.kernel = upper, update.policy, update.kernel
+    def take(self, value: Array, update: Update) -> None:
+        """Keep a sweep if it is the best."""
+        lower, upper = self._bounds(value, update)
+        if self._sweep is None or (upper - lower).max() <= self.gap:
+            self.lower, self.upper, self.policy, self._sweep, self._proved = (
+                lower, upper, update.policy, (value, update), False,
+            )  # fmt: skip
+
+    def prove(self) -> None:
+        """Re-derive the bounds from the raw data."""
+        if self._sweep is not None and not self._proved:
+            value, update = self._sweep
+            update = self._problem.operator.certify(value, update, self._problem.policy is not None)
+            self.lower, self.upper = self._bounds(value, update)
+            self._sweep, self._proved = (value, update), True
+
+    def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
+        model = self._problem.model
+        found = certificate.bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal)
+        return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
+
+    @property
+    def kernel(self) -> Any:
+        """Nature's mean kernel of that sweep."""
+        return mean_kernel(self._problem.model) if self._sweep is None else self._sweep[1].kernel
 
     @property
     def gap(self) -> float:
+        """Largest upper − lower over the states."""
         return float((self.upper - self.lower).max())
 
 
@@ -93,31 +117,42 @@ def run(
     limit = method.max_iters if max_iters is None else max_iters
     begin = time.perf_counter()
     deadline = np.inf if max_seconds is None else begin + max_seconds
-    best = _Best(model)
+    best = _Best(problem)
     history: list[Record] = []
     ceiling = RUNAWAY * (max(map(abs, value_range(model))) + (0.0 if start is None else float(np.abs(start).max())))
-    watch = _Precision(tol)
+    watch = _Precision()
+
+    outer = problem.checkpoint
 
     def checkpoint() -> None:
+        outer()
         if time.perf_counter() > deadline:
             raise _OutOfTime
 
     def check(state: State, iteration: int) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
-        if not np.isfinite(state.value).all() or np.abs(state.value).max() > ceiling:
+        if not np.abs(state.value).max() <= ceiling:
             return Status.diverged
         update = state.update
         if update is None:
             return None
-        bounds = certificate.bounds(state.value, update.lower_step, update.upper_step, model.discount, model.terminal)
-        best.take(bounds, update)
+        best.take(state.value, update)
         record = _record(model, best, iteration, time.perf_counter() - begin, state, problem.kernel_passes)
         history.append(record)
+        answer = None if callback is None else callback(record)
         if rule(record, tol, model.discount):
-            return Status.solved if record.gap <= tol else Status.stopped
-        if watch.stalled(record.gap, update, model.discount):
-            return Status.precision_limit
-        return Status.stopped if callback is not None and callback(record) is True else None
+            best.prove()
+            if best.gap <= tol:
+                return Status.solved
+            if method.stop != "certified":
+                return Status.stopped
+            watch.unproved += 1
+        off = float((update.upper_step - update.lower_step).max())  # the operator's own inaccuracy, in the residual
+        certified = method.stop == "certified"
+        if watch.stalled(*((best.gap, off / (1 - model.discount)) if certified else (record.residual, off))):
+            best.prove()
+            return Status.solved if best.gap <= tol else Status.precision_limit
+        return Status.stopped if answer is True or answer is np.True_ else None
 
     problem.checkpoint = checkpoint
     iteration, status = 0, None
@@ -126,7 +161,9 @@ def run(
         state = method.init(problem, start)
         while (status := check(state, iteration)) is None:
             if iteration >= limit:
-                status = Status.iteration_limit
+                if state.update is None:  # the last point has not been certified
+                    status = check(State(state.value, problem.sweep(state.value)), iteration)
+                status = status or Status.iteration_limit
                 break
             checkpoint()
             state = method.step(problem, state)
@@ -135,11 +172,21 @@ def run(
         status = Status.interrupted
     except _OutOfTime:
         status = Status.time_limit
+    except NotFinite:
+        status = Status.diverged
+    finally:
+        problem.checkpoint = outer
+    best.prove()
     seconds = time.perf_counter() - begin
     if not history or history[-1].iteration < iteration:
         history.append(_record(model, best, iteration, seconds, None, problem.kernel_passes))
-    kernel = best.kernel if best.kernel is not None else np.asarray(model.mean_kernel)
-    return Outcome(best.policy, kernel, best.lower, best.upper, status, tuple(history), seconds)
+    return Outcome(best.policy, best.kernel, best.lower, best.upper, status, tuple(history), seconds)
+
+
+def heed(found: Outcome) -> None:
+    """Pass an interruption on where the outcome of a run is only a means."""
+    if found.status is Status.interrupted:
+        raise KeyboardInterrupt
 
 
 def _record(model: Model, best: _Best, iteration: int, seconds: float, state: State | None, passes: float) -> Record:
@@ -151,15 +198,15 @@ def _record(model: Model, best: _Best, iteration: int, seconds: float, state: St
 
 
 class _Precision:
-    """Notices when the gap is the operator's own inaccuracy and no longer shrinks."""
+    """Notices when what should shrink is the operator's own inaccuracy and no longer does."""
 
-    def __init__(self, tol: float) -> None:
-        self._tol, self._mark, self._idle = tol, np.inf, 0
+    def __init__(self) -> None:
+        self._mark, self._idle = np.inf, 0
+        self.unproved = 0  # gaps within the tolerance that the re-derived bounds did not confirm
 
-    def stalled(self, gap: float, update: Update, discount: float) -> bool:
-        if gap < self._mark / 2:
-            self._mark, self._idle = gap, 0
+    def stalled(self, size: float, floor: float) -> bool:
+        if size < self._mark / 2:
+            self._mark, self._idle = size, 0
             return False
-        floor = float((update.upper_step - update.lower_step).max()) / (1 - discount)
-        self._idle = self._idle + 1 if floor >= gap / 4 else 0
-        return gap > self._tol and self._idle >= STALLED
+        self._idle = self._idle + 1 if floor >= size / 4 else 0
+        return max(self._idle, self.unproved) >= STALLED

@@ -17,8 +17,9 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
-from drmdp.solvers import loop
-from drmdp.solvers.problem import Problem, State, swept
+from drmdp.model import Model
+from drmdp.solvers import linear, loop
+from drmdp.solvers.problem import DENSE, Problem, State, mean_kernel, swept
 
 ACCEPT = 0.7
 EVALUATION = 0.1
@@ -73,7 +74,8 @@ class PolicyIteration:
         there = State(state.value, problem.evaluate(state.value, state.policy))
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
-        done = float(np.abs(there.residual).max()) <= EVALUATION * state.best_span
+        off = float((there.update.upper_step - there.update.lower_step).max())  # what the operator cannot tell from 0
+        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best_span, off)
         return _Newton(point, None, state.policy, done, state.best_span, state.pause, state.next_pause)
 
     def _sweep(self, problem: Problem, state: _Newton) -> _Newton:
@@ -84,15 +86,22 @@ class PolicyIteration:
 
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:
-    """v + (I − λP)⁻¹ (F(v) − v)."""
-    matrix = np.eye(value.size) - problem.model.discount * update.chain
-    return np.asarray(value + np.linalg.solve(matrix, residual))
+    """Return v + (I − λP)⁻¹ (F(v) − v), which stays 0 in terminal states however the system is solved."""
+    point = value + linear.solve(update.chain, problem.model.discount, residual)
+    return np.where(problem.model.terminal, 0.0, point)
 
 
 def nominal_value(problem: Problem) -> Array:
     """Optimal value of the mean kernel."""
-    model = problem.model
-    nominal = Problem(NominalOperator(model, np.asarray(model.mean_kernel)))
-    scale = max(map(abs, loop.value_range(model)))
-    found = loop.run(PolicyIteration(), nominal, start=None, tol=1e-9 * scale, max_iters=100)
+    nominal = of_mean_kernel(problem.model)
+    nominal.checkpoint = problem.checkpoint
+    scale = max(map(abs, loop.value_range(problem.model)))
+    share = 1e-9 if problem.model.n_states <= DENSE else 1e-4  # beyond, the start need not be that good
+    found = loop.run(PolicyIteration(), nominal, start=None, tol=share * scale, max_iters=100)
+    loop.heed(found)
     return np.asarray((found.lower + found.upper) / 2)
+
+
+def of_mean_kernel(model: Model, policy: Array | None = None) -> Problem:
+    """Return the problem in which nature plays the mean kernel."""
+    return Problem(NominalOperator(model, mean_kernel(model)), policy)

@@ -10,7 +10,12 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Operator, Update
+from drmdp.errors import InputError, shown
 from drmdp.model import Model
+
+
+class NotFinite(ArithmeticError):  # noqa: N818
+    """A point or a step is not a number any more; the loop ends the run."""
 
 
 @dataclass
@@ -42,23 +47,45 @@ class Problem:
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """F at `value` on a range of states."""
-        self.checkpoint()
+        update = self._call(value, self.policy, start, stop)
         self.kernel_passes += (stop - start) / self.model.n_states
-        if self.policy is None:
-            return self.operator.update(value, start, stop)
-        return self.operator.evaluate(value, self.policy, start, stop)
+        return update
 
     def _map(self, value: Array, policy: Array | None) -> Update:
         parts = []
         for start in range(0, self.model.n_states, self.operator.chunk):
             stop = min(start + self.operator.chunk, self.model.n_states)
-            self.checkpoint()
-            if policy is None:
-                parts.append(self.operator.update(value, start, stop))
-            else:
-                parts.append(self.operator.evaluate(value, policy, start, stop))
+            parts.append(self._call(value, policy, start, stop))
         self.kernel_passes += 1
         return Update.join(parts)
+
+    def _call(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
+        self.checkpoint()
+        _finite(value)
+        if policy is None:
+            update = self.operator.update(value, start, stop)
+        else:
+            update = self.operator.evaluate(value, policy, start, stop)
+        _finite(update.lower_step)
+        _finite(update.upper_step)
+        return update
+
+
+def _finite(numbers: Array) -> None:
+    if not np.isfinite(numbers).all():
+        raise NotFinite
+
+
+DENSE = 2000
+"""States up to which a chain, or a kernel, is a plain array."""
+
+
+def mean_kernel(model: Model) -> Any:
+    """Mean kernel as (S, A, S), or as the sparse (S·A, S) matrix it is where that would be large."""
+    mean = model.mean_kernel
+    if model.is_sparse and model.n_states <= DENSE:
+        return mean.toarray().reshape(model.n_states, model.n_actions, model.n_states)
+    return mean
 
 
 @dataclass
@@ -73,6 +100,12 @@ class State:
         """F(v) − v as the middle of its bounds; accurate where F(v) and v nearly agree."""
         assert self.update is not None
         return np.asarray((self.update.lower_step + self.update.upper_step) / 2)
+
+
+def whole(name: str, value: object) -> None:
+    """Refuse a setting that is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name}: expected a whole number of at least 1, got {shown(value)}")
 
 
 class Method(Protocol):

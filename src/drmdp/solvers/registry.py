@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
 from drmdp.solvers.gauss_seidel import GaussSeidel
@@ -25,14 +25,14 @@ def resolve(method: str | Method) -> tuple[str, Method]:
     if isinstance(method, str):
         name = "policy-iteration" if method == "auto" else method
         if name not in METHODS:
-            raise InputError(f"unknown method {method!r}; known: auto, {', '.join(METHODS)}")
+            raise InputError(f"unknown method {shown(method)}; known: auto, {', '.join(METHODS)}")
         chosen: Method = METHODS[name]()
     else:
         chosen = method
         names = [name for name, kind in METHODS.items() if isinstance(method, kind)]
         if not names:
-            raise InputError(f"method: expected a name or one of {', '.join(METHODS)} as an object, got {method!r}")
+            raise InputError(f"method: expected a name or one of {', '.join(METHODS)} as an object, got {shown(method)}")
         name = names[0]
-    if chosen.stop not in RULES:
-        raise InputError(f"unknown stopping rule {chosen.stop!r}; known: {', '.join(RULES)}")
+    if not isinstance(chosen.stop, str) or chosen.stop not in RULES:
+        raise InputError(f"unknown stopping rule {shown(chosen.stop)}; known: {', '.join(RULES)}")
     return name, chosen

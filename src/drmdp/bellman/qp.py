@@ -1,0 +1,175 @@
+"""A small dense quadratic program on a simplex: the Newton step of the kernels whose policy is a vector of unknowns.
+
+    minimise  g·d + ½ dᵀH d,   d = z − x,   over  z_1 … z_n ≥ 0, Σ_{j≤n} z_j = 1  and, with `extra`, z_{n+1} ≥ 0,
+
+H symmetric and positive semidefinite up to rounding, g the gradient at the feasible x. A primal active-set method: free at first is
+the support of x; each step minimises over the free variables and stops at the first bound it meets; where it meets none, the
+variable with the most negative multiplier is set free. Every step descends, so even a step cut short is a feasible descent direction.
+
+The sum is removed by eliminating its largest variable p, d_p = −Σ_{j≠p} d_j. Like a multiple of 11ᵀ added to H, this gives curvature
+along x, where the kernels' H has none; but it also holds when variables differ by many orders of magnitude (policies of 1e-13 beside 1
+with curvatures of 1e13 beside 1): no sum mixes the scales, and Cholesky's method does not see the scale of a variable. A pivot lost to
+rounding is replaced by a small one: a long step, which the bounds cut.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+LOST = 1e-14  # a pivot this small beside its diagonal entry is rounding
+FLAT_CURVATURE = 1e-12  # takes its place, beside the gradient
+NOISE = 1e-15  # rounding of a gradient, beside the sum of its terms
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def simplex_qp(H, g, x, n, extra, z, grad, step, factor, index):  # type: ignore[no-untyped-def]
+    """Fill z with the minimiser; False, and z = x, if the data or the result are not finite.
+
+    H, g, x, z hold m = n + extra variables or more. Work space: grad, step (m,), factor (m, m), index (2, m) of integers.
+    """
+    m = n + extra
+    free = index[0]
+    size = 0.0
+    finite = True
+    for j in range(m):
+        z[j] = x[j]
+        free[j] = 1 if x[j] > 0.0 else 0
+        size = max(size, abs(g[j]))
+        finite = finite and math.isfinite(g[j])
+    whole = False  # the last step met no bound
+    last = -1  # variable set free last
+    for _ in range(20 + 8 * m):
+        if not finite:
+            break
+        pivot = _largest(z, n)
+        free[pivot] = 1
+        _gradient(H, g, x, z, m, grad, step)
+        if whole:
+            last = _most_negative(grad, step, pivot, n, m, free)
+            if last < 0:
+                break
+            free[last] = 1
+        _minimise(H, grad, pivot, n, m, index, size, step, factor)
+        met = _advance(z, step, m, free)
+        whole = met < 0
+        finite = met != m
+        if met >= 0 and met == last and z[met] <= 0.0:  # set free and stopped at once: rounding
+            last = -1
+            whole = True
+            break
+    pivot = _largest(z, n)
+    total = 0.0
+    for j in range(n):
+        if j != pivot:
+            total += z[j]
+    z[pivot] = 1.0 - total
+    for j in range(m):
+        finite = finite and z[j] >= 0.0 and z[j] < 1e300
+    if not finite:
+        for j in range(m):
+            z[j] = x[j]
+    return finite
+
+
+@njit(cache=True, nogil=True)
+def _largest(z, n):  # type: ignore[no-untyped-def]
+    best = 0
+    for j in range(1, n):
+        if z[j] > z[best]:
+            best = j
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gradient(H, g, x, z, m, grad, noise):  # type: ignore[no-untyped-def]
+    """G + H(z − x), and its rounding."""
+    for j in range(m):
+        total = g[j]
+        size = abs(g[j])
+        for k in range(m):
+            term = H[j, k] * (z[k] - x[k])
+            total += term
+            size += abs(term)
+        grad[j] = total
+        noise[j] = NOISE * size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _most_negative(grad, noise, pivot, n, m, free):  # type: ignore[no-untyped-def]
+    """The bound variable whose multiplier is most negative, beyond rounding; −1 if there is none."""
+    best = -1
+    least = 0.0
+    for j in range(m):
+        if free[j] == 0:
+            multiplier = grad[j] + noise[j]
+            if j < n:
+                multiplier += noise[pivot] - grad[pivot]
+            if multiplier < least:
+                best = j
+                least = multiplier
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _minimise(H, grad, pivot, n, m, index, size, step, factor):  # type: ignore[no-untyped-def]
+    """Fill `step` with the minimiser over the free variables, 0 elsewhere: Cholesky's method, the sum eliminated."""
+    free, order = index[0], index[1]
+    count = 0
+    for j in range(m):
+        step[j] = 0.0
+        if free[j] == 1 and j != pivot:
+            order[count] = j
+            count += 1
+    for r in range(count):
+        j = order[r]
+        to_j = 1.0 if j < n else 0.0
+        right = to_j * grad[pivot] - grad[j]
+        for c in range(r + 1):
+            k = order[c]
+            entry = H[j, k]
+            if j < n:
+                entry -= H[pivot, k]
+            if k < n:
+                entry -= H[j, pivot] - to_j * H[pivot, pivot]
+            diagonal = entry
+            for i in range(c):
+                entry -= factor[r, i] * factor[c, i]
+            if c < r:
+                factor[r, c] = entry / factor[c, c]
+                right -= factor[r, c] * step[order[c]]
+            else:
+                if not entry > LOST * abs(diagonal):
+                    entry = max(LOST * abs(diagonal), FLAT_CURVATURE * size + 1e-290)
+                factor[r, r] = math.sqrt(entry)
+                step[j] = right / factor[r, r]
+    balance = 0.0
+    for r in range(count - 1, -1, -1):
+        j = order[r]
+        value = step[j]
+        for i in range(r + 1, count):
+            value -= factor[i, r] * step[order[i]]
+        step[j] = value / factor[r, r]
+        if j < n:
+            balance += step[j]
+    step[pivot] = -balance
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _advance(z, step, m, free):  # type: ignore[no-untyped-def]
+    """Go as far as the bounds allow, at most the whole step; return the variable that is met, −1 if none, m if not finite."""
+    met = -1
+    share = 1.0
+    for j in range(m):
+        if not math.isfinite(step[j]):
+            return m
+        if step[j] < 0.0 and z[j] + share * step[j] < 0.0:
+            share = z[j] / -step[j]
+            met = j
+    for j in range(m):
+        z[j] = max(z[j] + share * step[j], 0.0)
+    if met >= 0:
+        z[met] = 0.0
+        free[met] = 0
+    return met

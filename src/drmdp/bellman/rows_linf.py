@@ -1,0 +1,184 @@
+"""The ℓ∞ row: what nature gains when every probability of a row may change by at most r; and entries in order of u.
+
+    g(r) = max { (y − ŷ)·u : y ∈ Δ, |y − ŷ| ≤ r },      concave and increasing, g(0) = 0.
+
+Every entry may lose p = min(r, ŷ) and receive r. In descending order of u there is a pivot: entries above it receive
+r, entries below it lose p, and it takes the balance δ ∈ [−p, r]. One pass without any order sums W = Σ p and −Σ p u, as
+if all entries lost; a walk from the top then undoes the loss of each entry on its way and hands out r, until
+
+    δ = Σ_{below} p − n r      (n entries above)
+
+is at most r. As W ≤ r·#{ŷ > 0} and W ≤ 1, the walk has at most min(K, 1/r) + 1 steps. An unlisted state has p = 0 and
+is met on the walk like any other, so a row of K listed entries costs O(K) whatever S is.
+
+With n_b = #{below: ŷ > r}, the right slope is g'(r) = Σ_{above} u − Σ_{below, ŷ>r} u + u_pivot (n_b − n): as r grows,
+the pivot moves only up, and the walk stops at the highest entry that can be it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from drmdp.bellman.layout import FAST
+
+SHORT = 20  # pieces up to this length are sorted by insertion
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def losses(y, u, scale, r):  # type: ignore[no-untyped-def]
+    """W = Σ p and −Σ p u over the listed entries, p = min(r, ŷ)."""
+    mass = 0.0
+    gain = 0.0
+    for j in range(y.size):
+        p = y[j] * scale
+        p = p if p < r else r
+        mass += p
+        gain -= p * u[j]
+    return mass, gain
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
+    """g(r), the place of the pivot and its change δ, for r > 0; entry and level are those of `top_entries`."""
+    mass, gain = losses(y, u, scale, r)
+    last = entry.size - 1
+    for n in range(last + 1):
+        e = entry[n]
+        if e >= 0:
+            p = y[e] * scale
+            p = p if p < r else r
+            mass -= p
+            gain += p * level[n]
+        delta = mass - n * r
+        if delta <= r or n == last:
+            break
+        gain += r * level[n]
+    return max(gain + delta * level[n], 0.0), n, delta
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-def]
+    """Right slope g'(r) for r ≥ 0; the pivot is that of `row_gain` at r, and any number at r = 0.
+
+    At r = 0 the pivot is the limit for r → 0, where p/r is 1 for each positive entry.
+    """
+    count = 0
+    slope = 0.0
+    for j in range(y.size):
+        if y[j] * scale > r:
+            count += 1
+            slope -= u[j]
+    last = entry.size - 1
+    for n in range(last + 1):
+        if entry[n] >= 0 and y[entry[n]] * scale > r:
+            count -= 1
+            slope += level[n]
+        found = n == pivot if r > 0.0 else count - n <= 1
+        if found or n == last:
+            break
+        slope += level[n]
+    return slope + level[n] * (count - n)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_scale(y):  # type: ignore[no-untyped-def]
+    """1/Σ of a stored row; 1 for float64, which is normalised already."""
+    if y.itemsize == 8:
+        return 1.0
+    total = 0.0
+    for j in range(y.size):
+        total += y[j]
+    return 1.0 / total if total > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def walk_length(listed, n_states, unlisted, r):  # type: ignore[no-untyped-def]
+    """How many entries from the top a walk at r can reach."""
+    most = min(listed + 1, n_states) if unlisted else listed
+    return int(1.0 / r) + 2 if (most - 2) * r > 1.0 else most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def top_entries(u, indices, order, unlisted, ascending, length, key, entry, level, stack):  # type: ignore[no-untyped-def]
+    """Fill entry and level with the top entries of a pair: place among its listed ones, or −1 if unlisted, and u.
+
+    u and indices are those of the pair; `ascending` is that of `ascending_states`.
+    """
+    K = u.size
+    if unlisted:
+        for n in range(length):
+            t = order.states[n]
+            j = np.searchsorted(indices, t)
+            entry[n] = j if j < K and indices[j] == t else -1
+            level[n] = u[j] if entry[n] >= 0 else order.u[n]
+        return
+    if ascending.size == K:
+        for n in range(length):
+            entry[n] = ascending[K - 1 - n]
+    else:
+        for j in range(K):
+            key[j] = -u[j]
+            entry[j] = j
+        stack[0], stack[1] = 1, K
+        done = 0
+        while done < length:
+            done = sort_ahead(key, entry, stack, done)
+    for n in range(length):
+        level[n] = u[entry[n]]
+
+
+# ---------------------------------------------------------------------- entries in order of u
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
+    """Continue an incremental quicksort of (key, entry) by ascending key; return how many are in place, at least one more
+    than before.
+
+    The first m of K come in O(K + m log m). stack[1 … stack[0]] holds the ends of pieces, the innermost last: what is
+    left of an end is nowhere larger than what is right of it. To begin, stack[0] = 1 and stack[1] = K, with room for
+    K + 1 numbers.
+    """
+    depth = stack[0]
+    end = stack[depth]
+    while end - done > SHORT:
+        pivot = key[(done + end - 1) // 2]
+        i, j = done - 1, end
+        while True:
+            i += 1
+            while key[i] < pivot:
+                i += 1
+            j -= 1
+            while key[j] > pivot:
+                j -= 1
+            if i >= j:
+                break
+            key[i], key[j] = key[j], key[i]
+            entry[i], entry[j] = entry[j], entry[i]
+        end = j + 1
+        depth += 1
+        stack[depth] = end
+    for i in range(done + 1, end):
+        k, e = key[i], entry[i]
+        j = i
+        while j > done and key[j - 1] > k:
+            key[j], entry[j] = key[j - 1], entry[j - 1]
+            j -= 1
+        key[j], entry[j] = k, e
+    stack[0] = depth - 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def]
+    """States by ascending v if that is the order of u of some pair of the range, else nothing.
+
+    It is for a pair that lists every state with costs that do not depend on the next one; no such pair is sorted again.
+    """
+    n_actions = layout.available.shape[1]
+    if layout.next_costs.size == 0 and not layout.unlisted:
+        for k in range(start * n_actions, stop * n_actions):
+            if layout.indptr[k + 1] - layout.indptr[k] == value.size:
+                return np.argsort(value)
+    return np.zeros(0, dtype=np.int64)

@@ -1,0 +1,491 @@
+"""The certificate of the exact operators, on compressed data of any size.
+
+The formulas are those of `drmdp.certificate`, row by row: U is the Lagrangian of the returned policy at the multipliers and thresholds
+handed over (or, for ℓ1, at the knapsack threshold found here), valid whatever their quality; L is the value of explicit
+kernels that are built here from the few numbers handed over, measured, and pulled into the ball. It shares the
+normalisation of the data (`drmdp.bellman.layout`) with the kernels it judges, and no other line.
+
+What is handed over (`Memory`): ℓ2: t_ia = by_action[a]·by_kernel[i] and thresholds by_row[a, i], y = (ŷ + t u − τ)⁺ made to sum to 1;
+ℓ1: moved masses, by_action[a] on the mean row for order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the
+multiplier by_action[0].
+
+Rounding: sums of n terms carry the margin (n + 64) ε Σ|terms|, and every result the rounding of the stakes and `FLAT`, below
+which differences of u were taken for 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.layout import FLAT, Layout, Memory, Order, largest_state, prologue, row_scales
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def derive(
+    ball: Wasserstein, layout: Layout, order: Order, value: Array, policy: Array, memory: Memory, fixed: bool
+) -> tuple[Array, Array, Array]:
+    """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
+
+    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
+    """
+    S, N = layout.available.shape[0], layout.weights.size
+    low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
+    kernel = {"l1": _states_l1, "l2": _states_l2, "linf": _states_linf}[ball.metric]
+    top, span = float(value.max()), float(np.ptp(value))
+    every = ball.order == np.inf
+    kernel(0, S, layout, order, value, top, span, policy, memory, every, fixed, low, high, share)
+    return low, high, share
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
+    """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
+    A = cost.size
+    above = upper + (terms + 64) * EPS * upper_size
+    noise = 0.0
+    least = np.inf
+    mean = 0.0
+    for a in range(A):
+        if not layout.available[s, a]:
+            continue
+        off = 8.0 * EPS * (abs(base) + unit * cost[a] + 2.0 * layout.discount * value_size)
+        noise += x[a] * off
+        below = base + unit * (q[a] - FLAT - (2 * terms + 64) * EPS * (2.0 + cost[a])) - off
+        least = min(least, below)
+        if x[a] > 0.0:
+            mean += x[a] * below - 2.0 * A * EPS * x[a] * (abs(base) + unit * (1.0 + cost[a]))
+    high[s] = base + unit * above + noise + A * EPS * abs(base)
+    low[s] = mean if fixed else least
+    if not math.isfinite(low[s]):
+        low[s] = -np.inf
+    if not math.isfinite(high[s]):
+        high[s] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def _count_above(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if u[mid] > least:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+# ---------------------------------------------------------------------- ℓ2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sums_l2(y, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, and how many terms that took."""
+    c = 0.0
+    su = 0.0
+    suu = 0.0
+    sy = 0.0
+    syu = 0.0
+    si = 0.0
+    all_yu = 0.0
+    terms = y.size
+    if unlisted:
+        k = _count_above(order.u, tau / t)
+        terms += k
+        c += k
+        su += order.sum1[k]
+        suu += order.sum2[k]
+    for j in range(y.size):
+        p = y[j] * scale
+        all_yu += p * u[j]
+        if p + t * u[j] > tau:
+            sy += p
+            syu += p * u[j]
+            if not (unlisted and u[j] > tau / t):
+                c += 1.0
+                su += u[j]
+                suu += u[j] * u[j]
+        else:
+            si += p * p
+    return c, su, suu, sy, syu, si, all_yu, terms
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _states_l2(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+    A, N = layout.available.shape[1], layout.weights.size
+    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    scale, q = np.ones((A, N)), np.empty(A)
+    dual, size, kappa, spent = np.empty(N), np.empty(N), np.empty(N), np.empty(N)
+    gain = np.empty((A, N))
+    w = layout.weights
+    value_size = span
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:
+            continue
+        row_scales(layout, s, scale)
+        first = layout.indptr[s * A]
+        theta = layout.radius[s]
+        x, t_a, k_i, tau = policy[s], memory.by_action[s], memory.by_kernel[s], memory.by_row[s]
+        common = 0.0
+        for a in range(A):
+            common += t_a[a]
+        free = 0.0
+        for a in range(A):
+            if x[a] > 0.0:
+                free += x[a] * cost[a]
+        for i in range(N):
+            kappa[i] = k_i[i] if every else common
+            dual[i] = 0.5 * theta * theta
+            size[i] = 0.5 * theta * theta
+            spent[i] = 0.0
+        terms = N + A
+        for a in range(A):
+            q[a] = cost[a]
+            bent = t_a[a] > 0.0 and theta > 0.0
+            played = x[a] > 0.0 and theta > 0.0
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            K = hi - lo
+            ua = u[lo - first : hi - first]
+            if not (bent or played):
+                q[a] += nominal[a]
+                terms = max(terms, K + N)
+                for i in range(N):
+                    gain[a, i] = 0.0
+                continue
+            for i in range(N):
+                row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
+                gain[a, i] = 0.0
+                t = kappa[i] * x[a]
+                th = tau[a, i]
+                if played and t > 0.0:
+                    c, su, suu, sy, syu, si, _, n = _sums_l2(row, ua, scale[a, i], t, th, order, layout.unlisted)
+                    terms = max(terms, n + N + A)
+                    dual[i] += th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
+                    size[i] += (
+                        abs(th) * (1.0 + sy) - t * syu + 0.5 * (t * t * suu - 2.0 * abs(t * th) * su + c * th * th + si)
+                    )
+                t = k_i[i] * t_a[a] if every else t_a[a]
+                if bent and t > 0.0:
+                    c, su, suu, sy, syu, si, own, n = _sums_l2(row, ua, scale[a, i], t, th, order, layout.unlisted)
+                    terms = max(terms, n + N + A)
+                    mass = sy + t * su - c * th
+                    if mass > 0.5:
+                        gain[a, i] = (syu + t * suu - th * su) / mass - own
+                        far = math.sqrt(max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)) + abs(1.0 - mass)
+                        spent[i] += far * far
+                    else:  # nothing usable: leave the row as it is
+                        gain[a, i] = 0.0
+            q[a] += nominal[a]
+        # what is surely feasible
+        slack = A * (2.0 * terms + 8.0) * EPS
+        room = max(theta - slack, 0.0)
+        total = 0.0
+        for i in range(N):
+            total += w[i] * spent[i]
+        for i in range(N):
+            far = math.sqrt(spent[i] if every else total)
+            share[s, i] = room / far if far > room else 1.0
+        for a in range(A):
+            for i in range(N):
+                q[a] += w[i] * share[s, i] * gain[a, i]
+        # the dual value
+        upper = 0.0
+        upper_size = free
+        if theta > 0.0:
+            for i in range(N):
+                bound = dual[i] / kappa[i] if kappa[i] > 0.0 else 0.0
+                measure = size[i] / kappa[i] if kappa[i] > 0.0 else 0.0
+                if every and not bound < 0.0:  # an unconstrained nature gains nothing above the top
+                    bound = 0.0
+                    measure = 0.0
+                upper += w[i] * bound
+                upper_size += w[i] * measure
+            if not upper < 0.0:
+                upper = 0.0
+                upper_size = free
+        else:
+            for a in range(A):
+                if x[a] > 0.0:
+                    upper += x[a] * nominal[a]
+            upper_size += 1.0
+        _finish(
+            s, base, unit, q, terms, cost, x, free + upper, 1.0 + upper_size, 0.0, layout, value_size, fixed, low, high
+        )
+
+
+# ---------------------------------------------------------------------- ℓ1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _states_l1(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+    A, N = layout.available.shape[1], layout.weights.size
+    most = largest_state(layout, start, stop)
+    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
+    slope, entry, action = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    scale, q = np.ones((A, N)), np.empty(A)
+    w = layout.weights
+    rows = N if every else 1
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:
+            continue
+        row_scales(layout, s, scale)
+        first = layout.indptr[s * A]
+        theta = layout.radius[s]
+        x = policy[s]
+        free = 0.0
+        n = 0  # entries of played actions, with their slopes
+        terms = A + N
+        for a in range(A):
+            q[a] = cost[a] + nominal[a]
+            terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+            if x[a] > 0.0:
+                free += x[a] * cost[a]
+                for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
+                    slope[n] = x[a] * u[e - first]
+                    entry[n] = e
+                    action[n] = a
+                    n += 1
+        ascending = np.argsort(slope[:n])
+        room = max(0.5 * theta - A * (terms + 8.0) * EPS, 0.0)
+        upper = 0.0
+        for i in range(rows):
+            # multiplier: the slope at which the budget is used up
+            left = 0.5 * theta
+            cut = 0.0
+            for m in range(n):
+                k = ascending[m]
+                left -= _mass(layout, N, A, s, action[k], entry[k], i, scale, every)
+                if left <= 0.0:
+                    cut = -slope[k]
+                    break
+            worth = 0.5 * cut * theta
+            for k in range(n):
+                p = _mass(layout, N, A, s, action[k], entry[k], i, scale, every)
+                worth += p * max(slope[k], -cut)
+            if theta == 0.0:
+                worth = 0.0
+                for k in range(n):
+                    worth += _mass(layout, N, A, s, action[k], entry[k], i, scale, every) * slope[k]
+            upper += (w[i] if every else 1.0) * min(worth, 0.0)
+            moved = 0.0
+            for a in range(A):
+                m_a = memory.by_row[s, a, i] if every else memory.by_action[s, a]
+                if layout.available[s, a] and m_a > 0.0:
+                    moved += m_a
+            share[s, i] = room / moved if moved > room else 1.0
+        if not every:
+            for i in range(N):
+                share[s, i] = share[s, 0]
+        for a in range(A):
+            if not layout.available[s, a]:
+                continue
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            worst = np.argsort(u[lo - first : hi - first])
+            for i in range(rows):
+                left = share[s, i] * (memory.by_row[s, a, i] if every else memory.by_action[s, a])
+                if not left > 0.0:
+                    continue
+                gain = 0.0
+                for m in range(hi - lo):
+                    e = lo + worst[m]
+                    take = min(left, _mass(layout, N, A, s, a, e, i, scale, every))
+                    gain -= take * u[e - first]
+                    left -= take
+                    if left <= 0.0:
+                        break
+                q[a] += (w[i] if every else 1.0) * gain
+        _finish(
+            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high
+        )
+
+
+@njit(cache=True, nogil=True)
+def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
+    """Probability of entry e in kernel i, or in the mean."""
+    if not every:
+        return layout.mean[e]
+    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+    return layout.data[N * lo + i * (hi - lo) + e - lo] * scale[a, i]
+
+
+# ---------------------------------------------------------------------- ℓ∞
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-untyped-def]
+    """Value of the best row within r of ŷ, and its pivot's u."""
+    K = u.size
+    n_states = order.u.size if unlisted else K
+    supply = 0.0
+    total = 0.0
+    for j in range(K):
+        p = y[j] * scale
+        take = min(r, p)
+        supply += take
+        total += (p - take) * u[j]
+    n = 0
+    k = 0
+    pivot = 0.0
+    while k < n_states and supply > 0.0:
+        if n < K and place[down[n]] == k:
+            j = down[n]
+            room = min(r, y[j] * scale) + r
+            pivot = u[j]
+            take = min(room, supply)
+            total += take * u[j]
+            supply -= take
+            n += 1
+            k += 1
+            continue
+        run = (place[down[n]] if n < K else n_states) - k
+        full = min(run, int(supply / r))
+        total += r * (order.sum1[k + full] - order.sum1[k])
+        k += full
+        supply -= full * r
+        if full < run:
+            pivot = order.u[k]
+            total += max(supply, 0.0) * pivot
+            supply = 0.0
+    return total, pivot
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
+    """Σ (u − τ)⁺ over the unlisted states."""
+    k = _count_above(order.u, tau)
+    total = order.sum1[k] - k * tau
+    for j in range(u.size):
+        if u[j] > tau:
+            total -= u[j] - tau
+    return max(total, 0.0), k
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _states_linf(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+    A, N = layout.available.shape[1], layout.weights.size
+    most = largest_state(layout, start, stop)
+    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
+    scale, q, pivots = np.ones((A, N)), np.empty(A), np.empty((A, N))
+    ends, drops = np.empty(most), np.empty(most)
+    w = layout.weights
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if not base < np.inf:
+            continue
+        row_scales(layout, s, scale)
+        first = layout.indptr[s * A]
+        theta = layout.radius[s]
+        x = policy[s]
+        terms = A + N
+        for a in range(A):
+            terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+        slack = (2.0 * terms + 8.0) * EPS
+        room = max(theta - slack, 0.0)
+        mean = 0.0
+        for i in range(N):
+            r = memory.by_kernel[s, i]
+            mean += w[i] * (r if r > 0.0 else 0.0)
+        for i in range(N):
+            r = memory.by_kernel[s, i]
+            far = r if every else mean
+            share[s, i] = room / far if far > room else 1.0
+            if not r > 0.0:
+                share[s, i] = 0.0
+        free = 0.0
+        for a in range(A):
+            q[a] = cost[a]
+            if not layout.available[s, a]:
+                continue
+            if x[a] > 0.0:
+                free += x[a] * cost[a]
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            K = hi - lo
+            ua = u[lo - first : hi - first]
+            if layout.unlisted:
+                place = order.rank[layout.indices[lo:hi]].astype(np.int64)
+            else:
+                place = np.argsort(np.argsort(-ua))
+            down = np.argsort(place)
+            for i in range(N):
+                row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
+                r = share[s, i] * memory.by_kernel[s, i] if share[s, i] > 0.0 else 0.0
+                got, pivots[a, i] = _walk_linf(row, ua, scale[a, i], r, down, place, order, layout.unlisted)
+                q[a] += w[i] * got
+        upper = 0.0
+        size = 0.0
+        budget = 0.0
+        mu = 0.0
+        if not every:
+            mu = memory.by_action[s, 0]
+            if not (mu >= 0.0 and mu < 1e100):
+                mu = 0.0
+            budget = mu * theta
+        for i in range(N):
+            fixed_part = 0.0  # Σ_a x_a (τ + Σ d ŷ⁺ …) at r = 0
+            rise = -mu  # slope of what does not depend on r's position
+            n = 0
+            for a in range(A):
+                if not x[a] > 0.0:
+                    continue
+                lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+                K = hi - lo
+                tau = pivots[a, i]
+                fixed_part += x[a] * tau
+                if layout.unlisted:
+                    above, k = _unlisted_above(order, u[lo - first : hi - first], tau)
+                    rise += x[a] * above
+                    terms = max(terms, k + K)
+                for j in range(K):
+                    p = layout.data[N * lo + i * K + j] * scale[a, i]
+                    d = u[lo - first + j] - tau
+                    fixed_part += x[a] * d * p
+                    if d > 0.0:
+                        rise += x[a] * d
+                    elif p > 0.0:
+                        ends[n] = p
+                        drops[n] = -x[a] * d
+                        n += 1
+            if every:
+                worth = fixed_part + theta * rise
+                for m in range(n):
+                    worth += drops[m] * min(theta, ends[m])
+                total = theta * (rise + 1.0)
+            else:
+                # concave in r: rise until the slope is used up; r ≤ 1
+                slope = rise
+                for m in range(n):
+                    slope += drops[m]
+                sizes = slope + 2.0 * mu
+                by_end = np.argsort(ends[:n])
+                at = 0.0
+                worth = fixed_part
+                m = 0
+                while slope > 0.0 and at < 1.0:
+                    nxt = ends[by_end[m]] if m < n else 1.0
+                    worth += slope * (nxt - at)
+                    at = nxt
+                    if m < n:
+                        slope -= drops[by_end[m]]
+                    m += 1
+                total = sizes
+            upper += w[i] * worth if not every else w[i] * min(worth, 0.0)
+            size += w[i] * (1.0 + abs(total))
+        upper += budget
+        if not upper < 0.0:
+            upper = 0.0
+        if theta == 0.0:
+            upper = 0.0
+            for a in range(A):
+                if x[a] > 0.0:
+                    upper += x[a] * nominal[a]
+        _finish(
+            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size + budget, 0.0, layout, span, fixed, low, high
+        )

@@ -1,0 +1,30 @@
+"""The linear systems (I − λP) δ = r of Newton's method.
+
+P is the chain of a pair. A plain matrix is solved directly; a sparse one, or one that only knows its product with a vector, by
+GMRES, whose error Newton's next step corrects. Rows of P sum to 1, but for terminal states, so δ starts from the constant mean(r)/(1−λ).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from drmdp._typing import Array
+
+KRYLOV_TOL = 1e-3
+RESTART, CYCLES = 40, 25
+
+
+def solve(chain: Any, discount: float, right: Array) -> Array:
+    """δ with (I − λP) δ = r."""
+    if isinstance(chain, np.ndarray):
+        return np.linalg.solve(np.eye(right.size) - discount * chain, right)
+    first = np.full(right.size, right.mean() / (1 - discount))
+    left = right - (first - discount * (chain @ first))
+    if np.abs(left).max() <= 1e-14 * np.abs(right).max():
+        return first
+    system = LinearOperator((right.size, right.size), matvec=lambda z: z - discount * (chain @ z))
+    rest, _ = gmres(system, left, rtol=KRYLOV_TOL, atol=0.0, restart=RESTART, maxiter=CYCLES)
+    return np.asarray(first + rest)

@@ -1,0 +1,136 @@
+"""Imports point one way, and `import drmdp` is quick and light."""
+
+import ast
+import functools
+import graphlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drmdp
+
+ROOT = Path(drmdp.__file__).parent
+LAYERS = (
+    {"errors", "_typing", "_version"},
+    {"kernels", "solution"},
+    {"model"},
+    {"ambiguity", "instances", "simplex"},
+    {"certificate", "membership"},
+    {"prox", "bellman", "certificate_rows"},  # certificate_rows serves the exact operators, no final certificate
+    {"solvers"},
+    {"api"},
+    {"formats", "estimate", "radius"},
+    {"bench", "study"},
+    {"report"},
+    {"cli"},
+    {"__main__"},
+)
+"""Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
+NEVER = {
+    "certificate": {"bellman", "certificate_rows", "solvers", "api"},
+    "membership": {"bellman", "certificate_rows", "solvers", "api"},
+    "solution": {"model", "bellman", "solvers"},
+    "formats": {"bellman", "certificate_rows", "solvers", "api"},
+    "instances": {"bellman", "solvers", "api"},
+}
+"""What a part must not reach even through others."""
+HEAVY = {"clarabel", "highspy", "cvxpy", "matplotlib", "click"}
+
+
+def module_of(path):
+    """Dotted name without the package: `src/drmdp/bellman/conic.py` is `bellman.conic`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imports(module, lazy=True):
+    """Find the modules of the package that a module imports; without `lazy`, only at its top level."""
+    tree = ast.parse(MODULES[module].read_text())
+    found = set()
+    for node in ast.walk(tree) if lazy else tree.body:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import in line {node.lineno}"
+            longer = [f"{node.module}.{alias.name}" for alias in node.names]
+            known = [name.removeprefix("drmdp.") in MODULES for name in longer]
+            names = [name if is_module else node.module for name, is_module in zip(longer, known, strict=True)]
+        else:
+            continue
+        found |= {name.removeprefix("drmdp.") for name in names if name.startswith("drmdp.")}
+        assert "drmdp" not in names or module == "", f"{module}: imports from the package as a whole"
+    return found - {module}
+
+
+def part(module):
+    return module.split(".")[0]
+
+
+def layer(module):
+    return next(k for k, parts in enumerate(LAYERS) if part(module) in parts)
+
+
+def test_every_part_has_a_layer():
+    unplaced = {part(module) for module in MODULES if module} - set().union(*LAYERS)
+    assert not unplaced, f"give {unplaced} a place in LAYERS"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module])
+def test_imports_point_downwards(module):
+    upwards = {other for other in imports(module) if layer(other) > layer(module)}
+    assert not upwards, f"{module} imports {upwards}"
+
+
+def test_no_cycles_at_the_top_level():
+    graph = {module: imports(module, lazy=False) for module in MODULES if module}
+    order = list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+    assert order.index("errors") < order.index("model") < order.index("api")
+
+
+@pytest.mark.parametrize("start", NEVER)
+def test_what_is_never_reached(start):
+    reached, fresh = set(), {module for module in MODULES if part(module) == start}
+    while fresh:
+        reached |= fresh
+        fresh = set().union(*map(imports, fresh)) - reached
+    assert not {part(module) for module in reached} & NEVER[start]
+
+
+PROBE = """
+import json, sys, time
+begin = time.process_time()  # with warm caches the same as on a clock, but for what else the machine does
+import drmdp
+print(json.dumps([time.process_time() - begin, sorted({name.split(".")[0] for name in sys.modules})]))
+"""
+
+
+@functools.cache
+def probe(attempt):
+    """Import in a fresh process: seconds, and the packages that came along."""
+    run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
+    seconds, packages = json.loads(run.stdout)
+    return seconds, set(packages)
+
+
+def test_importing_the_package_is_light():
+    assert not HEAVY & probe(0)[1]
+
+
+def test_importing_the_package_takes_less_than_a_second():
+    quick = any(probe(attempt)[0] < 1 for attempt in range(4))  # the first may have to warm the caches
+    assert quick, f"{[probe(attempt)[0] for attempt in range(4)]} s; slowest:\n{slowest()}"
+
+
+def slowest(n=8):
+    """Lines of `-X importtime` with the largest own time."""
+    run = subprocess.run([sys.executable, "-X", "importtime", "-c", "import drmdp"], capture_output=True, text=True)
+    lines = [
+        line for line in run.stderr.splitlines() if line.removeprefix("import time:").split("|")[0].strip().isdigit()
+    ]
+    return "\n".join(sorted(lines, key=lambda line: -int(line.removeprefix("import time:").split("|")[0]))[:n])
