@@ -16,6 +16,7 @@ ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_typing", "_version"},
     {"kernels", "solution"},
+    {"checks"},
     {"model"},
     {"ambiguity", "instances", "simplex"},
     {"certificate", "membership"},

@@ -19,8 +19,9 @@ from typing import Any, Literal
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.checks import numbers
 from drmdp.errors import InputError, shown
-from drmdp.model import Model, numbers
+from drmdp.model import Model
 
 Pair = tuple[str, float]
 

@@ -13,8 +13,9 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
+from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
-from drmdp.model import Model, number, numbers
+from drmdp.model import Model
 from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, heed, run, value_range
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel

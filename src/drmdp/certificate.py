@@ -22,7 +22,8 @@ until it is.
 
 **Rounding.** Each sum of n terms carries the margin (n + 32) ε Σ|terms|, ε = 2⁻⁵², twice the classical bound; rows of the
 data count as divided by their sum, which is 1 up to 2(n + 2) ε. All work is done on v minus its midrange and on z minus
-a base in each state, so that a large common level of values or costs costs no digits. The bounds are therefore true of the real numbers the floats stand for, not nearly true.
+a base in each state, so that a large common level of values or costs costs no digits. The bounds are therefore true of the
+real numbers the floats stand for, not nearly true.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Block:
     stop: int
     nominal: Array  # ŷ, (n, A, N, S)
     stakes: Array  # z minus base, (n, A, S); 0 where not allowed
-    base: Array  # an unconstrained nature's value of each state, (n,): rows and policies sum to 1, so it can stand aside
+    base: (
+        Array  # an unconstrained nature's value of each state, (n,): rows and policies sum to 1, so it can stand aside
+    )
     allowed: BoolArray  # (n, A, S)
     available: BoolArray  # (n, A)
     radius: Array  # (n,)
@@ -143,9 +146,7 @@ def _columns(multipliers: Array) -> Array:
     return multipliers[:, None] if multipliers.ndim == 1 else multipliers
 
 
-def _upper_l1(
-    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
-) -> tuple[Array, Array]:
+def _upper_l1(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
     floor = top[:, :, None] - 2 * mu[:, None, :]  # (n, A, N)
     best = np.maximum(xz, floor[..., None])
     budget = mu * data.radius[:, None]
@@ -154,9 +155,7 @@ def _upper_l1(
     return value, size + 2 * (np.abs(top).sum(axis=1)[:, None] + mu)
 
 
-def _upper_l2(
-    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
-) -> tuple[Array, Array]:
+def _upper_l2(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
     played = np.broadcast_to(data.available[:, :, None], tau.shape)
     m = mu[:, None, :, None]
     d = xz - tau[..., None]
@@ -170,10 +169,8 @@ def _upper_l2(
     return value, size
 
 
-def _upper_linf(
-    ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array
-) -> tuple[Array, Array]:
-    n, A, N, S = data.nominal.shape
+def _upper_linf(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
+    n, _, N, _ = data.nominal.shape
     tau = np.where(data.available[:, :, None], tau, 0.0)
     d = np.where(data.allowed[:, :, None, :], xz - tau[..., None], 0.0)
     up, down = np.maximum(d, 0.0), np.maximum(-d, 0.0)
@@ -208,7 +205,7 @@ def _best_radius(nominal: Array, up: Array, down: Array, mu: Array) -> Array:
 
 def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
     """L ≤ F_y(v) for a tuple y already made feasible, (n,): the best action's stake, or the given policy's."""
-    n, A, N, S = data.nominal.shape
+    _, A, N, S = data.nominal.shape
     mean = np.einsum("i,naij->naj", data.weights, kernels)
     gain = mean * data.stakes
     size = np.abs(gain).sum(axis=2) + np.abs(data.stakes).max(axis=2)
@@ -222,7 +219,7 @@ def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
 
 def feasible(ball: Wasserstein, data: Block, kernels: Array) -> Array:
     """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
-    n, A, N, S = data.nominal.shape
+    _, A, _, S = data.nominal.shape
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
     top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
     y = y / np.where(top > 0, top, 1.0)
@@ -242,7 +239,7 @@ def distances(ball: Wasserstein, difference: Array) -> Array:
     if ball.metric == "l1":
         return np.asarray(np.abs(difference).sum(axis=(1, 3)))
     if ball.metric == "l2":
-        return np.sqrt((difference * difference).sum(axis=(1, 3)))
+        return np.asarray(np.sqrt((difference * difference).sum(axis=(1, 3))))
     return np.asarray(np.abs(difference).max(axis=(1, 3)))
 
 

@@ -302,9 +302,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                     if left <= 0.0:
                         break
                 q[a] += (w[i] if every else 1.0) * gain
-        _finish(
-            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high
-        )
+        _finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high)
 
 
 @njit(cache=True, nogil=True)
@@ -487,5 +485,19 @@ def _states_linf(start, stop, layout, order, value, top, span, policy, memory, e
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
         _finish(
-            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size + budget, 0.0, layout, span, fixed, low, high
+            s,
+            base,
+            unit,
+            q,
+            terms,
+            cost,
+            x,
+            free + upper,
+            2.0 + free + size + budget,
+            0.0,
+            layout,
+            span,
+            fixed,
+            low,
+            high,
         )

@@ -13,14 +13,14 @@ mean is nearly ȳ hardly moves.
 **Shifts.** y_i = ŷ_i + ȳ − m, where not negative, is best for every pair: by Jensen's inequality no tuple of that mean
 is nearer than d(ȳ, m).
 
-**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i with
-Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the first may
-as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each kernel, and
-arrives only where ȳ(t) > m(t).
+**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i
+with Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the
+first may as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each
+kernel, and arrives only where ȳ(t) > m(t).
 
-**ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier h
-of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects θ.
-The dual is concave in h, with gradient ȳ_λ − Σ_i w_i y_i and, P_i x being x on the support of y_i minus its average
+**ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier
+h of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects
+θ. The dual is concave in h, with gradient ȳ_λ − Σ_i w_i y_i and, P_i x being x on the support of y_i minus its average
 there, with
 
     curvature  Σ_i w_i β_i (P_i − P_i h hᵀP_i / hᵀP_i h),     the second term only where β_i < 1.
@@ -239,9 +239,9 @@ def _program(state: _State) -> tuple[float, Array]:
         last = [None, w[None], np.zeros((1, 1))]
         below = sparse.block_array([[up, -own, None], [-up[some], -own[some], None], last])
         limit = np.append(np.zeros(below.shape[0] - 1), radius)
-    box = np.stack([[*low, *np.zeros(N + 1)], [*high, *np.full(N, wide), length / unit]], axis=1)
+    low, high = np.append(low, np.zeros(N + 1)), np.concatenate([high, np.full(N, wide), [length / unit]])
     cost, zero = np.append(np.zeros(E + N), -1.0), np.zeros(equal.shape[0])
-    x = linprog(cost, below, limit, equal.tocsr(), zero, box, options=SETTINGS).x
+    x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack([low, high], axis=1), options=SETTINGS).x
     if x is None:
         return 0.0, nominal
     found = nominal.copy()

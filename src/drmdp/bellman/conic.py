@@ -9,7 +9,8 @@ whose duals on the first constraints are the optimal policy; with a policy x fix
 per state; afterwards only the stakes change, and HiGHS starts from its last basis.
 
 The programs see stakes below each action's top, normalised to [−1, 0], and displacements (y − ŷ)/ρ, ρ = min(θ, 1), so
-neither the scale and level of the costs nor a small radius costs digits; actions that cannot be optimal are not bent. The ℓ2 ball is stated as a norm cone: as a sum of squares it loses half the digits at small
+neither the scale and level of the costs nor a small radius costs digits; actions that cannot be optimal are not bent.
+The ℓ2 ball is stated as a norm cone: as a sum of squares it loses half the digits at small
 radii. Two cases need no program: radius 0 (y = ŷ) and constant stakes. What the solvers return is not believed: values,
 steps and bounds come from `drmdp.certificate`, applied to their duals and kernels.
 """
@@ -162,4 +163,3 @@ class ConicOperator:
             )
             self._programs[s] = entries, self._new(entries, self.ball)
         return self._programs[s]
-

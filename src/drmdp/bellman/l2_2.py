@@ -193,9 +193,7 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
         passes += 1
         for a in range(A):
             if t[a] > 0.0:
-                action_pass(
-                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
-                )
+                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
         upper, lower, total = bounds(theta2, A, t, cost, nominal, sums)
         capped = not upper < 0.0
         if capped:
@@ -224,9 +222,7 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
                 t[a] = min(1e-9, most)
                 for i in range(N):
                     tau[a, i] = np.nan
-                action_pass(
-                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
-                )
+                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
             if iteration < JOINT:
                 D = sums[a, 2]
                 new = t[a] + (target - sums[a, 0]) / D if D > 1e-300 else most
@@ -235,7 +231,22 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
                 _move(t, a, min(new, most), rows, tau, N)
             else:
                 passes += _nested(
-                    y, ptr[a], ptr[a + 1], N, u, w, order, unlisted, scale[a], tau[a], rows[a], sums[a], t, a, target, most
+                    y,
+                    ptr[a],
+                    ptr[a + 1],
+                    N,
+                    u,
+                    w,
+                    order,
+                    unlisted,
+                    scale[a],
+                    tau[a],
+                    rows[a],
+                    sums[a],
+                    t,
+                    a,
+                    target,
+                    most,
                 )
     total = 0.0
     for a in range(A):
@@ -265,9 +276,11 @@ def _nested(y, lo, hi, N, u, w, order, unlisted, scale, tau, rows, sums, t, a, t
     left = 0.0
     right = most
     point = min(t[a], most)
-    for step in range(100):
+    steps = 0
+    for _ in range(100):
+        steps += 1
         action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
-        for settle in range(40):
+        for _ in range(40):
             if sums[4] <= MASS:
                 break
             action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
@@ -285,7 +298,7 @@ def _nested(y, lo, hi, N, u, w, order, unlisted, scale, tau, rows, sums, t, a, t
         shift_thresholds(rows, new, tau, N)
         point = new
     t[a] = point
-    return step + 1
+    return steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -331,9 +344,7 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
         for a in range(A):
             if x[a] > 0.0:
                 t[a] = kappa * x[a]
-                action_pass(
-                    y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a]
-                )
+                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
                 spent += sums[a, 1]
                 slope += x[a] * x[a] * sums[a, 2]
                 gain += x[a] * (sums[a, 0] - nominal[a])

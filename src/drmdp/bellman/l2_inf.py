@@ -47,9 +47,9 @@ JOINT = 15
 NESTED = 60
 SEARCH = 20
 INNER = 20
-NEAR = 16.0
+NEAR = 1e300
 PROBE = 1e-13
-RATIO = 10.0
+RATIO = 1e300
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 FAR = 1e28  # of κ
 

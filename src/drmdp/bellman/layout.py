@@ -234,4 +234,3 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
             nominal[a] = total
             cost[a] = (cost[a] - base) * scale
     return base, unit
-

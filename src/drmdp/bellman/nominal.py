@@ -51,7 +51,7 @@ class NominalOperator:
         S, A = model.n_states, model.n_actions
         self.model, self.chunk = model, S
         is_sparse = sparse.issparse(kernel)
-        matrix = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
+        matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
         self._nature = Fixed(matrix, (S, A))
         self._terms = int(np.diff(matrix.indptr).max()) if is_sparse else S
         if not model.next_costs:

@@ -40,7 +40,7 @@ class Tabled:
 
     def chain(self, policy: Array) -> Array:
         """Σ_a x_a y_a."""
-        return np.einsum("na,nat->nt", policy, self.table)
+        return np.asarray(np.einsum("na,nat->nt", policy, self.table))
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,28 @@ class Update:
         """Put the updates of consecutive ranges together; nature must be tabled."""
         if len(parts) == 1:
             return parts[0]
-        names = ("value", "lower_step", "upper_step", "policy", "kernel")
-        *rest, kernel = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        return Update(*rest, Tabled(kernel))
+
+        def together(name: str) -> Array:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        nature = Tabled(together("kernel"))
+        return Update(together("value"), together("lower_step"), together("upper_step"), together("policy"), nature)
 
 
 class Operator(Protocol):
     """One robust Bellman step for a (model, ball); see the module."""
 
-    model: Model
-    ball: Wasserstein | None
-    chunk: int  # states per call after which a deadline is worth looking at
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def ball(self) -> Wasserstein | None:
+        """The ball; None where nature has moved already."""
+
+    @property
+    def chunk(self) -> int:
+        """States per call after which a deadline is worth looking at."""
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""

@@ -113,9 +113,7 @@ def respond(
         entry_at, estate, emass, prefix_at, plength, pslope, plevel,
     )  # fmt: skip
     step = 1 if by_pair else A
-    return Rows(
-        S, order, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel
-    )
+    return Rows(S, order, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -127,7 +125,7 @@ def _respond(  # type: ignore[no-untyped-def]
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     scale = np.ones((A, N))
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, _ = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)

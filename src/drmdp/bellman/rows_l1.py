@@ -188,7 +188,7 @@ def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def knapsack(tables, n, i, B, x, mu, end):  # type: ignore[no-untyped-def]
-    """max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from a guess of μ; returns it, μ, the budget left and its taker.
+    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from a guess of μ; returns it, μ, the budget left and its taker.
 
     Fills end (n,) with the numbers of segments taken in full; the taker, −1 if there is none, takes what is left.
     """

@@ -133,8 +133,7 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, entry, leve
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
-    """Continue an incremental quicksort of (key, entry) by ascending key; return how many are in place, at least one more
-    than before.
+    """Continue an incremental quicksort of (key, entry) by ascending key; return how many are in place, always more.
 
     The first m of K come in O(K + m log m). stack[1 … stack[0]] holds the ends of pieces, the innermost last: what is
     left of an end is nowhere larger than what is right of it. To begin, stack[0] = 1 and stack[1] = K, with room for

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +27,20 @@ SMALL = 100_000
 
 def count(threads: int | None) -> int:
     """Number of threads to use: as given, else from the environment, else one per core this process may use."""
-    given: object = threads
-    if threads is None:
-        given = os.environ.get(VARIABLE) or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    given: Any = threads
+    if given is None:
+        given = os.environ.get(VARIABLE) or _cores()
     try:
-        n = int(given)  # type: ignore[call-overload]
+        n = int(given)
     except (TypeError, ValueError):
         n = 0
     if n < 1:
         raise InputError(f"threads ({VARIABLE} in the environment) is a whole number from 1 on, got {given!r}")
     return n
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

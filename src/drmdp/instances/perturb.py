@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from drmdp.checks import numbers
 from drmdp.errors import InputError
 from drmdp.instances._build import SPREAD, Seed, cuts, generator, log_normal, n_successors, resample, subsets, whole
 from drmdp.kernels import Kernels, compress_sparse
-from drmdp.model import Model, numbers
+from drmdp.model import Model
 
 SHARE, BRANCHING = 0.05, 0.05  # the paper's
 WIDEST = 10.0  # beyond it, factors exp(spread · z) leave the range of probabilities

@@ -20,7 +20,7 @@ RESTART, CYCLES = 40, 25
 def solve(chain: Any, discount: float, right: Array) -> Array:
     """δ with (I − λP) δ = r."""
     if isinstance(chain, np.ndarray):
-        return np.linalg.solve(np.eye(right.size) - discount * chain, right)
+        return np.asarray(np.linalg.solve(np.eye(right.size) - discount * chain, right), dtype=np.float64)
     first = np.full(right.size, right.mean() / (1 - discount))
     left = right - (first - discount * (chain @ first))
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():

@@ -31,7 +31,7 @@ RUNAWAY = 100
 """An iterate this many times larger than any value can be has diverged."""
 
 
-class _OutOfTime(Exception):
+class _OutOfTime(Exception):  # noqa: N818  (not an error)
     pass
 
 

@@ -111,9 +111,15 @@ def whole(name: str, value: object) -> None:
 class Method(Protocol):
     """A method: settings, a start and a step, each costing about one sweep; everything else is the loop's."""
 
-    backend: str
-    stop: str
     max_iters: ClassVar[int]
+
+    @property
+    def backend(self) -> str:
+        """Name of the operator."""
+
+    @property
+    def stop(self) -> str:
+        """Name of the stopping rule."""
 
     def init(self, problem: Problem, value: Array | None) -> Any:
         """Start from `value`, or from the method's own choice; return a `State`."""

@@ -31,7 +31,9 @@ def resolve(method: str | Method) -> tuple[str, Method]:
         chosen = method
         names = [name for name, kind in METHODS.items() if isinstance(method, kind)]
         if not names:
-            raise InputError(f"method: expected a name or one of {', '.join(METHODS)} as an object, got {shown(method)}")
+            raise InputError(
+                f"method: expected a name or one of {', '.join(METHODS)} as an object, got {shown(method)}"
+            )
         name = names[0]
     if not isinstance(chosen.stop, str) or chosen.stop not in RULES:
         raise InputError(f"unknown stopping rule {shown(chosen.stop)}; known: {', '.join(RULES)}")
