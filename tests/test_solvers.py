@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy import sparse
 
 import cases
 import drmdp
@@ -18,7 +19,7 @@ from drmdp.ambiguity import PAIRS
 from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
-from drmdp.solvers import loop, policy_iteration
+from drmdp.solvers import linear, loop, policy_iteration
 from drmdp.solvers.problem import Problem
 from drmdp.solvers.progress import ProgressBar
 from drmdp.solvers.stopping import RULES
@@ -316,7 +317,9 @@ def test_rules_are_functions_of_a_record(rule, fields, discount, stops):
     assert RULES[rule](record(**fields), 0.1, discount) is stops
 
 
-@pytest.mark.parametrize("method", [m for name, m in CONIC.items() if name != "policy-iteration"], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "method", [m for name, m in CONIC.items() if name != "policy-iteration"], ids=lambda m: type(m).__name__
+)
 def test_puterman_keeps_its_promise(method):
     model, ball = problem("ring")
     tol = 0.5
@@ -441,6 +444,33 @@ def test_policy_iteration_solves_a_game_on_which_newton_alone_cycles(pair):
         found = drmdp.solve(*game(pair), NEWTON, tol=1e-6, max_iters=40)
     assert found.status == "iteration_limit"
     assert found.gap > 1
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.9, 0.999])
+@pytest.mark.parametrize("right", ["random", "constant", "level"])
+def test_sparse_chains_are_solved_well_enough_also_with_terminal_states(discount, right):
+    rng = np.random.default_rng(0)
+    chain = rng.dirichlet(np.ones(30), 30) * (np.arange(30)[:, None] > 2)
+    r = {"random": rng.standard_normal(30), "constant": np.ones(30), "level": 1 + 1e-3 * rng.standard_normal(30)}[right]
+    r[:3] = 0
+    exact = linear.solve(chain, discount, r)
+    assert np.allclose(exact - discount * chain @ exact, r)
+    found = linear.solve(sparse.csr_array(chain), discount, r)
+    assert np.abs(found - discount * chain @ found - r).max() <= 1e-2 * np.abs(r).max()
+
+
+@pytest.mark.parametrize("terminal", [None, [0]])
+def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
+    base = instances.grid(9, 2, discount=0.9, sparse=True)
+    model = drmdp.Model(base.kernels, costs=base.costs, discount=0.9, terminal=terminal)
+    ball = drmdp.Wasserstein(0.2, "l1", 1)
+    usual = drmdp.solve(model, ball, NEWTON, tol=1e-6)
+    with mock.patch("drmdp.solvers.problem.DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
+        large = drmdp.solve(model, ball, NEWTON, tol=1e-6)
+        again = drmdp.solve(model, ball, NEWTON, tol=1e-6, start=usual.policy)
+    assert near(large, usual)
+    assert near(again, usual)
+    assert large.n_iters <= usual.n_iters + 3
 
 
 # ---------------------------------------------------------------------- the loop
@@ -804,7 +834,10 @@ def test_bad_methods_are_refused(make, message):
         (lambda m, b: drmdp.bellman(m, b, np.zeros(3), backend="x"), "unknown backend 'x'"),
         (lambda m, b: drmdp.evaluate(m, b, np.zeros(3), tol=-1), "tol must be finite and not negative"),
         (lambda m, b: drmdp.evaluate(m, b, np.zeros(4)), "policy: expected shape"),
-        (lambda m, b: drmdp.solve(m, drmdp.Wasserstein(np.ones(4))), r"radius has shape \(4,\), the model has 3 states"),
+        (
+            lambda m, b: drmdp.solve(m, drmdp.Wasserstein(np.ones(4))),
+            r"radius has shape \(4,\), the model has 3 states",
+        ),
     ],
 )
 def test_bad_calls_are_refused(call, message):

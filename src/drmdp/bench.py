@@ -60,20 +60,28 @@ class SolveRow:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
+def _dot(y, v):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(y.size):
+        total += y[j] * v[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _nominal(layout, value, out):  # type: ignore[no-untyped-def]
     S, A = layout.available.shape
     N = layout.weights.size
+    own = np.empty(S)
     for s in range(S):
         best = np.inf
         for a in range(A):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             K = hi - lo
+            for j in range(K):
+                own[j] = value[layout.indices[lo + j]]
             total = 0.0
             for i in range(N):
-                dot = 0.0
-                for j in range(K):
-                    dot += layout.data[N * lo + i * K + j] * value[layout.indices[lo + j]]
-                total += layout.weights[i] * dot
+                total += layout.weights[i] * _dot(layout.data[N * lo + i * K : N * lo + (i + 1) * K], own[:K])
             best = min(best, layout.costs[s, a] + layout.discount * total)
         out[s] = best
 

@@ -371,7 +371,7 @@ def _print_summary(
         grid.add_row(name, text)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("state", no_wrap=True, overflow="ellipsis", max_width=20)
-    table.add_column("action", no_wrap=True, overflow="ellipsis")
+    table.add_column("action", overflow="fold")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for s in range(min(model.n_states, ROWS)):

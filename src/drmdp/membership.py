@@ -214,7 +214,7 @@ def _program(state: _State) -> tuple[float, Array]:
     """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
     nominal, w, way = state.nominal, state.weights, state.goal - state.mean
     length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
-    if length == 0:
+    if length <= PRECISE:
         return 1.0, nominal
     (A, N, K), radius = nominal.shape, state.radius / unit
     a, i, t = np.nonzero(np.broadcast_to(state.used[:, None], nominal.shape))
@@ -224,20 +224,21 @@ def _program(state: _State) -> tuple[float, Array]:
         return sparse.csr_array((values, (row, np.arange(E))), shape=(n, E))
 
     rows, columns = sums(np.ones(E), a * N + i, A * N), sums(w[i], a * K + t, A * K)
-    equal = sparse.block_array(
-        [[rows, sparse.csr_array((A * N, N)), None], [columns, None, -way.reshape(-1, 1) / length]]
+    needed = (np.arange(K) != np.abs(way).argmax(axis=1)[:, None]).ravel()  # one of each action follows, up to rounding
+    equal = sparse.bmat(
+        [[rows, np.zeros((A * N, N)), None], [columns[needed], None, -way.ravel()[needed, None] / length]]
     )
     low, high, wide, below, limit = -y, np.full(E, np.inf), np.inf, None, None
     if state.ball.metric == "l1":
         low, high, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
-        below = sparse.block_array([[sums(np.minimum(sign, 0.0), i, N), -sparse.eye_array(N), np.zeros((N, 1))]])
+        below = sparse.bmat([[sums(np.minimum(sign, 0.0), i, N), -np.eye(N), np.zeros((N, 1))]])
         limit = np.zeros(N)
     elif state.ball.order == math.inf:
         low, high = np.maximum(-y, -radius), np.full(E, radius)
     else:
-        up, own, some = sparse.eye_array(E, format="csr"), sums(np.ones(E), i, N).T.tocsr(), y > 0
+        up, own, some = sums(np.ones(E), np.arange(E), E), sums(np.ones(E), i, N).T.tocsr(), y > 0
         last = [None, w[None], np.zeros((1, 1))]
-        below = sparse.block_array([[up, -own, None], [-up[some], -own[some], None], last])
+        below = sparse.bmat([[up, -own, None], [-up[some], -own[some], None], last])
         limit = np.append(np.zeros(below.shape[0] - 1), radius)
     low, high = np.append(low, np.zeros(N + 1)), np.concatenate([high, np.full(N, wide), [length / unit]])
     cost, zero = np.append(np.zeros(E + N), -1.0), np.zeros(equal.shape[0])
@@ -264,7 +265,7 @@ def _least_squares(state: _State) -> tuple[float, Array]:
         share, starts = answers[0].share, [answer.h for answer in answers]
         y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
         apart, push = state.apart(y), float((np.concatenate(starts) * way).sum())
-        best = max(best, (share * min(1.0, state.radius / apart), share, y), key=lambda entry: entry[0])
+        best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
         if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
             break
         share -= (apart - state.radius) * apart / push
@@ -297,7 +298,7 @@ class _Dual:
 
     def maximise(self, h: Array, share: float) -> _Answer:
         """Take Newton steps from h; order ∞ lowers the share meanwhile and returns the answer that leads farthest."""
-        state, cap, most = self.state, self.cap, -math.inf
+        state, cap, most, stale, trust = self.state, self.cap, -2.0, 0, math.inf
         way = state.goal - state.mean
         now = best = self.answer(h, share)
         for _ in range(STEPS if way.any() else 0):
@@ -308,18 +309,21 @@ class _Dual:
             error = float(np.abs(now.gradient).max())
             gone = -error
             if cap < math.inf:
-                gone = now.share * min(1.0, cap / state.apart(_attain(now.y, state.weights, state.target(now.share))))
+                apart = state.apart(_attain(now.y, state.weights, state.target(now.share)))
+                gone = now.share * cap / max(apart, cap)
+            stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
             if gone > most:
                 best, most = now, gone
             size = float(np.abs(now.h).max())
-            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share):
+            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < 20):
                 break
             soft = now.scale * (1e-4 * min(error / (now.share * np.abs(way).max()), 1.0) + 1e-13)
             step = np.full(h.size, np.inf)
-            while np.abs(step).max() > size:
+            while np.abs(step).max() > min(trust, size):
                 step = np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient)
-                soft *= 30
-            now = self.search(now, step)
+                soft *= 10
+            last, now = now.h, self.search(now, step)
+            trust = 10 * float(np.abs(now.h - last).max())
         return best
 
     def search(self, now: _Answer, step: Any) -> _Answer:
@@ -354,7 +358,8 @@ class _Dual:
             if not off.any():
                 break
             guess = beta - over / np.where(hph > 0, 2 * beta * hph, 1.0)
-            guess = np.where((hph > 0) & (guess > low) & (guess < high), guess, (low + high) / 2)
+            middle = np.where(low > 0, np.sqrt(low * high), high / 16)
+            guess = np.where((hph > 0) & (guess > low) & (guess < high), guess, middle)
             beta = np.where(off, guess, beta)
         strength = weights * beta
         curvature = np.zeros((A, K, A, K))

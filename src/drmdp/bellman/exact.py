@@ -34,6 +34,8 @@ FAMILIES: dict[Pair, str] = {
 
 DENSE = 2000
 """Up to so many states a chain is a plain matrix."""
+SPELLED = 100_000_000
+"""Up to so many numbers a mean kernel is a plain array."""
 ACCURACY = 1e-11
 """Asked of a state's update, relative to the range of its stakes."""
 
@@ -58,7 +60,7 @@ class Remembered:
         """Mean kernel, (S, A, S)."""
         rows = self._rows(np.ones(self.layout.available.shape), by_pair=True)
         S, A = self.layout.available.shape
-        return rows.dense().reshape(S, A, S)
+        return rows.dense().reshape(S, A, S) if S * A * S <= SPELLED else rows
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         return respond(self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, self.share)

@@ -43,6 +43,7 @@ ROUNDS = 40
 STEPS = 25
 STALLED = 6  # rounds that do not halve the gap
 POINTS = 2000
+ANSWERS = 100
 STIFF = 3.0  # the first ε, relative to μ
 
 
@@ -126,14 +127,16 @@ def newton(n, N, tables, head, w, B, goal, work):  # type: ignore[no-untyped-def
         if not simplex_qp(H, g, x, n, 0, z, work.vectors[8], work.vectors[9], work.factor, work.index):
             break
         slope = 0.0
+        noise = 0.0
         for a in range(n):
             slope += g[a] * (z[a] - x[a])
+            noise += 1e-15 * (abs(head[a]) + 1.0) * abs(z[a] - x[a])
         if not slope < 0.0:
             break
         steps += 1
         left, left_slope, right, right_slope = 0.0, slope, 1.0, 0.0
         share = 1.0
-        for search in range(40):
+        for search in range(20):
             for a in range(n):
                 trial[a] = x[a] + share * (z[a] - x[a])
             respond(n, N, tables, head, w, B, trial, work, trial_q)
@@ -141,7 +144,7 @@ def newton(n, N, tables, head, w, B, goal, work):  # type: ignore[no-untyped-def
             here = 0.0
             for a in range(n):
                 here += (trial_q[a] - least) * (z[a] - x[a])
-            if (search == 0 and here <= 0.0) or abs(here) <= -0.2 * slope:
+            if (search == 0 and here <= 0.0) or abs(here) <= max(-0.2 * slope, noise):
                 break
             if here > 0.0:
                 right, right_slope = share, here
@@ -190,7 +193,7 @@ def proximal(n, N, tables, head, w, B, cap, tol, work):  # type: ignore[no-untyp
         if high - low <= tol:
             break
         stalled = stalled + 1 if high - low > 0.5 * gap else 0
-        if stalled >= STALLED:
+        if stalled >= STALLED or answers > ANSWERS:
             break
         gap = min(gap, high - low)
         work.masses[1, :n] = work.masses[0, :n]

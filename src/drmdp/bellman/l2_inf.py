@@ -453,32 +453,41 @@ def settle(state, tol, least, share, kappa, tau, work):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def residual_of(share, gradient, least):  # type: ignore[no-untyped-def]
+    """(x − least)·(q − min q) over the candidates."""
+    lowest = np.inf
+    for a in range(share.size):
+        if share[a] > 0.0:
+            lowest = min(lowest, gradient[a])
+    total = 0.0
+    for a in range(share.size):
+        if share[a] > 0.0:
+            total += (share[a] - least) * (gradient[a] - lowest)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def descend(state, tol, least, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method in the policy alone, with a line search on f over policies ≥ least; returns raw U, L and passes.
 
-    f may be all but kinked, so the search intersects the tangents at the ends of its bracket.
+    f may be all but kinked: the search looks for the kink where the tangents at the ends of its bracket meet, and then for the zero
+    of the slope inside it, for only there the model sees the curvature of the kink.
     """
     A = share.size
     upper, lower, passes, count = settle(state, tol, least, share, kappa, tau, work)
     for iteration in range(NESTED):
-        residual = 0.0
-        lowest = np.inf
-        for a in range(A):
-            if share[a] > 0.0:
-                lowest = min(lowest, work.gradient[a])
-        for a in range(A):
-            if share[a] > 0.0:
-                residual += (share[a] - least) * (work.gradient[a] - lowest)
+        residual = residual_of(share, work.gradient, least)
         if min(upper, 0.0) - lower <= tol or residual <= max(1e-3 * least, 1e-15):
             break
-        best = upper
         work.best[:] = share
         minimise_model(state, share, count, least, 1e-3 * residual, work)
         slope = 0.0
         for a in range(A):
             work.step[a] = work.target[a] - share[a]
             slope += work.gradient[a] * work.step[a]
-        part = 1.0
+        left, right, part = 0.0, 1.0, 1.0
+        left_value, right_value = upper, np.inf
+        left_slope, right_slope = slope, 0.0
         for search in range(SEARCH):
             for a in range(A):
                 work.target[a] = work.best[a] + part * work.step[a]
@@ -488,10 +497,21 @@ def descend(state, tol, least, share, kappa, tau, work):  # type: ignore[no-unty
             end = 0.0
             for a in range(A):
                 end += work.gradient[a] * work.step[a]
-            if min(upper, 0.0) - lower <= tol or (upper <= best + 1e-15 and end <= -0.5 * slope):
+            if min(upper, 0.0) - lower <= tol or abs(end) <= -0.02 * slope or (end <= 0.0 and part >= 1.0):
                 break
-            middle = (upper - best - part * end) / (slope - end) if end > slope else 0.5 * part
-            part = min(max(middle, 0.02 * part), 0.98 * part)
+            if end < 0.0:
+                left, left_value, left_slope = part, upper, end
+            else:
+                right, right_value, right_slope = part, upper, end
+            if right - left <= 1e-15 * right:
+                break
+            if search % 2 == 0:  # tangents
+                part = (right_value - left_value + left * left_slope - right * right_slope) / (left_slope - right_slope)
+            else:  # secant of the slopes
+                part = (left * right_slope - right * left_slope) / (right_slope - left_slope)
+            margin = 1e-3 * (right - left)
+            if not (part > left + margin and part < right - margin):
+                part = left + margin if part <= left + margin else right - margin
     return upper, lower, passes
 
 

@@ -1,7 +1,8 @@
 """The linear systems (I − λP) δ = r of Newton's method.
 
 P is the chain of a pair. A plain matrix is solved directly; a sparse one, or one that only knows its product with a vector, by
-GMRES, whose error Newton's next step corrects. Rows of P sum to 1, but for terminal states, so δ starts from the constant mean(r)/(1−λ).
+GMRES, whose error Newton's next step corrects. It starts from the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
+sum to 1, unless terminal states, whose rows are 0, spoil it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def solve(chain: Any, discount: float, right: Array) -> Array:
         return np.asarray(np.linalg.solve(np.eye(right.size) - discount * chain, right), dtype=np.float64)
     first = np.full(right.size, right.mean() / (1 - discount))
     left = right - (first - discount * (chain @ first))
+    if np.linalg.norm(left) > np.linalg.norm(right):
+        first, left = np.zeros(right.size), right
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():
         return first
     system = LinearOperator((right.size, right.size), matvec=lambda z: z - discount * (chain @ z))
