@@ -873,7 +873,6 @@ def stored(**change):
         "indptr": blocks.indptr,
         "indices": blocks.indices,
         "data": blocks.data,
-        "available": np.ones((S, A), bool),
     }
     return storage.from_arrays((N, S, A), **(parts | change), is_sparse=False)
 
@@ -881,6 +880,12 @@ def stored(**change):
 def test_stored_arrays_come_back():
     assert drmdp.Model(stored(), costs=costs(), discount=0.9) == build()
     assert drmdp.Model(stored(indices=build().blocks.indices.astype(np.int64)), costs=costs(), discount=0.9) == build()
+
+
+def test_stored_rows_of_an_unavailable_pair_are_refused():
+    closed = put(np.ones((S, A), bool), (1, 0), False)
+    with pytest.raises(drmdp.InputError, match="state 1, action 0 is not available but has stored rows"):
+        drmdp.Model(stored(), costs=costs(), discount=0.9, available=closed)
 
 
 BLOCKS = build().blocks
@@ -899,10 +904,6 @@ BLOCKS = build().blocks
         ({"indices": put(BLOCKS.indices, 1, 3)}, "indices: entry 1 is 3, expected ascending states below 3"),
         ({"indices": put(BLOCKS.indices, 0, -1)}, "indices: entry 0 is -1"),
         ({"indices": put(BLOCKS.indices, 1, 0)}, "indices: entry 1 is 0"),
-        (
-            {"available": put(np.ones((S, A), bool), (1, 0), False)},
-            "state 1, action 0 is not available but has stored rows",
-        ),
     ],
 )
 def test_stored_arrays_that_do_not_fit(change, message):

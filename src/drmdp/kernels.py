@@ -130,9 +130,7 @@ def compress_sparse(matrices: Sequence[Any], available: BoolArray) -> Kernels:
     return kernels
 
 
-def from_arrays(
-    shape: tuple[int, int, int], indptr: Any, indices: Any, data: Any, available: BoolArray, is_sparse: bool
-) -> Kernels:
+def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: Any, is_sparse: bool) -> Kernels:
     """Take over stored arrays, (N, S, A) being their shape, after checking that they fit together."""
     N, S, A = shape
     for name, array, kind in (("indptr", indptr, "i"), ("indices", indices, "i"), ("data", data, "f")):
@@ -144,9 +142,6 @@ def from_arrays(
         want = f"{indptr[-1]} indices and {N * int(indptr[-1])} probabilities"
         raise InputError(f"indices, data: expected {want}, got {indices.size} and {data.size}")
     lengths = np.diff(indptr)
-    if (lengths[~available.ravel()] > 0).any():
-        s, a = np.argwhere((lengths.reshape(S, A) > 0) & ~available)[0]
-        raise InputError(f"indptr: state {s}, action {a} is not available but has stored rows")
     if indices.size:
         first = np.zeros(indices.size, dtype=bool)
         first[indptr[:-1][lengths > 0]] = True
@@ -180,6 +175,10 @@ def check(
     from 1 by more than the rounding of the sum itself are divided out, and a note tells how many.
     """
     N, data = kernels.n_kernels, kernels.data
+    closed = (kernels.lengths > 0) & ~available.ravel()
+    if closed.any():
+        s, a = divmod(int(np.argmax(closed)), kernels.n_actions)
+        raise InputError(f"kernels: state {states[s]!r}, action {actions[a]!r} is not available but has stored rows")
 
     def row(pair: int, i: int) -> str:
         s, a = divmod(pair, kernels.n_actions)

@@ -44,7 +44,7 @@ from scipy.optimize import linprog
 from drmdp import certificate
 from drmdp._typing import Array, BoolArray
 from drmdp.ambiguity import Wasserstein
-from drmdp.certificate import EPS, Block
+from drmdp.certificate import Block
 from drmdp.errors import InputError
 from drmdp.model import Model
 
@@ -124,6 +124,11 @@ class _State:
         return _mean(self.nominal, self.weights)
 
     @cached_property
+    def way(self) -> Array:
+        """ȳ − m, (A, K)."""
+        return self.goal - self.mean
+
+    @cached_property
     def used(self) -> BoolArray:
         """Next states that ȳ_λ may have, (A, K)."""
         return (self.mean > 0) | (self.goal > 0)
@@ -185,7 +190,7 @@ def _attain(y: Array, weights: Array, target: Array) -> Array:
 
 
 def _shift(state: _State) -> tuple[float, Array]:
-    y = _project(state.nominal + (state.goal - state.mean)[:, None], state.used)
+    y = _project(state.nominal + state.way[:, None], state.used)
     return 1.0, _attain(y, state.weights, state.goal)
 
 
@@ -212,7 +217,7 @@ def _linear(state: _State) -> tuple[float, Array]:
 
 def _program(state: _State) -> tuple[float, Array]:
     """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
-    nominal, w, way = state.nominal, state.weights, state.goal - state.mean
+    nominal, w, way = state.nominal, state.weights, state.way
     length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
     if length <= PRECISE:
         return 1.0, nominal
@@ -258,13 +263,16 @@ def _least_squares(state: _State) -> tuple[float, Array]:
     clean = np.where(state.goal < DUST, 0.0, state.goal)  # dust makes tiny faces, and Newton steps as tiny
     clean = clean / clean.sum(axis=1, keepdims=True)
     duals = [_Dual(part) for part in _State(state.ball, state.nominal, state.weights, clean, state.radius).parts()]
-    best, share, way = (0.0, 0.0, state.nominal), 1.0, clean - state.mean
-    starts = [dual.state.goal - dual.state.mean for dual in duals]
+    best, share = (0.0, 0.0, state.nominal), 1.0
+    starts = [dual.state.way for dual in duals]
     for _ in range(ROUNDS if starts[0].size <= MAX_CURVATURE else 0):
         answers = [dual.maximise(h, share) for dual, h in zip(duals, starts, strict=True)]
         share, starts = answers[0].share, [answer.h for answer in answers]
         y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
-        apart, push = state.apart(y), float((np.concatenate(starts) * way).sum())
+        apart, push = (
+            state.apart(y),
+            sum(float((dual.state.way * h).sum()) for dual, h in zip(duals, starts, strict=True)),
+        )
         best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
         if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
             break
@@ -298,33 +306,41 @@ class _Dual:
 
     def maximise(self, h: Array, share: float) -> _Answer:
         """Take Newton steps from h; order ∞ lowers the share meanwhile and returns the answer that leads farthest."""
-        state, cap, most, stale, trust = self.state, self.cap, -2.0, 0, math.inf
-        way = state.goal - state.mean
         now = best = self.answer(h, share)
-        for _ in range(STEPS if way.any() else 0):
-            push, pushed = float((now.h * way).sum()), float((now.h * (_mean(now.y, state.weights) - state.mean)).sum())
-            spare = (cap * cap - ((now.y - state.nominal) ** 2).sum(axis=(0, 2)) @ state.weights) / 2
-            if push > 0 and pushed + spare < now.share * push:
-                now = self.answer(now.h, (pushed + spare) / push)
-            error = float(np.abs(now.gradient).max())
-            gone = -error
-            if cap < math.inf:
-                apart = state.apart(_attain(now.y, state.weights, state.target(now.share)))
-                gone = now.share * cap / max(apart, cap)
+        most, stale, trust, way = -2.0, 0, math.inf, float(np.abs(self.state.way).max())
+        for _ in range(STEPS if way > 0 else 0):
+            bound = self.bound(now)
+            now = self.answer(now.h, bound) if bound < now.share else now
+            error, size, gone = float(np.abs(now.gradient).max()), float(np.abs(now.h).max()), self.gone(now)
             stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
             if gone > most:
                 best, most = now, gone
-            size = float(np.abs(now.h).max())
             if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < 20):
                 break
-            soft = now.scale * (1e-4 * min(error / (now.share * np.abs(way).max()), 1.0) + 1e-13)
-            step = np.full(h.size, np.inf)
+            soft, step = now.scale * (1e-4 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
             while np.abs(step).max() > min(trust, size):
                 step = np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient)
                 soft *= 10
             last, now = now.h, self.search(now, step)
-            trust = 10 * float(np.abs(now.h - last).max())
+            moved = float(np.abs(now.h - last).max())
+            trust = max(10 * moved, trust if 2 * moved > np.abs(step).max() else 0.0)
+            if moved == 0:
+                break
         return best
+
+    def bound(self, now: _Answer) -> float:
+        """Share that no tuple in the ball exceeds, by weak duality."""
+        state, y = self.state, now.y
+        push, pushed = float((now.h * state.way).sum()), float((now.h * (_mean(y, state.weights) - state.mean)).sum())
+        spare = (self.cap**2 - float(((y - state.nominal) ** 2).sum(axis=(0, 2)) @ state.weights)) / 2
+        return (pushed + spare) / push if push > 0 else math.inf
+
+    def gone(self, now: _Answer) -> float:
+        """Share that is left once the answer has its mean and is in the ball; order 2: minus the error of the mean."""
+        if self.cap == math.inf:
+            return -float(np.abs(now.gradient).max())
+        apart = self.state.apart(_attain(now.y, self.state.weights, self.state.target(now.share)))
+        return now.share * self.cap / max(apart, self.cap)
 
     def search(self, now: _Answer, step: Any) -> _Answer:
         """Find an answer on the line of a step, up to 16 times its length, where at most half of the slope is left."""
@@ -354,7 +370,7 @@ class _Dual:
             over = ((y - nominal) ** 2).sum(axis=(0, 2)) - square
             capped &= (over > 0) | (trial > 0)
             low, high = np.where(over < 0, beta, low), np.where(over > 0, beta, high)
-            off = capped & (np.abs(over) > 4 * EPS * square)
+            off = capped & (np.abs(over) > 10 * PRECISE * square)
             if not off.any():
                 break
             guess = beta - over / np.where(hph > 0, 2 * beta * hph, 1.0)

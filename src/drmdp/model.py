@@ -301,7 +301,7 @@ class Model:
         S, A, N = self.n_states, self.n_actions, self.n_kernels
         lo, hi = self.cost_range
         if self.maximise:
-            lo, hi = -hi, -lo
+            lo, hi = 0.0 - hi, 0.0 - lo
         name = "rewards" if self.maximise else "costs"
         shape = "(S, A, S)" if self.next_costs else "(S, A)"
         share = self.blocks.indices.size / (S * A * S)

@@ -44,6 +44,7 @@ STEPS = 25
 STALLED = 6  # rounds that do not halve the gap
 POINTS = 2000
 ANSWERS = 100
+SEARCHES = 15
 STIFF = 3.0  # the first ε, relative to μ
 
 
@@ -136,7 +137,8 @@ def newton(n, N, tables, head, w, B, goal, work):  # type: ignore[no-untyped-def
         steps += 1
         left, left_slope, right, right_slope = 0.0, slope, 1.0, 0.0
         share = 1.0
-        for search in range(20):
+        side = 0
+        for search in range(SEARCHES):
             for a in range(n):
                 trial[a] = x[a] + share * (z[a] - x[a])
             respond(n, N, tables, head, w, B, trial, work, trial_q)
@@ -148,10 +150,13 @@ def newton(n, N, tables, head, w, B, goal, work):  # type: ignore[no-untyped-def
                 break
             if here > 0.0:
                 right, right_slope = share, here
+                left_slope *= 0.5 if side > 0 else 1.0  # Illinois: no end may stay for long
+                side = 1
             else:
                 left, left_slope = share, here
-            part = -left_slope / (right_slope - left_slope)
-            share = left + max(0.05, min(0.95, part)) * (right - left)
+                right_slope *= 0.5 if side < 0 else 1.0
+                side = -1
+            share = left - left_slope / (right_slope - left_slope) * (right - left)
         for a in range(n):
             x[a] = trial[a]
             q[a] = trial_q[a]
@@ -166,7 +171,7 @@ def proximal(n, N, tables, head, w, B, cap, tol, work):  # type: ignore[no-untyp
     high = cap
     low = -np.inf
     stiff = STIFF
-    goal = 0.1 * tol
+    goal = 0.3 * tol
     answers = 0
     stalled = 0
     gap = np.inf
@@ -193,7 +198,7 @@ def proximal(n, N, tables, head, w, B, cap, tol, work):  # type: ignore[no-untyp
         if high - low <= tol:
             break
         stalled = stalled + 1 if high - low > 0.5 * gap else 0
-        if stalled >= STALLED or answers > ANSWERS:
+        if stalled >= STALLED or answers > ANSWERS + 20 * n:
             break
         gap = min(gap, high - low)
         work.masses[1, :n] = work.masses[0, :n]

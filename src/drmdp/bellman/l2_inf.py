@@ -432,14 +432,16 @@ def joint(state, tol, share, kappa, tau, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(state, tol, least, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Solve for κ and τ at a policy; returns raw U, L, passes and the number of candidates. Fills work.gradient."""
+def settle(state, count, share, kappa, tau, work):  # type: ignore[no-untyped-def]
+    """Solve for κ and τ at a policy; returns raw U, L and passes. Fills work.gradient and the model."""
+    last = np.inf
     for step in range(60):
         upper, attained, lower = one_pass(state, share, kappa, tau, MASS, work)
-        count = screen(state, share, kappa, tau, min(upper, 0.0), least, work)
         linearise(state, share, kappa, count, work)
-        if step > 0 and upper - attained <= 1e-14:
+        inner = upper - attained
+        if step > 0 and (inner <= 1e-14 or (step > 3 and not inner < last)):
             break
+        last = inner
         work.target[:] = share
         move(state, share, kappa, tau, work.target, work)
     for a in range(share.size):
@@ -449,7 +451,7 @@ def settle(state, tol, least, share, kappa, tau, work):  # type: ignore[no-untyp
             for i in range(state.w.size):
                 total += state.w[i] * work.rows[a, 3, i]
             work.gradient[a] = total
-    return upper, lower, step + 1, count
+    return upper, lower, step + 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -467,14 +469,14 @@ def residual_of(share, gradient, least):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(state, tol, least, share, kappa, tau, work):  # type: ignore[no-untyped-def]
+def descend(state, tol, count, least, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method in the policy alone, with a line search on f over policies ≥ least; returns raw U, L and passes.
 
     f may be all but kinked: the search looks for the kink where the tangents at the ends of its bracket meet, and then for the zero
     of the slope inside it, for only there the model sees the curvature of the kink.
     """
     A = share.size
-    upper, lower, passes, count = settle(state, tol, least, share, kappa, tau, work)
+    upper, lower, passes = settle(state, count, share, kappa, tau, work)
     for iteration in range(NESTED):
         residual = residual_of(share, work.gradient, least)
         if min(upper, 0.0) - lower <= tol or residual <= max(1e-3 * least, 1e-15):
@@ -492,7 +494,7 @@ def descend(state, tol, least, share, kappa, tau, work):  # type: ignore[no-unty
             for a in range(A):
                 work.target[a] = work.best[a] + part * work.step[a]
             move(state, share, kappa, tau, work.target, work)
-            upper, lower, more, count = settle(state, tol, least, share, kappa, tau, work)
+            upper, lower, more = settle(state, count, share, kappa, tau, work)
             passes += more
             end = 0.0
             for a in range(A):
@@ -519,19 +521,24 @@ def descend(state, tol, least, share, kappa, tau, work):  # type: ignore[no-unty
 def nested(state, tol, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Descend on f with a falling bound on the policy: a tiny bound hides in f what it asks of the actions at it."""
     A = share.size
-    least = 0.1 / A
+    count = 0
     total = 0.0
     for a in range(A):
-        if share[a] > 0.0:
-            share[a] = max(share[a], least)
+        if state.cost[a] + state.nominal[a] < 0.0:
+            work.own[count] = a
+            count += 1
             total += share[a]
-    for a in range(A):
-        share[a] /= total
+            if not share[a] > 0.0:
+                tau[a] = np.nan
+        else:
+            share[a] = 0.0
+    least = 0.1 / count
+    for r in range(count):
+        a = work.own[r]
+        share[a] = least + 0.9 * share[a] / total
     passes = 0
-    upper = np.inf
-    lower = -np.inf
     while True:
-        upper, lower, more = descend(state, tol, least, share, kappa, tau, work)
+        upper, lower, more = descend(state, tol, count, least, share, kappa, tau, work)
         passes += more
         if min(upper, 0.0) - lower <= tol or least <= LEAST:
             break

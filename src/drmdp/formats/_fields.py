@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from drmdp._typing import BoolArray
 from drmdp.errors import InputError, shown
 from drmdp.kernels import Kernels, compress_dense, from_arrays
 from drmdp.model import Model
@@ -170,19 +169,7 @@ def _blocks(fields: Mapping[str, Any]) -> Kernels:
     flag = fields.get("sparse", True)
     if not isinstance(flag, bool):
         raise InputError(f"sparse: expected true or false, got {shown(flag)}")
-    return from_arrays((N, S, A), indptr, indices, data, _open_pairs(fields, S, A), flag)
-
-
-def _open_pairs(fields: Mapping[str, Any], n_states: int, n_actions: int) -> BoolArray:
-    pairs = np.ones((n_states, n_actions), dtype=bool)
-    for name, shape in (("available", (n_states, n_actions)), ("terminal", (n_states,))):
-        flags = fields.get(name)
-        if flags is None:
-            continue
-        if flags.shape != shape:
-            raise InputError(f"{name}: expected shape {shape}, got {flags.shape}")
-        pairs &= flags if name == "available" else ~flags[:, None]
-    return pairs
+    return from_arrays((N, S, A), indptr, indices, data, flag)
 
 
 def _name_list(name: str, value: Any) -> list[Any] | None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from types import TracebackType
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING
 
 from drmdp.solution import Record
 from drmdp.solvers.loop import Callback
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class ProgressBar:
     """Context manager; `then` gives the callback for the loop."""
 
     def __init__(self, tol: float, console: Console | None = None) -> None:
+        from rich.console import Console  # slow to import, and wanted only here
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
         self._tol = tol
         self._first = math.nan
         columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
