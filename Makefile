@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -22,7 +22,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 fuzz: $(READY)
-	$(BIN)/python -m pytest -q -m fuzz
+	$(BIN)/python -m pytest -q -n auto -m fuzz
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -183,7 +183,7 @@ def test_solve_json_is_the_solution(run, folder):
     assert result.stdout.count("\n") == 1
     found = document(result)
     ball = drmdp.Wasserstein(0.2, "l1", np.inf, "observed")
-    solution = drmdp.solve(instances.forest(4), ball, method="value-iteration", tol=1e-7)
+    solution = drmdp.solve(instances.forest(4), ball, method=drmdp.ValueIteration(backend="conic"), tol=1e-7)
     assert list(found) == [
         "status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper",
         "policy", "states", "actions", "settings", "fingerprint",

@@ -23,7 +23,7 @@ from drmdp.solvers.problem import Method, Problem
 from drmdp.solvers.progress import ProgressBar
 from drmdp.solvers.registry import resolve
 
-DEFAULT_BACKEND = "conic"
+DEFAULT_BACKEND = "exact"
 
 
 def solve(
@@ -54,6 +54,9 @@ def solve(
         Where to begin; a policy stands for its value under the mean kernel.
     callback : callable, optional
         Called with a `Record` after every check; returning True stops the run.
+    threads : int, optional
+        Of the exact operators; the answer does not depend on it. By default ``DRMDP_THREADS`` in the environment, or one
+        per core.
     progress : bool
         Show a progress bar on standard error.
 
@@ -70,7 +73,7 @@ def solve(
     tolerance = _tolerance(tol)
     _limits(max_iters, max_seconds)
     first = _start(model, start)
-    operator = build(model, ball, chosen.backend)
+    operator = build(model, ball, chosen.backend, threads)
     setup = time.perf_counter() - begin
     if progress:
         with ProgressBar(tolerance) as bar:
@@ -187,13 +190,13 @@ def certify(
 # ---------------------------------------------------------------------- parts
 
 
-def build(model: Model, ball: Wasserstein, backend: str) -> Operator:
+def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
     ball.radii(model)
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
         raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")
-    operator: Operator = known[backend](model, ball)
+    operator: Operator = known[backend](model, ball, threads)
     return operator
 
 

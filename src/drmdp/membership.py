@@ -315,9 +315,9 @@ class _Dual:
             stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
             if gone > most:
                 best, most = now, gone
-            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < 20):
+            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < 40):
                 break
-            soft, step = now.scale * (1e-4 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
+            soft, step = now.scale * (1e-6 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
             while np.abs(step).max() > min(trust, size):
                 step = np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient)
                 soft *= 10

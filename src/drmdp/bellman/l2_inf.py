@@ -75,9 +75,9 @@ class Work(NamedTuple):
     rows: Array  # (A, 7, N): c, s_y, s_u, V, E, D, Φ of each row
     kernels: Array  # (6, N): ΣE, Σx²D, excess, r, Σz²D and root of each kernel
     target: Array  # (A,)
-    best: Array  # (A,)
-    step: Array  # (A,)
-    gradient: Array  # (A,)
+    share: Array  # (A,)
+    kappa: Array  # (N,)
+    tau: Array  # (A, N)
     own: Array  # (A,) int64, the candidates
     side: Array  # (A, N) square root of the rank-one terms
     H: Array  # (A, A)
@@ -90,7 +90,7 @@ class Work(NamedTuple):
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(
-        np.empty((A, 7, N)), np.empty((6, N)), np.empty(A), np.empty(A), np.empty(A), np.empty(A),
+        np.empty((A, 7, N)), np.empty((6, N)), np.empty(A), np.empty(A), np.empty(N), np.empty((A, N)),
         np.empty(A, dtype=np.int64), np.empty((A, N)), np.empty((A, A)), np.empty((7, A)), np.empty((A, A)), np.empty((2, A), dtype=np.int64),
     )  # fmt: skip
 
@@ -432,118 +432,49 @@ def joint(state, tol, share, kappa, tau, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(state, count, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Solve for κ and τ at a policy; returns raw U, L and passes. Fills work.gradient and the model."""
-    last = np.inf
-    for step in range(60):
-        upper, attained, lower = one_pass(state, share, kappa, tau, MASS, work)
-        linearise(state, share, kappa, count, work)
-        inner = upper - attained
-        if step > 0 and (inner <= 1e-14 or (step > 3 and not inner < last)):
-            break
-        last = inner
-        work.target[:] = share
-        move(state, share, kappa, tau, work.target, work)
-    for a in range(share.size):
-        work.gradient[a] = 0.0
-        if share[a] > 0.0:
-            total = state.cost[a]
-            for i in range(state.w.size):
-                total += state.w[i] * work.rows[a, 3, i]
-            work.gradient[a] = total
-    return upper, lower, step + 1
+def follow(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[no-untyped-def]
+    """Follow the solution as the radius grows: raw U, L and passes.
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def residual_of(share, gradient, least):  # type: ignore[no-untyped-def]
-    """(x − least)·(q − min q) over the candidates."""
-    lowest = np.inf
-    for a in range(share.size):
-        if share[a] > 0.0:
-            lowest = min(lowest, gradient[a])
-    total = 0.0
-    for a in range(share.size):
-        if share[a] > 0.0:
-            total += (share[a] - least) * (gradient[a] - lowest)
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def descend(state, tol, count, least, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Newton's method in the policy alone, with a line search on f over policies ≥ least; returns raw U, L and passes.
-
-    f may be all but kinked: the search looks for the kink where the tangents at the ends of its bracket meet, and then for the zero
-    of the slope inside it, for only there the model sees the curvature of the kink.
+    Near saturation f is all but kinked, and only between the kinks a Newton step sees them; a solution at a smaller radius lies there.
     """
-    A = share.size
-    upper, lower, passes = settle(state, count, share, kappa, tau, work)
-    for iteration in range(NESTED):
-        residual = residual_of(share, work.gradient, least)
-        if min(upper, 0.0) - lower <= tol or residual <= max(1e-3 * least, 1e-15):
-            break
-        work.best[:] = share
-        minimise_model(state, share, count, least, 1e-3 * residual, work)
-        slope = 0.0
-        for a in range(A):
-            work.step[a] = work.target[a] - share[a]
-            slope += work.gradient[a] * work.step[a]
-        left, right, part = 0.0, 1.0, 1.0
-        left_value, right_value = upper, np.inf
-        left_slope, right_slope = slope, 0.0
-        for search in range(SEARCH):
-            for a in range(A):
-                work.target[a] = work.best[a] + part * work.step[a]
-            move(state, share, kappa, tau, work.target, work)
-            upper, lower, more = settle(state, count, share, kappa, tau, work)
-            passes += more
-            end = 0.0
-            for a in range(A):
-                end += work.gradient[a] * work.step[a]
-            if min(upper, 0.0) - lower <= tol or abs(end) <= -0.02 * slope or (end <= 0.0 and part >= 1.0):
+    good = 0.5  # share of the radius that is solved, if any
+    last = 0.0
+    reach = 0.9
+    passes = 0
+    cold_start(smaller(state, good), mean, tol, share, kappa, tau, x)
+    upper, lower = np.inf, -np.inf
+    for attempt in range(60):
+        upper, lower, more = joint(smaller(state, good), tol, share, kappa, tau, work)
+        passes += more
+        if min(upper, 0.0) - lower <= tol:
+            if good >= 1.0:
                 break
-            if end < 0.0:
-                left, left_value, left_slope = part, upper, end
-            else:
-                right, right_value, right_slope = part, upper, end
-            if right - left <= 1e-15 * right:
-                break
-            if search % 2 == 0:  # tangents
-                part = (right_value - left_value + left * left_slope - right * right_slope) / (left_slope - right_slope)
-            else:  # secant of the slopes
-                part = (left * right_slope - right * left_slope) / (right_slope - left_slope)
-            margin = 1e-3 * (right - left)
-            if not (part > left + margin and part < right - margin):
-                part = left + margin if part <= left + margin else right - margin
+            last = good
+            work.share[:] = share
+            work.kappa[:] = kappa
+            work.tau[:] = tau
+            reach = min(2.0 * reach, 0.9)
+        elif last > 0.0:
+            share[:] = work.share
+            kappa[:] = work.kappa
+            tau[:] = work.tau
+            reach *= 0.3
+        else:
+            good *= 0.5
+            cold_start(smaller(state, good), mean, tol, share, kappa, tau, x)
+            continue
+        good = last + reach * (1.0 - last)
+        if 1.0 - good < 1e-12:
+            good = 1.0
     return upper, lower, passes
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nested(state, tol, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Descend on f with a falling bound on the policy: a tiny bound hides in f what it asks of the actions at it."""
-    A = share.size
-    count = 0
-    total = 0.0
-    for a in range(A):
-        if state.cost[a] + state.nominal[a] < 0.0:
-            work.own[count] = a
-            count += 1
-            total += share[a]
-            if not share[a] > 0.0:
-                tau[a] = np.nan
-        else:
-            share[a] = 0.0
-    least = 0.1 / count
-    for r in range(count):
-        a = work.own[r]
-        share[a] = least + 0.9 * share[a] / total
-    passes = 0
-    while True:
-        upper, lower, more = descend(state, tol, count, least, share, kappa, tau, work)
-        passes += more
-        if min(upper, 0.0) - lower <= tol or least <= LEAST:
-            break
-        least = max(0.01 * least, LEAST)
-    return upper, lower, passes
+def smaller(state, part):  # type: ignore[no-untyped-def]
+    return State(
+        state.y, state.ptr, state.u, state.w, state.cost, state.nominal, part * state.theta, state.order, state.unlisted,
+        state.scale,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -570,7 +501,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
         cold_start(state, mean, tol, share, kappa, tau, x)
     upper, lower, passes = joint(state, tol, share, kappa, tau, work)
     if not min(upper, 0.0) - lower <= tol:
-        upper, lower, more = nested(state, tol, share, kappa, tau, work)
+        upper, lower, more = follow(state, mean, tol, share, kappa, tau, x, work)
         passes += more
     x[:] = 0.0
     if not upper < 0.0:

@@ -78,6 +78,18 @@ class Out(NamedTuple):
 
 def lay_out(model: Model, ball: Wasserstein) -> Layout:
     """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
+    layout = _choose(model, ball)
+    # plain and read-only, all of them: a kernel is compiled once, not once for each mixture
+    return Layout(*(_plain(part) if isinstance(part, np.ndarray) else part for part in layout))
+
+
+def _plain(array: Any) -> Any:
+    view = np.asarray(array).view(np.ndarray)
+    view.setflags(write=False)
+    return view
+
+
+def _choose(model: Model, ball: Wasserstein) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     listed_all = ball.support == "all" and model.next_costs and bool((blocks.lengths < model.n_states).any())
@@ -178,6 +190,35 @@ def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
             scale[a, i] = 1.0 / total if total > 0.0 else 0.0
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _gather(indices, value, lam, out):  # type: ignore[no-untyped-def]
+    """λ v at the listed states."""
+    for j in range(out.size):
+        out[j] = lam * value[indices[j]]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _extremes(z):  # type: ignore[no-untyped-def]
+    highest = -np.inf
+    lowest = np.inf
+    for j in range(z.size):
+        highest = z[j] if z[j] > highest else highest
+        lowest = z[j] if z[j] < lowest else lowest
+    return highest, lowest
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _shift(z, mean, highest, shrink):  # type: ignore[no-untyped-def]
+    """Turn z into u in place; returns Σ ȳ u."""
+    total = 0.0
+    for j in range(z.size):
+        x = (z[j] - highest) * shrink
+        x = 0.0 if x > -FLAT else x
+        z[j] = x
+        total += mean[j] * x
+    return total
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: ignore[no-untyped-def]
     """Normalise state s: fill u (its entries in order), cost (A,), nominal V⁰_a = Σ_t ȳ_a(t) u_a(t) (A,); return base, unit.
@@ -188,27 +229,22 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
     n_actions = layout.available.shape[1]
     first = layout.indptr[s * n_actions]
     lam = layout.discount
-    unit = 0.0
+    unit = lam * span if layout.unlisted else 0.0
     base = np.inf
-    with_next = layout.next_costs.size > 0
     for a in range(n_actions):
         if not layout.available[s, a]:
             cost[a] = np.inf
             nominal[a] = 0.0
             continue
         lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
-        highest, lowest = -np.inf, np.inf
-        for e in range(lo, hi):
-            z = lam * value[layout.indices[e]]
-            if with_next:
-                z += layout.next_costs[e]
-            u[e - first] = z
-            highest = max(highest, z)
-            lowest = min(lowest, z)
+        z = u[lo - first : hi - first]
+        _gather(layout.indices[lo:hi], value, lam, z)
         if layout.unlisted:
             highest = lam * top_value
-            unit = lam * span
         else:
+            if layout.next_costs.size > 0:
+                z += layout.next_costs[lo:hi]
+            highest, lowest = _extremes(z)
             unit = max(unit, highest - lowest)
         cost[a] = layout.costs[s, a] + highest
         nominal[a] = highest
@@ -219,18 +255,9 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
             if layout.available[s, a]:
                 unit = max(unit, cost[a] - base)
         unit = max(unit, TINY)
-    scale = 1.0 / unit
     for a in range(n_actions):
         if layout.available[s, a]:
             lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
-            highest = nominal[a]
-            total = 0.0
-            for e in range(lo, hi):
-                x = (u[e - first] - highest) * shrink
-                if x > -FLAT:
-                    x = 0.0
-                u[e - first] = x
-                total += layout.mean[e] * x
-            nominal[a] = total
-            cost[a] = (cost[a] - base) * scale
+            nominal[a] = _shift(u[lo - first : hi - first], layout.mean[lo:hi], nominal[a], shrink)
+            cost[a] = (cost[a] - base) / unit
     return base, unit

@@ -102,8 +102,11 @@ class Operator(Protocol):
 
 
 def known_backends() -> dict[str, Any]:
-    """Constructors of the operators by name."""
+    """Constructors of the operators by name; a pair that has no exact operator yet is served by the conic one."""
     from drmdp.bellman.conic import ConicOperator
-    from drmdp.bellman.exact import ExactOperator
+    from drmdp.bellman.exact import FAMILIES, ExactOperator
 
-    return {"exact": ExactOperator, "conic": ConicOperator}
+    def exact(model: Model, ball: Wasserstein, threads: int | None = None) -> Operator:
+        return (ExactOperator if ball.pair in FAMILIES else ConicOperator)(model, ball, threads)
+
+    return {"exact": exact, "conic": ConicOperator}

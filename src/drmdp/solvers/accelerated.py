@@ -28,7 +28,7 @@ class _Moving(State):
 class Accelerated:
     """Accelerated value iteration; may diverge."""
 
-    backend: str = "conic"
+    backend: str = "exact"
     stop: str = "certified"
     max_iters: ClassVar[int] = 100_000
 

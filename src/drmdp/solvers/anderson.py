@@ -32,7 +32,7 @@ class _Memory(State):
 class Anderson:
     """Anderson-accelerated value iteration with `memory` earlier points."""
 
-    backend: str = "conic"
+    backend: str = "exact"
     stop: str = "certified"
     memory: int = 5
     max_iters: ClassVar[int] = 100_000

@@ -25,7 +25,7 @@ class _Passed(State):
 class GaussSeidel:
     """Gauss-Seidel value iteration on blocks of `block_size` states, certified every `check_every` passes."""
 
-    backend: str = "conic"
+    backend: str = "exact"
     stop: str = "certified"
     block_size: int = 1
     check_every: int = 5

@@ -41,7 +41,7 @@ class _Newton(State):
 class PolicyIteration:
     """Safeguarded Newton method on the pair (policy, nature)."""
 
-    backend: str = "conic"
+    backend: str = "exact"
     stop: str = "certified"
     max_iters: ClassVar[int] = 10_000
 

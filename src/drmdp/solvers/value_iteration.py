@@ -13,7 +13,7 @@ from drmdp.solvers.problem import Problem, State, swept
 class ValueIteration:
     """v ← F(v)."""
 
-    backend: str = "conic"
+    backend: str = "exact"
     stop: str = "certified"
     max_iters: ClassVar[int] = 100_000
 

@@ -1,0 +1,317 @@
+"""Mean kernels and tuples against the definition of the ball, by cvxpy where it takes a solver."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+
+import drmdp
+from drmdp import membership
+from drmdp.ambiguity import PAIRS
+from drmdp.membership import inside
+
+NORM = {"l1": 1, "l2": 2, "linf": np.inf}
+every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+
+
+def problem(pair, seed, radius=None):
+    """A random model and ball; each property comes back at its own period, so that they meet in ever new ways."""
+    rng = np.random.default_rng([seed, 7])
+    N, A, S = 1 + (seed + 1) % 4, 1 + (seed + 1) % 3, 2 + seed % 5
+    kernels = rng.dirichlet(np.ones(S), (N, S, A))
+    if seed % 2:
+        kernels = np.where(rng.random(kernels.shape) < 0.5, 0, kernels)
+        kernels[kernels.sum(axis=-1) == 0, rng.integers(S)] = 1
+        kernels /= kernels.sum(axis=-1, keepdims=True)
+    weights = rng.dirichlet(np.ones(N)) + 0.05
+    if seed % 3 == 0 and N > 1:
+        weights[rng.integers(N)] = 0
+    available = np.ones((S, A), dtype=bool)
+    if seed % 4 == 0:
+        available = rng.random((S, A)) < 0.6
+        available[:, rng.integers(A)] = True
+    terminal = np.zeros(S, dtype=bool)
+    terminal[0] = seed % 5 == 0
+    kernels[:, ~available | terminal[:, None]] = np.nan
+    model = drmdp.Model(
+        kernels,
+        costs=rng.random((S, A)),
+        discount=0.9,
+        weights=weights / weights.sum(),
+        available=available,
+        terminal=terminal,
+    )
+    support = ("all", "observed")[seed % 7 % 2]
+    if radius is None:
+        radius = rng.uniform(0.05, 0.7, S) * drmdp.Wasserstein(0.0, *pair, support).saturation(model)
+    return model, drmdp.Wasserstein(radius, *pair, support), rng
+
+
+def allowed(model, ball):
+    seen = (model.kernels[model.weights > 0] > 0).any(axis=0)
+    return model.available[:, :, None] & (seen if ball.support == "observed" else True)
+
+
+def distance(model, ball, y):
+    """Distance of an (N, S, A, S) tuple from the data, (S,)."""
+    far = np.linalg.norm(
+        (y - model.kernels).swapaxes(0, 1).reshape(model.n_states, len(y), -1), NORM[ball.metric], axis=2
+    )
+    if ball.order == math.inf:
+        return far[:, model.weights > 0].max(axis=1)
+    return (far**ball.order @ model.weights) ** (1 / ball.order)
+
+
+def tuples(model, ball, rng, sharp):
+    """A random tuple in the ball, on the boundary of it in each state where it can be."""
+    y = np.where(allowed(model, ball), rng.dirichlet(np.full(model.n_states, sharp), model.kernels.shape[:-1]), 0)
+    total = y.sum(axis=-1, keepdims=True)
+    y = np.where(total > 0, y / np.where(total > 0, total, 1), model.kernels)
+    far = distance(model, ball, y)
+    share = np.minimum(1, ball.radius / np.maximum(far, 1e-12))[:, None, None]
+    return model.kernels + share * (y - model.kernels)
+
+
+def mean(model, y):
+    return np.tensordot(model.weights, y, axes=1)
+
+
+def anything(model, ball, rng):
+    """A random mean kernel with the right support, far from the data."""
+    y = np.where(allowed(model, ball), rng.dirichlet(np.full(model.n_states, 0.1), model.available.shape) + 1e-12, 0)
+    return y / np.where(model.available, y.sum(axis=2), 1)[:, :, None]
+
+
+def program(model, ball, s, goal, share=None):
+    """Least distance of a tuple of state s with the mean `goal` (A, S), or the largest share of the way to it."""
+    used, a = model.weights > 0, np.flatnonzero(model.available[s])
+    w, y = model.weights[used], model.kernels[used][:, s, a].reshape(used.sum(), -1)  # (N, A·S)
+    may = allowed(model, ball)[s, a].ravel()
+    radius = float(np.broadcast_to(ball.radius, model.n_states)[s])
+    unit = min(radius, 1.0)
+    move, length = cp.Variable(y.shape), cp.Variable()
+    far = {"l1": cp.norm1, "l2": cp.norm2, "linf": cp.norm_inf}[ball.metric](move, axis=1)
+    if ball.order == math.inf:
+        far = cp.max(far)
+    else:
+        far = w @ far if ball.order == 1 else cp.norm2(cp.multiply(np.sqrt(w), far))
+    way = (goal[a].ravel() - w @ y) / unit
+    rows = np.kron(np.eye(a.size), np.ones(model.n_states))
+    limits = (
+        [move >= -y / unit, rows @ move.T == 0, move[:, ~may] == 0]
+        if not may.all()
+        else [move >= -y / unit, rows @ move.T == 0]
+    )
+    if share is None:
+        task = cp.Problem(cp.Minimize(far), [*limits, w @ move == way])
+    else:
+        size = np.abs(way).max()
+        task = cp.Problem(
+            cp.Maximize(length), [*limits, w @ move == length * way / size, far <= radius / unit, length <= size]
+        )
+    settings = {"solver": cp.HIGHS}
+    if ball.metric == "l2":
+        settings = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        task.solve(**settings)
+    return task.value * unit if share is None else length.value / size
+
+
+def assert_attainable(model, ball, kernel, n=2):
+    """Check the rows, and by cvxpy that n states have a tuple with that mean in the ball."""
+    assert np.all(kernel[~allowed(model, ball)] == 0)
+    assert np.all(kernel >= 0)
+    np.testing.assert_allclose(kernel.sum(axis=2)[model.available], 1, atol=1e-12)
+    for s in np.flatnonzero(~model.terminal)[:n]:
+        assert program(model, ball, s, kernel[s]) <= np.broadcast_to(ball.radius, model.n_states)[s] + 1e-9
+
+
+# ---------------------------------------------------------------------- what is inside comes back
+
+
+@every_pair
+@pytest.mark.parametrize("seed", range(10))
+def test_the_mean_of_a_tuple_in_the_ball_comes_back(pair, seed):
+    model, ball, rng = problem(pair, seed)
+    for sharp in (1.0, 0.1):
+        y = tuples(model, ball, rng, sharp)
+        np.testing.assert_allclose(inside(model, ball, mean(model, y)), mean(model, y), atol=1e-9)
+        np.testing.assert_allclose(inside(model, ball, y), mean(model, y), atol=1e-12)
+
+
+@every_pair
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_a_saddle_kernel_comes_back(pair, seed):
+    model, ball, rng = problem(pair, seed)
+    kernel = drmdp.bellman(model, ball, 3 * rng.normal(size=model.n_states), backend="conic").kernel
+    np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-7)
+
+
+@every_pair
+def test_small_radii_lose_no_digits(pair):
+    model, ball, rng = problem(pair, 11, radius=1e-6)
+    kernel = drmdp.bellman(model, ball, rng.normal(size=model.n_states), backend="conic").kernel
+    np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-13)
+
+
+# ---------------------------------------------------------------------- what is outside is brought in, not too far
+
+
+@every_pair
+@pytest.mark.parametrize("seed", range(20, 26))
+def test_a_kernel_outside_goes_to_the_last_point_of_its_segment(pair, seed):
+    model, ball, rng = problem(pair, seed)
+    given = anything(model, ball, rng)
+    found = inside(model, ball, given)
+    assert_attainable(model, ball, found)
+    centre = mean(model, model.kernels)
+    for s in np.flatnonzero(~model.terminal):
+        way = given[s] - centre[s]
+        share = (way * (found[s] - centre[s])).sum() / max((way * way).sum(), 1e-300)
+        np.testing.assert_allclose(found[s], centre[s] + share * way, atol=1e-12)
+        assert share <= 1 + 1e-12
+    for s in np.flatnonzero(~model.terminal)[:2]:
+        way = given[s] - centre[s]
+        if np.abs(way).max() > 1e-9:
+            share = (way * (found[s] - centre[s])).sum() / (way * way).sum()
+            assert share >= program(model, ball, s, given[s], share=1) - 1e-6
+
+
+@every_pair
+def test_a_tuple_outside_is_pulled(pair):
+    model, ball, rng = problem(pair, 6)
+    far = np.broadcast_to(anything(model, ball, rng), model.kernels.shape)
+    assert_attainable(model, ball, inside(model, ball, far), n=6)
+
+
+@every_pair
+@pytest.mark.parametrize("nonsense", [np.nan, 0.0, 1.0])
+def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
+    def wrong(state):
+        return 1.0, np.full(state.nominal.shape, nonsense)
+
+    monkeypatch.setattr(membership, "_linear", wrong)
+    monkeypatch.setattr(membership, "_least_squares", wrong)
+    model, ball, rng = problem(pair, 22)
+    assert_attainable(model, ball, inside(model, ball, anything(model, ball, rng)))
+
+
+@every_pair
+def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
+    monkeypatch.setattr(membership, "MAX_ENTRIES", 0)
+    model, ball, rng = problem(pair, 22)
+    given, centre = anything(model, ball, rng), mean(model, model.kernels)
+    found = inside(model, ball, given)
+    assert_attainable(model, ball, found)
+    assert np.all(np.abs(found - centre).max(axis=(1, 2))[~model.terminal] > 0)
+
+
+# ---------------------------------------------------------------------- special cases
+
+
+@every_pair
+def test_radius_0_gives_the_data_mean(pair):
+    model, ball, rng = problem(pair, 6, radius=0.0)
+    np.testing.assert_allclose(inside(model, ball, anything(model, ball, rng)), mean(model, model.kernels), atol=1e-15)
+    far = np.broadcast_to(anything(model, ball, rng), model.kernels.shape)
+    np.testing.assert_allclose(inside(model, ball, far), mean(model, model.kernels), atol=1e-15)
+
+
+def test_one_kernel_moves_by_the_radius():
+    model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=np.ones((2, 1)), discount=0.9)
+    ball = drmdp.Wasserstein(0.2, "l1", 1)
+    np.testing.assert_allclose(inside(model, ball, np.array([[[1.0, 0.0]]] * 2)), [[[0.6, 0.4]]] * 2, atol=1e-13)
+
+
+def test_two_kernels_that_cannot_both_shift():
+    # ŷ = (1, 0) and (0.5, 0.5), to be taken to (0.85, 0.15): only from the first can more than a third be had, so the
+    # (l1, inf) distance is not ‖ȳ − m‖₁ = 0.2 for a target of (0.65, 0.35), where both lose 0.1
+    model = drmdp.Model(np.array([[[[1.0, 0.0]]] * 2, [[[0.0, 1.0]]] * 2]), costs=np.ones((2, 1)), discount=0.9)
+    ball = drmdp.Wasserstein(0.4, "l1", math.inf)
+    # mass leaves state 0 in the first kernel only, at most 0.2 of it, half of which the mean notices
+    np.testing.assert_allclose(inside(model, ball, np.array([[[0.0, 1.0]]] * 2)), [[[0.4, 0.6]]] * 2, atol=1e-12)
+
+
+@every_pair
+def test_rows_are_made_distributions(pair):
+    model, ball, rng = problem(pair, 22)
+    y = mean(model, tuples(model, ball, rng, 1.0))
+    want = inside(model, ball, y)
+    np.testing.assert_allclose(inside(model, ball, 1e307 * y), want, atol=1e-12)
+    np.testing.assert_allclose(inside(model, ball, np.where(y > 0, y, -1.0)), want, atol=1e-12)
+    np.testing.assert_allclose(inside(model, ball, np.zeros_like(y)), mean(model, model.kernels), atol=1e-12)
+    big = np.broadcast_to(1e308 * (y > 0), model.kernels.shape)
+    assert_attainable(model, ball, inside(model, ball, big))
+
+
+def test_unavailable_rows_and_terminal_states_are_not_read():
+    model, ball, rng = problem(("l2", 2), 20)
+    assert model.terminal.any()
+    assert (~model.available[~model.terminal]).any()
+    y = tuples(model, ball, rng, 1.0)
+    dirty = np.where(model.available[:, :, None], y, np.nan)
+    for given in (dirty, np.where(model.available[:, :, None], mean(model, y), np.inf)):
+        found = inside(model, ball, given)
+        np.testing.assert_allclose(found, mean(model, y), atol=1e-9)
+        assert np.all(found[~model.available] == 0)
+
+
+def test_kernels_of_weight_0_do_not_count():
+    model, ball, rng = problem(("l1", math.inf), 6)
+    assert (model.weights == 0).any()
+    y = tuples(model, ball, rng, 1.0)
+    y[model.weights == 0] = np.eye(model.n_states)[0]
+    np.testing.assert_allclose(inside(model, ball, y), mean(model, y), atol=1e-12)
+
+
+def test_sparse_models_and_blocks_of_states_give_the_same(monkeypatch):
+    model, ball, rng = problem(("l2", math.inf), 21)
+    S, A = model.available.shape
+    stored = [sparse.csr_array(k.reshape(S * A, S)) for k in model.kernels]
+    other = drmdp.Model(
+        stored,
+        costs=model.costs,
+        discount=0.9,
+        weights=model.weights,
+        available=model.available,
+        terminal=model.terminal,
+    )
+    given = anything(model, ball, rng)
+    want = inside(model, ball, given)
+    monkeypatch.setattr(drmdp.certificate, "BLOCK_ENTRIES", 1)
+    np.testing.assert_array_equal(inside(other, ball, given), want)
+
+
+def test_certify_takes_a_mean_kernel():
+    model = drmdp.instances.perturb(drmdp.instances.machine(6), n_kernels=3)
+    ball = drmdp.Wasserstein(0.5, "linf", 1)
+    solution = drmdp.solve(model, ball, tol=1e-6)
+    assert drmdp.certify(model, ball, solution.policy, solution.kernel).gap <= 1e-5
+
+
+# ---------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5, 3), (5, 5, 3, 5), (1, 1, 5, 3, 5)])
+def test_other_shapes_are_refused(shape):
+    model, ball, _ = problem(("l2", 2), 3, radius=0.1)
+    assert (model.n_kernels, *model.available.shape) == (1, 5, 2)
+    with pytest.raises(drmdp.InputError, match=r"kernel: expected shape \(5, 2, 5\) .* \(1, 5, 2, 5\) .*, got"):
+        inside(model, ball, np.zeros(shape))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_named(value):
+    model, ball, _ = problem(("l2", 2), 1, radius=0.1)
+    tuple_ = model.kernels.copy()
+    tuple_[2, 1, 0, 2] = value
+    with pytest.raises(drmdp.InputError, match=rf"kernel 2, state 1, action 0, next state 2 has {value!r}"):
+        inside(model, ball, tuple_)
+    with pytest.raises(drmdp.InputError, match=rf"finite: state 1, action 0, next state 2 has {value!r}"):
+        inside(model, ball, tuple_[2])
