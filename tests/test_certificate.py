@@ -46,6 +46,11 @@ def wrong_witness(rng, model, ball, value):
     """Draw a witness that no solver stands behind; only the policy is one."""
     S, y = model.n_states, nominal(model)
     size = np.abs(model.cost_range).max() + np.abs(value).max() + 1e-300
+    if rng.random() < 0.5:  # nearly right is more dangerous than all wrong
+        good, off = good_witness(model, ball, value, random_policy(rng, model)), 10 ** rng.uniform(-12, -1)
+        noise = [1 + off * rng.standard_normal(x.shape) for x in (good.multipliers, good.thresholds, good.kernels)]
+        moved = y + noise[2] * (good.kernels - y)
+        return Witness(good.policy, noise[0] * good.multipliers, noise[1] * good.thresholds, moved)
     of_kernel = y.shape[2:3] if ball.order == np.inf else ()
     multipliers = size * 10 ** rng.uniform(-6, 2, (S, *of_kernel))
     thresholds = size * rng.standard_normal(y.shape[:3])
@@ -267,6 +272,7 @@ def test_bounds_on_fixed_points_are_rounded_outwards():
             v = Fraction(value[s])
             below = 0 if terminal[s] else v + Fraction(low[s]) + ratio * Fraction(low.min())
             above = 0 if terminal[s] else v + Fraction(high[s]) + ratio * Fraction(high.max())
+            assert not terminal[s] or found.lower[s] == found.upper[s] == 0
             assert Fraction(found.lower[s]) <= below
             assert Fraction(found.upper[s]) >= above
         assert found.gap == (found.upper - found.lower).max()
@@ -317,6 +323,8 @@ def check_exactly(name, model, ball, method):
     for limit in (1, 60):
         solution = drmdp.solve(model, ball, method, tol=1e-9, max_iters=limit)
         assert holds(model, solution, exact), name
+    usual = drmdp.solve(model, ball, type(method)(), tol=1e-9, max_iters=60)  # whatever the backend is
+    assert holds(model, usual, exact), name
     certified = drmdp.certify(model, ball, solution.policy, solution.kernel, backend="conic")
     assert holds(model, certified, exact), name
     anything = drmdp.certify(model, ball, random_policy(rng, model), rng.random(solution.kernel.shape), backend="conic")

@@ -452,7 +452,10 @@ COMPRESSED = {
         ({"next_costs": None, "costs": np.ones(3)}, "costs: expected shape (2, 1), (2,) or (2, 1, 2), got (3,)"),
         ({"sparse": np.array(1)}, "sparse: expected bool, got dtype int64"),
         ({"available": np.array([[True], [False]])}, "state 1 has no available action"),
-        ({"available": np.ones((3, 1), dtype=bool)}, "available: expected a bool array of shape (2, 1), got bool (3, 1)"),
+        (
+            {"available": np.ones((3, 1), dtype=bool)},
+            "available: expected a bool array of shape (2, 1), got bool (3, 1)",
+        ),
         ({"terminal": np.array([False, True])}, "is not available but has stored rows"),
         ({"terminal": np.array([False])}, "terminal: expected a bool array of shape (2,), got bool (1,)"),
     ],

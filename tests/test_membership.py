@@ -22,21 +22,21 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}
 def problem(pair, seed, radius=None):
     """A random model and ball; each property comes back at its own period, so that they meet in ever new ways."""
     rng = np.random.default_rng([seed, 7])
-    N, A, S = 1 + (seed + 1) % 4, 1 + (seed + 1) % 3, 2 + seed % 5
+    N, A, S = 1 + seed % 4, rng.integers(1, 4), rng.integers(2, 7)
     kernels = rng.dirichlet(np.ones(S), (N, S, A))
     if seed % 2:
         kernels = np.where(rng.random(kernels.shape) < 0.5, 0, kernels)
         kernels[kernels.sum(axis=-1) == 0, rng.integers(S)] = 1
         kernels /= kernels.sum(axis=-1, keepdims=True)
     weights = rng.dirichlet(np.ones(N)) + 0.05
-    if seed % 3 == 0 and N > 1:
+    if seed % 3 == 2 and N > 1:
         weights[rng.integers(N)] = 0
     available = np.ones((S, A), dtype=bool)
-    if seed % 4 == 0:
-        available = rng.random((S, A)) < 0.6
+    if seed % 5 == 1:
+        available = rng.random((S, A)) < 0.5
         available[:, rng.integers(A)] = True
     terminal = np.zeros(S, dtype=bool)
-    terminal[0] = seed % 5 == 0
+    terminal[0] = seed % 3 == 1
     kernels[:, ~available | terminal[:, None]] = np.nan
     model = drmdp.Model(
         kernels,
@@ -46,7 +46,7 @@ def problem(pair, seed, radius=None):
         available=available,
         terminal=terminal,
     )
-    support = ("all", "observed")[seed % 7 % 2]
+    support = "observed" if seed % 7 > 3 else "all"
     if radius is None:
         radius = rng.uniform(0.05, 0.7, S) * drmdp.Wasserstein(0.0, *pair, support).saturation(model)
     return model, drmdp.Wasserstein(radius, *pair, support), rng
@@ -54,7 +54,7 @@ def problem(pair, seed, radius=None):
 
 def allowed(model, ball):
     seen = (model.kernels[model.weights > 0] > 0).any(axis=0)
-    return model.available[:, :, None] & (seen if ball.support == "observed" else True)
+    return model.available[:, :, None] & (seen | (ball.support == "all"))
 
 
 def distance(model, ball, y):
@@ -102,11 +102,7 @@ def program(model, ball, s, goal, share=None):
         far = w @ far if ball.order == 1 else cp.norm2(cp.multiply(np.sqrt(w), far))
     way = (goal[a].ravel() - w @ y) / unit
     rows = np.kron(np.eye(a.size), np.ones(model.n_states))
-    limits = (
-        [move >= -y / unit, rows @ move.T == 0, move[:, ~may] == 0]
-        if not may.all()
-        else [move >= -y / unit, rows @ move.T == 0]
-    )
+    limits = [move >= -y / unit, rows @ move.T == 0, cp.multiply(move, np.broadcast_to(~may, y.shape)) == 0]
     if share is None:
         task = cp.Problem(cp.Minimize(far), [*limits, w @ move == way])
     else:
@@ -136,7 +132,7 @@ def assert_attainable(model, ball, kernel, n=2):
 
 
 @every_pair
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_mean_of_a_tuple_in_the_ball_comes_back(pair, seed):
     model, ball, rng = problem(pair, seed)
     for sharp in (1.0, 0.1):
@@ -146,7 +142,7 @@ def test_the_mean_of_a_tuple_in_the_ball_comes_back(pair, seed):
 
 
 @every_pair
-@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("seed", [10, 13, 15, 18, 22, 27])
 def test_a_saddle_kernel_comes_back(pair, seed):
     model, ball, rng = problem(pair, seed)
     kernel = drmdp.bellman(model, ball, 3 * rng.normal(size=model.n_states), backend="conic").kernel
@@ -154,17 +150,42 @@ def test_a_saddle_kernel_comes_back(pair, seed):
 
 
 @every_pair
-def test_small_radii_lose_no_digits(pair):
-    model, ball, rng = problem(pair, 11, radius=1e-6)
-    kernel = drmdp.bellman(model, ball, rng.normal(size=model.n_states), backend="conic").kernel
-    np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-13)
+@pytest.mark.parametrize("seed", [15, 22, 30, 42])
+def test_a_mean_with_many_zeros_comes_back(pair, seed):
+    model, _, rng = problem(pair, seed, radius=1.0)
+    few = rng.random(model.mean_kernel.shape).argsort(axis=2) < 2
+    y = rng.dirichlet(np.full(model.n_states, 0.2), model.kernels.shape[:-1]) + 1e-9
+    y = np.where(few & model.available[:, :, None], y, 0)
+    y = y / np.where(model.available, y.sum(axis=3), 1)[..., None]
+    unit = drmdp.Wasserstein(1.0, *pair)
+    ball = drmdp.Wasserstein(distance(model, unit, y), *pair)
+    np.testing.assert_allclose(inside(model, ball, mean(model, y)), mean(model, y), atol=1e-9)
+
+
+@every_pair
+@pytest.mark.parametrize("seed", [15, 18, 22, 42])
+def test_small_radii_lose_no_digits(pair, seed):
+    for radius in (1e-6, 1e-9):
+        model, ball, rng = problem(pair, seed, radius=radius)
+        kernel = drmdp.bellman(model, ball, rng.normal(size=model.n_states), backend="conic").kernel
+        np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-7 * radius + 2e-14)
+
+
+@every_pair
+def test_an_action_that_stays_does_not_hold_the_others_back(pair):
+    model, ball, rng = problem(pair, 15, radius=1e-6)
+    y = tuples(model, ball, rng, 0.1)
+    y[:, :, 0] = model.kernels[:, :, 0]
+    kernel = mean(model, y)
+    kernel[:, 0] *= 1 + 4e-16  # rounding that leads nowhere
+    np.testing.assert_allclose(inside(model, ball, kernel), mean(model, y), atol=1e-13)
 
 
 # ---------------------------------------------------------------------- what is outside is brought in, not too far
 
 
 @every_pair
-@pytest.mark.parametrize("seed", range(20, 26))
+@pytest.mark.parametrize("seed", [21, 25, 26, 30, 38, 39])
 def test_a_kernel_outside_goes_to_the_last_point_of_its_segment(pair, seed):
     model, ball, rng = problem(pair, seed)
     given = anything(model, ball, rng)
@@ -185,7 +206,7 @@ def test_a_kernel_outside_goes_to_the_last_point_of_its_segment(pair, seed):
 
 @every_pair
 def test_a_tuple_outside_is_pulled(pair):
-    model, ball, rng = problem(pair, 6)
+    model, ball, rng = problem(pair, 26)
     far = np.broadcast_to(anything(model, ball, rng), model.kernels.shape)
     assert_attainable(model, ball, inside(model, ball, far), n=6)
 
@@ -205,6 +226,8 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
 @every_pair
 def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
     monkeypatch.setattr(membership, "MAX_ENTRIES", 0)
+    monkeypatch.delattr(membership, "_program")
+    monkeypatch.delattr(membership, "_Dual")
     model, ball, rng = problem(pair, 22)
     given, centre = anything(model, ball, rng), mean(model, model.kernels)
     found = inside(model, ball, given)
@@ -217,7 +240,7 @@ def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
 
 @every_pair
 def test_radius_0_gives_the_data_mean(pair):
-    model, ball, rng = problem(pair, 6, radius=0.0)
+    model, ball, rng = problem(pair, 26, radius=0.0)
     np.testing.assert_allclose(inside(model, ball, anything(model, ball, rng)), mean(model, model.kernels), atol=1e-15)
     far = np.broadcast_to(anything(model, ball, rng), model.kernels.shape)
     np.testing.assert_allclose(inside(model, ball, far), mean(model, model.kernels), atol=1e-15)
@@ -229,9 +252,7 @@ def test_one_kernel_moves_by_the_radius():
     np.testing.assert_allclose(inside(model, ball, np.array([[[1.0, 0.0]]] * 2)), [[[0.6, 0.4]]] * 2, atol=1e-13)
 
 
-def test_two_kernels_that_cannot_both_shift():
-    # ŷ = (1, 0) and (0.5, 0.5), to be taken to (0.85, 0.15): only from the first can more than a third be had, so the
-    # (l1, inf) distance is not ‖ȳ − m‖₁ = 0.2 for a target of (0.65, 0.35), where both lose 0.1
+def test_only_one_of_two_kernels_can_lose_mass():
     model = drmdp.Model(np.array([[[[1.0, 0.0]]] * 2, [[[0.0, 1.0]]] * 2]), costs=np.ones((2, 1)), discount=0.9)
     ball = drmdp.Wasserstein(0.4, "l1", math.inf)
     # mass leaves state 0 in the first kernel only, at most 0.2 of it, half of which the mean notices
@@ -240,18 +261,20 @@ def test_two_kernels_that_cannot_both_shift():
 
 @every_pair
 def test_rows_are_made_distributions(pair):
-    model, ball, rng = problem(pair, 22)
-    y = mean(model, tuples(model, ball, rng, 1.0))
-    want = inside(model, ball, y)
+    model, ball, rng = problem(pair, 38)
+    y = anything(model, ball, rng)
+    want, centre = inside(model, ball, y), mean(model, model.kernels)
     np.testing.assert_allclose(inside(model, ball, 1e307 * y), want, atol=1e-12)
-    np.testing.assert_allclose(inside(model, ball, np.where(y > 0, y, -1.0)), want, atol=1e-12)
-    np.testing.assert_allclose(inside(model, ball, np.zeros_like(y)), mean(model, model.kernels), atol=1e-12)
-    big = np.broadcast_to(1e308 * (y > 0), model.kernels.shape)
-    assert_attainable(model, ball, inside(model, ball, big))
+    some = np.where(y < 1e-3, 0.0, y)
+    np.testing.assert_allclose(inside(model, ball, np.where(some > 0, y, -y)), inside(model, ball, some), atol=1e-12)
+    assert_attainable(model, ball, inside(model, ball, np.broadcast_to(1e308 * (y > 0), model.kernels.shape)))
+    y[:, 0] = 0
+    np.testing.assert_allclose(inside(model, ball, y)[:, 0], centre[:, 0], atol=1e-12)
+    np.testing.assert_allclose(inside(model, ball, 0 * model.kernels), centre, atol=1e-12)
 
 
 def test_unavailable_rows_and_terminal_states_are_not_read():
-    model, ball, rng = problem(("l2", 2), 20)
+    model, ball, rng = problem(("l2", 2), 1)
     assert model.terminal.any()
     assert (~model.available[~model.terminal]).any()
     y = tuples(model, ball, rng, 1.0)
@@ -263,7 +286,7 @@ def test_unavailable_rows_and_terminal_states_are_not_read():
 
 
 def test_kernels_of_weight_0_do_not_count():
-    model, ball, rng = problem(("l1", math.inf), 6)
+    model, ball, rng = problem(("l1", math.inf), 11)
     assert (model.weights == 0).any()
     y = tuples(model, ball, rng, 1.0)
     y[model.weights == 0] = np.eye(model.n_states)[0]
@@ -298,17 +321,17 @@ def test_certify_takes_a_mean_kernel():
 # ---------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize("shape", [(5, 3), (3, 5, 3), (5, 5, 3, 5), (1, 1, 5, 3, 5)])
+@pytest.mark.parametrize("shape", [(5, 5), (5, 5, 2), (5, 5, 2, 5), (1, 4, 5, 2, 5)])
 def test_other_shapes_are_refused(shape):
     model, ball, _ = problem(("l2", 2), 3, radius=0.1)
-    assert (model.n_kernels, *model.available.shape) == (1, 5, 2)
-    with pytest.raises(drmdp.InputError, match=r"kernel: expected shape \(5, 2, 5\) .* \(1, 5, 2, 5\) .*, got"):
+    assert (model.n_kernels, *model.available.shape) == (4, 5, 2)
+    with pytest.raises(drmdp.InputError, match=r"kernel: expected shape \(5, 2, 5\) .* \(4, 5, 2, 5\) .*, got"):
         inside(model, ball, np.zeros(shape))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_named(value):
-    model, ball, _ = problem(("l2", 2), 1, radius=0.1)
+    model, ball, _ = problem(("l2", 2), 15, radius=0.1)
     tuple_ = model.kernels.copy()
     tuple_[2, 1, 0, 2] = value
     with pytest.raises(drmdp.InputError, match=rf"kernel 2, state 1, action 0, next state 2 has {value!r}"):

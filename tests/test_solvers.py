@@ -20,7 +20,7 @@ from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.solvers import linear, loop, policy_iteration
-from drmdp.solvers.problem import Problem
+from drmdp.solvers.problem import Problem, State
 from drmdp.solvers.progress import ProgressBar
 from drmdp.solvers.stopping import RULES
 
@@ -473,6 +473,15 @@ def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
     assert large.n_iters <= usual.n_iters + 3
 
 
+def test_newton_leaves_terminal_states_at_zero_even_if_systems_are_solved_roughly():
+    base = instances.grid(9, 2, sparse=True)
+    model = drmdp.Model(base.kernels, costs=base.costs, discount=0.3, terminal=[0])
+    own = Problem(NominalOperator(model, model.mean_kernel))
+    there = State(np.zeros(9), own.sweep(np.zeros(9)))
+    assert linear.solve(there.update.chain, 0.3, there.residual)[0] != 0
+    assert policy_iteration.newton(own, there.value, there.residual, there.update)[0] == 0
+
+
 # ---------------------------------------------------------------------- the loop
 
 
@@ -503,6 +512,29 @@ def hooked(name, hook=lambda call, update: update):
 
 def run(method, operator, **settings):
     return loop.run(method, Problem(operator), **{"start": None, "tol": 1e-6, **settings})
+
+
+def test_policy_and_bounds_are_those_of_the_best_sweep():
+    """Bounds of different sweeps hold of the optimum together, but not of the policy."""
+    sweeps = [([0, 0], [1, 10]), ([1, 0], [6, 5]), ([0, 0], [4, 9])]  # their gaps are 10, 5 and 9
+    model = drmdp.Model(np.full((2, 3, 2), 0.5), costs=[[0.0, 10.0, 20.0]] * 2, discount=0)
+    policies = np.eye(3)[[[0, 0], [1, 1], [2, 2]]]
+
+    def script(call, update):
+        low, high = (np.array(side, dtype=float) for side in sweeps[(call - 1) // 2])
+        s = slice((call - 1) % 2, (call - 1) % 2 + 1)  # a state a call
+        return Update(low[s], low[s], high[s], policies[(call - 1) // 2][s], update.nature)
+
+    class Standing(drmdp.ValueIteration):
+        def step(self, own, state):
+            return self.init(own, None)
+
+    operator = Hooked(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1)), script)
+    found = run(Standing(), operator, tol=0, max_iters=2)
+    assert operator.calls == 6
+    assert found.upper == pytest.approx([6, 5], abs=1e-12)
+    assert np.array_equal(found.policy, policies[1])
+    assert [r.gap for r in found.history] == pytest.approx([10, 5, 5])
 
 
 def valid(outcome, name):
@@ -569,8 +601,8 @@ def test_time_limit_in_earnest():
     model, ball = instances.perturb(instances.garnet(60, 3), 3), drmdp.Wasserstein(0.3)
     found = drmdp.solve(model, ball, PLAIN, max_seconds=0.05)  # a sweep takes half a second and more
     assert found.status == "time_limit"
-    assert found.seconds < 0.3
-    assert found.n_iters == 0
+    assert found.seconds < 2  # a few states of many, on a busy machine too
+    assert found.kernel_passes == 0
     low, high = loop.value_range(model)
     assert np.all((low <= found.lower) & (found.lower <= found.upper) & (found.upper <= high))
 
@@ -763,11 +795,14 @@ def test_warm_starts_save_iterations(method):
 
 def test_a_start_is_not_changed_and_terminal_states_are_ignored():
     model, ball = game(("l1", 1))
-    start = np.array([3.0, 7.0])
+    start = np.array([12.0, 70.0])
+    assert drmdp.bellman(model, ball, start, "conic").value == pytest.approx([14, 0])
     for method in CONIC.values():
+        first = drmdp.solve(model, ball, method, max_iters=0, start=start)
+        assert np.all((first.lower <= [16, 0]) & (first.upper >= [16, 0]))
         found = drmdp.solve(model, ball, method, tol=1e-6, start=start)
         assert found.value == pytest.approx([16, 0], abs=1e-6)
-        assert np.array_equal(start, [3, 7])
+        assert np.array_equal(start, [12, 70])
 
 
 def test_a_start_far_away_is_no_divergence():

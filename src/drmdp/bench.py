@@ -20,8 +20,8 @@ from numba import njit
 from drmdp import instances
 from drmdp._typing import Array
 from drmdp._version import __version__
-from drmdp.ambiguity import PAIRS, Wasserstein
-from drmdp.bellman.exact import ExactOperator
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.exact import FAMILIES, ExactOperator
 from drmdp.bellman.layout import FAST, lay_out
 from drmdp.model import Model
 from drmdp.solvers.loop import run, value_range
@@ -167,7 +167,7 @@ def paper_garnets() -> Iterator[tuple[str, Model]]:
 def sweeps() -> Iterator[SweepRow]:
     """The table of sweep costs."""
     for name, model in paper_garnets():
-        for metric, order in PAIRS:
+        for metric, order in FAMILIES:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
                 yield sweep_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
 
@@ -182,7 +182,7 @@ def solves() -> Iterator[SolveRow]:
             ("ring", instances.ring(200, 10, discount=discount), 0.02),
             ("cycle", instances.cycle(150, 5, discount=discount), 0.02),
         ):
-            for metric, order in PAIRS:
+            for metric, order in FAMILIES:
                 yield solve_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
 
 

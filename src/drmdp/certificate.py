@@ -230,7 +230,7 @@ def feasible(ball: Wasserstein, data: Block, kernels: Array) -> Array:
         p = ball.order
         apart = ((apart**p) @ data.weights)[:, None] ** (1 / p)
     room = np.maximum(data.radius[:, None] - slack, 0.0)
-    share = np.where(apart > room, room / np.where(apart > 0, apart, 1.0), 1.0)
+    share = np.where(apart > room, room / np.where(apart > room, apart, 1.0), 1.0)
     return np.asarray(data.nominal + share[:, None, :, None] * (y - data.nominal))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,6 @@ from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.errors import InputError, shown
 from drmdp.kernels import Kernels
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
 
 Names = Sequence[Hashable]
 
@@ -249,7 +246,7 @@ _LARGEST = 1e300
 """No cost/(1 − discount) may exceed this: room for a value and its rounding before infinity."""
 
 
-def costs_of(name: str, given: ArrayLike, model: Model) -> Array:
+def costs_of(name: str, given: ArrayLike, model: Any) -> Array:
     """Bring costs to (S, A), to (S, A, S), or to (nnz,) in the order of the stored columns."""
     S, A = model.n_states, model.n_actions
     blocks = model.blocks
@@ -284,7 +281,7 @@ def costs_of(name: str, given: ArrayLike, model: Model) -> Array:
     return value
 
 
-def _cost_message(name: str, model: Model, where: Sequence[int], value: float) -> str:
+def _cost_message(name: str, model: Any, where: Sequence[int], value: float) -> str:
     place = f"state {model.states[where[0]]!r}, action {model.actions[where[1]]!r}"
     place += f", next state {model.states[where[2]]!r}" if len(where) > 2 else ""
     small = f"at most {_LARGEST * (1 - model.discount):.2g} in size, or values overflow"

@@ -33,7 +33,7 @@ Newton steps on the distance D(λ) = θ, convex with D' = h·(ȳ − m)/D; order
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -168,7 +168,7 @@ def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
             pull = state.radius / max(state.apart(found), state.radius)
             if way * pull > share[k]:
                 share[k] = way * pull
-                y[k][corner] = state.nominal + pull * (found - state.nominal)
+                y[k][corner] = found
             if share[k] >= 1 - ENOUGH or state.nominal.size > MAX_ENTRIES:
                 break
     return y
@@ -217,9 +217,9 @@ def _linear(state: _State) -> tuple[float, Array]:
 
 def _program(state: _State) -> tuple[float, Array]:
     """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
-    nominal, w, way = state.nominal, state.weights, state.way
+    nominal, w, way = state.nominal, state.weights, np.where(np.abs(state.way) > PRECISE, state.way, 0.0)
     length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
-    if length <= PRECISE:
+    if length == 0:
         return 1.0, nominal
     (A, N, K), radius = nominal.shape, state.radius / unit
     a, i, t = np.nonzero(np.broadcast_to(state.used[:, None], nominal.shape))
@@ -260,19 +260,23 @@ def _program(state: _State) -> tuple[float, Array]:
 
 def _least_squares(state: _State) -> tuple[float, Array]:
     """Largest share of the way to the goal, and a tuple that takes it."""
-    clean = np.where(state.goal < DUST, 0.0, state.goal)  # dust makes tiny faces, and Newton steps as tiny
-    clean = clean / clean.sum(axis=1, keepdims=True)
-    duals = [_Dual(part) for part in _State(state.ball, state.nominal, state.weights, clean, state.radius).parts()]
-    best, share = (0.0, 0.0, state.nominal), 1.0
-    starts = [dual.state.way for dual in duals]
-    for _ in range(ROUNDS if starts[0].size <= MAX_CURVATURE else 0):
-        answers = [dual.maximise(h, share) for dual, h in zip(duals, starts, strict=True)]
+    goal = np.where(state.goal < DUST * min(state.radius, 1.0), 0.0, state.goal)  # dust makes tiny faces, tiny steps
+    clean = replace(state, goal=goal / goal.sum(axis=1, keepdims=True))
+    parts, best, share = clean.parts(), (0.0, 0.0, state.nominal), 1.0
+    if parts[0].goal.size > MAX_CURVATURE:
+        return best[1:]
+    if state.apart(_project(state.nominal, goal > 0)) < state.radius:  # else ȳ is too far away, for its zeros alone
+        answers = [_Dual(part, part.goal > 0).maximise(part.way, share) for part in parts]
+        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.goal)
+        best = (state.radius / max(state.apart(y), state.radius), share, y)
+        if best[0] > 1 - 100 * ENOUGH:
+            return best[1:]
+    starts = [part.way for part in parts]
+    for _ in range(ROUNDS):
+        answers = [_Dual(part, part.used).maximise(h, share) for part, h in zip(parts, starts, strict=True)]
         share, starts = answers[0].share, [answer.h for answer in answers]
         y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
-        apart, push = (
-            state.apart(y),
-            sum(float((dual.state.way * h).sum()) for dual, h in zip(duals, starts, strict=True)),
-        )
+        apart, push = state.apart(y), float((np.concatenate(starts) * clean.way).sum())
         best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
         if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
             break
@@ -298,6 +302,7 @@ class _Dual:
     """Dual of the least-squares program of a state (order ∞) or of one action (order 2): a function of h (A, K)."""
 
     state: _State
+    columns: BoolArray  # next states that y_i may have, (A, K)
 
     @property
     def cap(self) -> float:
@@ -315,7 +320,7 @@ class _Dual:
             stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
             if gone > most:
                 best, most = now, gone
-            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < 40):
+            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < STEPS / 2):
                 break
             soft, step = now.scale * (1e-6 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
             while np.abs(step).max() > min(trust, size):
@@ -333,7 +338,7 @@ class _Dual:
         state, y = self.state, now.y
         push, pushed = float((now.h * state.way).sum()), float((now.h * (_mean(y, state.weights) - state.mean)).sum())
         spare = (self.cap**2 - float(((y - state.nominal) ** 2).sum(axis=(0, 2)) @ state.weights)) / 2
-        return (pushed + spare) / push if push > 0 else math.inf
+        return (pushed + spare) / push if push > 0 and (self.columns == state.used).all() else math.inf
 
     def gone(self, now: _Answer) -> float:
         """Share that is left once the answer has its mean and is in the ball; order 2: minus the error of the mean."""
@@ -362,7 +367,7 @@ class _Dual:
         A, N, K = nominal.shape
         beta, low, high, capped = np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
         for trial in range(TRIALS):
-            y = _project(nominal + beta[:, None] * h[:, None], self.state.used)
+            y = _project(nominal + beta[:, None] * h[:, None], self.columns)
             face = y > 0
             ph = np.where(face, h[:, None], 0.0)
             ph -= np.where(face, ph.sum(axis=2, keepdims=True) / face.sum(axis=2, keepdims=True), 0.0)

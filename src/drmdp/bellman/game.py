@@ -38,7 +38,11 @@ class Game(NamedTuple):
 def empty(n):  # type: ignore[no-untyped-def]
     """Room for n actions."""
     return Game(
-        np.zeros((n + 1, n + 1)), np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1), np.zeros(n + 1), np.zeros((n + 1, n + 2))
+        np.zeros((n + 1, n + 1)),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1),
+        np.zeros(n + 1),
+        np.zeros((n + 1, n + 2)),
     )
 
 

@@ -6,7 +6,7 @@ N·indptr[k]; kernels of weight 0 are left out. Three layouts cover every model 
 * support "observed": the listed states are all that nature may use;
 * support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
   enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
-* support "all", costs (S, A, S): stakes differ per action, so every state is listed.
+* support "all", costs (S, A, S), or nearly full rows: every state is listed.
 
 **Normalisation.** For state s, z_a(t) = c(s,a,t) + λ v(t). With top_a = max z_a over what nature may use, base = min_a top_a and
 unit = the largest range of any z_a, the kernels work on
@@ -80,7 +80,8 @@ def lay_out(model: Model, ball: Wasserstein) -> Layout:
     """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
     layout = _choose(model, ball)
     # plain and read-only, all of them: a kernel is compiled once, not once for each mixture
-    return Layout(*(_plain(part) if isinstance(part, np.ndarray) else part for part in layout))
+    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
+    return Layout(*parts)
 
 
 def _plain(array: Any) -> Any:
@@ -92,8 +93,8 @@ def _plain(array: Any) -> Any:
 def _choose(model: Model, ball: Wasserstein) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
-    listed_all = ball.support == "all" and model.next_costs and bool((blocks.lengths < model.n_states).any())
-    if listed_all:
+    short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
+    if ball.support == "all" and short and (model.next_costs or _nearly_full(model)):
         return _list_all(model, ball, weights)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
@@ -134,8 +135,14 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
     return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
 
 
+def _nearly_full(model: Model) -> bool:
+    """Whether listing every state costs less than searching for the unlisted ones, in time and little in memory."""
+    listed = model.blocks.indices.size / max(1, int(model.available.sum()))
+    return not model.is_sparse and (model.n_states <= 2 * listed or model.n_states <= 32)
+
+
 def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
-    """Every state listed, for (S, A, S) costs with support "all"."""
+    """Every state listed, for support "all"."""
     S, A = model.n_states, model.n_actions
     lengths = np.where(model.available.ravel(), S, 0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -143,9 +150,13 @@ def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
     dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
     mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
-    costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
+    costs, next_costs = np.zeros((S, A)), np.zeros(0)
+    if model.next_costs:
+        next_costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
+    else:
+        costs = model.costs
     return Layout(
-        indptr, indices, dense.ravel(), mean, weights, model.available, np.zeros((S, A)), costs,
+        indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
         _radius(model, ball), model.discount, False,
     )  # fmt: skip
 

@@ -36,8 +36,8 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mod
     array([[0.1, 0.9, 0. ],
            [0.1, 0. , 0.9],
            [0.1, 0. , 0.9]])
-    >>> -model.costs[:, 1]
-    array([0., 1., 2.])
+    >>> model.costs[:, 1]
+    array([ 0., -1., -2.])
     """
     S = whole("n_states", n_states, 2)
     age = np.arange(S)

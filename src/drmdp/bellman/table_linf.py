@@ -1,0 +1,144 @@
+"""The ℓ∞ row as a table: its gain g(r) for all r at once, by following the pivot.
+
+In the notation of `drmdp.bellman.rows_linf`, between two events the gain is linear in r. With n entries above the pivot, `open` entries below it
+with ŷ > r and `spent` = Σ ŷ over the entries below with ŷ ≤ r, the pivot changes by δ = spent + (open − n) r, and
+
+    g'(r) = Σ_{above} u − Σ_{below, ŷ>r} u + u_pivot (open − n).
+
+For r → 0 the pivot is the highest entry with open − n ≤ 1. As r grows it only moves up. Events are
+
+    r = ŷ of an entry below the pivot:  it has nothing more to lose;
+    δ = −min(r, ŷ_pivot):               the pivot has nothing more to lose; it joins those below, and the entry above it becomes the pivot.
+
+There are at most two events for every entry with ŷ > 0, whatever S is, for the first pivot has at most as many entries above it. The table is
+that of `drmdp.bellman.budget_each`, the amount being r.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from drmdp.bellman.layout import FLAT
+
+BELOW = 1 << 40  # the place of entries that are never above a pivot
+
+
+@njit(cache=True, nogil=True)
+def lines_needed(K):  # type: ignore[no-untyped-def]
+    """Most lines in the table of a row with K listed entries."""
+    return 2 * K + 4
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def places(K, entry, place):  # type: ignore[no-untyped-def]
+    """Place from the top of each listed entry, where it has one in entry."""
+    for j in range(K):
+        place[j] = BELOW
+    for n in range(entry.size):
+        if entry[n] >= 0:
+            place[entry[n]] = n
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, index):  # type: ignore[no-untyped-def]
+    """Tables of N rows as action a, from line `first` on, radii and gains divided by `size`; returns the next line.
+
+    entry and level are those of `top_entries` at r = 0, place that of `places`; work space: mass, index of K + 1 numbers.
+    """
+    K = u.size
+    tables.start[a] = first
+    tables.stride[a] = lines_needed(K)
+    for i in range(N):
+        tables.length[a, i] = _row(
+            y[i * K : (i + 1) * K], u, scale[i], 1.0 / size, entry, level, place, tables.lines, first, mass, index
+        )
+        first += lines_needed(K)
+    return first
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _row(y, u, scale, shrink, entry, level, place, lines, line, mass, index):  # type: ignore[no-untyped-def]
+    """Table of one row from `line` on; returns its number of segments."""
+    open_ = 0
+    beneath = 0.0  # Σ u over the open entries below
+    for j in range(u.size):
+        p = y[j] * scale
+        mass[open_] = p
+        index[open_] = j
+        positive = p > 0.0
+        beneath += u[j] if positive else 0.0
+        open_ += 1 if positive else 0
+    count = open_
+    _sort(mass, index, count)
+    n = 0
+    above = 0.0
+    while True:
+        own = y[entry[n]] * scale if entry[n] >= 0 else 0.0
+        if own > 0.0:
+            open_ -= 1
+            beneath -= level[n]
+        if open_ - n <= 1 or n == entry.size - 1:
+            break
+        above += level[n]
+        n += 1
+    begin = line
+    lines[line, 0], lines[line, 1], lines[line, 2] = 0.0, 0.0, 0.0
+    r = 0.0
+    spent = 0.0
+    k = 0
+    slope = above - beneath + level[n] * (open_ - n)
+    while slope > FLAT:
+        excess = n - open_
+        leave = np.inf
+        if excess > 1 and spent <= own * (excess - 1):
+            leave = spent / (excess - 1)
+        elif excess > 0:
+            leave = (spent + own) / excess
+        if k < count and mass[k] <= leave:
+            now = max(mass[k], r)
+            if place[index[k]] > n:
+                open_ -= 1
+                spent += mass[k]
+                beneath -= u[index[k]]
+            k += 1
+        elif leave < np.inf:
+            now = max(leave, r)
+            if own > now:
+                open_ += 1
+                beneath += level[n]
+            else:
+                spent += own
+            n -= 1
+            above -= level[n]
+            own = y[entry[n]] * scale if entry[n] >= 0 else 0.0
+        else:
+            break
+        new = above - beneath + level[n] * (open_ - n)
+        if new < slope:
+            if now * shrink > lines[line, 0]:
+                length = now * shrink - lines[line, 0]
+                lines[line + 1, 0] = now * shrink
+                lines[line + 1, 1] = lines[line, 1] + slope * length
+                lines[line + 1, 2] = slope
+                line += 1
+            slope = new
+        r = now
+    return line - begin
+
+
+@njit(cache=True, nogil=True)
+def _sort(mass, index, n):  # type: ignore[no-untyped-def]
+    """By ascending mass: insertion with shrinking gaps."""
+    gap = 1
+    while gap < n // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            m, e = mass[i], index[i]
+            j = i
+            while j >= gap and mass[j - gap] > m:
+                mass[j], index[j] = mass[j - gap], index[j - gap]
+                j -= gap
+            mass[j], index[j] = m, e
+        gap //= 3
