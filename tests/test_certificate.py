@@ -247,6 +247,37 @@ def test_nominal_steps_enclose_the_exact_one_where_actions_tie():
         assert encloses(value, update.lower_step, exact, update.upper_step)
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("shape", [(1, 40, 1), (3, 30, 2), (40, 2, 1), (2, 3, 20)], ids=str)
+def test_rows_and_weights_count_as_divided_by_their_sums(shape, sign):
+    """The model keeps rows that miss 1 by what rounding explains; all of them miss it to the same side here."""
+    rng = np.random.default_rng(0)
+    N, S, A = shape
+    kernels = rng.dirichlet(np.ones(S), (N, S, A)) * (1 + sign * 2 * S * certificate.EPS)
+    weights = rng.dirichlet(np.ones(N)) * (1 + sign * 2 * N * certificate.EPS)
+    costs, value = rng.standard_normal((S, A)), 5 * rng.standard_normal(S)
+    model = drmdp.Model(kernels, costs=costs, discount=0.9, weights=weights)
+    assert np.array_equal(model.kernels, kernels)
+    assert np.array_equal(model.weights, weights)
+    w = [Fraction(x) / sum(map(Fraction, weights)) for x in weights]
+    v = [Fraction(x) for x in value]
+
+    def future(s, a):
+        rows = [[Fraction(p) for p in kernels[i, s, a]] for i in range(N)]
+        means = [sum(p * x for p, x in zip(row, v, strict=True)) / sum(row) for row in rows]
+        return sum(own * mean for own, mean in zip(w, means, strict=True))
+
+    nominally = [min(Fraction(costs[s, a]) + Fraction(0.9) * future(s, a) for a in range(A)) for s in range(S)]
+    freely = [Fraction(costs[s].min()) + Fraction(0.9) * max(v) for s in range(S)]
+    for pair in PAIRS:
+        for radius, exact in ((0, nominally), (99, freely)):
+            update = ConicOperator(model, drmdp.Wasserstein(radius, *pair)).update(value, 0, S)
+            assert encloses(value, update.lower_step, exact, update.upper_step)
+            assert (update.upper_step - update.lower_step).max() < (1e-8 if radius else 1e-11)
+    update = NominalOperator(model, model.mean_kernel).update(value, 0, S)
+    assert encloses(value, update.lower_step, nominally, update.upper_step)
+
+
 def test_a_common_level_of_the_values_costs_no_digits():
     model, ball, value = moderate(("l2", 2))
     low, high, _ = derive(model, ball, value, good_witness(model, ball, value))

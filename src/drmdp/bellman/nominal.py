@@ -71,11 +71,11 @@ class NominalOperator:
         policy = np.zeros_like(stake)
         policy[np.arange(best.size), best] = 1
         policy[self.model.terminal] = 0
-        return self._result(value, policy, stake)
+        return self._result(value, policy, stake, fixed=False)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Follow `policy`, (S, A)."""
-        return self._result(value, policy, self._stakes(value))
+        return self._result(value, policy, self._stakes(value), fixed=True)
 
     def certify(self, value: Array, update: Update, fixed: bool) -> Update:
         """Nothing to do: the steps hold up to rounding, which is in them."""
@@ -87,15 +87,20 @@ class NominalOperator:
         future = np.asarray(self._nature.matrix @ u).reshape(self._costs.shape)
         return self._costs + self.model.discount * future
 
-    def _result(self, value: Array, policy: Array, stake: Array) -> Update:
+    def _result(self, value: Array, policy: Array, stake: Array, fixed: bool) -> Update:
         model, shift = self.model, certificate.level(value)
         u, ends = value - shift, model.terminal
         most = np.abs(self._costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
         if model.next_costs:
             most = most + max(map(abs, model.cost_range))
+        margin = (4 * self._terms + 2 * model.n_actions + 64) * EPS * most
         mean = (policy * stake).sum(axis=1)
-        off = (policy * most).sum(axis=1) * (4 * self._terms + 2 * model.n_actions + 64) * EPS
-        low = certificate.steps(u, shift, model.discount, ends, mean - off, -1)
+        off = (policy * margin).sum(axis=1)
+        least = mean - off
+        if not fixed:  # whichever action is really the best
+            least = np.where(model.available, stake - margin, np.inf).min(axis=1, initial=np.inf)
+            least = np.where(ends, 0.0, least)
+        low = certificate.steps(u, shift, model.discount, ends, least, -1)
         high = certificate.steps(u, shift, model.discount, ends, mean + off, +1)
         new = np.where(ends, 0.0, mean + model.discount * shift)
         return Update(new, low, high, policy, self._nature)

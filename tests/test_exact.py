@@ -1,0 +1,107 @@
+"""The exact operators against the conic ones, cold and warm, and the certificate of what they hand over."""
+
+import numpy as np
+import pytest
+
+import cases
+import drmdp
+import reference
+from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman.exact import FAMILIES, ExactOperator
+
+PAIRS = tuple(FAMILIES)
+IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
+MARGIN = 2000  # ulps of costs and values: rounding margins grow with the number of terms
+
+
+def allowed(case, relative=1e-8, ulps=MARGIN, policy=None):
+    size = np.max(np.abs(case.model.cost_range)) + np.abs(case.value).max()
+    spread = reference.tolerance(case.model, case.ball, case.value, relative, policy)
+    return spread + ulps * np.finfo(float).eps * size
+
+
+def agrees(case, found, wanted, slack):
+    assert np.all(np.abs(found.value - wanted.value) <= slack), f"{case.name}: value"
+    assert np.all(found.upper_step - found.lower_step <= slack), f"{case.name}: own bounds apart"
+
+
+def proved(case, operator, value, found, wanted, slack, fixed):
+    """The re-derived bounds are tight and contradict nothing that the conic certificate proved."""
+    sure = operator.certify(value, found, fixed)
+    assert np.all(sure.upper_step - sure.lower_step <= slack), f"{case.name}: certified bounds apart"
+    assert np.all(sure.lower_step <= wanted.upper_step), f"{case.name}: lower bound"
+    assert np.all(sure.upper_step >= wanted.lower_step), f"{case.name}: upper bound"
+    return sure
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_agrees_with_the_conic_operator_cold_and_warm(pair):
+    rng = np.random.default_rng(5)
+    for case in cases.cases(pair, 40, seed=5):
+        model, ball, value = case.model, case.ball, case.value
+        S = model.n_states
+        wanted = ConicOperator(model, ball).update(value, 0, S)
+        operator, slack = ExactOperator(model, ball, threads=1), allowed(case)
+        for warm in (False, True):
+            if warm:  # from an unrelated value
+                noise = rng.standard_normal(S) * max(np.ptp(value), 1e-9)
+                operator.update(np.where(model.terminal, 0, value + noise), 0, S)
+            found = operator.update(value, 0, S)
+            agrees(case, found, wanted, slack)
+            sure = proved(case, operator, value, found, wanted, slack, fixed=False)
+        np.testing.assert_allclose(sure.kernel.sum(axis=2)[model.available], 1, atol=1e-12, err_msg=case.name)
+        assert sure.kernel.min() >= -1e-15, f"{case.name}: negative probability"
+        z = np.where(sure.kernel > 0, reference.stakes(model, value), 0)
+        best = np.where(model.available, (sure.kernel * z).sum(axis=2), np.inf).min(axis=1)
+        best[model.terminal] = 0
+        assert np.all(np.abs(best - wanted.value) <= slack), f"{case.name}: nature's kernel does not attain the value"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_a_fixed_policy_agrees_with_the_conic_operator(pair):
+    rng = np.random.default_rng(6)
+    for case in cases.cases(pair, 30, seed=6):
+        model, value, S = case.model, case.value, case.model.n_states
+        policy = rng.dirichlet(np.ones(model.n_actions), size=S) * model.available
+        policy /= np.maximum(policy.sum(axis=1, keepdims=True), 1e-300)
+        wanted = ConicOperator(model, case.ball).evaluate(value, policy, 0, S)
+        operator = ExactOperator(model, case.ball, threads=1)
+        found = operator.evaluate(value, policy, 0, S)
+        slack = allowed(case, policy=policy)
+        agrees(case, found, wanted, slack)
+        proved(case, operator, value, found, wanted, slack, fixed=True)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_the_number_of_threads_changes_nothing(pair, monkeypatch):
+    monkeypatch.setattr("drmdp.bellman.threads.SMALL", 0)
+    model = drmdp.instances.perturb(drmdp.instances.garnet(25, 6, seed=2), 5)
+    ball = drmdp.Wasserstein(0.4, *pair)
+    one, three = (drmdp.solve(model, ball, tol=1e-8, threads=threads) for threads in (1, 3))
+    for name in ("value", "policy", "lower", "upper", "kernel"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_sparse_storage_gives_the_same_answer(pair):
+    """40 states with few successors: dense storage lists them all or not, sparse storage never does."""
+    for radius in (0.05, 0.6):
+        ball = drmdp.Wasserstein(radius, *pair)
+        dense, thin = (
+            drmdp.solve(drmdp.instances.ring(40, 4, discount=0.9, sparse=sparse), ball, tol=1e-9)
+            for sparse in (False, True)
+        )
+        assert dense.status == thin.status == "solved"
+        np.testing.assert_allclose(dense.value, thin.value, atol=2e-9)
+
+
+@pytest.mark.parametrize("threads", [0, -1, "two"])
+def test_a_bad_number_of_threads_is_refused(threads):
+    with pytest.raises(drmdp.InputError, match="threads"):
+        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1), threads=threads)
+
+
+def test_the_environment_sets_the_number_of_threads(monkeypatch):
+    monkeypatch.setenv("DRMDP_THREADS", "many")
+    with pytest.raises(drmdp.InputError, match="'many'"):
+        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1))
