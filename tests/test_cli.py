@@ -408,7 +408,10 @@ def test_a_disk_that_fills_up_does_not_cost_the_result(run, monkeypatch, tmp_pat
 def test_a_missing_extra_is_one_line(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     monkeypatch.delitem(sys.modules, "drmdp.bellman.conic_cone", raising=False)
-    mistaken(run("solve", "machine.npz", "--radius", 0.3), "clarabel is not installed: pip install 'drmdp[conic]'")
+    mistaken(
+        run("solve", "machine.npz", "--radius", 0.3, "--backend", "conic"),
+        "clarabel is not installed: pip install 'drmdp[conic]'",
+    )
 
 
 def test_interruptions_and_lack_of_memory_outside_the_loop_have_no_traceback(run, monkeypatch):

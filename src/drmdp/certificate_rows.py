@@ -348,9 +348,11 @@ def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no
         total += r * (order.sum1[k + full] - order.sum1[k])
         k += full
         supply -= full * r
-        if full < run:
+        if full > 0:
+            pivot = order.u[k - 1]
+        if full < run and supply > 0.0:
             pivot = order.u[k]
-            total += max(supply, 0.0) * pivot
+            total += supply * pivot
             supply = 0.0
     return total, pivot
 

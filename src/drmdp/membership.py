@@ -25,9 +25,10 @@ there, with
 
     curvature  Σ_i w_i β_i (P_i − P_i h hᵀP_i / hᵀP_i h),     the second term only where β_i < 1.
 
-Regularised Newton steps with a line search maximise it. Both orders come down on the largest λ from above: order 2 by
-Newton steps on the distance D(λ) = θ, convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that
-λ h·(ȳ − m) ≤ Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end.
+Regularised Newton steps with a line search maximise it, first for λ = 1, where all y_i are 0 at the zeros of ȳ. If that
+is too far away, both orders come down on the largest λ from above: order 2 by Newton steps on the distance D(λ) = θ,
+convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that λ h·(ȳ − m) is at most
+Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
             pull = state.radius / max(state.apart(found), state.radius)
             if way * pull > share[k]:
                 share[k] = way * pull
-                y[k][corner] = found
+                y[k][corner] = state.nominal + pull * (found - state.nominal)
             if share[k] >= 1 - ENOUGH or state.nominal.size > MAX_ENTRIES:
                 break
     return y

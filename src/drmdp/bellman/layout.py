@@ -6,7 +6,7 @@ N·indptr[k]; kernels of weight 0 are left out. Three layouts cover every model 
 * support "observed": the listed states are all that nature may use;
 * support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
   enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
-* support "all", costs (S, A, S), or nearly full rows: every state is listed.
+* support "all", costs (S, A, S): stakes differ per action, so every state is listed.
 
 **Normalisation.** For state s, z_a(t) = c(s,a,t) + λ v(t). With top_a = max z_a over what nature may use, base = min_a top_a and
 unit = the largest range of any z_a, the kernels work on
@@ -94,7 +94,7 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
-    if ball.support == "all" and short and (model.next_costs or _nearly_full(model)):
+    if ball.support == "all" and short and model.next_costs:
         return _list_all(model, ball, weights)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
@@ -135,12 +135,6 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
     return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
 
 
-def _nearly_full(model: Model) -> bool:
-    """Whether listing every state costs less than searching for the unlisted ones, in time and little in memory."""
-    listed = model.blocks.indices.size / max(1, int(model.available.sum()))
-    return not model.is_sparse and (model.n_states <= 2 * listed or model.n_states <= 32)
-
-
 def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
     """Every state listed, for support "all"."""
     S, A = model.n_states, model.n_actions
@@ -150,13 +144,9 @@ def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
     dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
     mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
-    costs, next_costs = np.zeros((S, A)), np.zeros(0)
-    if model.next_costs:
-        next_costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
-    else:
-        costs = model.costs
+    costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
     return Layout(
-        indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
+        indptr, indices, dense.ravel(), mean, weights, model.available, np.zeros((S, A)), costs,
         _radius(model, ball), model.discount, False,
     )  # fmt: skip
 
