@@ -474,7 +474,7 @@ def test_a_terminal_without_the_symbols_is_no_failure(folder):
 def test_ctrl_c_stops_a_real_process_and_keeps_its_result(tmp_path):
     model = instances.ring(20, 3, discount=0.9999)
     drmdp.write(model, tmp_path / "ring.npz")
-    slow = ("--method", "value-iteration", "--tol", "1e-9")
+    slow = ("--method", "value-iteration", "--tol", "1e-9", "--backend", "conic")
     terminal, side = pty.openpty()
     running = process(
         tmp_path, "solve", "ring.npz", "--radius", 0.1, *slow, "--json", "--out", "s.npz", stderr=side, TERM="xterm"
