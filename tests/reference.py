@@ -23,7 +23,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-TOL = 1e-9
+TOL = 1e-8
 """Largest admitted gap between the two bounds, relative to the most that nature could gain.
 
 Rounding and a thousandth of it relative to the spread of z come on top.
