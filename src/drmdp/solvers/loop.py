@@ -176,7 +176,11 @@ def run(
         status = Status.diverged
     finally:
         problem.checkpoint = outer
-    best.prove()
+    try:
+        best.prove()
+    except KeyboardInterrupt:  # too late to lose anything: prove it all the same
+        status = Status.interrupted
+        best.prove()
     seconds = time.perf_counter() - begin
     if not history or history[-1].iteration < iteration:
         history.append(_record(model, best, iteration, seconds, None, problem.kernel_passes))
