@@ -16,6 +16,8 @@ from numba import njit
 
 from drmdp.bellman.budget_each import TRIALS
 
+LONG = 1_000_000  # more segments than any walk can meet
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _settle(tables, n, i, r, segment):  # type: ignore[no-untyped-def]
@@ -66,7 +68,7 @@ def _left(tables, n, i, x, r, segment):  # type: ignore[no-untyped-def]
 def best_radius(tables, n, i, x, mu, eps, centre, r, segment):  # type: ignore[no-untyped-def]
     """Maximise G_i(r) − μ r − ½ε (r − r⁰)² from r on; returns r, whether it is inside a segment, and at a kink the range of μ."""
     _settle(tables, n, i, r, segment)
-    while True:
+    for _ in range(LONG):
         slope, end = _right(tables, n, i, x, segment)
         pull = mu + eps * (r - centre)
         if slope > pull:
@@ -90,6 +92,7 @@ def best_radius(tables, n, i, x, mu, eps, centre, r, segment):  # type: ignore[n
             return r, True, mu, mu
         r = begin
         _settle(tables, n, i, r, segment)
+    return r, False, mu, mu
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -207,20 +210,31 @@ def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def spend(tables, n, N, left, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
-    """Spend what `knapsack` has left on segments of slope μ, or evenly if nothing is to gain from it."""
-    if mu <= 0.0:
-        for i in range(N):
-            r[i] += left
-        return
+def _reach(tables, n, i, x, mu, r, segment):  # type: ignore[no-untyped-def]
+    """How far the slope of G_i is μ from r on; without end if μ is 0."""
+    here = r
+    while True:
+        slope, end = _right(tables, n, i, x, segment)
+        if slope < mu or end == np.inf:
+            break
+        r = end
+        _settle(tables, n, i, r, segment)
+    _settle(tables, n, i, here, segment)
+    return r if mu > 0.0 else np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spend(tables, n, N, left, w, x, mu, centre, r, segment, reach):  # type: ignore[no-untyped-def]
+    """Spend what `knapsack` has left where the slope is μ: in the direction of r⁰, then in order, or evenly if μ is 0."""
+    missing = 0.0
     for i in range(N):
-        while left > 0.0:
-            slope, end = _right(tables, n, i, x, segment)
-            if slope < mu:
-                break
-            step = min(end - r[i], left / w[i])
-            left -= w[i] * step
-            r[i] = end if r[i] + step >= end else r[i] + step
-            _settle(tables, n, i, r[i], segment)
-            if r[i] < end:
-                break
+        reach[i] = _reach(tables, n, i, x, mu, r[i], segment)
+        missing += w[i] * max(min(centre[i], reach[i]) - r[i], 0.0)
+    part = min(1.0, left / missing) if missing > 0.0 else 0.0
+    left = max(left - part * missing, 0.0)
+    for i in range(N):
+        r[i] += part * max(min(centre[i], reach[i]) - r[i], 0.0)
+        more = left if mu <= 0.0 else max(min(reach[i] - r[i], left / w[i]), 0.0)
+        r[i] += more
+        left -= w[i] * more if mu > 0.0 else 0.0
+        _settle(tables, n, i, r[i], segment)

@@ -6,7 +6,8 @@ The agent mixes over n actions, nature over points with gains q ∈ Rⁿ; an ora
 
 The revised simplex method, a column at a time: γ is a lower bound, x·q of the oracle's point an upper one, and the method is finite. No
 scale enters it, so it ends where methods with a step size stall: where what is left to gain is many orders of magnitude below the rest.
-It needs many points where n is large; it is meant to begin near the end.
+It needs many points where n is large; it is meant to begin near the end, with gains measured in units of the gap that is left. A column is divided
+by its largest entry, for single points may gain and lose many times the gap.
 
 A basis has n + 1 variables: γ, some λ, and slacks. The caller keeps whatever belongs to a column under its slot, 0 … n.
 """
@@ -20,14 +21,14 @@ from numba import njit
 
 from drmdp._typing import Array
 
-TIE = 1e-14  # right-hand sides differ by so much, or columns of equal gains would take turns for ever
-PIVOT = 1e-11  # a smaller pivot is rounding
+PIVOT = 1e-13  # a smaller pivot is rounding
+NEGATIVE = 1e-11  # and so is a probability this far below 0
 
 
 class Game(NamedTuple):
     """Basis and work space for up to n actions; see `empty`."""
 
-    matrix: Array  # (n + 1, n + 1), a column for each basic variable
+    matrix: Array  # (n + 1, n + 1), a column for each basic variable; the last row holds what makes λ of its value
     kind: Any  # (n + 1,) of each basic variable: −1 for γ, a for the slack of action a, n + k for λ in slot k
     level: Array  # (n + 1,) value of each basic variable
     price: Array  # (n + 1,) dual, x first
@@ -54,10 +55,10 @@ def begin(game, n, q):  # type: ignore[no-untyped-def]
         if q[a] < q[least]:
             least = a
     game.matrix[:] = 0.0
-    for a in range(n):
-        game.matrix[a, 0] = 1.0
-        game.matrix[a, 1] = -q[a]
-    game.matrix[n, 1] = 1.0
+    _column(n, q, game.price)
+    for a in range(n + 1):
+        game.matrix[a, 0] = 1.0 if a < n else 0.0
+        game.matrix[a, 1] = game.price[a]
     game.kind[0], game.kind[1] = -1, n
     k = 2
     for a in range(n):
@@ -68,11 +69,25 @@ def begin(game, n, q):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def balance(game, n):  # type: ignore[no-untyped-def]
-    """Optimal mixture of the columns so far, slacks included: fills price, returns γ; NaN if the basis is singular."""
+def _column(n, q, column):  # type: ignore[no-untyped-def]
+    """The column of a point, divided by its largest entry."""
+    size = 1.0
+    for a in range(n):
+        size = max(size, abs(q[a]))
+    for a in range(n):
+        column[a] = -q[a] / size
+    column[n] = 1.0 / size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def balance(game, n, tie):  # type: ignore[no-untyped-def]
+    """Optimal mixture of the columns so far, slacks included: fills price, returns γ; NaN if the basis is singular.
+
+    Right-hand sides differ by up to `tie`, or columns of equal gains would take turns for ever.
+    """
     for _ in range(20 * (n + 1)):
         for a in range(n):
-            game.level[a] = TIE * (a + 1)
+            game.level[a] = tie * (a + 1) / n
         game.level[n] = 1.0
         if not _solve(game.matrix, game.level, n + 1, game.work, False):
             return np.nan
@@ -83,7 +98,7 @@ def balance(game, n):  # type: ignore[no-untyped-def]
         if not _solve(game.matrix, game.price, n + 1, game.work, True):
             return np.nan
         worst = -1
-        least = -PIVOT
+        least = -NEGATIVE
         for a in range(n):
             if game.price[a] < least:
                 least = game.price[a]
@@ -103,9 +118,8 @@ def balance(game, n):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, error_model="numpy")
 def admit(game, n, q):  # type: ignore[no-untyped-def]
     """Let a point of gains q enter; return its slot, or −1 if that is impossible."""
-    column = np.ones(n + 1)
-    for a in range(n):
-        column[a] = -q[a]
+    column = np.empty(n + 1)
+    _column(n, q, column)
     slot = 0
     while True:  # the first slot that no basic column holds
         taken = False

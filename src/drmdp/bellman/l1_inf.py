@@ -23,6 +23,7 @@ from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.proximal import make_work, rounds, worst_case
 from drmdp.bellman.rows_l1 import by_gain, tabulate
+from drmdp.bellman.rows_linf import ascending_states
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -69,7 +70,26 @@ def _known(x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve_state(  # type: ignore[no-untyped-def]
-    y, ptr, N, u, w, mean, cost, nominal, theta, tol, scale, mu, mass, policy, tables, work, action, entry, delta
+    y,
+    ptr,
+    N,
+    u,
+    w,
+    mean,
+    cost,
+    nominal,
+    theta,
+    tol,
+    scale,
+    mu,
+    mass,
+    policy,
+    tables,
+    work,
+    ascending,
+    action,
+    entry,
+    delta,
 ):
     """Solve one normalised state, from the memory in policy, mass and μ if that is sound; fill them; return U, L, passes."""
     A = cost.size
@@ -95,13 +115,13 @@ def solve_state(  # type: ignore[no-untyped-def]
     cap = -bottom / size
     warm = given > 0.5
     high = cap
-    n = 0
-    line = 0
+    n = np.int64(0)
+    line = np.int64(0)
     one = np.ones(1)
     for a in range(A):  # those of the last policy, or all for the mean kernel
         if cost[a] + nominal[a] < 0.0 and (_known(policy[a]) or not warm):
             K = ptr[a + 1] - ptr[a]
-            k = by_gain(u[ptr[a] : ptr[a + 1]], entry, delta)
+            k = by_gain(u[ptr[a] : ptr[a + 1]], ascending, entry, delta)
             if warm:
                 line = tabulate(y[N * ptr[a] :], K, N, scale[a], size, entry, delta, k, tables, n, line)
             else:
@@ -113,7 +133,7 @@ def solve_state(  # type: ignore[no-untyped-def]
     if warm:
         for i in range(N):
             work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
-        high = min(high, worst_case(False, n, N, tables, w, B, work.x, work, False))
+        high = min(high, worst_case(n, N, tables, w, B, work.x, work))
         for i in range(N):
             work.mu[i] = work.exact[i]
     else:
@@ -127,11 +147,11 @@ def solve_state(  # type: ignore[no-untyped-def]
             policy[action[k]] = work.x[k]
             for i in range(N):
                 mass[action[k], i] = size * lifted[k]
-        n = 0
-        line = 0
+        n = np.int64(0)
+        line = np.int64(0)
     for a in range(A):
         if (cost[a] + nominal[a] - bottom) / size < high and not (warm and _known(policy[a])):
-            k = by_gain(u[ptr[a] : ptr[a + 1]], entry, delta)
+            k = by_gain(u[ptr[a] : ptr[a + 1]], ascending, entry, delta)
             line = tabulate(y[N * ptr[a] :], ptr[a + 1] - ptr[a], N, scale[a], size, entry, delta, k, tables, n, line)
             work.head[n] = (cost[a] + nominal[a] - bottom) / size
             work.x[n] = 0.0 if warm else policy[a]
@@ -142,7 +162,7 @@ def solve_state(  # type: ignore[no-untyped-def]
             m = mass[action[k], i]
             work.centre[k, i] = m / size if m >= 0.0 and m <= 1.0 else 0.0
             work.segment[k, i] = 1
-    high, low, passes = rounds(False, n, N, tables, w, B, cap, tol / size, work)
+    high, low, passes = rounds(n, N, tables, w, B, cap, tol / size, work)
     policy[:] = 0.0
     mass[:] = 0.0
     for i in range(N):
@@ -165,7 +185,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     most = largest_state(layout, start, stop)
     u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-    work, tables = make_work(A, N, False), make_tables(A, N)
+    work, tables, ascending = make_work(A, N, False), make_tables(A, N), ascending_states(layout, value, start, stop)
     for s in range(start, stop):
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
@@ -181,7 +201,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         upper, lower, out.passes[s] = solve_state(
             layout.data[N * first : N * last], ptr, N, u, layout.weights, layout.mean[first:last], cost, nominal,
             layout.radius[s], tol, scale, memory.by_kernel[s], memory.by_row[s], out.policy[s], tables, work,
-            action, entry, delta,
+            ascending, action, entry, delta,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 

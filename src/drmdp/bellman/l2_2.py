@@ -12,7 +12,7 @@ q_a = cost_a + V_a − t_a D_a, and t_a += (γ − cost_a − V_a)/D_a, τ_ia = 
 If the joint iteration has not settled after `JOINT` passes, a nested one takes over: for a given γ each t_a is found by bracketed Newton, and
 U is a Newton step from the right on the convex ΣE(γ) = θ², monotone and finite.
 
-With a policy x fixed, t_a = κ x_a with one κ, Σ_a E_a(κ x_a) = θ²; √E is almost linear in κ, so Newton's method on it needs few passes.
+With a policy x fixed, t_a = κ x_a with one κ, Σ_a E_a(κ x_a) = θ². In κ² this sum is concave and piecewise linear: Newton's method is monotone and finite.
 
 Memory: by_action holds t, by_kernel ones, by_row τ.
 """
@@ -24,11 +24,12 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import largest_state, prologue, row_scales
+from drmdp.bellman.layout import TINY, largest_state, prologue, row_scales
 from drmdp.bellman.rows_l2 import row_sums, safe_threshold
 
 JOINT = 12
 NESTED = 60
+EVALUATE = 200
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 
 
@@ -107,6 +108,7 @@ def saturating(u, lo, hi, order, unlisted):  # type: ignore[no-untyped-def]
 def quadratic_level(theta2, A, t, cost, sums, q):  # type: ignore[no-untyped-def]
     """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
     order = np.argsort(q[:A])
+    origin = q[order[0]]  # levels count from here, or their squares hide a small θ²
     fixed = 0.0  # of actions with D = 0, whose E no longer changes
     for a in range(A):
         if t[a] > 0.0 and sums[a, 2] <= 1e-300:
@@ -119,14 +121,16 @@ def quadratic_level(theta2, A, t, cost, sums, q):  # type: ignore[no-untyped-def
         a = order[n]
         if not (t[a] > 0.0 and sums[a, 2] > 1e-300):
             continue
-        if q[a] >= best:
+        level = q[a] - origin
+        if level >= best:
             break
         D = sums[a, 2]
         alpha += 1.0 / D
-        beta += q[a] / D
-        kappa += sums[a, 1] - t[a] * t[a] * D + q[a] * q[a] / D
+        beta += level / D
+        kappa += sums[a, 1] - t[a] * t[a] * D + level * level / D
         disc = beta * beta - alpha * kappa
         best = (beta + math.sqrt(disc)) / alpha if disc > 0.0 else beta / alpha
+    best += origin
     return best
 
 
@@ -215,7 +219,7 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
                 t[a] = 0.0
                 continue
             most = saturating(u, ptr[a], ptr[a + 1], order, unlisted)
-            if target >= -1e-15:
+            if target >= 0.0:
                 _move(t, a, most, rows, tau, N)
                 continue
             if t[a] <= 0.0:
@@ -224,30 +228,11 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
                     tau[a, i] = np.nan
                 action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
             if iteration < JOINT:
-                D = sums[a, 2]
-                new = t[a] + (target - sums[a, 0]) / D if D > 1e-300 else most
-                if not new > 0.0:
-                    new = 0.5 * t[a]
-                _move(t, a, min(new, most), rows, tau, N)
+                _move(t, a, newton(t[a], target, sums[a], most), rows, tau, N)
             else:
                 passes += _nested(
-                    y,
-                    ptr[a],
-                    ptr[a + 1],
-                    N,
-                    u,
-                    w,
-                    order,
-                    unlisted,
-                    scale[a],
-                    tau[a],
-                    rows[a],
-                    sums[a],
-                    t,
-                    a,
-                    target,
-                    most,
-                )
+                    y, ptr[a], ptr[a + 1], N, u, w, order, unlisted, scale[a], tau[a], rows[a], sums[a], t, a, target, most,
+                )  # fmt: skip
     total = 0.0
     for a in range(A):
         total += t[a]
@@ -271,30 +256,32 @@ def _move(t, a, new, rows, tau, N):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
+    """A Newton step for V(t) = target. V is concave: the step ends left of the root, from where Newton's method is monotone."""
+    if sums[2] > 1e-300:
+        new = t + (target - sums[0]) / sums[2]
+    else:
+        new = most if sums[0] < target else 0.0
+    return min(new, most) if new > 0.0 else min(0.1 * t, 1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _nested(y, lo, hi, N, u, w, order, unlisted, scale, tau, rows, sums, t, a, target, most):  # type: ignore[no-untyped-def]
-    """Bracketed Newton for V_a(t_a) = target; returns the passes."""
-    left = 0.0
-    right = most
+    """Newton's method for V_a(t_a) = target; returns the passes."""
     point = min(t[a], most)
     steps = 0
-    for _ in range(100):
+    left = False
+    while steps < 100:
         steps += 1
         action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
         for _ in range(40):
             if sums[4] <= MASS:
                 break
             action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
-        if abs(sums[0] - target) < 1e-15:
+        new = newton(point, target, sums, most)
+        if abs(new - point) <= 4e-16 * point or (left and new <= point):  # rounding
             break
-        if sums[0] < target:
-            left = point
-        else:
-            right = point
-        if right - left <= 4e-16 * right:
-            break
-        new = point + (target - sums[0]) / sums[2] if sums[2] > 1e-300 else 0.5 * (left + right)
-        if not (new > left and new < right):
-            new = 0.5 * (left + right)
+        left = sums[0] < target
         shift_thresholds(rows, new, tau, N)
         point = new
     t[a] = point
@@ -307,10 +294,12 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
     A = cost.size
     base = 0.0
     warm = 0.0
-    most = 0.0  # κ from which nature is unconstrained
+    free = 0.0  # of an unconstrained nature
+    most = 0.0  # κ from which it is
     for a in range(A):
         if x[a] > 0.0:
-            base += x[a] * (cost[a] + nominal[a])
+            base += x[a] * nominal[a]
+            free += x[a] * cost[a]  # set aside: wide costs would hide the gap
             most = max(most, saturating(u, ptr[a], ptr[a + 1], order, unlisted) / x[a])
             if t[a] > 0.0 and t[a] < 1e100:
                 warm = max(warm, t[a] / x[a])
@@ -322,56 +311,56 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
     if theta <= 0.0 or most <= 0.0:
         for a in range(A):
             t[a] = 0.0
-        return base, base, 0
+        return free + base, free + base, 0
     theta2 = theta * theta
-    left = 0.0
-    right = most
     kappa = min(warm if warm > 0.0 else theta, most)
     passes = 0
-    free = 0.0  # what an unconstrained nature gets
-    for a in range(A):
-        if x[a] > 0.0:
-            free += x[a] * cost[a]
-    upper = free
+    upper = 0.0
     lower = base
-    for _ in range(300):
+    while passes < EVALUATE:
         passes += 1
         spent = 0.0
         slope = 0.0
+        size = 0.0
         gain = 0.0
-        upper = 0.5 * theta2
         slack = 0.0
+        upper = 0.5 * theta2
         for a in range(A):
             if x[a] > 0.0:
                 t[a] = kappa * x[a]
                 action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
                 spent += sums[a, 1]
                 slope += x[a] * x[a] * sums[a, 2]
+                size += x[a] * x[a]
                 gain += x[a] * (sums[a, 0] - nominal[a])
-                upper += t[a] * cost[a] + sums[a, 3]
+                upper += sums[a, 3]
                 slack = max(slack, sums[a, 4])
-        upper = min(upper / kappa, free)
-        if slack > MASS:  # thresholds first; they were corrected by the pass
-            continue
+        upper = min(upper / kappa, 0.0)
         rho = math.sqrt(theta2 / spent) if spent > theta2 else 1.0
-        lower = base + rho * gain
-        root = math.sqrt(spent)
-        if root < theta:
-            left = kappa
-        else:
-            right = kappa
-        if upper - lower <= tol or right - left <= 4e-16 * right or (kappa == most and root < theta):
+        lower = base + rho * gain - (4.0 * slack if slack > MASS else 0.0)
+        if upper - lower <= tol:
             break
-        new = kappa + root * (theta - root) / (kappa * slope) if kappa * slope > 1e-300 else np.inf
-        if root < theta and new >= most and right == most:
-            new = most
-        elif not (new > left and new < right):
-            new = 0.5 * (left + right)
-        kappa = new
+        rest = theta2 - spent + kappa * kappa * slope
+        if slope > 1e-300 and rest > 0.0:
+            kappa = min(math.sqrt(rest / slope), most)
+        elif spent <= theta2:
+            kappa = most
+        else:  # far too much was spent: start again from the left
+            kappa = 0.5 * min(kappa, theta / math.sqrt(size))
         for a in range(A):
             if x[a] > 0.0:
                 shift_thresholds(rows[a], kappa * x[a], tau[a], N)
-    return upper, lower, passes
+    return free + upper, free + lower, passes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def align(layout, order, s, span, u):  # type: ignore[no-untyped-def]
+    """Take the listed entries of u from `order`, to the last bit: at a tie an entry must be in the prefix or beside it, not in neither."""
+    if layout.unlisted and layout.discount * span > TINY:
+        A = layout.available.shape[1]
+        first = layout.indptr[s * A]
+        for e in range(first, layout.indptr[(s + 1) * A]):
+            u[e - first] = order.u[order.rank[layout.indices[e]]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -384,12 +373,13 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
+        align(layout, order, s, span, u)
         row_scales(layout, s, scale)
         first = layout.indptr[s * A]
         ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
         y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
         upper, lower, out.passes[s] = solve_state(
-            y, ptr, N, u, layout.weights, cost, nominal, layout.radius[s], tol, order, layout.unlisted, scale,
+            y, ptr, N, u, layout.weights, cost, nominal, min(layout.radius[s], 2.0 * math.sqrt(A)), tol, order, layout.unlisted, scale,
             memory.by_action[s], memory.by_row[s], out.policy[s], rows, sums, q,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
@@ -405,12 +395,13 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
+        align(layout, order, s, span, u)
         row_scales(layout, s, scale)
         first = layout.indptr[s * A]
         ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
         y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
         upper, lower, out.passes[s] = evaluate_state(
-            y, ptr, N, u, layout.weights, cost, nominal, out.policy[s], layout.radius[s], tol, order, layout.unlisted, scale,
+            y, ptr, N, u, layout.weights, cost, nominal, out.policy[s], min(layout.radius[s], 2.0 * math.sqrt(A)), tol, order, layout.unlisted, scale,
             memory.by_action[s], memory.by_row[s], rows, sums,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

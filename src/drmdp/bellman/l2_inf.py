@@ -23,7 +23,7 @@ are shared by the same multipliers, in whatever proportions of tiny x_a that tak
 binds the policy is the single action that attains it.
 
 **Safeguard.** Just below saturation f is all but kinked, and only inside a kink, which may be 1e-9 wide, a Newton step sees it. If `JOINT` passes do not
-settle a state, its solution is followed as the radius grows from a part of θ to θ (`follow`): there the next solution is near and inside the same
+settle a state, its solution is followed as the radius grows from a part of θ to θ (`solve_state`): there the next solution is near and inside the same
 kinks. Steps that do not lower U, which is convex in (x, 1/κ), are halved on the way. What is still not settled is returned with honest bounds.
 
 Memory: by_action holds x with its tiny entries, by_kernel κ, by_row τ.
@@ -50,7 +50,7 @@ FAR = 1e28  # κ of a kernel that is all at the top
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
 GUARDED = 30  # the same, on the way to the radius
-STEPS = 80  # radii on the way
+STEPS = 80  # radii on the way, and θ itself
 INNER = 20  # Newton steps on m
 EVALUATE = 200
 
@@ -383,43 +383,6 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def follow(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[no-untyped-def]
-    """Follow the solution as the radius grows to θ; returns U (not capped), L and passes."""
-    part, last = 0.5, 0.0  # of θ: to solve, solved
-    reach = 0.9  # of what is left
-    passes = 0
-    upper, lower = np.inf, -np.inf
-    for _ in range(STEPS):
-        here = State(
-            state.y, state.ptr, state.u, state.w, state.cost, state.nominal, part * state.theta, state.order,
-            state.unlisted, state.scale,
-        )  # fmt: skip
-        if last > 0.0:
-            share[:], kappa[:], tau[:] = work.share[0], work.kappa[0], work.tau[0]
-        else:
-            cold_start(here, mean, tol, share, kappa, tau, x)
-        upper, lower, more = joint(here, tol, GUARDED, True, share, kappa, tau, work)
-        passes += more
-        solved = (upper if upper < 0.0 else 0.0) - lower <= tol
-        if solved and part >= 1.0:
-            return upper, lower, passes
-        if solved:
-            last = part
-            work.share[0], work.kappa[0], work.tau[0] = share, kappa, tau
-            reach = min(2.0 * reach, 0.9)
-        elif last > 0.0:
-            reach *= 0.3
-        else:
-            part *= 0.5
-            continue
-        part = last + reach * (1.0 - last)
-        if part > 1.0 - 1e-12:
-            part = 1.0
-    upper, _, lower = one_pass(state, share, kappa, tau, MASS, DROP, work)
-    return upper, lower, passes + 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyped-def]
     """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
     A = share.size
@@ -470,36 +433,52 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
 
     `mean` is the mean kernel in the layout of state.u.
     """
-    A = share.size
     first, lowest = 0, 0  # attains the cap, is best at ŷ
-    for a in range(A):
+    for a in range(x.size):
         if state.cost[a] < state.cost[first]:
             first = a
         if state.cost[a] + state.nominal[a] < state.cost[lowest] + state.nominal[lowest]:
             lowest = a
-    start = state.cost[lowest] + state.nominal[lowest]
-    upper, lower, passes = 0.0, start, 0
-    if state.theta <= 0.0 or start >= -tol:
-        share[:] = 0.0
-        if state.theta <= 0.0:
-            first, upper = lowest, start
-    else:
-        if not usable(state, share, kappa):
-            cold_start(state, mean, tol, share, kappa, tau, x)
-        upper, lower, passes = joint(state, tol, JOINT, False, share, kappa, tau, work)
-        if not (upper if upper < 0.0 else 0.0) - lower <= tol:
-            upper, lower, more = follow(state, mean, tol, share, kappa, tau, x, work)
-            passes += more
+    upper, lower, passes = 0.0, state.cost[lowest] + state.nominal[lowest], 0
+    if not (state.theta > 0.0 and lower < -tol):
+        share[:], kappa[:], tau[:], x[:] = 0.0, 1.0, 0.0, 0.0
+        x[first if state.theta > 0.0 else lowest] = 1.0
+        return (upper if state.theta > 0.0 else lower), lower, passes
+    part, last = 1.0, 0.0  # of θ: to solve, solved
+    reach = 0.9  # of what is left
+    warm = usable(state, share, kappa)
+    for attempt in range(STEPS):
+        here = State(
+            state.y, state.ptr, state.u, state.w, state.cost, state.nominal, part * state.theta, state.order,
+            state.unlisted, state.scale,
+        )  # fmt: skip
+        if last > 0.0:
+            share[:], kappa[:], tau[:] = work.share[0], work.kappa[0], work.tau[0]
+        elif attempt > 0 or not warm:
+            cold_start(here, mean, tol, share, kappa, tau, x)
+        limit = 1 if attempt == STEPS - 1 else GUARDED if attempt > 0 else JOINT
+        upper, lower, more = joint(here, tol, limit, attempt > 0, share, kappa, tau, work)
+        passes += more
+        if (upper if upper < 0.0 else 0.0) - lower <= tol:
+            if part >= 1.0:
+                break
+            last = part
+            work.share[0], work.kappa[0], work.tau[0] = share, kappa, tau
+            reach = min(2.0 * reach, 0.9)
+        elif last > 0.0:
+            reach *= 0.3
+        part = last + reach * (1.0 - last) if last > 0.0 else 0.5 * part
+        if part > 1.0 - 1e-12 or attempt == STEPS - 2:  # arrived, or giving up: the bounds of what was found
+            part = 1.0
     total = 0.0
-    for a in range(A):
-        x[a] = share[a] if share[a] >= DROP else 0.0
-        total += x[a]
+    for a in range(x.size):
         if not share[a] > 0.0:
             tau[a] = 0.0
-    single = passes == 0 or not upper < 0.0
-    for a in range(A):
-        x[a] = (1.0 if a == first else 0.0) if single else x[a] / total
-    return 0.0 if passes > 0 and single else upper, lower, passes
+        x[a] = (share[a] if share[a] >= DROP else 0.0) if upper < 0.0 else 1.0 if a == first else 0.0
+        total += x[a]
+    for a in range(x.size):
+        x[a] /= total
+    return (upper if upper < 0.0 else 0.0), lower, passes
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -513,61 +492,72 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
         if share[a] > 0.0:
             total += x[a]
             size += x[a] * x[a]
-            nominal += x[a] * (state.cost[a] + state.nominal[a])
+            nominal += x[a] * state.nominal[a]
             free += x[a] * state.cost[a]
         else:
             tau[a] = 0.0
-    if state.theta <= 0.0 or free - nominal <= tol:
-        share[:] = 0.0
-        tau[:] = 0.0
-        return nominal if state.theta <= 0.0 else free, nominal, 0
+        state.cost[a] = 0.0  # set aside: wide costs would hide the gap
+    if state.theta <= 0.0 or nominal >= -tol:
+        share[:], kappa[:], tau[:] = 0.0, 1.0, 0.0
+        return (free + nominal if state.theta <= 0.0 else free), free + nominal, 0
     for i in range(kappa.size):
         if not (kappa[i] > 1e-100 and kappa[i] <= FAR):
             kappa[i] = state.theta / math.sqrt(size)
-    upper, lower = free, nominal
-    for step in range(EVALUATE):
+    upper, lower, passes = 0.0, nominal, 0
+    while passes < EVALUATE:
+        passes += 1
         upper, lower, _ = one_pass(state, share, kappa, tau, 0.1, 0.0, work)
-        upper = min(upper * total, free) if math.isfinite(upper) else free
+        upper = upper * total if upper < 0.0 else 0.0
         lower = max(lower, nominal)
         if upper - lower <= tol:
             break
         linearise(state, share, kappa, 0, work)
         move(state, share, kappa, tau, work)
-    return upper, lower, step + 1
+    return free + upper, free + lower, passes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def state_of(layout, order, s, span, u, cost, nominal, scale):  # type: ignore[no-untyped-def]
+    """Gather state s after its prologue."""
+    A, N = scale.shape
+    l2_2.align(layout, order, s, span, u)
+    row_scales(layout, s, scale)
+    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
+    theta = min(layout.radius[s], 2.0 * math.sqrt(A))  # no distance exceeds √(2A)
+    return State(
+        layout.data[N * first : N * last], layout.indptr[s * A : (s + 1) * A + 1] - first, u, layout.weights,
+        cost, nominal, theta, order, layout.unlisted, scale,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
-    _sweep(start, stop, layout, order, value, top, span, tol, memory, out, True)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    _sweep(start, stop, layout, order, value, top, span, tol, memory, out, False)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sweep(start, stop, layout, order, value, top, span, tol, memory, out, free):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     scale, work = np.ones((A, N)), workspace(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:  # terminal
-            continue
-        row_scales(layout, s, scale)
-        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-        theta = min(layout.radius[s], 2.0 * math.sqrt(A))  # no distance exceeds √(2A)
-        state = State(
-            layout.data[N * first : N * last], layout.indptr[s * A : (s + 1) * A + 1] - first, u, layout.weights,
-            cost, nominal, theta, order, layout.unlisted, scale,
-        )  # fmt: skip
-        share, kappa, tau, x = memory.by_action[s], memory.by_kernel[s], memory.by_row[s], out.policy[s]
-        if free:
-            mean = layout.mean[first:last]
-            upper, lower, out.passes[s] = solve_state(state, mean, tol, share, kappa, tau, x, work)
-        else:
-            upper, lower, out.passes[s] = evaluate_state(state, tol, x, share, kappa, tau, work)
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+        if base < np.inf:  # not terminal
+            upper, lower, out.passes[s] = solve_state(
+                state_of(layout, order, s, span, u, cost, nominal, scale),
+                layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
+                memory.by_action[s], memory.by_kernel[s], memory.by_row[s], out.policy[s], work,
+            )  # fmt: skip
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    A, N = layout.available.shape[1], layout.weights.size
+    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    scale, work = np.ones((A, N)), workspace(A, N)
+    for s in range(start, stop):
+        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        if base < np.inf:
+            upper, lower, out.passes[s] = evaluate_state(
+                state_of(layout, order, s, span, u, cost, nominal, scale), tol, out.policy[s],
+                memory.by_action[s], memory.by_kernel[s], memory.by_row[s], work,
+            )  # fmt: skip
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

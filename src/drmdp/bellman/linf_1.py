@@ -1,99 +1,172 @@
 """(ℓ∞, 1): the exact update, one radius for every kernel.
 
-Normalised as in `drmdp.bellman.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`, `table_linf`),
+Normalised as in `drmdp.bellman.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`,
+`table_linf`),
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(r_i) ≥ γ for every a,   Σ_i w_i r_i ≤ θ,   r ≥ 0 },
 
-which `drmdp.bellman.proximal` solves with a joint budget, U and L included. An action costs nature nothing once the r_i are paid for, so few
-actions matter: those of the last policy, or cold the best one for the mean kernel alone, are solved for, the others priced at the r
-found, without tables and only until they are seen to cost U or more; those that cost less join, and it is solved again. L is the least of
-all. What the budget leaves goes to all kernels alike. Radii and gains are divided by min(θ, 1) and costs counted from the smallest
-cost_a + V⁰_a, so that small radii keep their digits.
+which `drmdp.bellman.proximal` solves with a joint budget, U and L included. An action costs nature nothing once the r_i are paid
+for, so few actions matter: those of the last policy, or cold the best one for the mean kernel alone, are solved for, and the others
+priced at the r found, without tables and only until they are seen to cost U or more. Those that cost less join, and it is solved
+again. L is the least value of all actions. What the budget leaves, nature spends in the direction of the last r. Radii and gains are
+divided by min(θ, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep their digits.
 
 With a policy x fixed, one knapsack: segments of all kernels by descending Σ_a x_a g'_ia.
 
-Memory: by_kernel holds r, by_action[0] μ, and out.policy x.
+Memory: by_kernel holds r, by_action[:, 0] μ (per unit of radius, in units of the stakes' range), and out.policy x.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
 from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.bellman.linf_inf import room
 from drmdp.bellman.proximal import gains, make_work, rounds, worst_case
 from drmdp.bellman.rows_linf import ascending_states, row_gain, top_entries, walk_length
 from drmdp.bellman.table_linf import lines_needed, places, tabulate
 
 JOIN = 3  # actions at a time
+PLAYED = 1e-12  # a smaller probability of the last policy does not count
+
+
+class Room(NamedTuple):
+    """Work space for states of A actions, N kernels and up to K entries in all."""
+
+    scale: Array  # (A, N)
+    action: Any  # (A,) of each table
+    member: Any  # (A,) whether an action has tables
+    joined: Any  # (JOIN,)
+    values: Array  # (JOIN,)
+    radius: Array  # (N,)
+    key: Array  # (K,)
+    entry: Any  # (K + 1,)
+    level: Array  # (K + 1,)
+    stack: Any  # (K + 2,)
+    place: Any  # (K,)
+    mass: Array  # (K + 1,)
+    index: Any  # (K + 1,)
+
+
+@njit(cache=True, nogil=True)
+def make_room(A, N, K):  # type: ignore[no-untyped-def]
+    """Work space."""
+    return Room(
+        np.ones((A, N)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.bool_), np.empty(JOIN, dtype=np.int64),
+        np.empty(JOIN), np.empty(N), np.empty(K), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
+        np.empty(K + 2, dtype=np.int64), np.empty(K, dtype=np.int64), np.empty(K + 1), np.empty(K + 1, dtype=np.int64),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rank(layout, order, ascending, pair, u, least, scratch):  # type: ignore[no-untyped-def]
-    """Fill entry and level of the scratch for radii from `least` on; returns how many there are."""
-    key, entry, level, stack = scratch
+def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-untyped-def]
+    """Entry and level of the top entries of a pair, as far as radii from `least` on reach."""
     lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
     length = walk_length(hi - lo, order.u.size, layout.unlisted, least)
-    top_entries(u, layout.indices[lo:hi], order, layout.unlisted, ascending, length, key, entry, level, stack)
-    return length
+    top_entries(
+        u,
+        layout.indices[lo:hi],
+        order,
+        layout.unlisted,
+        ascending,
+        length,
+        room.key,
+        room.entry,
+        room.level,
+        room.stack,
+    )
+    return room.entry[:length], room.level[:length]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _admit(layout, order, ascending, pair, u, scale, size, scratch, tables, n, line, place, mass, index):  # type: ignore[no-untyped-def]
-    """Make the tables of a pair as number n from `line` on; returns the tables and the next line."""
+def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  # type: ignore[no-untyped-def]
+    """Make the tables of action a as number n from `line` on; returns the tables and the next line."""
     N = layout.weights.size
-    K = u.size
-    tables = with_room(tables, line, line + N * lines_needed(K))
-    length = _rank(layout, order, ascending, pair, u, 0.0, scratch)
-    entry, level = scratch[1][:length], scratch[2][:length]
-    places(K, entry, place)
+    tables = with_room(tables, line, line + N * lines_needed(u.size))
+    entry, level = _rank(layout, order, ascending, pair, u, 0.0, room)
+    places(u.size, entry, room.place)
     y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
-    line = tabulate(y, u, N, scale, size, entry, level, place, tables, n, line, mass, index)
+    line = tabulate(y, u, N, room.scale[a], size, entry, level, room.place, tables, n, line, room.mass, room.index)
+    room.action[n] = a
+    room.member[a] = True
     return tables, line
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _price(layout, order, ascending, pair, u, scale, r, least, value, enough, scratch):  # type: ignore[no-untyped-def]
-    """Value Σ_i w_i g_i(r_i) in addition to `value`, or anything from `enough` on if it is not below."""
-    N = layout.weights.size
-    K = u.size
-    length = _rank(layout, order, ascending, pair, u, least, scratch)
-    entry, level = scratch[1][:length], scratch[2][:length]
+def _price(layout, order, ascending, pair, u, scale, least, value, enough, room):  # type: ignore[no-untyped-def]
+    """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below; `least` is the smallest r_i > 0."""
+    N, K = layout.weights.size, u.size
+    entry, level = _rank(layout, order, ascending, pair, u, least, room)
     y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
     for i in range(N):
-        if r[i] > 0.0:
-            value += layout.weights[i] * row_gain(y[i * K : (i + 1) * K], u, scale[i], r[i], entry, level)[0]
+        r = room.radius[i]
+        if r > 0.0:
+            value += layout.weights[i] * row_gain(y[i * K : (i + 1) * K], u, scale[i], r, entry, level)[0]
             if value >= enough:
                 break
     return value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, theta, scratch):  # type: ignore[no-untyped-def]
+def _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room):  # type: ignore[no-untyped-def]
     """Best action for the mean kernel alone."""
     A = cost.size
-    one = np.ones(1)
     best = np.inf
-    action = 0
+    choice = 0
     for a in range(A):
         value = cost[a] + nominal[a]
         if value < min(best, 0.0):
             pair = s * A + a
             own = u[ptr[a] : ptr[a + 1]]
-            length = _rank(layout, order, ascending, pair, own, theta, scratch)
-            y = layout.mean[layout.indptr[pair] : layout.indptr[pair + 1]]
-            value += row_gain(y, own, one[0], theta, scratch[1][:length], scratch[2][:length])[0]
+            entry, level = _rank(layout, order, ascending, pair, own, layout.radius[s], room)
+            mean = layout.mean[layout.indptr[pair] : layout.indptr[pair + 1]]
+            value += row_gain(mean, own, 1.0, layout.radius[s], entry, level)[0]
             if value < best:
                 best = value
-                action = a
-    return action
+                choice = a
+    return choice
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_state(layout, order, ascending, s, u, cost, nominal, tol, scale, mu, radius, policy, tables, work, action, member, scratch, place, mass, index):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Solve one normalised state, from the memory in policy, radius and μ if that is sound; fill them; return U, L, passes, tables."""
+def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  # type: ignore[no-untyped-def]
+    """Price the actions without tables at room.radius; returns the least value and how many are below `enough`, at most JOIN.
+
+    Those are listed in room.joined, the lowest first.
+    """
+    A = cost.size
+    least = np.inf
+    for i in range(layout.weights.size):
+        if room.radius[i] > 0.0:
+            least = min(least, room.radius[i])
+    lower = np.inf
+    count = 0
+    for a in range(A):
+        value = cost[a] + nominal[a]
+        if room.member[a] or value >= enough:
+            continue
+        own = u[ptr[a] : ptr[a + 1]]
+        value = _price(layout, order, ascending, s * A + a, own, room.scale[a], least, value, enough, room)
+        lower = min(lower, value)
+        if value < enough and (count < JOIN or value < room.values[JOIN - 1]):
+            k = min(count, JOIN - 1)
+            while k > 0 and room.values[k - 1] > value:
+                room.values[k], room.joined[k] = room.values[k - 1], room.joined[k - 1]
+                k -= 1
+            room.values[k], room.joined[k] = value, a
+            count = min(count + 1, JOIN)
+    return lower, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, policy, tables, work, room):  # type: ignore[no-untyped-def]
+    """Solve one normalised state, from the memory in policy, radius and μ if that is sound, and fill them.
+
+    Returns U, L, passes and the tables, which may have grown.
+    """
     A, N = cost.size, layout.weights.size
     theta, w = layout.radius[s], layout.weights
     ptr = layout.indptr[s * A : (s + 1) * A + 1] - layout.indptr[s * A]
@@ -101,12 +174,12 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, scale, mu, r
     lowest = 0
     given = 0.0
     for a in range(A):
-        member[a] = False
+        room.member[a] = False
         if cost[a] < cost[first]:
             first = a
         if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
             lowest = a
-        if policy[a] > 1e-12 and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0:
+        if policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0:
             given += policy[a]
     bottom = cost[lowest] + nominal[lowest]
     if theta <= 0.0 or bottom >= -tol:
@@ -116,106 +189,103 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, scale, mu, r
         policy[lowest if theta <= 0.0 else first] = 1.0
         return bottom if theta <= 0.0 else 0.0, bottom, 0, tables
     size = min(theta, 1.0)
-    B = theta / size
-    cap = -bottom / size
-    tol = tol / size
-    n = 0
-    line = 0
+    B, cap = theta / size, -bottom / size
     warm = given > 0.5
-    choice = -1 if warm else _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, theta, scratch)
+    choice = -1 if warm else _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room)
+    n = np.int64(0)
+    line = np.int64(0)
     for a in range(A):
-        if a == choice or (warm and policy[a] > 1e-12 and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0):
-            tables, line = _admit(
-                layout, order, ascending, s * A + a, u[ptr[a] : ptr[a + 1]], scale[a], size, scratch, tables, n, line,
-                place, mass, index,
-            )  # fmt: skip
+        if a == choice or (warm and policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0):
+            own = u[ptr[a] : ptr[a + 1]]
+            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
             work.head[n] = (cost[a] + nominal[a] - bottom) / size
             work.x[n] = policy[a] / given if warm else 1.0
-            action[n] = a
-            member[a] = True
             n += 1
     work.mu[0] = mu[0] if warm and mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
     for i in range(N):
         r = radius[i]
-        work.amounts[0, i] = r / size if warm and r >= 0.0 and r <= theta / w[i] else B
-        work.centre[0, i] = work.amounts[0, i]
+        work.centre[0, i] = r / size if warm and r >= 0.0 and w[i] * r <= theta else B
+        work.amounts[0, i] = work.centre[0, i]
     policy[:] = 0.0
-    radius[:] = 0.0
+    mu[0] = 0.0
     high = cap
-    low = 0.0
+    low = -1.0
     passes = 0
     while True:
-        upper, lower, more = rounds(True, n, N, tables, w, B, cap, tol, work)
+        upper, lower, more = rounds(n, N, tables, w, B, cap, tol / size, work)
         passes += more
         if upper < high:
             high = upper
             mu[0] = work.best_mu[0]
             policy[:] = 0.0
             for k in range(n):
-                policy[action[k]] = work.best_x[k]
-        spent = 0.0
+                policy[room.action[k]] = work.best_x[k]
+        left = B
         for i in range(N):
-            spent += w[i] * work.best[0, i]
-        least = np.inf
+            left -= w[i] * work.best[0, i]
         for i in range(N):
-            work.eps[i] = size * (work.best[0, i] + max(B - spent, 0.0))
-            if work.eps[i] > 0.0:
-                least = min(least, work.eps[i])
-        joined = 0
-        for a in range(A):
-            value = cost[a] + nominal[a]
-            if not member[a] and value < bottom + size * high:
-                value = _price(
-                    layout, order, ascending, s * A + a, u[ptr[a] : ptr[a + 1]], scale[a], work.eps, least, value,
-                    bottom + size * high, scratch,
-                )  # fmt: skip
-                value = (value - bottom) / size
-                if value < high - 0.5 * tol:
-                    joined = _join(work, index, joined, value, a)
-                lower = min(lower, value)
-        if lower > low or passes == more:
-            low = max(lower, low)
+            room.radius[i] = size * (work.best[0, i] + max(left, 0.0))
+        enough = bottom + size * high
+        value, count = _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room)
+        lower = min(lower, (value - bottom) / size)
+        if lower > low:
+            low = lower
             for i in range(N):
-                radius[i] = work.eps[i]
-        if high - low <= tol or joined == 0:
+                radius[i] = room.radius[i]
+        if high - low <= tol / size or count == 0:
             break
-        for k in range(joined):
-            a = index[k]
-            tables, line = _admit(
-                layout, order, ascending, s * A + a, u[ptr[a] : ptr[a + 1]], scale[a], size, scratch, tables, n, line,
-                place, mass, index[JOIN:],
-            )  # fmt: skip
+        for k in range(count):
+            a = room.joined[k]
+            own = u[ptr[a] : ptr[a + 1]]
+            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
             work.head[n] = (cost[a] + nominal[a] - bottom) / size
             work.x[n] = 0.0
-            work.best_x[n] = 0.0
-            action[n] = a
-            member[a] = True
             n += 1
-        if upper < cap:
-            work.mu[0] = work.best_mu[0]
-            for k in range(n):
-                work.x[k] = work.best_x[k]
         for i in range(N):
             work.amounts[0, i] = work.best[0, i]
             work.centre[0, i] = work.best[0, i]
     if not high < cap:
         policy[first] = 1.0
-        mu[0] = 0.0
-    return bottom + size * high, bottom + size * low, passes, tables
+    return bottom + size * high, bottom + size * max(low, 0.0), passes, tables
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _join(work, chosen, count, value, a):  # type: ignore[no-untyped-def]
-    """Keep the JOIN actions of least value, in order; returns how many there are."""
-    values = work.vectors[0]
-    if count == JOIN and value >= values[JOIN - 1]:
-        return count
-    k = min(count, JOIN - 1)
-    while k > 0 and values[k - 1] > value:
-        values[k], chosen[k] = values[k - 1], chosen[k - 1]
-        k -= 1
-    values[k], chosen[k] = value, a
-    return min(count + 1, JOIN)
+def evaluate_state(layout, order, ascending, s, u, cost, nominal, mu, radius, x, tables, work, room):  # type: ignore[no-untyped-def]
+    """Worst case of the policy x at one normalised state; fill r and μ; return U, L and the tables, which may have grown."""
+    A, N = cost.size, layout.weights.size
+    theta, w = layout.radius[s], layout.weights
+    ptr = layout.indptr[s * A : (s + 1) * A + 1] - layout.indptr[s * A]
+    base = 0.0
+    for a in range(A):
+        if x[a] > 0.0:
+            base += x[a] * (cost[a] + nominal[a])
+    if theta <= 0.0:
+        radius[:] = 0.0
+        mu[0] = 0.0
+        return base, base, tables
+    size = min(theta, 1.0)
+    n = np.int64(0)
+    line = np.int64(0)
+    for a in range(A):
+        if x[a] > 0.0:
+            own = u[ptr[a] : ptr[a + 1]]
+            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
+            work.head[n] = 0.0
+            work.x[n] = x[a]
+            n += 1
+    work.mu[0] = mu[0] if mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
+    for i in range(N):
+        work.centre[0, i] = radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta else 0.0
+        work.amounts[0, i] = work.centre[0, i]
+    upper = worst_case(n, N, tables, w, theta / size, work.x, work)
+    gains(n, N, tables, w, work.amounts, work, work.q)
+    lower = 0.0
+    for k in range(n):
+        lower += work.x[k] * work.q[k]
+    mu[0] = work.exact[0]
+    for i in range(N):
+        radius[i] = size * work.amounts[0, i]
+    return base + size * upper, base + size * lower, tables
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -223,19 +293,17 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
-    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
-    action, member = np.empty(A, dtype=np.int64), np.empty(A, dtype=np.bool_)
-    place, mass, index = np.empty(most, dtype=np.int64), np.empty(most + 1), np.empty(JOIN + most + 1, dtype=np.int64)
-    ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
-    work, tables = make_work(max(A, JOIN), N, True), make_tables(A, N)
+    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
+    work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
-        row_scales(layout, s, scale)
+        row_scales(layout, s, room.scale)
         upper, lower, out.passes[s], tables = solve_state(
-            layout, order, ascending, s, u, cost, nominal, tol, scale, memory.by_action[s], memory.by_kernel[s],
-            out.policy[s], tables, work, action, member, scratch, place, mass, index,
+            layout, order, ascending, s, u, cost, nominal, tol, memory.by_action[s], memory.by_kernel[s],
+            out.policy[s], tables, work, room,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
@@ -243,60 +311,18 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 @njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
+    A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
-    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
-    place, mass, index = np.empty(most, dtype=np.int64), np.empty(most + 1), np.empty(most + 1, dtype=np.int64)
-    ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
+    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
-        row_scales(layout, s, scale)
-        theta, mu, radius = layout.radius[s], memory.by_action[s], memory.by_kernel[s]
-        first = layout.indptr[s * A]
-        size = min(theta, 1.0) if theta > 0.0 else 1.0
-        bottom = 0.0
-        n = 0
-        line = 0
-        for a in range(A):
-            if out.policy[s, a] > 0.0:
-                bottom += out.policy[s, a] * (cost[a] + nominal[a])
-                if theta > 0.0:
-                    own = u[layout.indptr[s * A + a] - first : layout.indptr[s * A + a + 1] - first]
-                    tables, line = _admit(
-                        layout,
-                        order,
-                        ascending,
-                        s * A + a,
-                        own,
-                        scale[a],
-                        size,
-                        scratch,
-                        tables,
-                        n,
-                        line,
-                        place,
-                        mass,
-                        index,
-                    )
-                    work.head[n] = 0.0
-                    work.x[n] = out.policy[s, a]
-                    n += 1
-        upper = 0.0
-        lower = 0.0
-        work.mu[0] = mu[0] if mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
-        for i in range(N):
-            work.amounts[0, i] = min(radius[i], theta / w[i]) / size if radius[i] >= 0.0 else 1.0
-        if theta > 0.0:
-            upper = worst_case(True, n, N, tables, w, theta / size, work.x, work, True)
-            gains(True, n, N, tables, w, work.amounts, work, work.q)
-            for k in range(n):
-                lower += work.x[k] * work.q[k]
-        mu[0] = work.exact[0] if theta > 0.0 else 0.0
-        for i in range(N):
-            radius[i] = size * work.amounts[0, i] if theta > 0.0 else 0.0
-        out.upper[s] = base + unit * (bottom + size * upper)
-        out.lower[s] = base + unit * (bottom + size * lower)
-        out.passes[s] = 1
+        row_scales(layout, s, room.scale)
+        upper, lower, tables = evaluate_state(
+            layout, order, ascending, s, u, cost, nominal, memory.by_action[s], memory.by_kernel[s], out.policy[s],
+            tables, work, room,
+        )  # fmt: skip
+        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1

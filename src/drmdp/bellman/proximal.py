@@ -50,6 +50,7 @@ STIFF = 3.0  # the first ε, relative to the multiplier
 class Work(NamedTuple):
     """The problem and work space for up to A actions and N kernels; amounts have A rows, or one if joint."""
 
+    joint: Any  # (1,), whether kernels share a budget
     head: Array  # (A,) c
     x: Array  # (A,)
     best_x: Array  # (A,)
@@ -75,7 +76,7 @@ def make_work(A, N, joint):  # type: ignore[no-untyped-def]
     """Work space."""
     rows = 1 if joint else A
     return Work(
-        np.empty(A), np.empty(A), np.empty(A), np.empty(A), np.empty((8, A)), np.empty((A, A)), np.empty((A, A)),
+        np.full(1, joint), np.empty(A), np.empty(A), np.empty(A), np.empty(A), np.empty((8, A)), np.empty((A, A)), np.empty((A, A)),
         np.empty((2, A), dtype=np.int64), np.ones((A, N), dtype=np.int64), np.zeros(A, dtype=np.int64),
         np.zeros(N, dtype=np.bool_), np.empty((rows, N)), np.empty((rows, N)), np.empty((rows, N)),
         np.empty(N), np.empty(N), np.empty(N), np.empty(N),
@@ -91,14 +92,14 @@ def _copy(source, target, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def respond(joint, n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
+def respond(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     """Nature's answer to x: amounts, multipliers, the gradient q and the Hessian of Θ."""
     H = work.H
     for a in range(n):
         q[a] = work.head[a]
         for b in range(n):
             H[a, b] = 0.0
-    if joint:
+    if work.joint[0]:
         _respond_joint(n, N, tables, w, B, x, work, q)
     else:
         _respond_each(n, N, tables, w, B, x, work, q)
@@ -156,56 +157,59 @@ def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def worst_case(joint, n, N, tables, w, B, x, work, vertex):  # type: ignore[no-untyped-def]
-    """U = f(x), from the guesses of the multipliers; fills the exact ones and, if asked, amounts that attain it."""
+def worst_case(n, N, tables, w, B, x, work):  # type: ignore[no-untyped-def]
+    """U = f(x), from guesses of the multipliers; fills the exact ones, and amounts that attain U."""
     total = 0.0
     for a in range(n):
         total += x[a] * work.head[a]
-    if joint:
+    if work.joint[0]:
         r = work.amounts[0]
         mu, left = budget_joint.knapsack(tables, n, N, B, w, x, work.mu[0], r, work.segment)
         for i in range(N):
             for a in range(n):
-                if x[a] > 0.0:
-                    total += w[i] * x[a] * gain_at(tables, a, i, r[i])
+                line = tables.start[a] + i * tables.stride[a] + work.segment[a, i]
+                total += w[i] * x[a] * tables.lines[line - 1, 1]
+                if work.segment[a, i] <= tables.length[a, i]:
+                    total += w[i] * x[a] * (r[i] - tables.lines[line - 1, 0]) * tables.lines[line, 2]
         work.exact[0] = mu
-        if vertex:
-            budget_joint.spend(tables, n, N, left, w, x, mu, r, work.segment)
+        budget_joint.spend(tables, n, N, left, w, x, mu, work.centre[0], r, work.segment, work.eps)
         return total + mu * left
     for i in range(N):
         value, work.exact[i], left, taker = budget_each.knapsack(tables, n, i, B, x, work.mu[i], work.end)
         total += w[i] * value
-        if vertex:
-            for a in range(n):
-                work.amounts[a, i] = tables.lines[tables.start[a] + i * tables.stride[a] + work.end[a], 0]
-            if taker >= 0:
-                work.amounts[taker, i] += left
-            for a in range(n if taker < 0 else 0):  # actions that are not played take the rest
-                last = tables.lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0]
-                more = min(left, last - work.amounts[a, i])
-                work.amounts[a, i] += more
-                left -= more
+        for a in range(n):
+            work.amounts[a, i] = tables.lines[tables.start[a] + i * tables.stride[a] + work.end[a], 0]
+        if taker >= 0:
+            work.amounts[taker, i] += left
+            continue
+        for a in range(n):  # actions that are not played take the rest
+            last = tables.lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0]
+            more = min(left, last - work.amounts[a, i])
+            work.amounts[a, i] += more
+            left -= more
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gains(joint, n, N, tables, w, amounts, work, q):  # type: ignore[no-untyped-def]
+def gains(n, N, tables, w, amounts, work, q):  # type: ignore[no-untyped-def]
     """Value of each action at given amounts; returns the least."""
     least = np.inf
     for a in range(n):
         q[a] = work.head[a]
         for i in range(N):
-            q[a] += w[i] * gain_at(tables, a, i, amounts[0 if joint else a, i])
+            q[a] += w[i] * gain_at(tables, a, i, amounts[0 if work.joint[0] else a, i])
         least = min(least, q[a])
     return least
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(joint, n, N, tables, w, B, goal, work):  # type: ignore[no-untyped-def]
-    """Minimise Θ over the simplex from x until x·q − min q ≤ goal; returns the steps and the answers of nature."""
+def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-def]
+    """Minimise Θ over the simplex from x until x·q − min q ≤ goal or min q ≥ enough; returns the steps, which are
+    STEPS if that fails, and nature's answers.
+    """
     x, q, trial, trial_q, g, z = work.x, work.q, work.vectors[2], work.vectors[3], work.vectors[4], work.vectors[5]
     H = work.H
-    respond(joint, n, N, tables, w, B, x, work, q)
+    respond(n, N, tables, w, B, x, work, q)
     answers = 1
     steps = 0
     while steps < STEPS:
@@ -218,12 +222,12 @@ def newton(joint, n, N, tables, w, B, goal, work):  # type: ignore[no-untyped-de
         for a in range(n):
             g[a] = q[a] - least
             residual += x[a] * g[a]
-        if residual <= goal:
+        if residual <= goal or least >= enough:
             break
         for a in range(n):
             H[a, a] += 1e-5 * min(1.0, residual) * max(H[a, a], 1e-3 * trace / n) + 1e-13
         if not simplex_qp(H, g, x, n, 0, z, work.vectors[6], work.vectors[7], work.factor, work.index):
-            break
+            return STEPS, answers
         slope = 0.0
         noise = 0.0
         for a in range(n):
@@ -232,41 +236,43 @@ def newton(joint, n, N, tables, w, B, goal, work):  # type: ignore[no-untyped-de
         if not slope < 0.0:
             break
         steps += 1
-        left, left_slope, right, right_slope = 0.0, slope, 1.0, 0.0
-        part = 1.0
-        side = 0
+        left, left_slope, right, right_slope, part = 0.0, slope, 1.0, 0.0, 1.0
         for search in range(SEARCHES):
             for a in range(n):
                 trial[a] = x[a] + part * (z[a] - x[a])
-            respond(joint, n, N, tables, w, B, trial, work, trial_q)
+            respond(n, N, tables, w, B, trial, work, trial_q)
             answers += 1
             here = 0.0
+            curvature = 0.0
             for a in range(n):
                 here += (trial_q[a] - least) * (z[a] - x[a])
+                for b in range(n):
+                    curvature += H[a, b] * (z[a] - x[a]) * (z[b] - x[b])
             if (search == 0 and here <= 0.0) or abs(here) <= max(-0.2 * slope, noise):
                 break
             if here > 0.0:
                 right, right_slope = part, here
-                left_slope *= 0.5 if side > 0 else 1.0  # Illinois: no end may stay for long
-                side = 1
             else:
                 left, left_slope = part, here
-                right_slope *= 0.5 if side < 0 else 1.0
-                side = -1
-            part = left - left_slope / (right_slope - left_slope) * (right - left)
+            secant = -left_slope / (right_slope - left_slope)
+            part -= here / curvature
+            if not (part > left and part < right) or (secant > 0.1 and secant < 0.9):
+                part = left + max(0.1, min(secant, 0.9)) * (right - left)
         for a in range(n):
             x[a] = trial[a]
             q[a] = trial_q[a]
+        if search == SEARCHES - 1:
+            return STEPS, answers
     return steps, answers
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rounds(joint, n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
+def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
     """The proximal-point method from x, m⁰ and μ; keeps the best x, m, μ; returns U, L and the answers of nature.
 
     `cap` bounds F from above; U is smaller only if best_x attains it.
     """
-    x, q = work.x, work.q
+    x, q, joint = work.x, work.q, work.joint[0]
     rows = 1 if joint else n
     high = cap
     low = -np.inf
@@ -283,7 +289,7 @@ def rounds(joint, n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untype
                     steepest = x[a] * tables.lines[tables.start[a] + i * tables.stride[a] + 1, 2]
                     most = most + steepest if joint else max(most, steepest)
             work.eps[i] = stiff * max(work.mu[0 if joint else i], 0.01 * most, 1e-10)
-        steps, more = newton(joint, n, N, tables, w, B, goal, work)
+        steps, more = newton(n, N, tables, w, B, goal, high - tol, work)
         answers += more
         least = cap
         for a in range(n):
@@ -292,7 +298,7 @@ def rounds(joint, n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untype
             low = least
             _copy(work.amounts, work.best, rows)
         _copy(work.amounts, work.centre, rows)
-        high = min(high, _upper(joint, n, N, tables, w, B, high, work, False))
+        high = min(high, _upper(n, N, tables, w, B, high, work))
         _copy(work.centre, work.amounts, rows)
         if high - low <= tol:
             break
@@ -310,41 +316,44 @@ def rounds(joint, n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untype
             stiff = min(3.0 * stiff, 10.0)
         stiff = max(stiff, 1e-5)
     if n == 1:
-        high = min(high, _upper(joint, n, N, tables, w, B, high, work, True))
-        low = min(cap, gains(joint, n, N, tables, w, work.amounts, work, q))
+        high = min(high, _upper(n, N, tables, w, B, high, work))
+        low = min(cap, gains(n, N, tables, w, work.amounts, work, q))
         _copy(work.amounts, work.best, rows)
         answers = 1
     if high - low > tol:
-        high, low, more = finish(joint, n, N, tables, w, B, cap, tol, high, low, work)
+        high, low, more = finish(n, N, tables, w, B, cap, tol, high, low, work)
         answers += more
     return high, low, answers
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _upper(joint, n, N, tables, w, B, high, work, vertex):  # type: ignore[no-untyped-def]
-    """U at x; keeps x and μ if that is below `high`."""
-    upper = worst_case(joint, n, N, tables, w, B, work.x, work, vertex)
+def _upper(n, N, tables, w, B, high, work):  # type: ignore[no-untyped-def]
+    """U at x, amounts that attain it; keeps x and μ if it is below `high`."""
+    upper = worst_case(n, N, tables, w, B, work.x, work)
     if upper < high:
         for a in range(n):
             work.best_x[a] = work.x[a]
         for i in range(N):
-            work.best_mu[i] = work.exact[0 if joint else i]
+            work.best_mu[i] = work.exact[0 if work.joint[0] else i]
     return upper
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def finish(joint, n, N, tables, w, B, cap, tol, high, low, work):  # type: ignore[no-untyped-def]
+def finish(n, N, tables, w, B, cap, tol, high, low, work):  # type: ignore[no-untyped-def]
     """Close the gap by the simplex method from the best amounts; returns U, L and the answers of nature."""
-    m, q, x = work.amounts, work.q, work.x
+    m, q, x, joint = work.amounts, work.q, work.x, work.joint[0]
     rows = 1 if joint else n
     game = play.empty(n)
     points = np.empty((n + 1, rows, N))
-    gains(joint, n, N, tables, w, work.best, work, q)
+    level, unit = low, high - low
+    gains(n, N, tables, w, work.best, work, q)
+    for a in range(n):
+        q[a] = (q[a] - level) / unit
     _copy(work.best, points[0], rows)
     play.begin(game, n, q)
     answers = 0
     for _ in range(POINTS):
-        gamma = play.balance(game, n)
+        gamma = level + unit * play.balance(game, n, 1e-3 * tol / unit)
         if not gamma > -np.inf:
             break
         total = 0.0
@@ -353,11 +362,13 @@ def finish(joint, n, N, tables, w, B, cap, tol, high, low, work):  # type: ignor
             total += x[a]
         for a in range(n):
             x[a] /= total
-        high = min(high, _upper(joint, n, N, tables, w, B, high, work, True))
+        high = min(high, _upper(n, N, tables, w, B, high, work))
         answers += 1
         if high - gamma <= tol:
             break
-        gains(joint, n, N, tables, w, m, work, q)
+        gains(n, N, tables, w, m, work, q)
+        for a in range(n):
+            q[a] = (q[a] - level) / unit
         slot = play.admit(game, n, q)
         if slot < 0:
             break
@@ -367,9 +378,9 @@ def finish(joint, n, N, tables, w, B, cap, tol, high, low, work):  # type: ignor
             m[a, i] = 0.0
             for k in range(n + 1):
                 if game.kind[k] >= n:
-                    m[a, i] += max(game.level[k], 0.0) * points[game.kind[k] - n, a, i]
+                    m[a, i] += max(game.level[k], 0.0) * game.matrix[n, k] * points[game.kind[k] - n, a, i]
     _shrink(joint, rows, N, w, B, m)
-    least = min(cap, gains(joint, n, N, tables, w, m, work, q))
+    least = min(cap, gains(n, N, tables, w, m, work, q))
     if least > low:
         low = least
         _copy(m, work.best, rows)

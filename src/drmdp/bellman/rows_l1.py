@@ -15,9 +15,12 @@ from drmdp.bellman.layout import FLAT
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def by_gain(u, entry, delta):  # type: ignore[no-untyped-def]
-    """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number."""
-    order = np.argsort(u)
+def by_gain(u, ascending, entry, delta):  # type: ignore[no-untyped-def]
+    """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
+
+    `ascending` is that of `ascending_states`.
+    """
+    order = ascending if ascending.size == u.size else np.argsort(u)
     n = 0
     last = 0.0
     for k in range(u.size):

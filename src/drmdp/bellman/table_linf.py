@@ -16,7 +16,6 @@ that of `drmdp.bellman.budget_each`, the amount being r.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
@@ -60,70 +59,72 @@ def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _row(y, u, scale, shrink, entry, level, place, lines, line, mass, index):  # type: ignore[no-untyped-def]
     """Table of one row from `line` on; returns its number of segments."""
-    open_ = 0
-    beneath = 0.0  # Σ u over the open entries below
+    count = 0
     for j in range(u.size):
         p = y[j] * scale
-        mass[open_] = p
-        index[open_] = j
-        positive = p > 0.0
-        beneath += u[j] if positive else 0.0
-        open_ += 1 if positive else 0
-    count = open_
+        mass[count] = p
+        index[count] = j
+        count += 1 if p > 0.0 else 0
     _sort(mass, index, count)
+    rest = count  # entries below the pivot with something to lose
+    beneath = 0.0  # Σ u over them
+    for k in range(count):
+        beneath += u[index[k]]
     n = 0
     above = 0.0
     while True:
         own = y[entry[n]] * scale if entry[n] >= 0 else 0.0
         if own > 0.0:
-            open_ -= 1
+            rest -= 1
             beneath -= level[n]
-        if open_ - n <= 1 or n == entry.size - 1:
+        if rest - n <= 1 or n == entry.size - 1:
             break
         above += level[n]
         n += 1
     begin = line
+    end = 0.0  # of the last segment
+    gain = 0.0
     lines[line, 0], lines[line, 1], lines[line, 2] = 0.0, 0.0, 0.0
     r = 0.0
     spent = 0.0
     k = 0
-    slope = above - beneath + level[n] * (open_ - n)
+    slope = above - beneath + level[n] * (rest - n)
     while slope > FLAT:
-        excess = n - open_
-        leave = np.inf
-        if excess > 1 and spent <= own * (excess - 1):
-            leave = spent / (excess - 1)
-        elif excess > 0:
-            leave = (spent + own) / excess
-        if k < count and mass[k] <= leave:
-            now = max(mass[k], r)
-            if place[index[k]] > n:
-                open_ -= 1
-                spent += mass[k]
-                beneath -= u[index[k]]
-            k += 1
-        elif leave < np.inf:
-            now = max(leave, r)
+        excess = n - rest
+        after = mass[k] if k < count else 2.0  # r = 1 is as good as any larger one
+        if spent + min(after, own) < excess * after:  # the pivot leaves first
+            now = spent / (excess - 1) if spent <= own * (excess - 1) else (spent + own) / excess
+            now = max(now, r)
             if own > now:
-                open_ += 1
+                rest += 1
                 beneath += level[n]
             else:
                 spent += own
             n -= 1
             above -= level[n]
             own = y[entry[n]] * scale if entry[n] >= 0 else 0.0
+        elif k < count:
+            j = index[k]
+            k += 1
+            now = max(after, r)
+            r = now
+            if place[j] <= n:
+                continue
+            rest -= 1
+            spent += after
+            beneath -= u[j]
         else:
             break
-        new = above - beneath + level[n] * (open_ - n)
-        if new < slope:
-            if now * shrink > lines[line, 0]:
-                length = now * shrink - lines[line, 0]
-                lines[line + 1, 0] = now * shrink
-                lines[line + 1, 1] = lines[line, 1] + slope * length
-                lines[line + 1, 2] = slope
-                line += 1
-            slope = new
         r = now
+        new = above - beneath + level[n] * (rest - n)
+        if new < slope:
+            here = now * shrink
+            if here > end:
+                gain += slope * (here - end)
+                end = here
+                line += 1
+                lines[line, 0], lines[line, 1], lines[line, 2] = end, gain, slope
+            slope = new
     return line - begin
 
 
