@@ -423,9 +423,11 @@ def rederived(case, layout, out, memory):
     u = np.zeros(max(1, layout.indices.size))
     for s in np.flatnonzero(~model.terminal):
         cost, nominal = np.zeros(A), np.zeros(A)
-        _, unit[s] = prologue(layout, v, v.max(), np.ptp(v), s, u, cost, nominal)
+        _, unit[s] = prologue(layout, order_of(layout, v), v, v.max(), np.ptp(v), s, u, cost, nominal)
         level[s] = np.where(model.available[s], cost, 0.0)
-        stake = data.stakes[s] / unit[s] - level[s][:, None]
+        top = np.where(data.allowed[s], data.stakes[s], -np.inf).max(axis=-1, keepdims=True)
+        top[~np.isfinite(top)] = 0.0  # of an unavailable action
+        stake = (data.stakes[s] - top) / unit[s]  # 0 at the top, to the last bit: t may be 1e14
         bent = data.nominal[s] + t[s][..., None] * stake[:, None, :] - thresholds[s][..., None]
         moved = (t[s] > 0)[..., None] & data.allowed[s][:, None, :]
         kernels[s] = np.where(moved, np.maximum(bent, 0.0), np.where(t[s][..., None] > 0, 0.0, data.nominal[s]))

@@ -126,7 +126,7 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
     w = layout.weights
     value_size = span
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)
@@ -233,7 +233,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
     w = layout.weights
     rows = N if every else 1
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)
@@ -377,7 +377,7 @@ def _states_linf(start, stop, layout, order, value, top, span, policy, memory, e
     ends, drops = np.empty(most), np.empty(most)
     w = layout.weights
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)

@@ -288,7 +288,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     live, pieces = np.empty(A, dtype=np.int64), np.empty((A, 4))
     ascending = ascending_states(layout, value, start, stop)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         first = layout.indptr[s * A]
@@ -308,7 +308,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
     key, entry, stack = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most + 2, dtype=np.int64)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         first = layout.indptr[s * A]

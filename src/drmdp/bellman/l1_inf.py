@@ -187,7 +187,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
     work, tables, ascending = make_work(A, N, False), make_tables(A, N), ascending_states(layout, value, start, stop)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         row_scales(layout, s, scale)
@@ -265,7 +265,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, delta = np.empty(most, dtype=np.int64), np.empty(most)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)

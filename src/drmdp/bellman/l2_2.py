@@ -20,12 +20,15 @@ Memory: by_action holds t, by_kernel ones, by_row τ.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import TINY, largest_state, prologue, row_scales
-from drmdp.bellman.rows_l2 import row_sums, safe_threshold
+from drmdp._typing import Array
+from drmdp.bellman.layout import FAST, largest_state, prologue
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass, prefix_length
+from drmdp.bellman.state_l2 import state_of
 
 JOINT = 12
 NESTED = 60
@@ -33,79 +36,71 @@ EVALUATE = 200
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def action_pass(y, lo, hi, N, u, w, t, order, unlisted, scale, tau, rows, sums):  # type: ignore[no-untyped-def]
-    """One pass over the N rows of an action at (t, τ); fills rows (N, 3) with c, s_y, s_u and sums with V, E, D, Φ, slack."""
-    V = 0.0
-    E = 0.0
-    D = 0.0
-    phi = 0.0
-    slack = 0.0
-    K = hi - lo
-    k = 0
-    ua = u[lo:hi]
-    for i in range(N):
-        row = y[N * lo + i * K : N * lo + (i + 1) * K]
-        th = tau[i]
-        c, sy, su, suu, syu, si, k = row_sums(row, ua, scale[i], t, th, order, unlisted, k)
-        mass = sy + t * su - c * th
-        repeats = 0
-        while not abs(mass - 1.0) <= 0.1 and repeats < 60:
-            if c < 0.5 or not math.isfinite(th):
-                th = safe_threshold(row, ua, scale[i], t, order, unlisted)
-            else:
-                th = (sy + t * su - 1.0) / c
-            c, sy, su, suu, syu, si, k = row_sums(row, ua, scale[i], t, th, order, unlisted, k)
-            mass = sy + t * su - c * th
-            repeats += 1
-        phi += w[i] * (th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si)
-        slack = max(slack, abs(mass - 1.0))
-        th = (sy + t * su - 1.0) / c
-        tau[i] = th
-        rows[i, 0] = c
-        rows[i, 1] = sy
-        rows[i, 2] = su
-        V += w[i] * (syu + t * suu - th * su)
-        E += w[i] * (t * t * suu - 2.0 * t * th * su + c * th * th + si)
-        D += w[i] * (suu - su * su / c)
-    sums[0] = V
-    sums[1] = max(E, 0.0)
-    sums[2] = max(D, 0.0)
-    sums[3] = phi
-    sums[4] = slack
+class Work(NamedTuple):
+    """Scratch memory."""
+
+    rows: Array  # (A, FIELDS, N), see `rows_l2`
+    sums: Array  # (A, 5): V, E, D, Φ, how far from 1 the masses were
+    q: Array  # (A,)
+    ones: Array  # (N,)
+
+
+@njit(cache=True, nogil=True)
+def workspace(A, N):  # type: ignore[no-untyped-def]
+    """Scratch memory for A actions and N kernels."""
+    return Work(np.zeros((A, FIELDS, N)), np.zeros((A, 5)), np.empty(A), np.ones(N))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
+    """Weighted sums V, E, D, Φ over the rows of an action."""
+    value = 0.0
+    spent = 0.0
+    slope = 0.0
+    dual = 0.0
+    for i in range(w.size):
+        value += w[i] * rows[VALUE, i]
+        spent += w[i] * rows[SPENT, i]
+        slope += w[i] * rows[SLOPE, i]
+        dual += w[i] * rows[DUAL, i]
+    sums[0], sums[1], sums[2], sums[3] = value, spent, slope, dual
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def shift_thresholds(rows, t, tau, N):  # type: ignore[no-untyped-def]
+def pass_at(state, a, t, fresh, tau, work):  # type: ignore[no-untyped-def]
+    """One pass over the rows of an action at (t, τ); fills its sums."""
+    rows, sums = work.rows[a], work.sums[a]
+    sums[4] = action_pass(
+        state.y, state.ptr[a], state.ptr[a + 1], state.u, t, work.ones, state.order, state.unlisted, state.scale[a],
+        0.1, fresh, tau[a], rows,
+    )  # fmt: skip
+    weigh(state.w, rows, sums)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def shift_thresholds(rows, t, tau):  # type: ignore[no-untyped-def]
     """τ_i at a new t while the active sets stay."""
-    for i in range(N):
-        tau[i] = (rows[i, 1] + t * rows[i, 2] - 1.0) / rows[i, 0]
+    for i in range(tau.size):
+        tau[i] = (rows[SY, i] + t * rows[SU, i] - 1.0) / rows[C, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def saturating(u, lo, hi, order, unlisted):  # type: ignore[no-untyped-def]
+def saturating(state, a):  # type: ignore[no-untyped-def]
     """Multiplier from which all mass of every row is at the top; 0 if there is nothing below the top."""
     least = 1e300
-    for e in range(lo, hi):
-        if u[e] < 0.0:
-            least = min(least, -u[e])
-    if unlisted:
-        n = order.u.size
-        a = 0
-        b = n
-        while a < b:  # first entry below the top
-            mid = (a + b) // 2
-            if order.u[mid] < 0.0:
-                b = mid
-            else:
-                a = mid + 1
-        if a < n:
-            least = min(least, -order.u[a])
+    for e in range(state.ptr[a], state.ptr[a + 1]):
+        if state.u[e] < 0.0:
+            least = min(least, -state.u[e])
+    if state.unlisted:
+        u = state.order.u
+        k = prefix_length(u, 1.0, -1e-300, 0)  # first entry below the top
+        if k < u.size:
+            least = min(least, -u[k])
     return 2.0 / least if least < 1e299 else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def quadratic_level(theta2, A, t, cost, sums, q):  # type: ignore[no-untyped-def]
+def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
     """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
     order = np.argsort(q[:A])
     origin = q[order[0]]  # levels count from here, or their squares hide a small θ²
@@ -155,15 +150,13 @@ def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
     for a in range(A):
         gain = rho * (sums[a, 0] - nominal[a]) if t[a] > 0.0 else 0.0
         lower = min(lower, cost[a] + nominal[a] + gain)
-    return upper, lower - (4.0 * slack if slack > MASS else 0.0), total
+    return upper, lower - (4.0 * slack if slack > MASS else 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, scale, t, tau, x, rows, sums, q):  # type: ignore[no-untyped-def]
-    """Solve one normalised state from the multipliers in t and τ (zeros: cold); fill t, τ, x; return U, L, passes.
-
-    y holds N rows per action, u the entries, ptr (A + 1,) where each action's entries begin; unavailable actions have cost inf.
-    """
+def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
+    """Solve one state from the multipliers in t and τ (zeros: cold); fill t, τ, x; return U, L, passes."""
+    cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
     A = cost.size
     first = 0  # attains the cap
     lowest = 0
@@ -186,9 +179,8 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
             t[a] = 0.0
         warm += t[a]
     if warm <= 0.0:
-        t[lowest] = min(theta, saturating(u, ptr[lowest], ptr[lowest + 1], order, unlisted))
-        for i in range(N):
-            tau[lowest, i] = np.nan
+        t[lowest] = min(theta, saturating(state, lowest))
+        tau[lowest] = np.nan
     high = 0.0
     low = start
     passes = 0
@@ -197,8 +189,8 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
         passes += 1
         for a in range(A):
             if t[a] > 0.0:
-                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
-        upper, lower, total = bounds(theta2, A, t, cost, nominal, sums)
+                pass_at(state, a, t[a], iteration == 0, tau, work)
+        upper, lower = bounds(theta2, A, t, cost, nominal, sums)
         capped = not upper < 0.0
         if capped:
             upper = 0.0
@@ -207,9 +199,10 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
         high = min(high, upper)
         low = max(low, lower)
         if iteration < JOINT:
+            q = work.q
             for a in range(A):
                 q[a] = cost[a] + sums[a, 0] - t[a] * sums[a, 2] if t[a] > 0.0 else np.inf
-            gamma = quadratic_level(theta2, A, t, cost, sums, q)
+            gamma = quadratic_level(theta2, A, t, sums, q)
             gamma = min(max(gamma, low), high)
         else:
             gamma = high
@@ -218,21 +211,18 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
             if target <= nominal[a]:
                 t[a] = 0.0
                 continue
-            most = saturating(u, ptr[a], ptr[a + 1], order, unlisted)
+            most = saturating(state, a)
             if target >= 0.0:
-                _move(t, a, most, rows, tau, N)
+                _move(t, a, most, work.rows, tau)
                 continue
             if t[a] <= 0.0:
                 t[a] = min(1e-9, most)
-                for i in range(N):
-                    tau[a, i] = np.nan
-                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
+                tau[a] = np.nan
+                pass_at(state, a, t[a], True, tau, work)
             if iteration < JOINT:
-                _move(t, a, newton(t[a], target, sums[a], most), rows, tau, N)
+                _move(t, a, newton(t[a], target, sums[a], most), work.rows, tau)
             else:
-                passes += _nested(
-                    y, ptr[a], ptr[a + 1], N, u, w, order, unlisted, scale[a], tau[a], rows[a], sums[a], t, a, target, most,
-                )  # fmt: skip
+                passes += _nested(state, a, t, target, most, tau, work)
     total = 0.0
     for a in range(A):
         total += t[a]
@@ -245,14 +235,13 @@ def solve_state(y, ptr, N, u, w, cost, nominal, theta, tol, order, unlisted, sca
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _move(t, a, new, rows, tau, N):  # type: ignore[no-untyped-def]
+def _move(t, a, new, rows, tau):  # type: ignore[no-untyped-def]
     was = t[a]
     t[a] = new
     if was > 0.0:
-        shift_thresholds(rows[a], new, tau[a], N)
+        shift_thresholds(rows[a], new, tau[a])
     else:
-        for i in range(N):
-            tau[a, i] = np.nan
+        tau[a] = np.nan
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -266,31 +255,33 @@ def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _nested(y, lo, hi, N, u, w, order, unlisted, scale, tau, rows, sums, t, a, target, most):  # type: ignore[no-untyped-def]
+def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method for V_a(t_a) = target; returns the passes."""
+    sums = work.sums[a]
     point = min(t[a], most)
     steps = 0
     left = False
     while steps < 100:
         steps += 1
-        action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
+        pass_at(state, a, point, False, tau, work)
         for _ in range(40):
             if sums[4] <= MASS:
                 break
-            action_pass(y, lo, hi, N, u, w, point, order, unlisted, scale, tau, rows, sums)
+            pass_at(state, a, point, False, tau, work)
         new = newton(point, target, sums, most)
         if abs(new - point) <= 4e-16 * point or (left and new <= point):  # rounding
             break
         left = sums[0] < target
-        shift_thresholds(rows, new, tau, N)
+        shift_thresholds(work.rows[a], new, tau[a])
         point = new
     t[a] = point
     return steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unlisted, scale, t, tau, rows, sums):  # type: ignore[no-untyped-def]
-    """Worst case of the policy x at one normalised state; fill t, τ; return U, L, passes."""
+def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
+    """Worst case of the policy x at one state; fill t, τ; return U, L, passes."""
+    cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
     A = cost.size
     base = 0.0
     warm = 0.0
@@ -300,12 +291,11 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
         if x[a] > 0.0:
             base += x[a] * nominal[a]
             free += x[a] * cost[a]  # set aside: wide costs would hide the gap
-            most = max(most, saturating(u, ptr[a], ptr[a + 1], order, unlisted) / x[a])
+            most = max(most, saturating(state, a) / x[a])
             if t[a] > 0.0 and t[a] < 1e100:
                 warm = max(warm, t[a] / x[a])
             else:
-                for i in range(N):
-                    tau[a, i] = np.nan
+                tau[a] = np.nan
         else:
             t[a] = 0.0
     if theta <= 0.0 or most <= 0.0:
@@ -328,7 +318,7 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
         for a in range(A):
             if x[a] > 0.0:
                 t[a] = kappa * x[a]
-                action_pass(y, ptr[a], ptr[a + 1], N, u, w, t[a], order, unlisted, scale[a], tau[a], rows[a], sums[a])
+                pass_at(state, a, t[a], passes == 1, tau, work)
                 spent += sums[a, 1]
                 slope += x[a] * x[a] * sums[a, 2]
                 size += x[a] * x[a]
@@ -349,18 +339,8 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, tol, order, unliste
             kappa = 0.5 * min(kappa, theta / math.sqrt(size))
         for a in range(A):
             if x[a] > 0.0:
-                shift_thresholds(rows[a], kappa * x[a], tau[a], N)
+                shift_thresholds(work.rows[a], kappa * x[a], tau[a])
     return free + upper, free + lower, passes
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def align(layout, order, s, span, u):  # type: ignore[no-untyped-def]
-    """Take the listed entries of u from `order`, to the last bit: at a tie an entry must be in the prefix or beside it, not in neither."""
-    if layout.unlisted and layout.discount * span > TINY:
-        A = layout.available.shape[1]
-        first = layout.indptr[s * A]
-        for e in range(first, layout.indptr[(s + 1) * A]):
-            u[e - first] = order.u[order.rank[layout.indices[e]]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -368,21 +348,15 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    rows, sums, q, scale = np.empty((A, N, 3)), np.empty((A, 5)), np.empty(A), np.ones((A, N))
+    scale, work = np.ones((A, N)), workspace(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:  # terminal
-            continue
-        align(layout, order, s, span, u)
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
-        upper, lower, out.passes[s] = solve_state(
-            y, ptr, N, u, layout.weights, cost, nominal, min(layout.radius[s], 2.0 * math.sqrt(A)), tol, order, layout.unlisted, scale,
-            memory.by_action[s], memory.by_row[s], out.policy[s], rows, sums, q,
-        )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        if base < np.inf:  # not terminal
+            upper, lower, out.passes[s] = solve_state(
+                state_of(layout, order, s, u, cost, nominal, scale), tol,
+                memory.by_action[s], memory.by_row[s], out.policy[s], work,
+            )  # fmt: skip
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -390,18 +364,12 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    rows, sums, scale = np.empty((A, N, 3)), np.empty((A, 5)), np.ones((A, N))
+    scale, work = np.ones((A, N)), workspace(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        align(layout, order, s, span, u)
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        y = layout.data[N * first : N * layout.indptr[(s + 1) * A]]
-        upper, lower, out.passes[s] = evaluate_state(
-            y, ptr, N, u, layout.weights, cost, nominal, out.policy[s], min(layout.radius[s], 2.0 * math.sqrt(A)), tol, order, layout.unlisted, scale,
-            memory.by_action[s], memory.by_row[s], rows, sums,
-        )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        if base < np.inf:
+            upper, lower, out.passes[s] = evaluate_state(
+                state_of(layout, order, s, u, cost, nominal, scale), out.policy[s], tol,
+                memory.by_action[s], memory.by_row[s], work,
+            )  # fmt: skip
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

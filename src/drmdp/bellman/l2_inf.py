@@ -39,13 +39,13 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import l2_2
-from drmdp.bellman.layout import Order, largest_state, prologue, row_scales
+from drmdp.bellman.layout import largest_state, prologue
 from drmdp.bellman.qp import simplex_qp
-from drmdp.bellman.rows_l2 import row_sums, safe_threshold
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass
+from drmdp.bellman.state_l2 import State, state_of
 
 LEAST = 1e-13  # probability of a candidate
 DROP = 1e-11
-PROBE = 1e-13  # t below which rounding hides which entries are active
 FAR = 1e28  # κ of a kernel that is all at the top
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
@@ -55,25 +55,10 @@ INNER = 20  # Newton steps on m
 EVALUATE = 200
 
 
-class State(NamedTuple):
-    """One normalised state."""
-
-    y: Array  # N rows per action
-    ptr: Any  # (A + 1,) where each action's entries begin
-    u: Array  # entries
-    w: Array  # (N,)
-    cost: Array  # (A,), inf where unavailable
-    nominal: Array  # (A,)
-    theta: float
-    order: Order
-    unlisted: bool
-    scale: Array  # (A, N)
-
-
 class Work(NamedTuple):
     """Scratch memory."""
 
-    rows: Array  # (A, 7, N): c, s_y, s_u, V, E, D, Φ
+    rows: Array  # (A, FIELDS, N), see `rows_l2`
     kernels: Array  # (5, N): ΣE, Σx²D, r, Σz²D, √(w κ/Σz²D)
     own: Any  # (A,) the candidates
     target: Array  # (A,)
@@ -91,59 +76,14 @@ class Work(NamedTuple):
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(
-        np.empty((A, 7, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty((7, A)),
+        np.zeros((A, FIELDS, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty((7, A)),
         np.empty((A, N)), np.empty((A, A)), np.empty((A, A)), np.empty((2, A), dtype=np.int64),
         np.empty((2, A)), np.empty((2, N)), np.empty((2, A, N)),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def action_pass(state, a, share, kappa, tau, close, rows):  # type: ignore[no-untyped-def]
-    """Pass over the rows of an action at t = κ·share and move τ by a Newton step; returns how far from 1 the masses were.
-
-    A row is repeated while its mass is further than `close` from 1. Below `PROBE` a row is taken at PROBE, V and E are those of its
-    first piece, and t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
-    """
-    lo, hi = state.ptr[a], state.ptr[a + 1]
-    K, N = hi - lo, kappa.size
-    ua = state.u[lo:hi]
-    scale = state.scale[a]
-    slack = 0.0
-    k = 0
-    for i in range(N):
-        row = state.y[N * lo + i * K : N * lo + (i + 1) * K]
-        t = max(kappa[i] * share, PROBE)
-        th = tau[i]
-        repeats = 0
-        while True:
-            c, sy, su, suu, syu, si, k = row_sums(row, ua, scale[i], t, th, state.order, state.unlisted, k)
-            mass = sy + t * su - c * th
-            if abs(mass - 1.0) <= close or repeats >= 60:
-                break
-            if c < 0.5 or not math.isfinite(th):
-                th = safe_threshold(row, ua, scale[i], t, state.order, state.unlisted)
-            else:
-                th = (sy + t * su - 1.0) / c
-            repeats += 1
-        slack = max(slack, abs(mass - 1.0))
-        dual = th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
-        th = (sy + t * su - 1.0) / c
-        value = syu + t * suu - th * su
-        distance = max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)
-        D = max(suu - su * su / c, 0.0)
-        if kappa[i] * share < PROBE:
-            t = kappa[i] * share
-            dual = t * value + 0.125 * t * t * max(K, state.order.u.size)
-            value -= (PROBE - t) * D
-            distance = t * t * D
-        tau[i] = th
-        rows[0, i], rows[1, i], rows[2, i] = c, sy, su
-        rows[3, i], rows[4, i], rows[5, i], rows[6, i] = value, distance, D, dual
-    return slack
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def one_pass(state, share, kappa, tau, close, drop, work):  # type: ignore[no-untyped-def]
+def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignore[no-untyped-def]
     """Pass over all rows with share > 0; fills ΣE and Σx²D. Returns U of the policy without entries < drop, what it attains, and L."""
     A, N = share.size, kappa.size
     theta2 = state.theta * state.theta
@@ -157,12 +97,16 @@ def one_pass(state, share, kappa, tau, close, drop, work):  # type: ignore[no-un
         x = share[a]
         if x > 0.0:
             rows = work.rows[a]
-            slack = max(slack, action_pass(state, a, x, kappa, tau[a], close, rows))
+            far = action_pass(
+                state.y, state.ptr[a], state.ptr[a + 1], state.u, x, kappa, state.order, state.unlisted, state.scale[a],
+                close, fresh, tau[a], rows,
+            )  # fmt: skip
+            slack = max(slack, far)
             dual = 0.0
             for i in range(N):
-                spent[i] += rows[4, i]
-                curvature[i] += x * x * rows[5, i]
-                dual += w[i] * rows[6, i] / kappa[i]
+                spent[i] += rows[SPENT, i]
+                curvature[i] += x * x * rows[SLOPE, i]
+                dual += w[i] * rows[DUAL, i] / kappa[i]
             if x >= drop:
                 played += x
                 upper += x * state.cost[a] + dual
@@ -177,9 +121,9 @@ def one_pass(state, share, kappa, tau, close, drop, work):  # type: ignore[no-un
             n = state.ptr[a + 1] - state.ptr[a]
             value = -4.0 * slack if slack > MASS else 0.0
             for i in range(N):
-                value += w[i] * rows[3, i]
+                value += w[i] * rows[VALUE, i]
                 if excess[i] > 0.0:
-                    value -= excess[i] * min(1.0 + rows[3, i], 0.5 * math.sqrt((rows[0, i] + n) * rows[4, i]))
+                    value -= excess[i] * min(1.0 + rows[VALUE, i], 0.5 * math.sqrt((rows[C, i] + n) * rows[SPENT, i]))
             attained += share[a] * (state.cost[a] + value)
         lower = min(lower, state.cost[a] + value)
     return upper / played, attained, lower if math.isfinite(attained) else -np.inf
@@ -197,10 +141,13 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
         if not share[a] > 0.0:
             share[a] = LEAST
             tau[a] = np.nan
-            action_pass(state, a, LEAST, kappa, tau[a], 0.1, work.rows[a])
+            action_pass(
+                state.y, state.ptr[a], state.ptr[a + 1], state.u, LEAST, kappa, state.order, state.unlisted, state.scale[a],
+                0.1, True, tau[a], work.rows[a],
+            )  # fmt: skip
             for i in range(kappa.size):
-                work.kernels[0, i] += work.rows[a, 4, i]
-                work.kernels[1, i] += LEAST * LEAST * work.rows[a, 5, i]
+                work.kernels[0, i] += work.rows[a, SPENT, i]
+                work.kernels[1, i] += LEAST * LEAST * work.rows[a, SLOPE, i]
         work.own[count] = a
         count += 1
     return count
@@ -222,7 +169,7 @@ def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
         rows = work.rows[a]
         total = state.cost[a]
         for i in range(N):
-            total += state.w[i] * (rows[3, i] - kappa[i] * share[a] * rows[5, i])
+            total += state.w[i] * (rows[VALUE, i] - kappa[i] * share[a] * rows[SLOPE, i])
         work.vectors[0, r] = total
     return sound
 
@@ -235,7 +182,7 @@ def model(state, z, count, work):  # type: ignore[no-untyped-def]
     value = 0.0
     for r in range(count):
         value += z[r] * work.vectors[0, r]
-        D = work.rows[work.own[r], 5]
+        D = work.rows[work.own[r], SLOPE]
         for i in range(D.size):
             curvature[i] += z[r] * z[r] * D[i]
     for i in range(curvature.size):
@@ -253,7 +200,7 @@ def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
         root[i] = math.sqrt(state.w[i] * work.kernels[2, i] / (S * math.sqrt(S))) if S > 1e-300 else 0.0
     lowest = np.inf
     for r in range(count):
-        D = work.rows[work.own[r], 5]
+        D = work.rows[work.own[r], SLOPE]
         side = work.side[r]
         total = work.vectors[0, r]
         for i in range(N):
@@ -272,7 +219,7 @@ def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
     """Fill work.H = ∇²m(z) after `model_gradient`; the diagonal without cancellation."""
     H = work.H
     for r in range(count):
-        D = work.rows[work.own[r], 5]
+        D = work.rows[work.own[r], SLOPE]
         diagonal = 0.0
         for i in range(N):
             root = work.kernels[4, i]
@@ -336,7 +283,7 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
         if share[a] > 0.0:
             size += share[a] * share[a]
             for i in range(N):
-                curvature[i] += share[a] * share[a] * work.rows[a, 5, i]
+                curvature[i] += share[a] * share[a] * work.rows[a, SLOPE, i]
     for i in range(N):
         if not radius[i] > 0.0:  # far too much was spent: start again from the left
             kappa[i] = 0.5 * min(kappa[i], state.theta / math.sqrt(size))
@@ -346,7 +293,7 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
         if share[a] > 0.0:
             rows = work.rows[a]
             for i in range(N):
-                tau[a, i] = (rows[1, i] + kappa[i] * share[a] * rows[2, i] - 1.0) / rows[0, i]
+                tau[a, i] = (rows[SY, i] + kappa[i] * share[a] * rows[SU, i] - 1.0) / rows[C, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -355,7 +302,7 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
     best, upper, lower = np.inf, np.inf, -np.inf
     halvings = 0
     for iteration in range(limit):
-        upper, attained, lower = one_pass(state, share, kappa, tau, MASS if guard else 0.1, DROP, work)
+        upper, attained, lower = one_pass(state, share, kappa, tau, MASS if guard else 0.1, iteration == 0, DROP, work)
         capped = upper if upper < 0.0 else 0.0
         if capped - lower <= tol or iteration == limit - 1:
             break
@@ -387,10 +334,10 @@ def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyp
     """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
     A = share.size
     one, t = np.ones((A, 1)), np.zeros(A)
-    upper, _, _ = l2_2.solve_state(
-        mean, state.ptr, 1, state.u, one[0], state.cost, state.nominal, state.theta, tol, state.order, state.unlisted,
-        one, t, np.empty((A, 1)), x, np.empty((A, 1, 3)), np.empty((A, 5)), np.empty(A),
-    )  # fmt: skip
+    alone = State(
+        mean, state.ptr, state.u, one[0], state.cost, state.nominal, state.theta, state.order, state.unlisted, one
+    )
+    upper, _, _ = l2_2.solve_state(alone, tol, t, np.empty((A, 1)), x, l2_2.workspace(A, 1))
     total, most = 0.0, 0.0
     for a in range(A):
         total += t[a]
@@ -506,7 +453,7 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
     upper, lower, passes = 0.0, nominal, 0
     while passes < EVALUATE:
         passes += 1
-        upper, lower, _ = one_pass(state, share, kappa, tau, 0.1, 0.0, work)
+        upper, lower, _ = one_pass(state, share, kappa, tau, 0.1, passes == 1, 0.0, work)
         upper = upper * total if upper < 0.0 else 0.0
         lower = max(lower, nominal)
         if upper - lower <= tol:
@@ -517,30 +464,16 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def state_of(layout, order, s, span, u, cost, nominal, scale):  # type: ignore[no-untyped-def]
-    """Gather state s after its prologue."""
-    A, N = scale.shape
-    l2_2.align(layout, order, s, span, u)
-    row_scales(layout, s, scale)
-    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-    theta = min(layout.radius[s], 2.0 * math.sqrt(A))  # no distance exceeds √(2A)
-    return State(
-        layout.data[N * first : N * last], layout.indptr[s * A : (s + 1) * A + 1] - first, u, layout.weights,
-        cost, nominal, theta, order, layout.unlisted, scale,
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     scale, work = np.ones((A, N)), workspace(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:  # not terminal
             upper, lower, out.passes[s] = solve_state(
-                state_of(layout, order, s, span, u, cost, nominal, scale),
+                state_of(layout, order, s, u, cost, nominal, scale),
                 layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
                 memory.by_action[s], memory.by_kernel[s], memory.by_row[s], out.policy[s], work,
             )  # fmt: skip
@@ -554,10 +487,10 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     scale, work = np.ones((A, N)), workspace(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:
             upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, span, u, cost, nominal, scale), tol, out.policy[s],
+                state_of(layout, order, s, u, cost, nominal, scale), tol, out.policy[s],
                 memory.by_action[s], memory.by_kernel[s], memory.by_row[s], work,
             )  # fmt: skip
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

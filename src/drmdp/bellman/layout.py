@@ -47,11 +47,13 @@ class Layout(NamedTuple):
     radius: Array  # (S,)
     discount: float
     unlisted: bool  # nature may use states that are not listed
+    common: bool  # all actions have the same stakes, up to their costs
 
 
 class Order(NamedTuple):
-    """v in descending order, for the unlisted states; empty unless the layout needs it."""
+    """v as all actions see it, and in descending order for the unlisted states; empty unless the layout needs it."""
 
+    common: Array  # (S,) u of each state
     states: Any  # (S,) int32, best for nature first
     u: Array  # (S,) (v − max v)/span, descending from 0
     sum1: Array  # (S + 1,) prefix sums of u
@@ -104,9 +106,10 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
             indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
     costs = np.zeros(model.available.shape) if model.next_costs else model.costs
     unlisted = ball.support == "all" and not model.next_costs and bool((np.diff(indptr) < model.n_states).any())
+    full = bool((np.diff(indptr)[model.available.ravel()] == model.n_states).all())
     return Layout(
         indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
-        model.discount, unlisted,
+        model.discount, unlisted, not model.next_costs and (ball.support == "all" or full),
     )  # fmt: skip
 
 
@@ -147,23 +150,29 @@ def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
     costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
     return Layout(
         indptr, indices, dense.ravel(), mean, weights, model.available, np.zeros((S, A)), costs,
-        _radius(model, ball), model.discount, False,
+        _radius(model, ball), model.discount, False, False,
     )  # fmt: skip
 
 
 def order_of(layout: Layout, value: Array) -> Order:
-    """Sort v once per sweep if unlisted states matter."""
+    """Normalise v once per sweep where all actions see the same, and sort it if unlisted states matter."""
+    empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
+    if not layout.common:
+        return Order(empty, none, empty, empty, empty, none)
+    top = value.max()
+    span = top - value.min()
+    common = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
+    common[common > -FLAT] = 0.0
     if not layout.unlisted:
-        empty = np.zeros(0)
-        return Order(np.zeros(0, dtype=np.int32), empty, empty, empty, np.zeros(0, dtype=np.int32))
+        return Order(common, none, empty, empty, empty, none)
     states = np.argsort(-value, kind="stable").astype(np.int32)
-    top = value[states[0]]
-    span = top - value[states[-1]]
-    u = (value[states] - top) / (span if span > 0 else 1.0)
-    u[u > -FLAT] = 0.0
+    u = common[states]
     rank = np.empty_like(states)
     rank[states] = np.arange(states.size, dtype=np.int32)
-    return Order(states, u, np.concatenate([[0.0], np.cumsum(u)]), np.concatenate([[0.0], np.cumsum(u * u)]), rank)
+    prefix = np.zeros((2, u.size + 1))
+    np.cumsum(u, out=prefix[0, 1:])
+    np.cumsum(u * u, out=prefix[1, 1:])
+    return Order(common, states, u, prefix[0], prefix[1], rank)
 
 
 @njit(cache=True, nogil=True)
@@ -192,19 +201,29 @@ def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _gather(indices, value, lam, out):  # type: ignore[no-untyped-def]
-    """λ v at the listed states."""
-    for j in range(out.size):
-        out[j] = lam * value[indices[j]]
+def _look_up(indices, mean, lo, hi, common, u, first):  # type: ignore[no-untyped-def]
+    """Fill u with the common stakes of the listed states; returns Σ ȳ u."""
+    total = 0.0
+    e0, u0 = np.uint64(lo), np.uint64(lo - first)
+    for j in range(np.uint64(hi - lo)):
+        z = common[np.uint32(indices[e0 + j])]
+        u[u0 + j] = z
+        total += mean[e0 + j] * z
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _extremes(z):  # type: ignore[no-untyped-def]
+def _stakes(layout, value, lo, hi, z):  # type: ignore[no-untyped-def]
+    """Z = next costs + λ v at the listed states; returns its extremes."""
     highest = -np.inf
     lowest = np.inf
-    for j in range(z.size):
-        highest = z[j] if z[j] > highest else highest
-        lowest = z[j] if z[j] < lowest else lowest
+    for j in range(hi - lo):
+        x = layout.discount * value[layout.indices[lo + j]]
+        if layout.next_costs.size > 0:
+            x += layout.next_costs[lo + j]
+        z[j] = x
+        highest = x if x > highest else highest
+        lowest = x if x < lowest else lowest
     return highest, lowest
 
 
@@ -221,35 +240,28 @@ def _shift(z, mean, highest, shrink):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: ignore[no-untyped-def]
+def prologue(layout, order, value, top, span, s, u, cost, nominal):  # type: ignore[no-untyped-def]
     """Normalise state s: fill u (its entries in order), cost (A,), nominal V⁰_a = Σ_t ȳ_a(t) u_a(t) (A,); return base, unit.
 
-    `span` and `top_value` are those of v over all states, used when unlisted states matter. Where all stakes of every action are
-    equal, nature can change nothing: u is 0 and the unit is the range of the costs. For a terminal state base is inf.
+    `span` and `top` are those of v over all states. Where all stakes of every action are equal, nature can change nothing: u is 0 and
+    the unit is the range of the costs. For a terminal state base is inf.
     """
     n_actions = layout.available.shape[1]
     first = layout.indptr[s * n_actions]
-    lam = layout.discount
-    unit = lam * span if layout.unlisted else 0.0
+    unit = layout.discount * span if layout.common else 0.0
     base = np.inf
     for a in range(n_actions):
-        if not layout.available[s, a]:
-            cost[a] = np.inf
-            nominal[a] = 0.0
-            continue
-        lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
-        z = u[lo - first : hi - first]
-        _gather(layout.indices[lo:hi], value, lam, z)
-        if layout.unlisted:
-            highest = lam * top_value
-        else:
-            if layout.next_costs.size > 0:
-                z += layout.next_costs[lo:hi]
-            highest, lowest = _extremes(z)
-            unit = max(unit, highest - lowest)
-        cost[a] = layout.costs[s, a] + highest
-        nominal[a] = highest
-        base = min(base, cost[a])
+        cost[a] = np.inf
+        nominal[a] = 0.0
+        if layout.available[s, a]:
+            highest = layout.discount * top
+            if not layout.common:
+                lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
+                highest, lowest = _stakes(layout, value, lo, hi, u[lo - first : hi - first])
+                unit = max(unit, highest - lowest)
+            cost[a] = layout.costs[s, a] + highest
+            nominal[a] = highest
+            base = min(base, cost[a])
     shrink = 1.0 / unit if unit > TINY else 0.0
     if unit <= TINY:
         for a in range(n_actions):
@@ -259,6 +271,9 @@ def prologue(layout, value, top_value, span, s, u, cost, nominal):  # type: igno
     for a in range(n_actions):
         if layout.available[s, a]:
             lo, hi = layout.indptr[s * n_actions + a], layout.indptr[s * n_actions + a + 1]
-            nominal[a] = _shift(u[lo - first : hi - first], layout.mean[lo:hi], nominal[a], shrink)
+            if layout.common:
+                nominal[a] = _look_up(layout.indices, layout.mean, lo, hi, order.common, u, first)
+            else:
+                nominal[a] = _shift(u[lo - first : hi - first], layout.mean[lo:hi], nominal[a], shrink)
             cost[a] = (cost[a] - base) / unit
     return base, unit

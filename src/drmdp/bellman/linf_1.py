@@ -297,7 +297,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         row_scales(layout, s, room.scale)
@@ -317,7 +317,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, room.scale)

@@ -70,7 +70,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     low, action, stack = np.empty(A), np.empty(A, dtype=np.int64), np.empty(A + 2, dtype=np.int64)
     ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         r = layout.radius[s]
@@ -108,7 +108,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
     for s in range(start, stop):
-        base, unit = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         r = layout.radius[s]

@@ -125,7 +125,7 @@ def _respond(  # type: ignore[no-untyped-def]
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     scale = np.ones((A, N))
     for s in range(start, stop):
-        base, _ = prologue(layout, value, top, span, s, u, cost, nominal)
+        base, _ = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if not base < np.inf:
             continue
         row_scales(layout, s, scale)

@@ -10,59 +10,24 @@ One pass at (t, τ), with sums over the active entries {ŷ + t u > τ} (c their 
 
 Unlisted states have ŷ = 0 and are active iff u > τ/t: a prefix of the sorted u, counted by a search and summed by prefix sums; listed
 entries of that prefix are in those sums already.
+
+**Passes that read nothing.** From (t₀, τ₀) to (t, τ) no ŷ + t u − τ changes by more than max(|τ − τ₀|, |t − t₀ + τ − τ₀|), as −1 ≤ u ≤ 0. A pass also
+finds the smallest |ŷ + t u − τ|; while that is more, the sums stay what they are and the row is not read again.
 """
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST
 
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def listed_sums(y, u, scale, t, tau):  # type: ignore[no-untyped-def]
-    """c, s_y, s_u, s_uu, s_yu, s_i over the listed entries, all of them counted."""
-    c = 0.0
-    sy = 0.0
-    su = 0.0
-    suu = 0.0
-    syu = 0.0
-    si = 0.0
-    for j in range(y.size):
-        p = y[j] * scale
-        m = 1.0 if p + t * u[j] > tau else 0.0
-        mu = m * u[j]
-        c += m
-        sy += m * p
-        su += mu
-        suu += mu * u[j]
-        syu += mu * p
-        si += (1.0 - m) * p * p
-    return c, sy, su, suu, syu, si
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def listed_sums_beside(y, u, scale, t, tau):  # type: ignore[no-untyped-def]
-    """The same, but c, s_u, s_uu leave out the entries with t u > τ, which the prefix sums hold."""
-    c = 0.0
-    sy = 0.0
-    su = 0.0
-    suu = 0.0
-    syu = 0.0
-    si = 0.0
-    for j in range(y.size):
-        p = y[j] * scale
-        tu = t * u[j]
-        m = 1.0 if p + tu > tau else 0.0
-        own = m if tu <= tau else 0.0
-        mu = own * u[j]
-        c += own
-        sy += m * p
-        su += mu
-        suu += mu * u[j]
-        syu += m * p * u[j]
-        si += (1.0 - m) * p * p
-    return c, sy, su, suu, syu, si
+PROBE = 1e-13  # t below which rounding hides which entries are active
+C, SY, SU, VALUE, SPENT, SLOPE, DUAL, SUU, SYU, SI, T0, TAU0, MARGIN = range(13)
+FIELDS = 13
+"""What is kept of each row, (FIELDS, N) an action."""
 
 
 @njit(cache=True, nogil=True)
@@ -93,21 +58,102 @@ def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
     return lo
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def row_sums(y, u, scale, t, tau, order, unlisted, guess):  # type: ignore[no-untyped-def]
-    """Sums of one row at (t, τ), and the length of the prefix."""
-    if not unlisted:
-        c, sy, su, suu, syu, si = listed_sums(y, u, scale, t, tau)
-        return c, sy, su, suu, syu, si, 0
-    k = prefix_length(order.u, t, tau, guess)
-    c, sy, su, suu, syu, si = listed_sums_beside(y, u, scale, t, tau)
-    return c + k, sy, su + order.sum1[k], suu + order.sum2[k], syu, si, k
+@njit(cache=True, nogil=True)
+def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
+    """Smallest |t u − τ|, k being the length of the prefix."""
+    above = t * u[k - 1] - tau if k > 0 else np.inf
+    below = tau - t * u[k] if k < u.size else np.inf
+    return min(above, below)
 
 
 @njit(cache=True, nogil=True)
-def safe_threshold(y, u, scale, t, order, unlisted):  # type: ignore[no-untyped-def]
+def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: ignore[no-untyped-def]
     """A τ from which Newton's method is monotone: max(ŷ + t u) − 1."""
     most = t * order.u[0] if unlisted else -1e300
-    for j in range(y.size):
-        most = max(most, y[j] * scale + t * u[j])
+    for j in range(K):
+        most = max(most, y[at + j] * scale + t * u[first + j])
     return most - 1.0
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh, tau, rows):  # type: ignore[no-untyped-def]
+    """Pass over the N rows of an action at t_i = share·κ_i and move τ by a Newton step; returns how far from 1 the masses were.
+
+    The rows begin at y[N·lo], u is indexed from lo to hi. A row is repeated while its mass is further than `close` from 1; unless
+    `fresh`, what `rows` holds is of the same y and u. Below `PROBE` a row is taken at PROBE, V and E are those of its first piece, and
+    t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
+    """
+    K, N = hi - lo, kappa.size
+    slack = 0.0
+    k = 0
+    u0 = np.uint64(lo)  # unsigned indices vectorise
+    for i in range(N):
+        t = max(kappa[i] * share, PROBE)
+        th = tau[i]
+        c, sy, su, suu, syu, si = rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i]
+        mass = sy + t * su - c * th
+        change = max(abs(th - rows[TAU0, i]), abs(t - rows[T0, i] + th - rows[TAU0, i]))
+        if fresh or not (change < rows[MARGIN, i] and abs(mass - 1.0) <= close):
+            at = N * lo + i * K
+            y0 = np.uint64(at)
+            factor = scale[i]
+            margin = 0.0
+            repeats = 0
+            while True:
+                c = 0.0
+                sy = 0.0
+                su = 0.0
+                suu = 0.0
+                syu = 0.0
+                si = 0.0
+                cut = th if unlisted else np.inf
+                nearest = np.int64(0x7FF0000000000000)  # the bits of inf: positive numbers compare as their bits do
+                for j in range(np.uint64(K)):
+                    p = y[y0 + j] * factor
+                    z = u[u0 + j]
+                    tz = t * z
+                    h = p + tz - th
+                    active = h > 0.0
+                    own = active and tz <= cut
+                    mp = p if active else 0.0
+                    mz = z if own else 0.0
+                    rest = 0.0 if active else p
+                    c += 1.0 if own else 0.0
+                    sy += mp
+                    su += mz
+                    suu += mz * z
+                    syu += mp * z
+                    si += rest * rest
+                    bits = np.float64(abs(h)).view(np.int64)
+                    nearest = bits if bits < nearest else nearest
+                margin = np.int64(nearest).view(np.float64)
+                if unlisted:
+                    k = prefix_length(order.u, t, th, k)
+                    margin = min(margin, prefix_margin(order.u, t, th, k))
+                    c += k
+                    su += order.sum1[k]
+                    suu += order.sum2[k]
+                mass = sy + t * su - c * th
+                if abs(mass - 1.0) <= close or repeats >= 60:
+                    break
+                if c < 0.5 or not math.isfinite(th):
+                    th = safe_threshold(y, at, u, lo, K, factor, t, order, unlisted)
+                else:
+                    th = (sy + t * su - 1.0) / c
+                repeats += 1
+            rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i] = c, sy, su, suu, syu, si
+            rows[T0, i], rows[TAU0, i], rows[MARGIN, i] = t, th, margin
+            rows[SLOPE, i] = max(suu - su * su / c, 0.0)
+        slack = max(slack, abs(mass - 1.0))
+        dual = th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
+        th = (sy + t * su - 1.0) / c
+        value = syu + t * suu - th * su
+        distance = max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)
+        if kappa[i] * share < PROBE:
+            t = kappa[i] * share
+            dual = t * value + 0.125 * t * t * max(K, order.u.size)
+            value -= (PROBE - t) * rows[SLOPE, i]
+            distance = t * t * rows[SLOPE, i]
+        tau[i] = th
+        rows[VALUE, i], rows[SPENT, i], rows[DUAL, i] = value, distance, dual
+    return slack

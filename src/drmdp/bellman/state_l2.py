@@ -1,0 +1,39 @@
+"""One state as the ℓ2 kernels see it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.bellman.layout import Order, row_scales
+
+
+class State(NamedTuple):
+    """One normalised state."""
+
+    y: Array  # N rows per action
+    ptr: Any  # (A + 1,) where each action's entries begin
+    u: Array  # entries
+    w: Array  # (N,)
+    cost: Array  # (A,), inf where unavailable
+    nominal: Array  # (A,)
+    theta: float
+    order: Order
+    unlisted: bool
+    scale: Array  # (A, N)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def state_of(layout, order, s, u, cost, nominal, scale):  # type: ignore[no-untyped-def]
+    """Gather state s after its prologue."""
+    A, N = scale.shape
+    row_scales(layout, s, scale)
+    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
+    theta = min(layout.radius[s], 2.0 * math.sqrt(A))  # no distance exceeds √(2A)
+    return State(
+        layout.data[N * first : N * last], layout.indptr[s * A : (s + 1) * A + 1] - first, u, layout.weights,
+        cost, nominal, theta, order, layout.unlisted, scale,
+    )  # fmt: skip
