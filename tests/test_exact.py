@@ -6,7 +6,7 @@ import pytest
 import cases
 import drmdp
 import reference
-from drmdp.bellman import threads as workers
+from drmdp import threads as workers
 from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.exact import FAMILIES, ExactOperator
 
@@ -50,10 +50,11 @@ def test_agrees_with_the_conic_operator_cold_and_warm(pair):
             found = operator.update(value, 0, S)
             agrees(case, found, wanted, slack)
             sure = proved(case, operator, value, found, wanted, slack, fixed=False)
-        np.testing.assert_allclose(sure.kernel.sum(axis=2)[model.available], 1, atol=1e-12, err_msg=case.name)
-        assert sure.kernel.min() >= -1e-15, f"{case.name}: negative probability"
-        z = np.where(sure.kernel > 0, reference.stakes(model, value), 0)
-        best = np.where(model.available, (sure.kernel * z).sum(axis=2), np.inf).min(axis=1)
+        kernel = np.asarray(sure.kernel)
+        np.testing.assert_allclose(kernel.sum(axis=2)[model.available], 1, atol=1e-12, err_msg=case.name)
+        assert kernel.min() >= -1e-15, f"{case.name}: negative probability"
+        z = np.where(kernel > 0, reference.stakes(model, value), 0)
+        best = np.where(model.available, (kernel * z).sum(axis=2), np.inf).min(axis=1)
         best[model.terminal] = 0
         assert np.all(np.abs(best - wanted.value) <= slack), f"{case.name}: nature's kernel does not attain the value"
 

@@ -15,7 +15,9 @@ import drmdp
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_typing", "_version"},
-    {"kernels", "solution"},
+    {"threads"},
+    {"kernels", "rows"},
+    {"solution"},
     {"checks"},
     {"model"},
     {"ambiguity", "instances", "simplex"},

@@ -15,7 +15,7 @@ import reference
 from cases import cases
 from drmdp.bellman import budget_each, budget_joint, game, l1_inf, linf_1, rows_linf, table_linf
 from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.exact import ACCURACY
+from drmdp.bellman.exact import FINEST
 from drmdp.bellman.layout import Memory, Order, Out, lay_out, order_of
 
 KERNELS = {("l1", math.inf): l1_inf, ("linf", 1): linf_1}
@@ -38,7 +38,7 @@ def sweep(layout, pair, value, policy=None, warm=None, states=None):
     level = (value.max() + value.min()) / 2
     v = value - level
     run = KERNELS[pair].update if policy is None else KERNELS[pair].evaluate
-    run(*(states or (0, S)), layout, order_of(layout, v), v, v.max(), np.ptp(v), ACCURACY, memory, out)
+    run(*(states or (0, S)), layout, order_of(layout, v), v, v.max(), np.ptp(v), FINEST, memory, out)
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), (memory, out.policy)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.errors import InputError
@@ -68,7 +67,7 @@ class Solution:
     policy: Array  # (S, A); rows sum to 1, terminal states have zeros
     lower: Array  # (S,) lower ≤ optimal worst-case value ≤ upper
     upper: Array  # (S,)
-    kernel: Any  # nature's side of the saddle point, a mean kernel (S, A, S) or sparse (S·A, S)
+    kernel: Any  # nature's side of the saddle point, a mean kernel (S, A, S); for sparse models with .rows(s)
     duality_gap: float  # the paper's (DG): upper − lower weighted by the start distribution
     status: Status
     history: tuple[Record, ...] = field(repr=False)
@@ -81,7 +80,7 @@ class Solution:
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            array = self.kernel.data if name == "kernel" and sparse.issparse(self.kernel) else getattr(self, name)
+            array = getattr(self, name)
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
@@ -134,8 +133,7 @@ class Solution:
             with open(path, "rb") as stream, warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy warns of some damaged headers
                 with np.load(stream, allow_pickle=False) as stored:
-                    names = _ARRAYS if "kernel" in stored else (*_ARRAYS[:-1], *_SPARSE)
-                    arrays = {name: stored[name] for name in names}
+                    arrays = {name: stored[name] for name in stored.files if name != "meta"}
                     meta = json.loads(stored["meta"].tobytes().decode())
             if meta.pop("format") != _FORMAT:
                 raise ValueError(f"expected format {_FORMAT!r}")
@@ -154,7 +152,8 @@ class Solution:
 
 _FORMAT = "drmdp solution 1"
 _ARRAYS = ("value", "policy", "lower", "upper", "kernel")
-_SPARSE = ("kernel.data", "kernel.indices", "kernel.indptr")
+_PART = "kernel."
+"""Prefix of the arrays of a compact kernel."""
 _PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*_ARRAYS, "status", "history"))
 
 
@@ -169,33 +168,32 @@ def _plain(value: Any) -> Any:
 
 def _pack(kernel: Any) -> dict[str, Any]:
     """Arrays that hold a kernel."""
-    if not sparse.issparse(kernel):
-        return {"kernel": np.asarray(kernel)}
-    matrix = sparse.csr_array(kernel)
-    return dict(zip(_SPARSE, (matrix.data, matrix.indices, matrix.indptr), strict=True))
+    if isinstance(kernel, np.ndarray):
+        return {"kernel": kernel}
+    from drmdp.rows import STORED
+
+    return {_PART + name: getattr(kernel.compact, name) for name in STORED}
 
 
 def _unpack(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Put a sparse kernel together again; its arrays have been checked for size."""
-    if "kernel" in arrays:
+    """Put a compact kernel together again."""
+    parts = {name.removeprefix(_PART): array for name, array in arrays.items() if name.startswith(_PART)}
+    if not parts:
         return arrays
+    from drmdp.rows import restored
+
     S, A = arrays["policy"].shape
-    matrix = sparse.csr_array(tuple(arrays[name] for name in _SPARSE), shape=(S * A, S))
-    matrix.check_format(full_check=True)
-    return {name: arrays[name] for name in _ARRAYS[:-1]} | {"kernel": matrix}
+    return {name: arrays[name] for name in _ARRAYS[:-1]} | {"kernel": restored(S, A, parts)}
 
 
 def _check_shapes(arrays: dict[str, Any], n_states: int, n_actions: int) -> None:
     """Refuse arrays that do not fit together: what fits was read to its end, and so against its checksum."""
     S, A = n_states, n_actions
-    expected = {"policy": (S, A), "kernel": (S, A, S), "kernel.indptr": (S * A + 1,)}
-    if "kernel.indptr" in arrays:
-        expected |= dict.fromkeys(_SPARSE[:2], (int(arrays["kernel.indptr"].ravel()[-1]),))
-    for name, array in arrays.items():
-        shape = expected.get(name, (S,))
-        dtypes = ("int32", "int64") if name in _SPARSE[1:] else ("float64",)
-        if array.shape != shape or array.dtype not in dtypes:
-            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {' or '.join(dtypes)} {shape}")
+    expected = {"policy": (S, A), "kernel": (S, A, S)}
+    for name in _ARRAYS if "kernel" in arrays else _ARRAYS[:-1]:
+        array, shape = arrays[name], expected.get(name, (S,))
+        if array.shape != shape or array.dtype != np.float64:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float64 {shape}")
 
 
 def _check_types(history: tuple[Record, ...], meta: dict[str, Any]) -> None:

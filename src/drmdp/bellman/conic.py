@@ -73,6 +73,7 @@ class ConicOperator:
     """Bellman operator of a (model, ball) on Clarabel (ℓ2) and HiGHS (ℓ1, ℓ∞)."""
 
     chunk = 1
+    accuracy = 0.0  # that of the solvers
 
     def __init__(self, model: Model, ball: Wasserstein, threads: int | None = None) -> None:
         if ball.metric == "l2":

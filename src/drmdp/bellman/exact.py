@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from drmdp import certificate, certificate_rows
+from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair, Wasserstein
-from drmdp.bellman import threads as workers
 from drmdp.bellman.layout import Layout, Memory, Order, Out, lay_out, order_of
 from drmdp.bellman.operator import Update
-from drmdp.bellman.response import Rows, respond
+from drmdp.bellman.response import respond
 from drmdp.model import Model
+from drmdp.rows import MeanKernel, Rows
 
 FAMILIES: dict[Pair, str] = {
     ("l1", 1): "l1_1",
@@ -33,10 +34,8 @@ FAMILIES: dict[Pair, str] = {
 
 DENSE = 2000
 """Up to so many states a chain is a plain matrix."""
-SPELLED = 100_000_000
-"""Up to so many numbers a mean kernel is a plain array."""
-ACCURACY = 1e-11
-"""Asked of a state's update, relative to the range of its stakes."""
+FINEST, COARSEST = 1e-11, 1e-3
+"""Errors asked of a state's update, relative to the range of its stakes."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,13 @@ class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
 
     metric: str
+    sparse: bool
     layout: Layout
     order: Order
     value: Array  # without its level
     memory: Memory
     share: Array  # (S, N) of the move that counts
+    threads: int
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
@@ -57,12 +58,14 @@ class Remembered:
 
     def kernel(self) -> Any:
         """Mean kernel, (S, A, S)."""
-        rows = self._rows(np.ones(self.layout.available.shape), by_pair=True)
         S, A = self.layout.available.shape
-        return rows.dense().reshape(S, A, S) if S * A * S <= SPELLED else rows
+        kernel = MeanKernel(S, A, lambda: self._rows(np.ones((S, A)), by_pair=True))
+        return kernel if self.sparse else np.asarray(kernel)
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
-        return respond(self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, self.share)
+        return respond(
+            self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, self.share, self.threads
+        )
 
 
 class ExactOperator:
@@ -79,6 +82,8 @@ class ExactOperator:
         rows = (S, 0, 0) if ball.metric == "linf" or ball.pair == ("l1", 1) else (S, A, N)
         self._memory = Memory(np.zeros((S, A)), np.ones((S, N)), np.zeros(rows))
         self._policy = np.zeros((S, A))
+        self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
+        self.accuracy = 0.0
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
 
     def update(self, value: Array, start: int, stop: int) -> Update:
@@ -109,9 +114,11 @@ class ExactOperator:
         S = model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
         top, span = float(u.max()), float(np.ptp(u))
+        most = model.discount * span + self._moving  # range of any stakes
+        tol = min(max(self.accuracy / most, FINEST), COARSEST) if most > 0 else FINEST
 
         def over(lo: int, hi: int) -> None:
-            kernel(lo, hi, self._layout, order, u, top, span, ACCURACY, memory, out)
+            kernel(lo, hi, self._layout, order, u, top, span, tol, memory, out)
 
         workers.run(over, self._work, start, stop, self._threads)
         self._memory, self._policy = memory, out.policy
@@ -122,5 +129,8 @@ class ExactOperator:
         low = certificate.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
-        nature = Remembered(self.ball.metric, self._layout, order, u, memory, np.ones((S, self._layout.weights.size)))
+        nature = Remembered(
+            self.ball.metric, model.is_sparse, self._layout, order, u, memory,
+            np.ones((S, self._layout.weights.size)), self._threads,
+        )  # fmt: skip
         return Update(new, low, high, policy, nature)

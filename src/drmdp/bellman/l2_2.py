@@ -28,11 +28,12 @@ from numba import njit
 from drmdp._typing import Array
 from drmdp.bellman.layout import FAST, largest_state, prologue
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass, prefix_length
-from drmdp.bellman.state_l2 import state_of
+from drmdp.bellman.state_l2 import State, state_of
 
 JOINT = 12
 NESTED = 60
 EVALUATE = 200
+ROUGH = 1e-4  # accuracy of a start
 MASS = 1e-12  # a row is settled when its mass is this close to 1
 
 
@@ -180,7 +181,6 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
         warm += t[a]
     if warm <= 0.0:
         t[lowest] = min(theta, saturating(state, lowest))
-        tau[lowest] = np.nan
     high = 0.0
     low = start
     passes = 0
@@ -232,6 +232,25 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
         for a in range(A):
             x[a] = t[a] / total
     return upper, lower, passes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
+    """If t is 0, put the solution with the mean kernel alone there, an N-th of the work; returns its value.
+
+    `mean` is the mean kernel in the layout of state.u, `work` the workspace of one kernel.
+    """
+    for a in range(t.size):
+        if t[a] != 0.0:
+            return 0.0
+    ones = np.ones((t.size, 1))
+    alone = State(
+        mean, state.ptr, state.u, work.ones, state.cost, state.nominal, state.theta, state.order, state.unlisted, ones
+    )
+    first = np.full((t.size, 1), np.nan)
+    upper, _, _ = solve_state(alone, tol, t, first, x, work)
+    tau[:] = first
+    return upper
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -348,14 +367,15 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, work = np.ones((A, N)), workspace(A, N)
+    scale, work, single = np.ones((A, N)), workspace(A, N), workspace(A, 1)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:  # not terminal
-            upper, lower, out.passes[s] = solve_state(
-                state_of(layout, order, s, u, cost, nominal, scale), tol,
-                memory.by_action[s], memory.by_row[s], out.policy[s], work,
-            )  # fmt: skip
+            state = state_of(layout, order, s, u, cost, nominal, scale)
+            mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
+            t, tau, x = memory.by_action[s], memory.by_row[s], out.policy[s]
+            start_from_mean(state, mean, max(tol, ROUGH), t, tau, x, single)
+            upper, lower, out.passes[s] = solve_state(state, tol, t, tau, x, work)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 

@@ -333,11 +333,8 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
 def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyped-def]
     """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
     A = share.size
-    one, t = np.ones((A, 1)), np.zeros(A)
-    alone = State(
-        mean, state.ptr, state.u, one[0], state.cost, state.nominal, state.theta, state.order, state.unlisted, one
-    )
-    upper, _, _ = l2_2.solve_state(alone, tol, t, np.empty((A, 1)), x, l2_2.workspace(A, 1))
+    t = np.zeros(A)
+    upper = l2_2.start_from_mean(state, mean, tol, t, tau, x, l2_2.workspace(A, 1))
     total, most = 0.0, 0.0
     for a in range(A):
         total += t[a]
@@ -354,7 +351,6 @@ def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyp
         else:  # one action is played, only leftovers bend the others
             share[a] = 1.0 if x[a] > 0.0 else LEAST * max(t[a] / small, 1.0) if t[a] > 0.0 else 0.0
     kappa[:] = total if upper < 0.0 else (small if small > 0.0 else 1.0) / LEAST
-    tau[:] = np.nan
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -29,9 +29,13 @@ class Fixed:
     shape: tuple[int, int]  # (S, A)
 
     def kernel(self) -> Any:
-        """Give the kernel as (S, A, S), or as the sparse matrix it is."""
+        """Give the kernel as (S, A, S), or on demand if it is sparse."""
         S, A = self.shape
-        return self.matrix if sparse.issparse(self.matrix) else self.matrix.reshape(S, A, -1)
+        if not sparse.issparse(self.matrix):
+            return self.matrix.reshape(S, A, -1)
+        from drmdp.rows import of_matrix
+
+        return of_matrix(self.matrix, A)
 
     def chain(self, policy: Array) -> Any:
         """Σ_a x_a y_a, (S, S)."""
@@ -46,6 +50,7 @@ class NominalOperator:
     """Bellman operator of a fixed kernel: (S, A, S), or sparse (S·A, S)."""
 
     ball = None
+    accuracy = 0.0  # it is exact
 
     def __init__(self, model: Model, kernel: Any) -> None:
         S, A = model.n_states, model.n_actions
@@ -63,6 +68,11 @@ class NominalOperator:
             z = model.stakes(np.zeros(S), 0, S)
             self._costs = (matrix.reshape(S, A, S) * np.where(matrix.reshape(S, A, S) > 0, z, 0.0)).sum(axis=2)
         self._costs = np.where(model.available, self._costs, 0.0)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel, (S, A, S)."""
+        return self._nature.kernel()
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Take the best action in every state."""

@@ -79,6 +79,9 @@ class Update:
 class Operator(Protocol):
     """One robust Bellman step for a (model, ball); see the module."""
 
+    accuracy: float
+    """Error allowed in a state's value, in the unit of the costs; 0: as small as can be."""
+
     @property
     def model(self) -> Model:
         """The model."""

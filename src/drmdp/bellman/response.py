@@ -1,95 +1,31 @@
 """Nature's answer: mean kernel rows and the chain of a pair (policy, nature), without ever listing all states.
 
-A sweep leaves a few numbers per state (`Memory`); from them a row of nature's mean kernel Σ_i w_i y_ia is
+A sweep leaves a few numbers per state (`Memory`); from them a row of nature's mean kernel Σ_i w_i y_ia is (`drmdp.rows`)
 
-* listed entries, a number for each;
-* single entries: where ℓ1 sends the moved mass (a state of the highest stake), the pivots of ℓ∞;
-* prefix terms (k, α, β): α u(t) + β on the first k states in descending order of v, for unlisted states (listed ones are corrected
-  in their own entries).
+* listed entries, a number for each, and single ones: where ℓ1 sends the moved mass (a state of the highest stake), the pivots of ℓ∞;
+* prefix terms (k, α, β) for unlisted states; listed ones are corrected in their own entries.
 
-So a product with a vector costs O(listed + log-free prefix sums) whatever S is, and a row of a dense model is a plain array.
 y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
+from drmdp.rows import Rows
 
 L1, L2, LINF = 0, 1, 2
 CODES = {"l1": L1, "l2": L2, "linf": LINF}
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a matrix with S columns in the three parts of the module."""
-
-    n_columns: int
-    order: Order
-    entry_ptr: Any  # (R + 1,)
-    entry_state: Any
-    entry_mass: Array
-    prefix_ptr: Any  # (R + 1,)
-    prefix_length: Any
-    prefix_slope: Array  # α
-    prefix_level: Array  # β
-
-    def __matmul__(self, z: Array) -> Array:
-        """Product with a vector (S,)."""
-        if self.order.u.size:
-            sorted_z = z[self.order.states]
-            q1 = np.concatenate([[0.0], np.cumsum(sorted_z)])
-            q2 = np.concatenate([[0.0], np.cumsum(self.order.u * sorted_z)])
-        else:
-            q1 = q2 = np.zeros(1)
-        out = np.empty(self.entry_ptr.size - 1)
-        _product(
-            self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
-            self.prefix_slope, self.prefix_level, z, q1, q2, out,
-        )  # fmt: skip
-        return out
-
-    def dense(self, start: int = 0, stop: int | None = None) -> Array:
-        """Rows start … stop − 1 as an array (n, S)."""
-        stop = self.entry_ptr.size - 1 if stop is None else stop
-        out = np.zeros((stop - start, self.n_columns))
-        _spell(
-            self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
-            self.prefix_slope, self.prefix_level, self.order.states, self.order.u, start, out,
-        )  # fmt: skip
-        return out
-
-
-@njit(cache=True, nogil=True)
-def _product(eptr, estate, emass, pptr, plength, pslope, plevel, z, q1, q2, out):  # type: ignore[no-untyped-def]
-    for r in range(out.size):
-        total = 0.0
-        for e in range(eptr[r], eptr[r + 1]):
-            total += emass[e] * z[estate[e]]
-        for e in range(pptr[r], pptr[r + 1]):
-            total += pslope[e] * q2[plength[e]] + plevel[e] * q1[plength[e]]
-        out[r] = total
-
-
-@njit(cache=True, nogil=True)
-def _spell(eptr, estate, emass, pptr, plength, pslope, plevel, states, u, start, out):  # type: ignore[no-untyped-def]
-    for r in range(out.shape[0]):
-        for e in range(eptr[start + r], eptr[start + r + 1]):
-            out[r, estate[e]] += emass[e]
-        for e in range(pptr[start + r], pptr[start + r + 1]):
-            for k in range(plength[e]):
-                out[r, states[k]] += pslope[e] * u[k] + plevel[e]
-
-
 def respond(
-    metric: str, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool, share: Array
-) -> Rows:
+    metric: str, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool,
+    share: Array, threads: int,
+) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
     Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N) as in the module.
@@ -105,15 +41,23 @@ def respond(
     entry_at = np.concatenate([[0], np.cumsum(entries.ravel())]).astype(np.int64)
     prefix_at = np.concatenate([[0], np.cumsum(prefixes.ravel())]).astype(np.int64)
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1])
-    plength = np.zeros(prefix_at[-1], dtype=np.int64)
+    plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1]), np.zeros(prefix_at[-1])
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    _respond(
-        code, 0, S, layout, order, value, top, span, memory, np.where(used, weights, 0.0), share,
-        entry_at, estate, emass, prefix_at, plength, pslope, plevel,
-    )  # fmt: skip
+    weights = np.where(used, weights, 0.0)
+
+    def over(lo: int, hi: int) -> None:
+        _respond(
+            code, lo, hi, layout, order, value, top, span, memory, weights, share,
+            entry_at, estate, emass, prefix_at, plength, pslope, plevel,
+        )  # fmt: skip
+
+    workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A
-    return Rows(S, order, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel)
+    return Rows(
+        S, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
+        order.states, order.u, threads,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -90,6 +90,8 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
         th = tau[i]
+        if i > 0 and not math.isfinite(th):  # the row before knows better than nothing
+            th = tau[i - 1] * t / max(kappa[i - 1] * share, PROBE)
         c, sy, su, suu, syu, si = rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i]
         mass = sy + t * su - c * th
         change = max(abs(th - rows[TAU0, i]), abs(t - rows[T0, i] + th - rows[TAU0, i]))

@@ -1,12 +1,14 @@
 """The linear systems (I − λP) δ = r of Newton's method.
 
 P is the chain of a pair. A plain matrix is solved directly; a sparse one, or one that only knows its product with a vector, by
-GMRES, whose error Newton's next step corrects. It starts from the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
+BiCGStab (van der Vorst, 1992), two products and a few vector operations a step, whose error Newton's next step corrects; where it
+breaks down, GMRES goes on from the best point seen. The start is the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
 sum to 1, unless terminal states, whose rows are 0, spoil it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,60 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from drmdp._typing import Array
 
 KRYLOV_TOL = 1e-3
-RESTART, CYCLES = 40, 25
+STEPS = 1000
+RESTART, CYCLES = 40, 25  # of GMRES
 
 
 def solve(chain: Any, discount: float, right: Array) -> Array:
     """δ with (I − λP) δ = r."""
     if isinstance(chain, np.ndarray):
         return np.asarray(np.linalg.solve(np.eye(right.size) - discount * chain, right), dtype=np.float64)
+
+    def apply(z: Array) -> Array:
+        return np.asarray(z - discount * (chain @ z))
+
     first = np.full(right.size, right.mean() / (1 - discount))
-    left = right - (first - discount * (chain @ first))
+    left = right - apply(first)
     if np.linalg.norm(left) > np.linalg.norm(right):
         first, left = np.zeros(right.size), right
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():
         return first
-    system = LinearOperator((right.size, right.size), matvec=lambda z: z - discount * (chain @ z))
-    rest, _ = gmres(system, left, rtol=KRYLOV_TOL, atol=0.0, restart=RESTART, maxiter=CYCLES)
-    return np.asarray(first + rest)
+    goal = KRYLOV_TOL * float(np.linalg.norm(left))
+    step, rest = bicgstab(apply, left, goal)
+    if np.linalg.norm(rest) > goal:
+        system = LinearOperator((right.size, right.size), matvec=apply)
+        step += gmres(system, rest, rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
+    return np.asarray(first + step)
+
+
+def bicgstab(apply: Callable[[Array], Array], right: Array, goal: float) -> tuple[Array, Array]:
+    """δ with |r − (I − λP) δ| ≤ goal, and that residual; on a breakdown, the best found."""
+    x, r = np.zeros(right.size), right.copy()
+    shadow, p = right, r.copy()
+    rho = float(shadow @ r)
+    best, least = (x.copy(), r.copy()), np.inf
+    for _ in range(STEPS):
+        ap = apply(p)
+        down = float(shadow @ ap)
+        if not abs(down) > 1e-300:
+            break
+        alpha = rho / down
+        s = r - alpha * ap
+        at = apply(s)
+        size = float(at @ at)
+        omega = float(at @ s) / size if size > 0.0 else 0.0
+        x += alpha * p + omega * s
+        r = s - omega * at
+        far = float(np.linalg.norm(r))
+        if not np.isfinite(far):
+            break
+        if far < least:
+            best, least = (x.copy(), r), far
+        if far <= goal:
+            break
+        new = float(shadow @ r)
+        if not (abs(new) > 1e-300 and abs(omega) > 1e-300):
+            break
+        p = r + (new / rho) * (alpha / omega) * (p - omega * ap)
+        rho = new
+    return best

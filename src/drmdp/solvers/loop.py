@@ -17,16 +17,19 @@ import numpy as np
 
 from drmdp import certificate
 from drmdp._typing import Array
+from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.model import Model
 from drmdp.solution import Record, Status
-from drmdp.solvers.problem import Method, NotFinite, Problem, State, mean_kernel
+from drmdp.solvers.problem import Method, NotFinite, Problem, State
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
 
 STALLED = 5
 """So many checks without halving a gap, or a residual, that is mostly the operator's own inaccuracy end the run."""
+OPERATOR = 0.1
+"""Share of the tolerance that the operator's own error may take."""
 RUNAWAY = 100
 """An iterate this many times larger than any value can be has diverged."""
 
@@ -87,7 +90,9 @@ class _Best:
     @property
     def kernel(self) -> Any:
         """Nature's mean kernel of that sweep."""
-        return mean_kernel(self._problem.model) if self._sweep is None else self._sweep[1].kernel
+        if self._sweep is None:
+            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).kernel
+        return self._sweep[1].kernel
 
     @property
     def gap(self) -> float:
@@ -121,6 +126,7 @@ def run(
     history: list[Record] = []
     ceiling = RUNAWAY * (max(map(abs, value_range(model))) + (0.0 if start is None else float(np.abs(start).max())))
     watch = _Precision()
+    problem.operator.accuracy = OPERATOR * (1 - model.discount) * tol
 
     outer = problem.checkpoint
 
