@@ -107,3 +107,27 @@ def test_the_environment_sets_the_number_of_threads(monkeypatch):
     monkeypatch.setenv("DRMDP_THREADS", "many")
     with pytest.raises(drmdp.InputError, match="'many'"):
         drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1))
+
+
+@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("pair", FAMILIES, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+def test_float32_storage_is_the_model_of_the_rounded_rows(pair, support):
+    nominal = drmdp.instances.garnet(60, 3, branching=5, discount=0.9, sparse=True)
+    model = drmdp.instances.perturb(nominal, 4, same_support=True)
+    single = model.astype(np.float32)
+    assert single.blocks.data.dtype == np.float32
+    double = drmdp.Model(single.kernels, costs=single.costs, discount=0.9)
+    ball = drmdp.Wasserstein(0.3, *pair, support)
+    found, wanted = drmdp.solve(single, ball, tol=1e-8), drmdp.solve(double, ball, tol=1e-8)
+    assert found.status == "solved"
+    np.testing.assert_allclose(found.value, wanted.value, atol=2e-8, rtol=0)
+    np.testing.assert_allclose(np.asarray(found.kernel).sum(axis=2), 1, atol=1e-14)
+    assert np.abs(found.value - drmdp.solve(model, ball, tol=1e-8).value).max() < 1e-5
+
+
+def test_storage_types_are_named():
+    model = drmdp.instances.garnet(5, 2)
+    assert drmdp.Model(model.kernels, costs=model.costs, discount=0.8, dtype="float32").blocks.data.dtype == np.float32
+    np.testing.assert_array_equal(model.astype("float64").kernels, model.kernels)
+    with pytest.raises(drmdp.errors.InputError, match="float64 or float32, got 'int8'"):
+        model.astype("int8")

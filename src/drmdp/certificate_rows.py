@@ -85,35 +85,44 @@ def _count_above(u, least):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sums_l2(y, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
-    """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, and how many terms that took."""
-    c = 0.0
-    su = 0.0
-    suu = 0.0
-    sy = 0.0
-    syu = 0.0
-    si = 0.0
-    all_yu = 0.0
-    terms = y.size
-    if unlisted:
-        k = _count_above(order.u, tau / t)
-        terms += k
-        c += k
-        su += order.sum1[k]
-        suu += order.sum2[k]
-    for j in range(y.size):
-        p = y[j] * scale
-        all_yu += p * u[j]
-        if p + t * u[j] > tau:
-            sy += p
-            syu += p * u[j]
-            if not (unlisted and u[j] > tau / t):
-                c += 1.0
-                su += u[j]
-                suu += u[j] * u[j]
-        else:
-            si += p * p
-    return c, su, suu, sy, syu, si, all_yu, terms
+def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, how many terms that took, and the threshold.
+
+    A threshold that leaves the mass off by more than 1e-13, as one kept in float32 does, is first moved by Newton steps.
+    """
+    for repeat in range(4):
+        c = 0.0
+        su = 0.0
+        suu = 0.0
+        sy = 0.0
+        syu = 0.0
+        si = 0.0
+        all_yu = 0.0
+        terms = K
+        if unlisted:
+            k = _count_above(order.u, tau / t)
+            terms += k
+            c += k
+            su += order.sum1[k]
+            suu += order.sum2[k]
+        for j in range(K):
+            p = data[at + j] * scale
+            z = u[first + j]
+            all_yu += p * z
+            if p + t * z > tau:
+                sy += p
+                syu += p * z
+                if not (unlisted and z > tau / t):
+                    c += 1.0
+                    su += z
+                    suu += z * z
+            else:
+                si += p * p
+        mass = sy + t * su - c * tau
+        if repeat == 3 or not c > 0.5 or not 1e-13 < abs(mass - 1.0) < 0.1:
+            break
+        tau += (mass - 1.0) / c
+    return c, su, suu, sy, syu, si, all_yu, terms, tau
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -152,7 +161,6 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
             played = x[a] > 0.0 and theta > 0.0
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             K = hi - lo
-            ua = u[lo - first : hi - first]
             if not (bent or played):
                 q[a] += nominal[a]
                 terms = max(terms, K + N)
@@ -160,12 +168,13 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                     gain[a, i] = 0.0
                 continue
             for i in range(N):
-                row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
+                at = N * lo + i * K
                 gain[a, i] = 0.0
                 t = kappa[i] * x[a]
-                th = tau[a, i]
                 if played and t > 0.0:
-                    c, su, suu, sy, syu, si, _, n = _sums_l2(row, ua, scale[a, i], t, th, order, layout.unlisted)
+                    c, su, suu, sy, syu, si, _, n, th = _sums_l2(
+                        layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
+                    )
                     terms = max(terms, n + N + A)
                     dual[i] += th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
                     size[i] += (
@@ -173,7 +182,9 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                     )
                 t = k_i[i] * t_a[a] if every else t_a[a]
                 if bent and t > 0.0:
-                    c, su, suu, sy, syu, si, own, n = _sums_l2(row, ua, scale[a, i], t, th, order, layout.unlisted)
+                    c, su, suu, sy, syu, si, own, n, th = _sums_l2(
+                        layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
+                    )
                     terms = max(terms, n + N + A)
                     mass = sy + t * su - c * th
                     if mass > 0.5:

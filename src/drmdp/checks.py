@@ -287,3 +287,14 @@ def _cost_message(name: str, model: Any, where: Sequence[int], value: float) -> 
     small = f"at most {_LARGEST * (1 - model.discount):.2g} in size, or values overflow"
     rule = small if np.isfinite(value) else "finite"
     return f"{name} must be {rule}: {place} has {float(value)!r}"
+
+
+def storage_dtype(given: Any) -> Any:
+    """float64 or float32, or say what was given instead."""
+    try:
+        dtype = np.dtype(given)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype not in (np.float64, np.float32):
+        raise InputError(f"dtype: kernels are stored in float64 or float32, got {shown(given)}")
+    return dtype

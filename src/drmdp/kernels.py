@@ -4,6 +4,8 @@ Pair k = s·A + a owns the columns ``indices[indptr[k]:indptr[k+1]]``, in ascend
 kernels i of the next states t with ŷ_i(t|s,a) ≠ 0. With K columns, its probabilities are the contiguous
 (N, K) block ``data[N·indptr[k] : N·indptr[k+1]]``. A range of states is therefore one contiguous piece of each
 array, dense and sparse models differ only in how large K is, and nothing is stored twice.
+
+Rows stored in float32 stand for what they are after division by their sum, both in float64.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Kernels:
     n_kernels: int
     indptr: IntArray  # (S·A + 1,)
     indices: Any  # (nnz,) int32
-    data: Array  # (N·nnz,)
+    data: Any  # (N·nnz,) float64 or float32
     is_sparse: bool  # given as sparse matrices, and to be given back as such
 
     def __post_init__(self) -> None:
@@ -71,11 +73,41 @@ class Kernels:
         offset = (self.n_kernels - 1) * self.indptr[:-1] + i * lengths
         return np.arange(self.indices.size) + np.repeat(offset, lengths)
 
+    def sums(self) -> Array:
+        """Sum of row (k, i) as stored, (S·A·N,), pairs first."""
+        filled = np.repeat(self.lengths > 0, self.n_kernels)
+        sums = np.zeros(filled.size)
+        if self.data.size:
+            with np.errstate(over="ignore"):
+                sums[filled] = np.add.reduceat(self.data, self.row_starts()[filled], dtype=np.float64)
+        return sums
+
+    def entries(self, i: int) -> Array:
+        """Probabilities of kernel i in the order of `indices`, (nnz,)."""
+        values = self.data[self.positions(i)]
+        if values.dtype == np.float64:
+            return np.asarray(values)
+        lengths = self.lengths
+        filled = lengths > 0
+        sums = np.ones(lengths.size)
+        if values.size:
+            sums[filled] = np.add.reduceat(values, self.indptr[:-1][filled], dtype=np.float64)
+        return np.asarray(values / np.repeat(sums, lengths))
+
+    def astype(self, dtype: Any) -> Kernels:
+        """The same probabilities stored in float64 or float32."""
+        if self.data.dtype == dtype:
+            return self
+        data = self.data
+        if np.dtype(dtype) == np.float64:
+            data = data / np.repeat(self.sums(), np.repeat(self.lengths, self.n_kernels))
+        return replace(self, data=data.astype(dtype))
+
     def mean(self, weights: Array) -> Array:
         """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
         total = np.zeros(self.indices.size)
         for i in np.flatnonzero(weights):
-            total += weights[i] * self.data[self.positions(int(i))]
+            total += weights[i] * self.entries(int(i))
         return total
 
     def mask(self, start: int, stop: int) -> BoolArray:
@@ -94,6 +126,9 @@ class Kernels:
         block = np.zeros((n, A, N, S))
         lo, hi = N * self.indptr[start * A], N * self.indptr[stop * A]
         block[np.broadcast_to(mask[:, :, None, :], block.shape)] = self.data[lo:hi]
+        if self.data.dtype != np.float64:
+            sums = block.sum(axis=3, keepdims=True)
+            block /= np.where(sums > 0, sums, 1.0)
         return block
 
     def matrix(self, values: Array) -> Any:
@@ -151,7 +186,8 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
             k = int(np.argmax(wrong))
             raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
-    return Kernels(S, A, N, indptr, indices, data.astype(np.float64, copy=False), is_sparse)
+    dtype = data.dtype if data.dtype == np.float32 else np.float64
+    return Kernels(S, A, N, indptr, indices, data.astype(dtype, copy=False), is_sparse)
 
 
 def _canonical(matrix: Any, keep: BoolArray) -> tuple[IntArray, Array]:
@@ -194,17 +230,15 @@ def check(
         if bad.any():
             raise InputError(f"kernels: probabilities {rule}: {entry(int(np.argmax(bad)))}")
     lengths = np.repeat(kernels.lengths, N)
-    sums = np.zeros(lengths.size)
-    filled = lengths > 0
-    if data.size:
-        with np.errstate(over="ignore"):
-            sums[filled] = np.add.reduceat(data, kernels.row_starts()[filled])
+    sums = kernels.sums()
+    single = data.dtype != np.float64
+    tol = ROW_SUM_TOL_FLOAT32 if single else tol
     off = np.where(np.repeat(available.ravel(), N), np.abs(sums - 1), 0)
     if off.max(initial=0) > tol:
         worst = int(np.argmax(off > tol))
         raise InputError(f"kernels: {row(*divmod(worst, N))} sums to {float(sums[worst])!r}, not 1")
     rounded = off > rounding(lengths)
-    if not rounded.any():
+    if single or not rounded.any():
         return kernels, ()
     scaled = data / np.repeat(np.where(rounded, sums, 1.0), lengths)
     n = int(rounded.sum())

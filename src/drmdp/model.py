@@ -47,6 +47,9 @@ class Model:
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
     terminal : (S,) bool array or collection of state names, optional
+    dtype : float64 or float32, optional
+        How kernels are stored; arithmetic is in float64 always. float32 halves the memory of a model whose rows are then
+        the rounded ones, divided by their sum.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Model:
         actions: Names | None = None,
         available: ArrayLike = None,
         terminal: ArrayLike = None,
+        dtype: Any = None,
     ) -> None:
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
@@ -106,6 +110,8 @@ class Model:
         else:
             blocks = storage.compress_sparse(source, open_pairs)
         blocks, notes = storage.check(blocks, open_pairs, state_names, action_names, row_sum_tol)
+        if dtype is not None:
+            blocks = blocks.astype(checks.storage_dtype(dtype))
         self._set(
             n_states=S,
             n_actions=A,
@@ -139,6 +145,14 @@ class Model:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Model is immutable: cannot delete {name!r}")
 
+    def astype(self, dtype: Any) -> Model:
+        """The same model with its kernels stored in float64 or float32."""
+        blocks = self.blocks.astype(checks.storage_dtype(dtype))
+        other = object.__new__(Model)
+        other._set(**{name: getattr(self, name) for name in Model.__annotations__})
+        other._set(blocks=blocks, mean=_frozen(blocks.mean(self.weights)))
+        return other
+
     # ------------------------------------------------------------------ what the user gave
 
     @property
@@ -152,7 +166,7 @@ class Model:
         if not self.is_sparse:
             return np.ascontiguousarray(self.blocks.dense(0, self.n_states).transpose(2, 0, 1, 3))
         blocks = self.blocks
-        return [_no_zeros(blocks.matrix(blocks.data[blocks.positions(i)])) for i in range(self.n_kernels)]
+        return [_no_zeros(blocks.matrix(blocks.entries(i))) for i in range(self.n_kernels)]
 
     @property
     def mean_kernel(self) -> Any:

@@ -80,7 +80,8 @@ class ExactOperator:
         self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
         rows = (S, 0, 0) if ball.metric == "linf" or ball.pair == ("l1", 1) else (S, A, N)
-        self._memory = Memory(np.zeros((S, A)), np.ones((S, N)), np.zeros(rows))
+        kept = self._layout.data.dtype if ball.metric == "l2" else np.float64  # thresholds can be made exact again
+        self._memory = Memory(np.zeros((S, A)), np.ones((S, N)), np.zeros(rows, dtype=kept))
         self._policy = np.zeros((S, A))
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0

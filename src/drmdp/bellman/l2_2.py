@@ -14,7 +14,7 @@ U is a Newton step from the right on the convex ΣE(γ) = θ², monotone and fin
 
 With a policy x fixed, t_a = κ x_a with one κ, Σ_a E_a(κ x_a) = θ². In κ² this sum is concave and piecewise linear: Newton's method is monotone and finite.
 
-Memory: by_action holds t, by_kernel ones, by_row τ.
+Memory: by_action holds t, by_kernel ones, by_row τ (rounded, if the data are float32).
 """
 
 from __future__ import annotations
@@ -367,15 +367,17 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, work, single = np.ones((A, N)), workspace(A, N), workspace(A, 1)
+    scale, work, single, tau = np.ones((A, N)), workspace(A, N), workspace(A, 1), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:  # not terminal
             state = state_of(layout, order, s, u, cost, nominal, scale)
             mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
-            t, tau, x = memory.by_action[s], memory.by_row[s], out.policy[s]
+            t, x = memory.by_action[s], out.policy[s]
+            tau[:] = memory.by_row[s]
             start_from_mean(state, mean, max(tol, ROUGH), t, tau, x, single)
             upper, lower, out.passes[s] = solve_state(state, tol, t, tau, x, work)
+            memory.by_row[s] = tau
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -384,12 +386,13 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, work = np.ones((A, N)), workspace(A, N)
+    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:
+            tau[:] = memory.by_row[s]
             upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, u, cost, nominal, scale), out.policy[s], tol,
-                memory.by_action[s], memory.by_row[s], work,
-            )  # fmt: skip
+                state_of(layout, order, s, u, cost, nominal, scale), out.policy[s], tol, memory.by_action[s], tau, work
+            )
+            memory.by_row[s] = tau
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

@@ -464,15 +464,17 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, work = np.ones((A, N)), workspace(A, N)
+    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:  # not terminal
+            tau[:] = memory.by_row[s]
             upper, lower, out.passes[s] = solve_state(
                 state_of(layout, order, s, u, cost, nominal, scale),
                 layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
-                memory.by_action[s], memory.by_kernel[s], memory.by_row[s], out.policy[s], work,
+                memory.by_action[s], memory.by_kernel[s], tau, out.policy[s], work,
             )  # fmt: skip
+            memory.by_row[s] = tau
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -481,12 +483,14 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, work = np.ones((A, N)), workspace(A, N)
+    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:
+            tau[:] = memory.by_row[s]
             upper, lower, out.passes[s] = evaluate_state(
                 state_of(layout, order, s, u, cost, nominal, scale), tol, out.policy[s],
-                memory.by_action[s], memory.by_kernel[s], memory.by_row[s], work,
+                memory.by_action[s], memory.by_kernel[s], tau, work,
             )  # fmt: skip
+            memory.by_row[s] = tau
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

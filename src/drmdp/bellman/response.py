@@ -40,9 +40,10 @@ def respond(
     prefixes = np.where(used, N if layout.unlisted and code != L1 else 0, 0)
     entry_at = np.concatenate([[0], np.cumsum(entries.ravel())]).astype(np.int64)
     prefix_at = np.concatenate([[0], np.cumsum(prefixes.ravel())]).astype(np.int64)
-    estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1])
+    real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
+    estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
-    pslope, plevel = np.zeros(prefix_at[-1]), np.zeros(prefix_at[-1])
+    pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
     weights = np.where(used, weights, 0.0)
 
@@ -118,20 +119,38 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
                 mass[j] += c * y[i * K + j] * scale[i]
             continue
         moved = c * share[i]
-        k = 0
+        th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            k = _prefix(order.u, tau[i] / t)
-            plength[i] = k
+            plength[i] = _prefix(order.u, th / t)
             pslope[i] = moved * t
-            plevel[i] = -moved * tau[i]
+            plevel[i] = -moved * th
         for j in range(K):
             p = y[i * K + j] * scale[i]
-            z = p + t * u[j] - tau[i]
+            z = p + t * u[j] - th
             if z > 0.0:
                 mass[j] += moved * z
             mass[j] += (c - moved) * p
-            if unlisted and u[j] > tau[i] / t:  # counted in the prefix
-                mass[j] -= moved * (t * u[j] - tau[i])
+            if unlisted and u[j] > th / t:  # counted in the prefix
+                mass[j] -= moved * (t * u[j] - th)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    """A threshold that was kept in float32, after a Newton step."""
+    c = 0.0
+    total = 0.0
+    if unlisted:
+        k = _prefix(order.u, tau / t)
+        c += k
+        total += t * order.sum1[k]
+    for j in range(K):
+        p = y[at + j] * scale
+        if p + t * u[j] > tau:
+            total += p
+            if not (unlisted and u[j] > tau / t):
+                c += 1.0
+                total += t * u[j]
+    return (total - 1.0) / c if c > 0.5 else np.float64(tau)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

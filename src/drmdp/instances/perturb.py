@@ -82,7 +82,7 @@ def _mixed(model: Model, n_kernels: int, rng: np.random.Generator) -> Kernels:
     k = n_successors(BRANCHING, S)
     rows = int(model.available.sum())
     indptr = np.concatenate([[0], np.cumsum(k * model.available.ravel())])
-    nominal = model.blocks.matrix(model.blocks.data)  # of a single kernel, data is in the order of the columns
+    nominal = model.blocks.matrix(model.blocks.entries(0))  # of a single kernel, data is in the order of the columns
 
     def sample() -> csr_array:
         successors, probabilities = subsets(rng, rows, S, k), cuts(rng, rows, k)
