@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from drmdp import cli_data
 from drmdp._version import __version__
 from drmdp.errors import InputError, MissingExtra
 
@@ -390,3 +391,8 @@ def _choice(row: Any, model: Model) -> str:
     if len(played) == 1:
         return played[0][1]
     return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")
+
+
+# ---------------------------------------------------------------------- verbs of other modules
+
+main.add_command(cli_data.estimate)

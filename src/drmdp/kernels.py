@@ -154,6 +154,22 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
     return Kernels(S, A, N, indptr, indices, data.astype(np.float64, copy=False), is_sparse)
 
 
+def from_cells(shape: tuple[int, int, int], kernel: Any, pair: Any, column: Any, p: Array, is_sparse: bool) -> Kernels:
+    """Gather cells, kernel by kernel: entry k says that the kernel `kernel[k]` has `p[k]` at (`pair[k]`, `column[k]`).
+
+    (N, S, A) is the shape. Cells with p = 0 are dropped; cells given twice are added up.
+    """
+    N, S, A = shape
+    filled = p != 0
+    keys, cell = np.unique(pair[filled].astype(np.int64) * S + column[filled], return_inverse=True)
+    pairs, columns = np.divmod(keys, S)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=S * A))]).astype(np.int64)
+    first, length = indptr[:-1][pairs[cell]], np.diff(indptr)[pairs[cell]]
+    at = N * first + kernel[filled] * length + (cell - first)
+    data: Any = np.bincount(at, weights=p[filled], minlength=N * keys.size)
+    return Kernels(S, A, N, indptr, columns.astype(np.int32), data, is_sparse)
+
+
 def _canonical(matrix: Any, keep: BoolArray) -> tuple[IntArray, Array]:
     """Keys row·S + column, ascending, and values of the nonzero entries of the kept rows."""
     with np.errstate(over="ignore"):  # infinities are found by `check`
