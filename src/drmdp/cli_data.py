@@ -1,4 +1,4 @@
-"""Verbs of the command line that bring data in: `drmdp estimate`."""
+"""Verbs of the command line that bring data in: `drmdp estimate` and `drmdp convert`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from drmdp.estimate import Estimate, Summary
+    from drmdp.model import Model
 
 ROWS = 12
 """Kernels shown in a table."""
@@ -73,12 +74,44 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
         formats.write(found.model, out)
     seconds = time.perf_counter() - begin
     if as_json:
-        model = found.model
-        sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-        document = {"path": out, **sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint}
+        document = {"path": out, **_sizes(found.model)}
         _print_json({**document, "seconds": seconds, "summary": found.summary.as_dict()})
     else:
         _print_estimate(found, out, seconds)
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--from", "from_format", help="Format of SOURCE: npz, drmdp, craam or prism; by default from its suffix.")
+@click.option("--to", "to_format", help="Format of TARGET.")
+@click.option("--discount", type=float, help="For files that hold none.")
+@click.option("--base", type=int, default=0, show_default=True, help="First number of states in craam files: 0 or 1.")
+@click.option("--initial", help="craam file with the start distribution; by default SOURCE.initial.csv, if any.")
+@click.option("--parameters", help="craam file with the discount; by default SOURCE.parameters.csv, if any.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def convert(
+    source: str, target: str, from_format: str | None, to_format: str | None, as_json: bool, **given: Any
+) -> None:
+    """Write a model in another format.
+
+    Suffixes: .npz and .drmdp (ours), .csv (craam), .tra (PRISM).
+    """
+    from drmdp import formats
+    from drmdp.cli import _print_json
+
+    formats.check_target(target, to_format)
+    model = formats.read(source, from_format, **given)
+    formats.write(model, target, to_format)
+    if as_json:
+        _print_json({"path": target, **_sizes(model)})
+    else:
+        click.echo(f"{model!r}\nwritten to {target}")
+
+
+def _sizes(model: Model) -> dict[str, Any]:
+    sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+    return {**sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint}
 
 
 @contextmanager

@@ -77,7 +77,9 @@ def steps_of(table: Table) -> Steps:
             raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
     if order["changes"] + 1 > order["episodes"] or order.get("backward"):
         by = ["episode"] if columns.time is None else ["episode", "time"]
-        frame = guarded(lambda: frame.sort(by, maintain_order=True).collect(engine="streaming"), table.name).lazy()
+        frame = guarded(
+            lambda: frame.sort(by, maintain_order=columns.time is None).collect(engine="streaming"), table.name
+        ).lazy()
         order = _order(table, frame)
     if order.get("equal"):
         twice = (pl.col("episode") == pl.col("episode").shift(1)) & (pl.col("time") == pl.col("time").shift(1))
