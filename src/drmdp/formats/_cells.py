@@ -37,10 +37,12 @@ class Cells:
     reward: Array
     place: Callable[[int], str]  # names an entry in messages
 
-    @property
-    def size(self) -> int:
-        """How many."""
-        return int(self.p.size)
+    def keep(self, chosen: Any) -> Cells:
+        """Those entries only."""
+        at = np.flatnonzero(chosen)
+        columns = (self.kernel, self.s, self.a, self.t, self.p, self.reward)
+        kernel, s, a, t, p, reward = (column[at] for column in columns)
+        return Cells(kernel, s, a, t, p, reward, lambda k: self.place(int(at[k])))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,14 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     available = np.zeros((S, A), dtype=bool)
     available.ravel()[pair] = True
     terminal: Any = ~available.any(axis=1) if parts.terminal is None else parts.terminal
-    own = ~terminal[cells.s]
-    kernel, pair, t = cells.kernel[own], pair[own], cells.t[own]
-    p, reward = cells.p[own], cells.reward[own]
+    cells = cells.keep(~terminal[cells.s])
     notes = list(parts.notes)
-    kernels = from_cells(
-        shape, kernel, pair, t, _rescaled(kernel, pair, p, shape, notes), S * A * S * N > DENSE_ENTRIES
-    )
+    pair = cells.s * A + cells.a
+    p = _rescaled(cells, pair, shape, notes)
+    kernels = from_cells(shape, cells.kernel, pair, cells.t, p, S * A * S * N > DENSE_ENTRIES)
     model = Model(
         kernels,
-        rewards=_rewards(kernels, pair, t, p, reward, notes),
+        rewards=_rewards(kernels, pair, cells, notes),
         discount=parts.discount,
         initial=parts.initial,
         states=parts.states,
@@ -109,23 +109,33 @@ def _check_once(cells: Cells, pair: IntArray, S: int, A: int) -> None:
         raise InputError(f"{cells.place(second)}: the transition of {cells.place(min(first, second))} again")
 
 
-def _rescaled(kernel: IntArray, pair: IntArray, p: Array, shape: tuple[int, int, int], notes: list[str]) -> Array:
-    """Divide out what few printed digits explain; the model refuses what they do not."""
+def _rescaled(cells: Cells, pair: IntArray, shape: tuple[int, int, int], notes: list[str]) -> Array:
+    """Probabilities, after dividing out what few printed digits explain."""
     N, S, A = shape
-    row = kernel * (S * A) + pair
-    total = np.bincount(row, weights=p, minlength=N * S * A)
+    if (cells.p < 0).any():
+        k = int(np.argmax(cells.p < 0))
+        raise InputError(f"{cells.place(k)}: probabilities must not be negative, got {float(cells.p[k])!r}")
+    row = cells.kernel * (S * A) + pair
+    total = np.bincount(row, weights=cells.p, minlength=N * S * A)
     off = np.abs(total - 1)
+    wrong = off[row] > TEXT_TOL
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        what = f"the row of kernel {cells.kernel[k]} that begins here"
+        raise InputError(f"{cells.place(k)}: {what} sums to {float(total[row[k]])!r}, not 1")
     few = (off > 1e-9) & (off <= TEXT_TOL)
     if not few.any():
-        return p
-    notes.append(f"{int(few.sum())} rows renormalised; the largest deviation from 1 was {off[few].max():.1e}")
-    return np.asarray(p / np.where(few, total, 1.0)[row])
+        return cells.p
+    n = int(few.sum())
+    notes.append(f"{n} row{'' if n == 1 else 's'} renormalised; the largest deviation from 1 was {off[few].max():.1e}")
+    return np.asarray(cells.p / np.where(few, total, 1.0)[row])
 
 
-def _rewards(kernels: Kernels, pair: IntArray, t: IntArray, p: Array, reward: Array, notes: list[str]) -> Any:
+def _rewards(kernels: Kernels, pair: IntArray, cells: Cells, notes: list[str]) -> Any:
     """(S, A) if no reward depends on the next state; else a sparse matrix, or (S, A, S) if more are known than needed."""
     S, A = kernels.n_states, kernels.n_actions
-    keys, cell = np.unique(pair * S + t, return_inverse=True)
+    p, reward = cells.p, cells.reward
+    keys, cell = np.unique(pair * S + cells.t, return_inverse=True)
     low, high = _span(cell, reward, keys.size)
     value = low
     if (low < high).any():
@@ -133,7 +143,10 @@ def _rewards(kernels: Kernels, pair: IntArray, t: IntArray, p: Array, reward: Ar
         weight = np.where(mass[cell] > 0, p, 1.0)
         mean = np.bincount(cell, weights=weight * reward) / np.bincount(cell, weights=weight)
         value = np.where(low < high, mean, low)
-        notes.append(f"{int((low < high).sum())} rewards differ between kernels: averaged with the probabilities")
+        n = int((low < high).sum())
+        notes.append(
+            f"rewards of {n} transition{'' if n == 1 else 's'} differ between kernels: averaged by probability"
+        )
     pairs, columns = np.divmod(keys, S)
     low, high = _span(pairs, value, S * A)
     if not (low < high).any():

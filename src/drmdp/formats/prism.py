@@ -13,7 +13,7 @@ Numbers start at 0; lines that start with # are skipped. Actions are named by th
 own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
 
 Not held: more than one kernel, start distributions that are not uniform on some states, rewards of transitions of
-probability 0 (all refused in writing), and names of states. Costs are written as negative rewards, and come back as
+probability 0 (all refused in writing), names of states, and blanks in names of actions, which become "_". Costs are written as negative rewards, and come back as
 rewards.
 """
 
@@ -173,9 +173,10 @@ def write(model: Model, path: Path) -> None:
     check_holdable(model, "PRISM")
     if model.n_kernels > 1:
         raise InputError(f"PRISM holds one kernel, not {model.n_kernels}")
-    for name in model.actions:
-        if not str(name) or len(str(name).split()) != 1 or str(name).startswith("#"):
-            raise InputError(f"PRISM cannot hold the action name {name!r}")
+    names = ["_".join(str(name).split()) for name in model.actions]
+    for a, name in enumerate(names):
+        if not name or name in names[:a]:
+            raise InputError(f"PRISM cannot hold the action name {model.actions[a]!r} beside the others")
     first = model.initial > 0
     if not np.allclose(model.initial[first], 1 / first.sum(), rtol=1e-9, atol=0):
         raise InputError("PRISM holds initial states, all equally likely, and these are not")
@@ -184,7 +185,7 @@ def write(model: Model, path: Path) -> None:
     if any(p == 0 for *_, p, _ in cells):
         raise InputError("PRISM cannot hold rewards of transitions of probability 0")
     head = f"{model.n_states} {int(model.available.sum())} {len(cells)}"
-    rows = [(f"{s} {choice[s, a]} {t}", f"{p!r} {model.actions[a]}", f"{r!r}") for _, s, a, t, p, r in cells]
+    rows = [(f"{s} {choice[s, a]} {t}", f"{p!r} {names[a]}", f"{r!r}") for _, s, a, t, p, r in cells]
     labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(first).tolist())]
     for suffix, lines in (
         (".lab", labels),
