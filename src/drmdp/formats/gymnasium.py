@@ -7,6 +7,7 @@ model needs support "observed".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,10 @@ def from_gymnasium(env: Any, discount: float) -> Model:
     table = own if isinstance(own, Mapping) else getattr(own, "P", None)
     if not isinstance(table, Mapping):
         raise InputError(f"{type(own).__name__} has no table P of transitions")
-    S, A = len(table), max((len(row) for row in table.values()), default=0)
+    S = len(table)
+    A = max((len(row) for row in table.values() if isinstance(row, Mapping)), default=1)
+    if not S or not A:
+        raise InputError("P: no states" if not S else "P: no actions")
     merged: dict[tuple[int, int, int], list[float]] = {}
     ends: dict[int, tuple[int, int]] = {}
     goes: list[tuple[int, int, int]] = []
@@ -85,6 +89,8 @@ def _entries(table: Mapping[Any, Any], S: int, A: int) -> Any:
             where = f"P: state {s}, action {shown(a)}"
             if not _whole(a, A):
                 raise InputError(f"{where}: actions are 0 … {A - 1}")
+            if not isinstance(entries, list | tuple):
+                raise InputError(f"{where}: expected a list of transitions, got {shown(entries)}")
             for entry in entries:
                 try:
                     p, t, reward, end = entry
@@ -92,7 +98,11 @@ def _entries(table: Mapping[Any, Any], S: int, A: int) -> Any:
                     raise InputError(f"{where}: expected (p, t, reward, terminated), got {shown(entry)}") from None
                 if not _whole(t, S):
                     raise InputError(f"{where}: unknown next state {shown(t)}")
-                yield int(s), int(a), number(where, p), int(t), number(where, reward), bool(end)
+                p, reward = number(where, p), number(where, reward)
+                for value in (p, reward):
+                    if not math.isfinite(value):
+                        raise InputError(f"{where}: probabilities and rewards must be finite, got {value!r}")
+                yield int(s), int(a), p, int(t), reward, bool(end)
 
 
 def _whole(given: Any, below: int) -> bool:

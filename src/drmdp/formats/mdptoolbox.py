@@ -27,18 +27,21 @@ from drmdp.model import Model
 
 def from_mdptoolbox(transitions: Any, rewards: Any, discount: float) -> Model:
     """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel."""
+    transitions, rewards = (
+        list(given) if isinstance(given, np.ndarray) and given.dtype == object else given
+        for given in (transitions, rewards)
+    )
     kernels = _by_state("transitions", transitions)
     if sparse.issparse(kernels):
         S = kernels.shape[1]
         A = kernels.shape[0] // S
     else:
         S, A = kernels.shape[:2]
-    if _is_list(rewards) or np.ndim(rewards) == 3:
-        found = _by_state("rewards", rewards)
-    else:
-        found = numbers("rewards", rewards)
-        if found.shape not in ((S,), (S, A)):
-            raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
+    found = _by_state("rewards", rewards) if _is_list(rewards) else numbers("rewards", rewards)
+    if found.ndim == 3 and found.shape == (A, S, S):
+        found = _by_state("rewards", found)
+    elif not sparse.issparse(found) and found.shape not in ((S,), (S, A)):
+        raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
     return Model(kernels, rewards=found, discount=discount)
 
 
@@ -62,14 +65,13 @@ def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
 
 
 def _is_list(given: Any) -> bool:
-    many = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.dtype == object)
-    return many and len(given) > 0 and any(sparse.issparse(matrix) for matrix in given)
+    return isinstance(given, list | tuple) and any(sparse.issparse(matrix) for matrix in given)
 
 
 def _by_state(name: str, given: Any) -> Any:
     """(S, A, S), or a sparse (S·A, S) matrix, of A matrices."""
     if not _is_list(given):
-        array = numbers(name, given if not isinstance(given, np.ndarray) or given.dtype != object else list(given))
+        array = numbers(name, given)
         if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
             raise InputError(f"{name}: expected shape (A, S, S), got {array.shape}")
         return np.ascontiguousarray(array.transpose(1, 0, 2))

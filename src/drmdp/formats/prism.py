@@ -13,8 +13,8 @@ Numbers start at 0; lines that start with # are skipped. Actions are named by th
 own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
 
 Not held: more than one kernel, start distributions that are not uniform on some states, rewards of transitions of
-probability 0 (all refused in writing), names of states, and blanks in names of actions, which become "_". Costs are written as negative rewards, and come back as
-rewards.
+probability 0 (all refused in writing), names of states, and blanks in names of actions, which become "_". Costs are
+written as negative rewards, and come back as rewards.
 """
 
 from __future__ import annotations
