@@ -6,16 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from drmdp.checks import Names, number
 from drmdp.errors import InputError, shown
+from drmdp.estimate.costs import price
 from drmdp.estimate.count import steps_of
-from drmdp.estimate.fill import PARTIAL, UNVISITED, check_rule, fill, names_by_text
-from drmdp.estimate.price import price
+from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule, fill, names_by_text
 from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, open_table
+from drmdp.instances._build import generator
 from drmdp.model import Model
 
 __all__ = ["Columns", "Estimate", "Settings", "Summary", "estimate", "fit"]
@@ -93,9 +92,9 @@ def estimate(
         See `drmdp.estimate.table`. Without `next_state` (and no column of that name) consecutive rows of an episode make
         the transitions.
     costs, rewards : array, mapping from (state, action), path or SQL expression
-        Instead of the column `cost` or `reward`, see `drmdp.estimate.price`. Exactly one of the four is needed.
+        Instead of the column `cost` or `reward`, see `drmdp.estimate.costs`. Exactly one of the four is needed.
     unvisited, partial : rules
-        For pairs without data, in all kernels or in some, see `drmdp.estimate.fill`.
+        For pairs without data, in all kernels or in some, see `drmdp.estimate.rules`.
     prior : float
         Pseudo-count of each next state for "posterior".
     prior_on : "seen" or "all"
@@ -132,7 +131,7 @@ def estimate(
 def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     """`estimate` with its summary and the labels of the kernels."""
     kind = _check(columns, settings)
-    rng = np.random.default_rng(settings.seed)
+    rng = generator(settings.seed, "estimate")
     grouped = settings.by not in (None, *SAMPLED)
     opened = open_table(table, columns, settings.by if grouped else None)
     steps = steps_of(opened)

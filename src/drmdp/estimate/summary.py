@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from drmdp.estimate import Settings
     from drmdp.estimate.count import Steps
-    from drmdp.estimate.fill import Filled
+    from drmdp.estimate.rules import Filled
     from drmdp.estimate.sample import Samples
     from drmdp.estimate.table import Table
 

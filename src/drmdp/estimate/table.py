@@ -87,7 +87,7 @@ def open_table(source: Any, columns: Columns, unit: str | None) -> Table:
     frame = frame.select(pl.col(column).alias(role) for role, column in wanted.items())
     schema = guarded(frame.collect_schema, name)
     for role, dtype in schema.items():
-        if role in NUMBERS and not dtype.is_numeric():
+        if role in NUMBERS and not (dtype.is_numeric() or dtype == pl.Null):
             raise InputError(f"{name}: column {wanted[role]!r} ({role}) must hold numbers, got {dtype}")
     return Table(frame.with_columns(_plain(pl, schema)), columns, name, is_csv)
 
@@ -117,7 +117,7 @@ def _frame(source: Any) -> tuple[Any, str, bool]:
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source).lazy(), "table", False
     if isinstance(source, Mapping):
-        return guarded(lambda: pl.DataFrame(source), "table").lazy(), "table", False
+        return guarded(lambda: pl.DataFrame(source, strict=False), "table").lazy(), "table", False
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"table: expected a Polars or pandas frame, a mapping or a path, got {type(source).__name__}")
     path = Path(source)

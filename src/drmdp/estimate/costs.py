@@ -18,7 +18,7 @@ from drmdp._typing import Array
 from drmdp.checks import find, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells, Steps, cells_of
-from drmdp.estimate.fill import Filled
+from drmdp.estimate.rules import Filled
 from drmdp.estimate.table import Columns, Table, guarded, open_table, polars
 
 
