@@ -123,8 +123,8 @@ def test_the_last_row_of_an_episode_needs_no_action():
     table = {"episode": [1, 1, 2, 2], "state": [0, 1, 1, 0], "action": ["a", None, "a", None]}
     model = estimate(table, episode="episode", costs="state", discount=0.9)
     np.testing.assert_array_equal(model.kernels[0, :, 0], [[0, 1], [1, 0]])
-    with pytest.raises(InputError, match="action is missing"):
-        estimate({**table, "action": [None, "a", "a", None]}, episode="episode", costs="state", discount=0.9)
+    with pytest.raises(InputError, match="table: row 3: action is missing"):
+        estimate({**table, "action": ["a", None, None, "a"]}, episode="episode", costs="state", discount=0.9)
 
 
 # ---------------------------------------------------------------------- kernels

@@ -19,7 +19,7 @@ from drmdp.checks import find, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells, Steps, cells_of
 from drmdp.estimate.rules import Filled
-from drmdp.estimate.table import Columns, Table, guarded, open_table, polars
+from drmdp.estimate.table import Columns, guarded, open_table, polars
 
 
 def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str) -> Any:
@@ -85,7 +85,7 @@ def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Ar
 def _from_file(cells: Cells, columns: Columns, path: Any, kind: str) -> Array:
     own = Columns(state=columns.state, action=columns.action, next_state=columns.state, **{kind: kind})
     table = open_table(path, own, None)
-    found = cells_of(Steps(Table(table.frame, own, table.name, table.is_csv), 0), cells.states, cells.actions, [])
+    found = cells_of(Steps(table, 0), cells.states, cells.actions, [])
     costs = _empty(cells)
     if (found.rows > 1).any():
         s, a = divmod(int(found.pair[int(np.argmax(found.rows > 1))]), len(cells.actions))

@@ -6,7 +6,7 @@ A *cell* is a triple (state, action, next state). Labels are sorted: integers by
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from drmdp._typing import Array, IntArray
 from drmdp.checks import Names, find, lookup
 from drmdp.errors import InputError, shown
-from drmdp.estimate.table import Table, guarded, polars
+from drmdp.estimate.table import Table, collected, guarded, polars
 
 CELL = ("state", "action", "next_state")
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")
@@ -77,18 +77,16 @@ def steps_of(table: Table) -> Steps:
             raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
     if order["changes"] + 1 > order["episodes"] or order.get("backward"):
         by = ["episode"] if columns.time is None else ["episode", "time"]
-        frame = guarded(
-            lambda: frame.sort(by, maintain_order=columns.time is None).collect(engine="streaming"), table.name
-        ).lazy()
+        frame = collected(frame.sort(by, maintain_order=columns.time is None), table.name).lazy()
         order = _order(table, frame)
     if order.get("equal"):
         twice = (pl.col("episode") == pl.col("episode").shift(1)) & (pl.col("time") == pl.col("time").shift(1))
-        row = frame.filter(twice).head(1).collect(engine="streaming")
+        row = collected(frame.filter(twice).head(1), table.name)
         when = f"{row['time'][0]} in episode {row['episode'][0]!r}"
         raise InputError(f"{table.name}: two rows have the time {when}: their order is unknown")
     follows = pl.col("episode") == pl.col("episode").shift(-1)
     frame = frame.with_columns(next_state=pl.col("state").shift(-1)).filter(follows)
-    return Steps(Table(frame, columns, table.name), order["episodes"])
+    return Steps(replace(table, frame=frame), order["episodes"])
 
 
 def _order(table: Table, frame: Any) -> dict[str, int]:
@@ -106,7 +104,7 @@ def _order(table: Table, frame: Any) -> dict[str, int]:
         asked["time_nulls"] = time.null_count()
         asked["backward"] = (same & (time < time.shift(1))).sum()
         asked["equal"] = (same & (time == time.shift(1))).sum()
-    found = guarded(lambda: frame.select(**asked).collect(engine="streaming"), table.name)
+    found = collected(frame.select(**asked), table.name)
     return {name: int(value) for name, value in found.row(0, named=True).items()}
 
 
@@ -131,8 +129,7 @@ def cells_of(
         bad["reward" if "reward" in names else "cost"] = ~cost.is_finite().fill_null(False)
     asked |= {f"bad_{name}": rule.sum() for name, rule in bad.items()}
     asked |= {name: (weight * factor).sum() for name, factor in (sums or {}).items()}
-    query = table.frame.group_by(*CELL, *by).agg(**asked)
-    cells = guarded(lambda: query.collect(engine="streaming"), table.name)
+    cells = collected(table.frame.group_by(*CELL, *by).agg(**asked), table.name)
     if not cells.height:
         raise InputError(f"{table.name}: no transitions")
     for role in (*CELL, *by):
@@ -140,7 +137,7 @@ def cells_of(
             raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
     for name, rule in bad.items():
         if cells[f"bad_{name}"].sum():
-            value = table.frame.filter(rule).head(1).collect(engine="streaming")[name][0]
+            value = collected(table.frame.filter(rule).sort("_row").head(1), table.name)[name][0]
             low = " and not negative" if name == "weight" else ""
             raise InputError(f"{table.row_of(rule)}: {name} must be finite{low}, got {value!r}")
     return _coded(table, cells, states, actions, [*by, *(sums or {})])

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from drmdp._typing import Array, IntArray
 from drmdp.checks import Names
 from drmdp.errors import InputError
 from drmdp.estimate.count import Cells, Steps, cells_of, codes
-from drmdp.estimate.table import guarded, polars
+from drmdp.estimate.table import collected, polars
 
 SAMPLED = ("bootstrap", "folds", "posterior")
 RESAMPLED = ("bootstrap", "folds")
@@ -64,14 +64,14 @@ def resampled(steps: Steps, states: Names | None, actions: Names | None, by: str
         return _wide(cells, draw(cells.rows, n, rng), labels)
     pl = polars()
     table = steps.table
-    episodes = guarded(lambda: table.frame.select(pl.col("episode").unique()).collect(engine="streaming"), table.name)
+    episodes = collected(table.frame.select(pl.col("episode").unique()), table.name)
     if episodes["episode"].null_count():
         raise InputError(f"{table.row_of(pl.col('episode').is_null())}: episode is missing")
     episodes = episodes.sort("episode")
     times = _multiplicities(episodes.height, n, by, rng)
     names = [f"times_{i}" for i in range(n)]
     drawn = episodes.with_columns(pl.Series(name, times[i]) for i, name in enumerate(names))
-    joined = type(table)(table.frame.join(drawn.lazy(), on="episode"), table.columns, table.name)
+    joined = replace(table, frame=table.frame.join(drawn.lazy(), on="episode"))
     cells = cells_of(Steps(joined, steps.n_ends), states, actions, [], {name: pl.col(name) for name in names})
     return _wide(cells, np.stack([cells.extra[name] for name in names]), labels)
 

@@ -45,7 +45,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A lazy frame with one column per role (and `unit`, what makes a kernel), and where it came from."""
+    """A lazy frame with one column per role, `unit` (what makes a kernel) and `_row`, and where it came from."""
 
     frame: Any
     columns: Columns
@@ -54,10 +54,7 @@ class Table:
 
     def row_of(self, bad: Any) -> str:
         """Describe the first row where an expression holds."""
-        found = self.frame.with_row_index("_row").filter(bad).select("_row").head(1).collect(engine="streaming")
-        if not found.height:
-            return self.name
-        row = int(found.item()) + 1
+        row = int(collected(self.frame.filter(bad).select(polars().col("_row").min()), self.name).item()) + 1
         return f"{self.name}: {f'line {row + 1}' if self.is_csv else f'row {row}'}"
 
 
@@ -84,7 +81,9 @@ def open_table(source: Any, columns: Columns, unit: str | None) -> Table:
     if is_csv:
         text = {column: pl.String for role, column in wanted.items() if role in LABELS}
         frame = pl.scan_csv(source, schema_overrides=text, infer_schema_length=10_000)
-    frame = frame.select(pl.col(column).alias(role) for role, column in wanted.items())
+    frame = frame.with_row_index("_row").select(
+        "_row", *(pl.col(column).alias(role) for role, column in wanted.items())
+    )
     schema = guarded(frame.collect_schema, name)
     for role, dtype in schema.items():
         if role in NUMBERS and not (dtype.is_numeric() or dtype == pl.Null):
@@ -149,12 +148,17 @@ def guarded(work: Any, name: str) -> Any:
     pl = polars()
     try:
         return work()
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or str(error).splitlines()[0]}") from None
+
+
+def collected(frame: Any, name: str) -> Any:
+    """Carry out a query, in pieces."""
+    return guarded(lambda: frame.collect(engine="streaming"), name)
 
 
 def shown_names(names: Any) -> str:

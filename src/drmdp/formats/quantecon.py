@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from drmdp._typing import IntArray
 from drmdp.checks import numbers
-from drmdp.errors import InputError, MissingExtra
+from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.formats._fields import memory_limit
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
 
@@ -42,19 +44,28 @@ def from_quantecon(ddp: Any) -> Model:
     if s_indices is None:
         feasible = ~np.isneginf(R)
         return Model(numbers("Q", Q), rewards=np.where(feasible, R, 0), discount=beta, available=feasible)
-    s, a = np.asarray(s_indices, dtype=np.int64), np.asarray(a_indices, dtype=np.int64)
-    Q = sparse.csr_array(Q if sparse.issparse(Q) else numbers("Q", Q))
-    S, A = Q.shape[1], int(a.max(initial=0)) + 1
-    good = ~np.isneginf(R)
-    if not (s.shape == a.shape == R.shape == Q.shape[:1]) or (s < 0).any() or (s >= S).any() or (a < 0).any():
+    s, a = _indices("s_indices", s_indices), _indices("a_indices", a_indices)
+    Q = sparse.csr_array(Q) if sparse.issparse(Q) else numbers("Q", Q)
+    if Q.ndim != 2 or not s.shape == a.shape == R.shape == Q.shape[:1]:
         raise InputError(f"s_indices, a_indices, R, Q: shapes {s.shape}, {a.shape}, {R.shape}, {Q.shape} do not match")
-    pair = s * A + a
-    rows = sparse.csr_array((np.ones(s.size), (pair, np.arange(s.size))), shape=(S * A, s.size))
-    rewards, available = np.zeros(S * A), np.zeros(S * A, dtype=bool)
-    rewards[pair[good]], available[pair[good]] = R[good], True
-    return Model(
-        rows @ Q, rewards=rewards.reshape(S, A), discount=beta, available=available.reshape(S, A)
-    )  # fmt: skip
+    S, A = Q.shape[1], int(a.max(initial=0)) + 1
+    if s.max(initial=0) >= S or memory_limit() // 64 < S * A:
+        raise InputError(f"s_indices, a_indices: up to {int(s.max())} and {A - 1} with {S} states")
+    good = ~np.isneginf(R)
+    pair = (s * A + a)[good]
+    if np.unique(pair).size < pair.size:
+        raise InputError("s_indices, a_indices: a pair is given twice")
+    rows = sparse.csr_array((np.ones(pair.size), (pair, np.flatnonzero(good))), shape=(S * A, s.size))
+    rewards, available = np.zeros((S, A)), np.zeros((S, A), dtype=bool)
+    rewards.ravel()[pair], available.ravel()[pair] = R[good], True
+    return Model(rows @ sparse.csr_array(Q), rewards=rewards, discount=beta, available=available)
+
+
+def _indices(name: str, given: Any) -> IntArray:
+    found = numbers(name, given)
+    if found.ndim != 1 or not ((found >= 0) & (found < 2**31) & (found == np.floor(found))).all():
+        raise InputError(f"{name}: expected whole numbers from 0, got {shown(given)}")
+    return found.astype(np.int64)
 
 
 def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = None) -> Any:
