@@ -116,17 +116,22 @@ def compress_dense(kernels: Array, available: BoolArray) -> Kernels:
 def compress_sparse(matrices: Sequence[Any], available: BoolArray) -> Kernels:
     """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread."""
     S, A = available.shape
-    parts = [_canonical(matrix, available.ravel()) for matrix in matrices]
+    return from_parts([_canonical(matrix, available.ravel()) for matrix in matrices], S, A, is_sparse=True)
+
+
+def from_parts(parts: Sequence[tuple[IntArray, Array]], S: int, A: int, is_sparse: bool) -> Kernels:
+    """Gather N kernels, each given by ascending keys pair·S + column and the values there, none of them 0."""
     keys = parts[0][0]
     for other, _ in parts[1:]:
-        if not np.array_equal(keys, other):
+        if other is not keys and not np.array_equal(keys, other):
             keys = np.union1d(keys, other)
     pair, column = np.divmod(keys, S)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]).astype(np.int64)
     data = np.zeros(len(parts) * keys.size)
-    kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse=True)
+    kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse)
     for i, (own, values) in enumerate(parts):
-        data[kernels.positions(i)[np.searchsorted(keys, own)]] = values
+        at = slice(None) if own is keys else np.searchsorted(keys, own)
+        data[kernels.positions(i)[at]] = values
     return kernels
 
 
@@ -152,22 +157,6 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
             raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     return Kernels(S, A, N, indptr, indices, data.astype(np.float64, copy=False), is_sparse)
-
-
-def from_cells(shape: tuple[int, int, int], kernel: Any, pair: Any, column: Any, p: Array, is_sparse: bool) -> Kernels:
-    """Gather cells, kernel by kernel: entry k says that the kernel `kernel[k]` has `p[k]` at (`pair[k]`, `column[k]`).
-
-    (N, S, A) is the shape. Cells with p = 0 are dropped; cells given twice are added up.
-    """
-    N, S, A = shape
-    filled = p != 0
-    keys, cell = np.unique(pair[filled].astype(np.int64) * S + column[filled], return_inverse=True)
-    pairs, columns = np.divmod(keys, S)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=S * A))]).astype(np.int64)
-    first, length = indptr[:-1][pairs[cell]], np.diff(indptr)[pairs[cell]]
-    at = N * first + kernel[filled] * length + (cell - first)
-    data: Any = np.bincount(at, weights=p[filled], minlength=N * keys.size)
-    return Kernels(S, A, N, indptr, columns.astype(np.int32), data, is_sparse)
 
 
 def _canonical(matrix: Any, keep: BoolArray) -> tuple[IntArray, Array]:

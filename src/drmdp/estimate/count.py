@@ -41,8 +41,13 @@ class Cells:
     cost: Array | None  # weighted sum
     extra: dict[str, Any]  # further columns asked for
 
+    @property
+    def keys(self) -> IntArray:
+        """One number per cell, pair·S + column, ascending."""
+        return self.pair * len(self.states) + self.column
+
     def keep(self, chosen: Any) -> Cells:
-        """Those cells only."""
+        """Those cells only, in that order."""
         cost = None if self.cost is None else self.cost[chosen]
         extra = {name: values[chosen] for name, values in self.extra.items()}
         return Cells(

@@ -20,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from drmdp._typing import Array, BoolArray
+from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.checks import Names, terminal_flags
 from drmdp.errors import InputError, shown
+from drmdp.estimate.count import Cells
 from drmdp.estimate.sample import Samples
 from drmdp.formats._fields import memory_limit
-from drmdp.kernels import Kernels, from_cells
+from drmdp.kernels import Kernels, from_parts
 
 UNVISITED = ("refuse", "unavailable", "prior", "self-loop")
 PARTIAL = ("refuse", "unavailable", "prior", "self-loop", "pooled")
+Row = tuple[IntArray, Array]  # keys and probabilities
 DENSE_ENTRIES = 50_000_000
 """Models with more probabilities than this, zeros included, are sparse."""
 
@@ -63,30 +65,47 @@ def fill(samples: Samples, unvisited: str, partial: str, terminal: Any, prior: f
     end = terminal_flags(terminal, states)
     open_pair = np.repeat(~end, A)
     _check_ends(samples, end)
-    total = _totals(samples.kernel, samples.pair, samples.count, (N, S * A))
-    pooled = _totals(np.zeros_like(samples.pooled.pair), samples.pooled.pair, samples.pooled.count, (1, S * A))[0]
-    seen = (total > 0) & open_pair
+    seen = np.stack(
+        [_totals(keys // S, count, S * A) > 0 for keys, count in zip(samples.keys, samples.counts, strict=True)]
+    )
+    seen &= open_pair
+    pooled = _totals(samples.pooled.pair, samples.pooled.count, S * A)
     never = (pooled == 0) & open_pair
     part = (pooled > 0) & open_pair & ~seen
     available = open_pair.copy()
-    if "unavailable" in (unvisited, partial):
-        available &= ~(never & (unvisited == "unavailable")) & ~(part.any(axis=0) & (partial == "unavailable"))
-    _check_rules(samples, never, part, unvisited, partial, available & open_pair, end)
-    own = available[samples.pair] & (samples.count > 0)
-    kernel, pair, column = (part_of[own] for part_of in (samples.kernel, samples.pair, samples.column))
-    parts = [(kernel, pair, column, samples.count[own] / total[kernel, pair])]
-    everywhere = np.broadcast_to(never & available, (N, S * A))
-    parts.append(_rows(everywhere, unvisited, samples, prior, rng))
-    parts.append(_rows(part & available, partial, samples, prior, rng))
-    kernel, pair, column, p = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    sparse = N * S * A * S > DENSE_ENTRIES
-    kernels = from_cells((N, S, A), kernel, pair, column, p, sparse)
+    if unvisited == "unavailable":
+        available &= ~never
+    if partial == "unavailable":
+        available &= ~part.any(axis=0)
+    _check_rules(samples, never, part, unvisited, partial, available, end)
+    parts = []
+    for i in range(N):
+        rows = [_shares(samples.keys[i], samples.counts[i], available, S)]
+        rows.append(_rows(never & available, unvisited, samples.pooled, prior, rng))
+        rows.append(_rows(part[i] & available, partial, samples.pooled, prior, rng))
+        parts.append(_merged([row for row in rows if row[0].size] or rows[:1]))
+    kernels = from_parts(parts, S, A, N * S * A * S > DENSE_ENTRIES)
     return Filled(kernels, available.reshape(S, A), end, seen, never, part)
 
 
-def _totals(kernel: Any, pair: Any, count: Array, shape: tuple[int, int]) -> Array:
-    total: Any = np.bincount(kernel * shape[1] + pair, weights=count, minlength=shape[0] * shape[1])
-    return np.asarray(total.reshape(shape), dtype=np.float64)
+def _totals(pair: Any, count: Array, size: int) -> Array:
+    return np.asarray(np.bincount(pair, weights=count, minlength=size), dtype=np.float64)
+
+
+def _shares(keys: IntArray, count: Array, available: BoolArray, S: int) -> Row:
+    """Rows from data; overwrites the counts."""
+    pair = keys // S
+    count /= _totals(pair, count, available.size)[pair]
+    own = available[pair]
+    return (keys, count) if own.all() else (keys[own], count[own])
+
+
+def _merged(rows: list[Row]) -> Row:
+    if len(rows) == 1:
+        return rows[0]
+    keys, p = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.argsort(keys)
+    return keys[order], p[order]
 
 
 def _check_ends(samples: Samples, end: BoolArray) -> None:
@@ -137,33 +156,25 @@ def _check_rules(
         )
 
 
-def _rows(where: BoolArray, rule: str, samples: Samples, prior: float | None, rng: Any) -> tuple[Any, Any, Any, Any]:
-    """Cells of the rows (kernel, pair) marked in `where`, (N, S·A), by a rule."""
-    kernel, pair = np.nonzero(where)
-    S, A = len(samples.pooled.states), len(samples.pooled.actions)
+def _rows(where: BoolArray, rule: str, cells: Cells, prior: float | None, rng: Any) -> Row:
+    """Rows of the pairs marked in `where`, (S·A,), by a rule."""
+    pair = np.flatnonzero(where)
+    S, A = len(cells.states), len(cells.actions)
     if rule == "self-loop":
-        return kernel, pair, pair // A, np.ones(pair.size)
+        return pair * S + pair // A, np.ones(pair.size)
     if rule == "pooled":
-        return _pooled_rows(kernel, pair, samples)
+        own = where[cells.pair] & (cells.count > 0)
+        total = _totals(cells.pair, cells.count, where.size)
+        return cells.keys[own], cells.count[own] / total[cells.pair[own]]
     if rule != "prior" or not pair.size:
-        return kernel[:0], pair[:0], pair[:0], np.zeros(0)
+        return pair[:0], np.zeros(0)
     if pair.size * S > memory_limit() // 64:
         raise InputError(f"rule 'prior': {pair.size} rows over {S} states do not fit in memory")
     p = np.full((pair.size, S), 1 / S)
     if prior is not None:
         p = rng.dirichlet(np.full(S, prior), size=pair.size)
-    return np.repeat(kernel, S), np.repeat(pair, S), np.tile(np.arange(S), pair.size), p.ravel()
-
-
-def _pooled_rows(kernel: Any, pair: Any, samples: Samples) -> tuple[Any, Any, Any, Any]:
-    cells = samples.pooled  # sorted by pair
-    begin, stop = np.searchsorted(cells.pair, pair), np.searchsorted(cells.pair, pair, side="right")
-    lengths = stop - begin
-    first = np.repeat(begin - np.concatenate([[0], np.cumsum(lengths)[:-1]]) if pair.size else begin, lengths)
-    at = first + np.arange(lengths.sum())
-    size = len(cells.states) * len(cells.actions)
-    total = np.bincount(cells.pair, weights=cells.count, minlength=size)
-    return np.repeat(kernel, lengths), cells.pair[at], cells.column[at], cells.count[at] / total[cells.pair[at]]
+    kept = p.ravel() > 0
+    return (pair[:, None] * S + np.arange(S)).ravel()[kept], p.ravel()[kept]
 
 
 def _pairs(n: int) -> str:

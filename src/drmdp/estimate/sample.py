@@ -21,6 +21,7 @@ from drmdp.checks import Names
 from drmdp.errors import InputError
 from drmdp.estimate.count import Cells, Steps, cells_of, codes
 from drmdp.estimate.table import collected, polars
+from drmdp.formats._fields import memory_limit
 
 SAMPLED = ("bootstrap", "folds", "posterior")
 RESAMPLED = ("bootstrap", "folds")
@@ -28,14 +29,12 @@ RESAMPLED = ("bootstrap", "folds")
 
 @dataclass(frozen=True)
 class Samples:
-    """Counts of N kernels, cell by cell, and all of them together."""
+    """Counts of N kernels, and all of them together."""
 
     labels: tuple[Any, ...]  # of the kernels
     pooled: Cells
-    kernel: IntArray
-    pair: IntArray
-    column: IntArray
-    count: Array
+    keys: list[IntArray]  # of each kernel: its cells, pair·S + next state, ascending
+    counts: list[Array]  # and how often, positive; the arrays are its own
     rows: IntArray | None  # transitions of each kernel, where rows make a kernel
 
 
@@ -43,8 +42,19 @@ def by_column(steps: Steps, states: Names | None, actions: Names | None) -> Samp
     """One kernel per value of the column `unit`."""
     cells = cells_of(steps, states, actions, ["unit"])
     labels, kernel = codes(steps.table, "group", [polars().Series(cells.extra["unit"])])
+    cells = cells.keep(np.argsort(kernel, kind="stable"))  # they are sorted by key
+    kernel = np.sort(kernel)
     rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
-    return Samples(tuple(labels), _pooled(cells), kernel, cells.pair, cells.column, cells.count, rows)
+    cuts = np.searchsorted(kernel, np.arange(1, len(labels)))
+    return _samples(tuple(labels), _pooled(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
+
+
+def _samples(labels: tuple[Any, ...], pooled: Cells, keys: list[IntArray], counts: list[Array], rows: Any) -> Samples:
+    """Leave out what was counted as 0."""
+    seen = [count > 0 for count in counts]
+    keys = [own if here.all() else own[here] for own, here in zip(keys, seen, strict=True)]
+    counts = [count if here.all() else count[here] for count, here in zip(counts, seen, strict=True)]
+    return Samples(labels, pooled, keys, counts, rows)
 
 
 def single(steps: Steps, states: Names | None, actions: Names | None) -> Samples:
@@ -110,36 +120,35 @@ def posterior(
 ) -> Samples:
     """Dirichlet draws, as counts that are already shares; with `wide`, on all next states of the seen pairs."""
     cells = cells_of(steps, states, actions, [])
-    pair, column, count = cells.pair, cells.column, cells.count
+    keys, count = cells.keys, cells.count
     if wide:
         S = len(cells.states)
-        own, at = np.unique(pair, return_inverse=True)
-        full = np.zeros((own.size, S))
-        full[at, column] = count
-        pair, column, count = np.repeat(own, S), np.tile(np.arange(S), own.size), full.ravel()
-    draws = rng.gamma(prior + count, size=(n, count.size))
-    if prior == 0 or prior < 1e-2:  # a gamma variable of tiny shape may come out as zero, also in a whole row
-        draws = np.maximum(draws, np.where(count > 0, np.finfo(float).tiny, 0))
-    kernel = np.repeat(np.arange(n), count.size)
-    labels = tuple(f"draw {i}" for i in range(n))
-    return Samples(labels, cells, kernel, np.tile(pair, n), np.tile(column, n), draws.ravel(), None)
+        own = np.unique(cells.pair)
+        if own.size * S * n > memory_limit() // 32:
+            raise InputError(f"prior_on='all': {own.size} pairs × {S} states × {n} kernels do not fit in memory")
+        keys = (own[:, None] * S + np.arange(S)).ravel()
+        count = np.zeros(keys.size)
+        count[np.searchsorted(keys, cells.keys)] = cells.count
+    draws = [rng.standard_gamma(prior + count) for _ in range(n)]
+    if prior < 0.1:  # such gamma variables may come out as zero, also a whole row of them
+        draws = [np.maximum(draw, np.where(count > 0, np.finfo(float).tiny, 0)) for draw in draws]
+    return _samples(tuple(f"draw {i}" for i in range(n)), cells, [keys] * n, draws, None)
 
 
 def _wide(cells: Cells, counts: Array, labels: tuple[Any, ...]) -> Samples:
     """From counts (N, cells)."""
-    kernel, cell = np.nonzero(counts)
     if len(labels) == 1:
         rows: Any = np.array([cells.rows.sum()])
     else:
         plain = np.array_equal(cells.count, cells.rows)  # weights say nothing about rows
         rows = counts.sum(axis=1).astype(np.int64) if plain else None
-    return Samples(labels, cells, kernel, cells.pair[cell], cells.column[cell], counts[kernel, cell], rows)
+    return _samples(labels, cells, [cells.keys] * len(labels), [np.array(count) for count in counts], rows)
 
 
 def _pooled(cells: Cells) -> Cells:
     """Add up what was counted by group."""
     S = len(cells.states)
-    keys, cell = np.unique(cells.pair * S + cells.column, return_inverse=True)
+    keys, cell = np.unique(cells.keys, return_inverse=True)
     pair, column = np.divmod(keys, S)
 
     def total(values: Any) -> Any:

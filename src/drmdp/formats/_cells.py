@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import sparse
 from drmdp._typing import Array, IntArray
 from drmdp.errors import InputError
 from drmdp.formats._fields import memory_limit
-from drmdp.kernels import Kernels, from_cells
+from drmdp.kernels import Kernels, from_parts
 from drmdp.model import Model
 
 DENSE_ENTRIES = 50_000_000
@@ -84,7 +85,8 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     notes = list(parts.notes)
     pair = cells.s * A + cells.a
     p = _rescaled(cells, pair, shape, notes)
-    kernels = from_cells(shape, cells.kernel, pair, cells.t, p, S * A * S * N > DENSE_ENTRIES)
+    parts_of = _by_kernel(cells.kernel, pair * S + cells.t, p, N)
+    kernels = from_parts(parts_of, S, A, S * A * S * N > DENSE_ENTRIES)
     model = Model(
         kernels,
         rewards=_rewards(kernels, pair, cells, notes),
@@ -97,6 +99,14 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     )
     model._set(notes=(*notes, *model.notes))
     return model
+
+
+def _by_kernel(kernel: IntArray, keys: IntArray, p: Array, N: int) -> list[tuple[IntArray, Array]]:
+    """Keys, ascending, and probabilities of each kernel, without those of probability 0."""
+    order = np.lexsort((keys, kernel))
+    order = order[p[order] != 0]
+    bounds = np.searchsorted(kernel[order], np.arange(N + 1))
+    return [(keys[order[lo:hi]], p[order[lo:hi]]) for lo, hi in pairwise(bounds.tolist())]
 
 
 def _check_once(cells: Cells, pair: IntArray, S: int, A: int) -> None:
