@@ -81,8 +81,7 @@ def steps_of(table: Table) -> Steps:
         if order.get(f"{role}_nulls"):
             raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
     if order["changes"] + 1 > order["episodes"] or order.get("backward"):
-        by = ["episode"] if columns.time is None else ["episode", "time"]
-        frame = collected(frame.sort(by, maintain_order=columns.time is None), table.name).lazy()
+        frame = _sorted(table)
         order = _order(table, frame)
     if order.get("equal"):
         twice = (pl.col("episode") == pl.col("episode").shift(1)) & (pl.col("time") == pl.col("time").shift(1))
@@ -92,6 +91,23 @@ def steps_of(table: Table) -> Steps:
     follows = pl.col("episode") == pl.col("episode").shift(-1)
     frame = frame.with_columns(next_state=pl.col("state").shift(-1)).filter(follows)
     return Steps(replace(table, frame=frame), order["episodes"])
+
+
+def _sorted(table: Table) -> Any:
+    """Rows by episode and time, in memory, with labels as short as they can be."""
+    pl = polars()
+    schema = table.frame.collect_schema()
+    whole = [name for name, dtype in schema.items() if dtype.is_integer()]
+    bounds = [pl.col(name).min().alias(f"{name}_low") for name in whole]
+    bounds += [pl.col(name).max().alias(f"{name}_high") for name in whole]
+    found = collected(table.frame.select(bounds), table.name).row(0, named=True)
+    short = [name for name in whole if -(2**31) <= (found[f"{name}_low"] or 0) <= (found[f"{name}_high"] or 0) < 2**31]
+    frame = table.frame.with_columns(
+        pl.col(short).cast(pl.Int32), pl.col([n for n in schema if schema[n] == pl.String]).cast(pl.Categorical)
+    )
+    keys = [pl.col("episode").to_physical()] if schema["episode"] == pl.String else [pl.col("episode")]
+    keys += [pl.col("time")] if table.columns.time is not None else []
+    return collected(frame.sort(keys, maintain_order=len(keys) == 1), table.name).lazy()
 
 
 def _order(table: Table, frame: Any) -> dict[str, int]:
@@ -137,6 +153,7 @@ def cells_of(
     cells = collected(table.frame.group_by(*CELL, *by).agg(**asked), table.name)
     if not cells.height:
         raise InputError(f"{table.name}: no transitions")
+    cells = cells.with_columns(pl.col(pl.Categorical).cast(pl.String), pl.col(pl.Int32).cast(pl.Int64))
     for role in (*CELL, *by):
         if cells[role].null_count():
             raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")

@@ -77,7 +77,7 @@ def resampled(steps: Steps, states: Names | None, actions: Names | None, by: str
     episodes = collected(table.frame.select(pl.col("episode").unique()), table.name)
     if episodes["episode"].null_count():
         raise InputError(f"{table.row_of(pl.col('episode').is_null())}: episode is missing")
-    episodes = episodes.sort("episode")
+    episodes = episodes.sort(pl.col("episode").cast(pl.String))  # the order of categories is not fixed
     times = _multiplicities(episodes.height, n, by, rng)
     names = [f"times_{i}" for i in range(n)]
     drawn = episodes.with_columns(pl.Series(name, times[i]) for i, name in enumerate(names))
