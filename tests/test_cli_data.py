@@ -73,7 +73,8 @@ def test_from_a_log_to_a_certified_policy_in_two_commands(run, tmp_path):
     assert policy[model.available.all(axis=1), 1].max() > 0  # where both were seen, the engine is replaced somewhere
 
 
-def test_the_summary_fits_a_terminal(run, tmp_path):
+def test_the_summary_fits_a_terminal(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     result = run("estimate", "log.csv", *BUS, "--out", tmp_path / "model.npz")
     assert max(map(len, result.stdout.splitlines())) <= 80
     for text in (

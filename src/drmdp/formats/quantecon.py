@@ -22,7 +22,7 @@ from scipy import sparse
 
 from drmdp._typing import IntArray
 from drmdp.checks import numbers
-from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.errors import InputError, shown
 from drmdp.formats._fields import memory_limit
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
@@ -79,10 +79,8 @@ def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = Non
     pairs : bool, optional
         The form with a row per available pair and a sparse matrix; by default for sparse models.
     """
-    try:
-        from quantecon.markov import DiscreteDP
-    except ImportError as error:
-        raise MissingExtra("quantecon", "test") from error
+    from quantecon.markov import DiscreteDP
+
     Q = kernel_of(model, kernel)
     R = rewards_of(model, Q)
     S, A = R.shape
