@@ -13,6 +13,8 @@ weight      how much a row counts; 1 by default
 =========== ======================================================================================================
 
 CSV labels are read as text and become integers only if every one is written like an integer: "007" stays "007".
+
+A Parquet file from a stranger is only as safe as Polars: damage inside its pages may end the process, not raise.
 """
 
 from __future__ import annotations
