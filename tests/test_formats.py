@@ -248,12 +248,12 @@ def test_the_path_chooses_the_format(tmp_path):
     same(drmdp.read(tmp_path / "odd.name", format="npz"), model)
 
 
-@pytest.mark.parametrize("path", ["model", "model.csv"])
+@pytest.mark.parametrize("path", ["model", "model.mat"])
 def test_an_unknown_suffix_lists_the_known_ones(path, tmp_path):
     for call in (lambda p: drmdp.read(p), lambda p: drmdp.write(MODELS["dense"], p), formats.check_target):
         with pytest.raises(InputError, match=rf"{path}: unknown suffix '.*'; known: \.npz, \.drmdp"):
             call(tmp_path / path)
-    with pytest.raises(InputError, match="unknown format 'csv'; known: npz, drmdp"):
+    with pytest.raises(InputError, match="unknown format 'csv'; known: npz, drmdp, craam, prism"):
         drmdp.read(tmp_path / path, format="csv")
 
 

@@ -1,10 +1,11 @@
 """Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
 
-from drmdp import instances
+from drmdp import formats, instances
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
 from drmdp.errors import InputError, MissingExtra
+from drmdp.estimate import estimate
 from drmdp.formats import read, write
 from drmdp.model import Model
 from drmdp.solution import Record, Solution, Status
@@ -18,5 +19,5 @@ from drmdp.solvers.value_iteration import ValueIteration
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "GaussSeidel", "InputError",
     "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
-    "__version__", "bellman", "certify", "evaluate", "instances", "read", "solve", "write",
+    "__version__", "bellman", "certify", "estimate", "evaluate", "formats", "instances", "read", "solve", "write",
 ]  # fmt: skip

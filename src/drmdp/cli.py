@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from drmdp import cli_data
 from drmdp._version import __version__
 from drmdp.errors import InputError, MissingExtra
 
@@ -144,6 +145,7 @@ def _ball_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
         click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
         click.option("--radius", type=float, required=True, help="Radius of the ball, at every state."),
+        click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
     ):
         command = option(command)
     return command
@@ -166,6 +168,7 @@ def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
 @click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal.")
 def solve(
     model_path: str,
+    discount: float | None,
     backend: str | None,
     tol: float,
     as_json: bool,
@@ -179,7 +182,7 @@ def solve(
 ) -> int:
     """Find the policy with the best worst case.
 
-    MODEL is an .npz file or a .drmdp directory.
+    MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file.
     """
     ball = _ball(**region)
     if out is not None:
@@ -191,7 +194,7 @@ def solve(
     name, chosen = resolve(method)
     if backend is not None:
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
-    model = formats.read(model_path)
+    model = formats.read(model_path, discount=discount)
     first = None if start is None else Solution.load(start)
     if progress is None:
         progress = sys.stderr.isatty()
@@ -227,16 +230,24 @@ def solve(
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="POLICY")
 @_ball_options
-def evaluate(model_path: str, policy_path: str, backend: str | None, tol: float, as_json: bool, **region: Any) -> int:
+def evaluate(
+    model_path: str,
+    policy_path: str,
+    discount: float | None,
+    backend: str | None,
+    tol: float,
+    as_json: bool,
+    **region: Any,
+) -> int:
     """Bound the worst-case value of a policy.
 
-    MODEL is an .npz file or a .drmdp directory. POLICY is a saved solution (.npz), or a .json file that maps every
+    MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz), or a .json file that maps every
     state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
     """
     from drmdp import api, formats
 
     ball = _ball(**region)
-    model = formats.read(model_path)
+    model = formats.read(model_path, discount=discount)
     policy = _read_policy(policy_path, model)
     backend = backend or api.DEFAULT_BACKEND
     begin = time.perf_counter()
@@ -390,3 +401,9 @@ def _choice(row: Any, model: Model) -> str:
     if len(played) == 1:
         return played[0][1]
     return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")
+
+
+# ---------------------------------------------------------------------- verbs of other modules
+
+main.add_command(cli_data.estimate)
+main.add_command(cli_data.convert)

@@ -151,17 +151,22 @@ def compress_dense(kernels: Array, available: BoolArray) -> Kernels:
 def compress_sparse(matrices: Sequence[Any], available: BoolArray) -> Kernels:
     """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread."""
     S, A = available.shape
-    parts = [_canonical(matrix, available.ravel()) for matrix in matrices]
+    return from_parts([_canonical(matrix, available.ravel()) for matrix in matrices], S, A, is_sparse=True)
+
+
+def from_parts(parts: Sequence[tuple[IntArray, Array]], S: int, A: int, is_sparse: bool) -> Kernels:
+    """Gather N kernels, each given by ascending keys pair·S + column and the values there, none of them 0."""
     keys = parts[0][0]
     for other, _ in parts[1:]:
-        if not np.array_equal(keys, other):
+        if other is not keys and not np.array_equal(keys, other):
             keys = np.union1d(keys, other)
     pair, column = np.divmod(keys, S)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]).astype(np.int64)
     data = np.zeros(len(parts) * keys.size)
-    kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse=True)
+    kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse)
     for i, (own, values) in enumerate(parts):
-        data[kernels.positions(i)[np.searchsorted(keys, own)]] = values
+        at = slice(None) if own is keys else np.searchsorted(keys, own)
+        data[kernels.positions(i)[at]] = values
     return kernels
 
 

@@ -1,4 +1,10 @@
-"""Model files by suffix: a new format is one module with `read`, `write` and `check_target`, and one line here."""
+"""Models of files and of other programs.
+
+`read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's. `from_quantecon`,
+`from_mdptoolbox` and `from_gymnasium` take over objects in memory, the same with ``to_`` gives them back.
+
+A new file format is one module with `read`, `write` and `check_target`, and two lines here.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +15,23 @@ from typing import Protocol
 import numpy as np
 
 from drmdp.errors import InputError
-from drmdp.formats import npydir, npz
+from drmdp.formats import craam, npydir, npz, prism
+from drmdp.formats._options import Options
+from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
+from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
+from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model
 
-__all__ = ["FORMATS", "check_target", "read", "write"]
+__all__ = [
+    "FORMATS", "check_target", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
+    "to_mdptoolbox", "to_quantecon", "write",
+]  # fmt: skip
 
 
 class Format(Protocol):
     """What a module of this package offers; errors need not repeat the path."""
 
-    def read(self, path: Path) -> Model:
+    def read(self, path: Path, options: Options) -> Model:
         """Read a model."""
 
     def write(self, model: Model, path: Path) -> None:
@@ -31,27 +44,44 @@ class Format(Protocol):
 FORMATS: dict[str, Format] = {
     "npz": npz,
     "drmdp": npydir,
+    "craam": craam,
+    "prism": prism,
 }
-"""By name, which is also the suffix."""
+SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism"}
 
 
-def read(path: str | os.PathLike[str], format: str | None = None) -> Model:
-    """Read a model from an ``.npz`` file or a ``.drmdp`` directory of memory-mapped arrays.
+def read(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    discount: float | None = None,
+    base: int = 0,
+    initial: str | os.PathLike[str] | None = None,
+    parameters: str | os.PathLike[str] | None = None,
+) -> Model:
+    """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv`` or PRISM ``.tra``.
 
     An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; see `drmdp.formats._fields` for
-    what else it may hold. Nothing is ever unpickled, and sizes are checked before anything is allocated.
+    what else it may hold, `drmdp.formats.craam` and `drmdp.formats.prism` for the others. Nothing is ever unpickled,
+    and sizes are checked before anything is allocated.
 
     Parameters
     ----------
     path : path
         A directory, or a path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
-    format : "npz" or "drmdp", optional
+    format : "npz", "drmdp", "craam" or "prism", optional
         Instead of going by the path.
+    discount : float in [0, 1), optional
+        For formats that hold none ("prism"), or instead of that in a file of parameters ("craam").
+    base : 0 or 1
+        First number of states, actions and kernels ("craam").
+    initial, parameters : paths, optional
+        Files with the start distribution and the discount ("craam"); those beside the model by default.
 
     Raises
     ------
     InputError
-        If there is no such file or it is not a model; the message begins with the path and names the array.
+        If there is no such file or it is not a model; the message begins with the path and names the array or line.
 
     Examples
     --------
@@ -64,9 +94,10 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Model:
     True
     """
     chosen = _choose(path, format)
+    options = Options(discount, base, initial, parameters)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by the model
-            return chosen.read(Path(path))
+            return chosen.read(Path(path), options)
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
@@ -78,38 +109,44 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Model:
 def write(model: Model, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Write a model so that `read` gives back an equal one; what was there is replaced at the very end, or not at all.
 
+    What the formats of other programs do not hold is refused or said in their modules: `drmdp.formats.craam`,
+    `drmdp.formats.prism`.
+
     Parameters
     ----------
     model : Model
     path : path
         ``.npz`` for one file; ``.drmdp``, or a path that ends in "/" or is a directory, for a directory of arrays to be
         memory-mapped. An existing directory is replaced only if it is empty or holds a model and nothing else.
-    format : "npz" or "drmdp", optional
+    format : "npz", "drmdp", "craam" or "prism", optional
         Instead of going by the path.
 
     Raises
     ------
     InputError
-        If the path cannot be written.
+        If the path cannot be written, or the format does not hold such a model.
     """
     chosen = _choose(path, format)
     chosen.check_target(Path(path))
-    chosen.write(model, Path(path))
+    try:
+        chosen.write(model, Path(path))
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from None
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
+def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:
     """Raise `InputError` if `write` would refuse the path; to be asked before long work."""
-    _choose(path, None).check_target(Path(path))
+    _choose(path, format).check_target(Path(path))
 
 
 def _choose(path: str | os.PathLike[str], format: str | None) -> Format:
     text = os.fspath(path)
     if format is None:
         folder = text.endswith(("/", os.sep)) or os.path.isdir(text)
-        format = "drmdp" if folder else Path(text).suffix.lower().removeprefix(".")
-        if format not in FORMATS:
-            known = ", ".join(f".{name}" for name in FORMATS)
-            raise InputError(f"{text}: unknown suffix {Path(text).suffix!r}; known: {known}")
+        suffix = ".drmdp" if folder else Path(text).suffix
+        if suffix.lower() not in SUFFIXES:
+            raise InputError(f"{text}: unknown suffix {suffix!r}; known: {', '.join(SUFFIXES)}")
+        format = SUFFIXES[suffix.lower()]
     if format not in FORMATS:
         raise InputError(f"{text}: unknown format {format!r}; known: {', '.join(FORMATS)}")
     return FORMATS[format]

@@ -18,13 +18,15 @@ import numpy as np
 from drmdp.errors import InputError, shown
 from drmdp.formats._fields import ARRAYS, SMALL, check_header, check_names, to_fields, to_model
 from drmdp.formats._files import check_parent, decoding, read_header
+from drmdp.formats._options import Options
 from drmdp.model import Model
 
 INDEX = "model.json"
 
 
-def read(path: Path) -> Model:
+def read(path: Path, options: Options) -> Model:
     """Read a model; probabilities stay on disk until they are used."""
+    options.refuse("discount", "base", "initial", "parameters")
     if not path.is_dir():
         raise InputError("is not a directory" if path.exists() else "no such directory")
     with decoding(INDEX):

@@ -16,12 +16,14 @@ import numpy as np
 from drmdp.errors import InputError
 from drmdp.formats._fields import SMALL, check_header, check_names, memory_limit, to_fields, to_model
 from drmdp.formats._files import check_file, decoding, read_header
+from drmdp.formats._options import Options
 from drmdp.model import Model
 from drmdp.solution import write_whole
 
 
-def read(path: Path) -> Model:
+def read(path: Path, options: Options) -> Model:
     """Read a model; headers and sizes are checked before any array is."""
+    options.refuse("discount", "base", "initial", "parameters")
     with decoding("not a readable .npz file"), zipfile.ZipFile(path) as archive:
         members = _members(archive)
         check_names(members)

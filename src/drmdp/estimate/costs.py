@@ -1,0 +1,94 @@
+"""Costs or rewards of an estimated model: means of a column, or given from outside.
+
+Given ones are an array in the order of the names, a mapping from (state, action), a .csv or .parquet file with the
+columns of state and action and one called cost or reward, or an SQL expression in those two columns, such as
+``"0.025 * mileage + 10 * replace"``. Means are over all rows of a pair, whatever the kernel, and rounded to 12 digits, as
+the order of summation is not fixed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.checks import find, lookup
+from drmdp.errors import InputError, shown
+from drmdp.estimate.count import Cells, Steps, cells_of
+from drmdp.estimate.rules import Filled
+from drmdp.estimate.table import Columns, guarded, open_table, polars
+
+
+def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str) -> Any:
+    """Costs (or rewards: `kind`) as the model takes them, known wherever an action is available."""
+    if given is None:
+        costs = _means(cells)
+        source = f"no {kind} was seen there; give them with {kind}s"
+    elif isinstance(given, str) and not given.lower().endswith((".csv", ".parquet")):
+        costs, source = _from_expression(cells, columns, given, kind), f"{kind}s: {given!r} is no finite number there"
+    elif isinstance(given, str | os.PathLike):
+        costs, source = _from_file(cells, columns, given, kind), f"{os.fspath(given)} has no row for it"
+    elif isinstance(given, Mapping):
+        costs, source = _from_mapping(cells, given, kind), f"{kind}s has no entry for it"
+    else:
+        return given
+    unknown = filled.available & ~np.isfinite(costs)
+    if unknown.any():
+        s, a = np.argwhere(unknown)[0]
+        raise InputError(f"state {cells.states[s]!r}, action {cells.actions[a]!r}: {source}")
+    return costs
+
+
+def _empty(cells: Cells) -> Array:
+    return np.full((len(cells.states), len(cells.actions)), np.nan)
+
+
+def _means(cells: Cells) -> Array:
+    costs = _empty(cells)
+    weight = np.bincount(cells.pair, weights=cells.count, minlength=costs.size)
+    total = np.bincount(cells.pair, weights=cells.cost, minlength=costs.size)
+    seen = weight > 0
+    costs.ravel()[seen] = [float(f"{mean:.12g}") for mean in (total[seen] / weight[seen]).tolist()]
+    return costs
+
+
+def _from_mapping(cells: Cells, given: Mapping[Any, Any], kind: str) -> Array:
+    costs = _empty(cells)
+    states, actions = lookup(cells.states), lookup(cells.actions)
+    for key, value in given.items():
+        if not (isinstance(key, tuple) and len(key) == 2):
+            raise InputError(f"{kind}s: expected keys (state, action), got {shown(key)}")
+        s, a = find(states, key[0], f"{kind}s", "state"), find(actions, key[1], f"{kind}s", "action")
+        costs[s, a] = value
+    return costs
+
+
+def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Array:
+    pl = polars()
+    S, A = len(cells.states), len(cells.actions)
+    pairs = {columns.state: np.repeat(np.arange(S), A), columns.action: np.tile(np.arange(A), S)}
+    names = {columns.state: list(cells.states), columns.action: list(cells.actions)}
+
+    def work() -> Any:
+        grid = pl.DataFrame({name: pl.Series(names[name]).gather(index) for name, index in pairs.items()})
+        return grid.select(pl.sql_expr(text).cast(pl.Float64).alias("cost"))["cost"]
+
+    found = guarded(work, f"{kind}s {text!r}").to_numpy().astype(np.float64)
+    if found.size != S * A:
+        found = np.broadcast_to(found, S * A)
+    return np.array(found).reshape(S, A)
+
+
+def _from_file(cells: Cells, columns: Columns, path: Any, kind: str) -> Array:
+    own = Columns(state=columns.state, action=columns.action, next_state=columns.state, **{kind: kind})
+    table = open_table(path, own, None)
+    found = cells_of(Steps(table, 0), cells.states, cells.actions, [])
+    costs = _empty(cells)
+    if (found.rows > 1).any():
+        s, a = divmod(int(found.pair[int(np.argmax(found.rows > 1))]), len(cells.actions))
+        raise InputError(f"{table.name}: state {cells.states[s]!r}, action {cells.actions[a]!r} is given twice")
+    costs.ravel()[found.pair] = found.cost
+    return costs

@@ -1,0 +1,190 @@
+"""From the counts of N kernels to their rows, with an explicit rule wherever a row has no data.
+
+A pair (state, action) that the table never has is *unvisited*; one that it has, but not in kernel i, is *partial*.
+
+============= =====================================================================================================
+rule          the row of such a pair
+============= =====================================================================================================
+refuse        an error that names it
+unavailable   none: the action is not available in the state, in any kernel
+prior         uniform over all states; a Dirichlet draw if kernels are posterior draws
+self-loop     the state is not left
+pooled        what all the data together say (partial pairs only)
+============= =====================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.checks import Names, terminal_flags
+from drmdp.errors import InputError, shown
+from drmdp.estimate.count import Cells
+from drmdp.estimate.sample import Samples
+from drmdp.formats._fields import memory_limit
+from drmdp.kernels import Kernels, from_parts
+
+UNVISITED = ("refuse", "unavailable", "prior", "self-loop")
+PARTIAL = ("refuse", "unavailable", "prior", "self-loop", "pooled")
+Row = tuple[IntArray, Array]  # keys and probabilities
+DENSE_ENTRIES = 50_000_000
+"""Models with more probabilities than this, zeros included, are sparse."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Kernels, and what was assumed to make them."""
+
+    kernels: Kernels
+    available: BoolArray  # (S, A)
+    terminal: BoolArray  # (S,)
+    seen: BoolArray  # (N, S·A): rows from data
+    unvisited: BoolArray  # (S·A,)
+    partial: BoolArray  # (N, S·A)
+
+
+def check_rule(name: str, rule: Any, known: tuple[str, ...]) -> None:
+    """Refuse an unknown rule."""
+    if rule not in known:
+        raise InputError(f"{name} is one of {', '.join(known)}; got {shown(rule)}")
+
+
+def fill(samples: Samples, unvisited: str, partial: str, terminal: Any, prior: float | None, rng: Any) -> Filled:
+    """Turn counts into rows; `prior` is the parameter of posterior draws, None if there are none."""
+    check_rule("unvisited", unvisited, UNVISITED)
+    check_rule("partial", partial, PARTIAL)
+    states, actions = samples.pooled.states, samples.pooled.actions
+    N, S, A = len(samples.labels), len(states), len(actions)
+    n_rows = N * S * A
+    if n_rows > memory_limit() // 16:
+        raise InputError(f"{N} kernels × {S} states × {A} actions do not fit in memory")
+    end = terminal_flags(terminal, states)
+    open_pair = np.repeat(~end, A)
+    _check_ends(samples, end)
+    seen = np.stack(
+        [_totals(keys // S, count, S * A) > 0 for keys, count in zip(samples.keys, samples.counts, strict=True)]
+    )
+    seen &= open_pair
+    pooled = _totals(samples.pooled.pair, samples.pooled.count, S * A)
+    never = (pooled == 0) & open_pair
+    part = (pooled > 0) & open_pair & ~seen
+    available = open_pair.copy()
+    if unvisited == "unavailable":
+        available &= ~never
+    if partial == "unavailable":
+        available &= ~part.any(axis=0)
+    _check_rules(samples, never, part, unvisited, partial, available, end)
+    parts = []
+    for i in range(N):
+        rows = [_shares(samples.keys[i], samples.counts[i], available, S)]
+        rows.append(_rows(never & available, unvisited, samples.pooled, prior, rng))
+        rows.append(_rows(part[i] & available, partial, samples.pooled, prior, rng))
+        parts.append(_merged([row for row in rows if row[0].size] or rows[:1]))
+    kernels = from_parts(parts, S, A, N * S * A * S > DENSE_ENTRIES)
+    return Filled(kernels, available.reshape(S, A), end, seen, never, part)
+
+
+def _totals(pair: Any, count: Array, size: int) -> Array:
+    return np.asarray(np.bincount(pair, weights=count, minlength=size), dtype=np.float64)
+
+
+def _shares(keys: IntArray, count: Array, available: BoolArray, S: int) -> Row:
+    """Rows from data; overwrites the counts."""
+    pair = keys // S
+    count /= _totals(pair, count, available.size)[pair]
+    own = available[pair]
+    return (keys, count) if own.all() else (keys[own], count[own])
+
+
+def _merged(rows: list[Row]) -> Row:
+    if len(rows) == 1:
+        return rows[0]
+    keys, p = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.argsort(keys)
+    return keys[order], p[order]
+
+
+def _check_ends(samples: Samples, end: BoolArray) -> None:
+    """A terminal state may be logged as staying, not as leaving."""
+    pooled = samples.pooled
+    A = len(pooled.actions)
+    s = pooled.pair // A
+    left = end[s] & (pooled.column != s) & (pooled.count > 0)
+    if left.any():
+        k = int(np.argmax(left))
+        raise InputError(
+            f"terminal: state {pooled.states[s[k]]!r} is left for {pooled.states[pooled.column[k]]!r} "
+            f"in {int(pooled.rows[k])} transitions"
+        )
+
+
+def _check_rules(
+    samples: Samples,
+    never: BoolArray,
+    part: BoolArray,
+    unvisited: str,
+    partial: str,
+    available: BoolArray,
+    end: BoolArray,
+) -> None:
+    states, actions = samples.pooled.states, samples.pooled.actions
+    A = len(actions)
+
+    def where(pair: int) -> str:
+        return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
+
+    if unvisited == "refuse" and never.any():
+        raise InputError(
+            f"{where(int(np.argmax(never)))} was never seen, one of {_pairs(int(never.sum()))}; "
+            f"choose a rule for unvisited pairs: {', '.join(UNVISITED[1:])}"
+        )
+    if partial == "refuse" and part.any():
+        i, pair = np.argwhere(part)[0]
+        raise InputError(
+            f"{where(int(pair))} was never seen in kernel {samples.labels[i]!r} but in others, one of {int(part.sum())} "
+            f"such rows; choose a rule for partial pairs: {', '.join(PARTIAL[1:])}"
+        )
+    stuck = ~available.reshape(-1, A).any(axis=1) & ~end
+    if stuck.any():
+        raise InputError(
+            f"state {states[int(np.argmax(stuck))]!r} has no available action, one of {int(stuck.sum())} such states: "
+            "name it as terminal, or choose another rule than 'unavailable'"
+        )
+
+
+def _rows(where: BoolArray, rule: str, cells: Cells, prior: float | None, rng: Any) -> Row:
+    """Rows of the pairs marked in `where`, (S·A,), by a rule."""
+    pair = np.flatnonzero(where)
+    S, A = len(cells.states), len(cells.actions)
+    if rule == "self-loop":
+        return pair * S + pair // A, np.ones(pair.size)
+    if rule == "pooled":
+        own = where[cells.pair] & (cells.count > 0)
+        total = _totals(cells.pair, cells.count, where.size)
+        return cells.keys[own], cells.count[own] / total[cells.pair[own]]
+    if rule != "prior" or not pair.size:
+        return pair[:0], np.zeros(0)
+    if pair.size * S > memory_limit() // 64:
+        raise InputError(f"rule 'prior': {pair.size} rows over {S} states do not fit in memory")
+    p = np.full((pair.size, S), 1 / S)
+    if prior is not None:
+        p = rng.dirichlet(np.full(S, prior), size=pair.size)
+    kept = p.ravel() > 0
+    return (pair[:, None] * S + np.arange(S)).ravel()[kept], p.ravel()[kept]
+
+
+def _pairs(n: int) -> str:
+    return f"{n} unvisited pair{'' if n == 1 else 's'}"
+
+
+def names_by_text(names: Names, texts: Any, kind: str) -> list[Any]:
+    """Names from what was typed: "3" is the integer 3 if there is no "3"."""
+    known = {**{str(name): name for name in names}, **{name: name for name in names if isinstance(name, str)}}
+    for text in texts:
+        if text not in known:
+            raise InputError(f"unknown {kind} {text!r}")
+    return [known[text] for text in texts]

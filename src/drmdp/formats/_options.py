@@ -1,0 +1,28 @@
+"""What a file may need to be told, because it does not say so itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from drmdp.errors import InputError, shown
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of `drmdp.read` for files of other programs."""
+
+    discount: float | None = None
+    base: int = 0
+    initial: str | os.PathLike[str] | None = None
+    parameters: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.base not in (0, 1) or isinstance(self.base, bool):
+            raise InputError(f"base is 0 or 1, got {shown(self.base)}")
+
+    def refuse(self, *names: str) -> None:
+        """Refuse settings that a format has no use for."""
+        for name in names:
+            if getattr(self, name) != getattr(Options(), name):
+                raise InputError(f"{name} is not for this format")

@@ -1,0 +1,94 @@
+"""What text formats share: lines with numbers, and errors that name the line."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drmdp.errors import InputError, shown
+
+LARGEST_ID = 2**31
+
+
+@contextmanager
+def within(file: Path) -> Iterator[None]:
+    """Name a file beside the model in errors."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file.name}: {error}") from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every line that is not empty."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        while True:
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise InputError(f"line {reader.line_num}: {error}") from None
+            if fields and any(text.strip() for text in fields):
+                yield reader.line_num, [text.strip() for text in fields]
+
+
+def words(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and words of every line that is neither empty nor a comment."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        for line, text in enumerate(stream, 1):
+            fields = text.split()
+            if fields and not fields[0].startswith("#"):
+                yield line, fields
+
+
+def number(line: int, name: str, text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"line {line}: {name}: expected a number, got {shown(text)}") from None
+    if not math.isfinite(value):
+        raise InputError(f"line {line}: {name} must be finite, got {shown(text)}")
+    return value
+
+
+def index(line: int, name: str, text: str, below: int = LARGEST_ID) -> int:
+    """A whole number of no sign, below a limit."""
+    value = number(line, name, text)
+    if value != int(value) or not 0 <= value < below:
+        raise InputError(f"line {line}: {name}: expected a whole number from 0 to {below - 1}, got {shown(text)}")
+    return int(value)
+
+
+def table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[dict[str, Any], Any]:
+    """Read a CSV file with a header in any order; columns by name, and the line of each row."""
+    rows = csv_rows(path)
+    line, header = next(rows, (1, []))
+    names = [name.lower() for name in header]
+    for name in names:
+        if name not in (*required, *optional) or names.count(name) > 1:
+            why = "twice" if names.count(name) > 1 else f"unknown; known: {', '.join((*required, *optional))}"
+            raise InputError(f"line {line}: column {shown(name)} is {'given ' if why == 'twice' else ''}{why}")
+    for name in required:
+        if name not in names:
+            raise InputError(f"line {line}: column {name!r} is missing")
+    columns = [array("d") for _ in names]
+    lines = array("q")
+    for line, fields in rows:
+        if len(fields) != len(names):
+            raise InputError(f"line {line}: expected {len(names)} fields, got {len(fields)}")
+        for name, column, text in zip(names, columns, fields, strict=True):
+            column.append(index(line, name, text) if name.startswith("id") else number(line, name, text))
+        lines.append(line)
+    found = {name: np.array(column) for name, column in zip(names, columns, strict=True)}
+    ids = {name: column.astype(np.int64) if name.startswith("id") else column for name, column in found.items()}
+    return ids, lines

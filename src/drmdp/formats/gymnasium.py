@@ -1,0 +1,135 @@
+"""Toy-text environments of gymnasium, whose dynamics are a table: ``env.unwrapped.P[s][a] = [(p, t, reward, terminated), …]``.
+
+A state that some transition enters with `terminated` is terminal: whatever the table says of it is not read. The start
+distribution is the environment's. Rewards that depend on the next state are known only where a transition is, so such a
+model needs support "observed".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from drmdp.checks import number
+from drmdp.errors import InputError, shown
+from drmdp.formats._cells import Cells, Parts, list_cells, model_of
+from drmdp.formats._single import Which, kernel_of
+from drmdp.model import Model
+
+Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
+
+
+def from_gymnasium(env: Any, discount: float) -> Model:
+    """Take over an environment (or its table `P`) as a model with one kernel.
+
+    Raises
+    ------
+    InputError
+        If there is no table, if it is damaged, or if a state that can be reached is entered both with and without
+        `terminated`.
+    """
+    own = getattr(env, "unwrapped", env)
+    table = own if isinstance(own, Mapping) else getattr(own, "P", None)
+    if not isinstance(table, Mapping):
+        raise InputError(f"{type(own).__name__} has no table P of transitions")
+    S = len(table)
+    A = max((len(row) for row in table.values() if isinstance(row, Mapping)), default=1)
+    if not S or not A:
+        raise InputError("P: no states" if not S else "P: no actions")
+    merged: dict[tuple[int, int, int], list[float]] = {}
+    ends: dict[int, tuple[int, int]] = {}
+    goes: list[tuple[int, int, int]] = []
+    for s, a, p, t, reward, end in _entries(table, S, A):
+        cell = merged.setdefault((s, a, t), [0.0, 0.0, reward, reward])
+        cell[0] += p
+        cell[1] += p * reward
+        cell[2], cell[3] = min(cell[2], reward), max(cell[3], reward)
+        if end and p > 0:
+            ends.setdefault(t, (s, a))
+        elif p > 0:
+            goes.append((s, a, t))
+    initial = _initial(own, S)
+    _check_ends(ends, goes, initial, S)
+    keys = np.array(list(merged), dtype=np.int64).reshape(-1, 3)
+    values = np.array(list(merged.values()), dtype=np.float64).reshape(-1, 4)
+    mean = values[:, 1] / np.where(values[:, 0] > 0, values[:, 0], 1)
+    reward = np.where(values[:, 2] == values[:, 3], values[:, 2], mean)
+    terminal = np.zeros(S, dtype=bool)
+    terminal[list(ends)] = True
+    s, a, t = keys[:, 0], keys[:, 1], keys[:, 2]
+    cells = Cells(np.zeros_like(s), s, a, t, values[:, 0], reward, lambda k: f"state {s[k]}, action {a[k]}")
+    return model_of(cells, (1, S, A), Parts(discount, initial, terminal=terminal))
+
+
+def to_gymnasium(model: Model, *, kernel: Which = None) -> Table:
+    """Give one kernel as a table `P`: entering a terminal state is `terminated`, unavailable actions are left out."""
+    matrix = kernel_of(model, kernel)
+    known = {(s, a, t): reward for _, s, a, t, _, reward in list_cells(model)}
+    table: Table = {s: {} for s in range(model.n_states)}
+    for pair in range(matrix.shape[0]):
+        s, a = divmod(pair, model.n_actions)
+        if model.available[s, a] or model.terminal[s]:
+            begin, stop = matrix.indptr[pair], matrix.indptr[pair + 1]
+            table[s][a] = [
+                (float(p), int(t), known.get((s, a, int(t)), 0.0), bool(model.terminal[t]))
+                for t, p in zip(matrix.indices[begin:stop], matrix.data[begin:stop], strict=True)
+            ]
+    return table
+
+
+def _entries(table: Mapping[Any, Any], S: int, A: int) -> Any:
+    """(s, a, p, t, reward, terminated), checked."""
+    for s, row in table.items():
+        if not (_whole(s, S) and isinstance(row, Mapping)):
+            raise InputError(f"P: states are 0 … {S - 1}, each with a mapping, got {shown(s)}: {shown(row)}")
+        for a, entries in row.items():
+            where = f"P: state {s}, action {shown(a)}"
+            if not _whole(a, A):
+                raise InputError(f"{where}: actions are 0 … {A - 1}")
+            if not isinstance(entries, list | tuple):
+                raise InputError(f"{where}: expected a list of transitions, got {shown(entries)}")
+            for entry in entries:
+                try:
+                    p, t, reward, end = entry
+                except (TypeError, ValueError):
+                    raise InputError(f"{where}: expected (p, t, reward, terminated), got {shown(entry)}") from None
+                if not _whole(t, S):
+                    raise InputError(f"{where}: unknown next state {shown(t)}")
+                p, reward = number(where, p), number(where, reward)
+                for value in (p, reward):
+                    if not math.isfinite(value):
+                        raise InputError(f"{where}: probabilities and rewards must be finite, got {value!r}")
+                yield int(s), int(a), p, int(t), reward, bool(end)
+
+
+def _whole(given: Any, below: int) -> bool:
+    return isinstance(given, int | np.integer) and not isinstance(given, bool) and bool(0 <= given < below)
+
+
+def _initial(env: Any, S: int) -> Any:
+    given = getattr(env, "initial_state_distrib", None)
+    if given is None:
+        return None
+    initial = np.asarray(given, dtype=np.float64)
+    return initial / initial.sum() if initial.shape == (S,) and initial.sum() > 0 else None
+
+
+def _check_ends(ends: dict[int, tuple[int, int]], goes: list[tuple[int, int, int]], initial: Any, S: int) -> None:
+    """A state is terminal or not, however it is entered; what cannot be reached from the start does not count."""
+    after: dict[int, list[int]] = {}
+    for s, _, t in goes:
+        after.setdefault(s, []).append(t)
+    fresh = list(range(S)) if initial is None else np.flatnonzero(initial).tolist()
+    reached = set(fresh)
+    while fresh:
+        s = fresh.pop()
+        new = [] if s in ends else [t for t in after.get(s, []) if t not in reached]
+        reached.update(new)
+        fresh.extend(new)
+    for s, a, t in goes:
+        if t in ends and s in reached and s not in ends:
+            where = f"state {ends[t][0]}, action {ends[t][1]}"
+            raise InputError(f"P: {where} ends in state {t}, but state {s}, action {a} goes on from there")

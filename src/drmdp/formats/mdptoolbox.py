@@ -1,0 +1,87 @@
+"""The arrays of pymdptoolbox, both ways.
+
+=========== =========================================================================================================
+array       forms
+=========== =========================================================================================================
+transitions (A, S, S), or A matrices (S, S), sparse or not
+rewards     (S,), (S, A), (A, S, S), or A matrices (S, S); the last two depend on the next state
+=========== =========================================================================================================
+
+Sparse rewards are known only where a transition is, so such a model needs support "observed". Not held: unavailable
+actions (refused), names, weights, start distribution. Costs leave as negative rewards, terminal states as states that stay
+where they are for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp.checks import numbers
+from drmdp.errors import InputError
+from drmdp.formats._single import Which, kernel_of, rewards_of
+from drmdp.model import Model
+
+
+def from_mdptoolbox(transitions: Any, rewards: Any, discount: float) -> Model:
+    """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel."""
+    transitions, rewards = (
+        list(given) if isinstance(given, np.ndarray) and given.dtype == object else given
+        for given in (transitions, rewards)
+    )
+    kernels = _by_state("transitions", transitions)
+    if sparse.issparse(kernels):
+        S = kernels.shape[1]
+        A = kernels.shape[0] // S
+    else:
+        S, A = kernels.shape[:2]
+    found = _by_state("rewards", rewards) if _is_list(rewards) else numbers("rewards", rewards)
+    if found.ndim == 3 and found.shape == (A, S, S):
+        found = _by_state("rewards", found)
+    elif not sparse.issparse(found) and found.shape not in ((S,), (S, A)):
+        raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
+    return Model(kernels, rewards=found, discount=discount)
+
+
+def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
+    """Give (transitions, rewards) of one kernel: (A, S, S), or A sparse matrices for sparse models, and (S, A).
+
+    Rewards on the next state become their means under the kernel.
+    """
+    closed = ~model.available & ~model.terminal[:, None]
+    if closed.any():
+        s, a = np.argwhere(closed)[0]
+        where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
+        raise InputError(f"pymdptoolbox has every action in every state, but {where} is not available")
+    P = kernel_of(model, kernel)
+    R = rewards_of(model, P)
+    A = model.n_actions
+    matrices = [P[a::A] for a in range(A)]
+    if model.is_sparse:
+        return [sparse.csr_matrix(matrix) for matrix in matrices], R
+    return np.stack([matrix.toarray() for matrix in matrices]), R
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple) and any(sparse.issparse(matrix) for matrix in given)
+
+
+def _by_state(name: str, given: Any) -> Any:
+    """(S, A, S), or a sparse (S·A, S) matrix, of A matrices."""
+    if not _is_list(given):
+        array = numbers(name, given)
+        if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
+            raise InputError(f"{name}: expected shape (A, S, S), got {array.shape}")
+        return np.ascontiguousarray(array.transpose(1, 0, 2))
+    A, shape = len(given), np.shape(given[0])
+    for a, matrix in enumerate(given):
+        if np.shape(matrix) != shape or len(shape) != 2 or shape[0] != shape[1]:
+            raise InputError(
+                f"{name}: action {a} has shape {np.shape(matrix)}, expected a square like that of action 0"
+            )
+    S = shape[0]
+    stacked = sparse.vstack([sparse.csr_array(matrix) for matrix in given], format="csr")  # row a·S + s
+    order = (np.arange(S)[:, None] + S * np.arange(A)[None, :]).ravel()
+    return stacked[order]

@@ -1,0 +1,203 @@
+"""Explicit models of PRISM and Storm: ``model.tra``, and beside it ``.srew`` or ``.trew`` (rewards) and ``.lab`` (labels).
+
+====== ====================================== =================================================================
+file   first line                             other lines
+====== ====================================== =================================================================
+.tra   states, choices, transitions           state, choice, next state, probability, and perhaps an action
+.srew  states, lines                          state, reward: of a step that begins there
+.trew  states, choices, lines                 state, choice, next state, reward: in addition
+.lab   0="init" 1="deadlock" …                state: numbers of its labels; "init" makes the start distribution
+====== ====================================== =================================================================
+
+Numbers start at 0; lines that start with # are skipped. Actions are named by the file if each choice has an action of its
+own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
+
+Not held: more than one kernel, start distributions that are not uniform on some states, rewards of transitions of
+probability 0 (all refused in writing), names of states, and blanks in names of actions, which become "_". Costs are
+written as negative rewards, and come back as rewards.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.errors import InputError, shown
+from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
+from drmdp.formats._files import check_file
+from drmdp.formats._options import Options
+from drmdp.formats._text import index, number, within, words
+from drmdp.model import Model
+from drmdp.solution import write_whole
+
+LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
+Key = tuple[int, int, int]
+
+
+def read(path: Path, options: Options) -> Model:
+    """Read a model and the files beside it."""
+    options.refuse("base", "initial", "parameters")
+    if options.discount is None:
+        raise InputError("no discount: the file holds none, so give one")
+    S, keys, p, labels, lines = _transitions(path)
+    actions, a = _actions(keys, labels)
+    s, t = np.array([key[0] for key in keys]), np.array([key[2] for key in keys])
+    reward = _rewards(path, S, keys)
+    cells = Cells(np.zeros(s.size, dtype=np.int64), s, a, t, p, reward, lambda k: f"line {lines[k]}")
+    A = len(actions) if actions else int(a.max()) + 1
+    return model_of(cells, (1, S, A), Parts(options.discount, _initial(path, S), actions=actions))
+
+
+def _transitions(path: Path) -> tuple[int, list[Key], Array, list[str | None], Any]:
+    rows = words(path)
+    line, header = next(rows, (1, []))
+    if len(header) != 3:
+        raise InputError(f"line {line}: expected the numbers of states, choices and transitions, got {shown(header)}")
+    promised = [
+        index(line, name, text) for name, text in zip(("states", "choices", "transitions"), header, strict=True)
+    ]
+    keys: list[Key] = []
+    p, labels, lines = array("d"), [], array("q")
+    for line, fields in rows:
+        if len(fields) not in (4, 5):
+            raise InputError(f"line {line}: expected state, choice, next state, probability, got {len(fields)} words")
+        keys.append(_key(line, fields))
+        p.append(number(line, "probability", fields[3]))
+        labels.append(fields[4] if len(fields) == 5 else None)
+        lines.append(line)
+    if not keys:
+        raise InputError("no transitions")
+    found = [
+        check_ids("state", np.array([x for s, _, t in keys for x in (s, t)]), 0),
+        len({key[:2] for key in keys}),
+        len(keys),
+    ]
+    for name, here, there in zip(("states", "choices", "transitions"), promised, found, strict=True):
+        if here != there:
+            raise InputError(f"line 1: promises {here} {name}, but there are {there}")
+    return found[0], keys, np.array(p), labels, lines
+
+
+def _key(line: int, fields: list[str]) -> Key:
+    s, choice, t = (
+        index(line, name, text) for name, text in zip(("state", "choice", "next state"), fields, strict=False)
+    )
+    return s, choice, t
+
+
+def _actions(keys: list[Key], labels: list[str | None]) -> tuple[list[Any] | None, Any]:
+    """Names of the actions if the file has them, and the action of each transition."""
+    by_choice: dict[tuple[int, int], set[str | None]] = {}
+    for (s, choice, _), label in zip(keys, labels, strict=True):
+        by_choice.setdefault((s, choice), set()).add(label)
+    single = all(len(own) == 1 and None not in own for own in by_choice.values())
+    distinct = {(s, *own) for (s, _), own in by_choice.items()}
+    if not (single and len(distinct) == len(by_choice)):
+        choices = np.array([choice for _, choice, _ in keys])
+        check_ids("choice", choices, 0)
+        return None, choices
+    names: list[Any] = list(dict.fromkeys(labels))
+    if all(WHOLE.fullmatch(name) for name in names):
+        names = sorted(names, key=int)
+    number_of = {name: a for a, name in enumerate(names)}
+    whole = [int(name) if WHOLE.fullmatch(name) else name for name in names]
+    plain = all(isinstance(name, int) for name in whole)
+    return (whole if plain else names), np.array([number_of[label] for label in labels])
+
+
+def _rewards(path: Path, S: int, keys: list[Key]) -> Array:
+    """Reward of each transition, from one file or both."""
+    files = [path.with_suffix(suffix) for suffix in (".srew", ".trew")]
+    if not any(file.is_file() for file in files):
+        raise InputError(f"no rewards: neither {files[0].name} nor {files[1].name} is there")
+    reward = np.zeros(len(keys))
+    if files[0].is_file():
+        of_state = np.zeros(S)
+        with within(files[0]):
+            for line, fields in _lines(files[0], 2, 2):
+                of_state[index(line, "state", fields[0], S)] = number(line, "reward", fields[1])
+        reward += of_state[[key[0] for key in keys]]
+    if files[1].is_file():
+        place = {key: k for k, key in enumerate(keys)}
+        with within(files[1]):
+            for line, fields in _lines(files[1], 3, 4):
+                key = _key(line, fields)
+                if key not in place:
+                    raise InputError(f"line {line}: there is no transition {key[0]} {key[1]} {key[2]}")
+                reward[place[key]] += number(line, "reward", fields[3])
+    return reward
+
+
+def _lines(file: Path, head: int, size: int) -> Any:
+    """Lines of a reward file after the first."""
+    rows = words(file)
+    line, header = next(rows, (1, []))
+    if len(header) != head:
+        raise InputError(f"line {line}: expected {head} numbers, got {shown(header)}")
+    for line, fields in rows:
+        if len(fields) != size:
+            raise InputError(f"line {line}: expected {size} numbers, got {len(fields)}")
+        yield line, fields
+
+
+def _initial(path: Path, S: int) -> Array | None:
+    file = path.with_suffix(".lab")
+    if not file.is_file():
+        return None
+    initial = np.zeros(S)
+    with within(file):
+        rows = words(file)
+        line, header = next(rows, (1, []))
+        names = {label: number for number, label in LABEL.findall(" ".join(header))}
+        if "init" not in names:
+            raise InputError(f'line {line}: no label "init"')
+        for line, fields in rows:
+            s = index(line, "state", fields[0].removesuffix(":"), S)
+            initial[s] = names["init"] in fields[1:]
+        if not initial.any():
+            raise InputError("no state is initial")
+    return np.asarray(initial / initial.sum())
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write(model: Model, path: Path) -> None:
+    """Write a model, its rewards and its initial states."""
+    check_holdable(model, "PRISM")
+    if model.n_kernels > 1:
+        raise InputError(f"PRISM holds one kernel, not {model.n_kernels}")
+    names = ["_".join(str(name).split()) for name in model.actions]
+    for a, name in enumerate(names):
+        if not name or name in names[:a]:
+            raise InputError(f"PRISM cannot hold the action name {model.actions[a]!r} beside the others")
+    first = model.initial > 0
+    if not np.allclose(model.initial[first], 1 / first.sum(), rtol=1e-9, atol=0):
+        raise InputError("PRISM holds initial states, all equally likely, and these are not")
+    choice = np.cumsum(model.available, axis=1) - 1
+    cells = list(list_cells(model))
+    if any(p == 0 for *_, p, _ in cells):
+        raise InputError("PRISM cannot hold rewards of transitions of probability 0")
+    head = f"{model.n_states} {int(model.available.sum())} {len(cells)}"
+    rows = [(f"{s} {choice[s, a]} {t}", f"{p!r} {names[a]}", f"{r!r}") for _, s, a, t, p, r in cells]
+    labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(first).tolist())]
+    for suffix, lines in (
+        (".lab", labels),
+        (".trew", [head, *(f"{key} {reward}" for key, _, reward in rows)]),
+        (path.suffix, [head, *(f"{key} {rest}" for key, rest, _ in rows)]),
+    ):
+        text = ("\n".join(lines) + "\n").encode()
+        write_whole(path.with_suffix(suffix), lambda stream, text=text: stream.write(text))
+    path.with_suffix(".srew").unlink(missing_ok=True)  # of another model: its rewards would be added
+
+
+def check_target(path: Path) -> None:
+    """Refuse a path that cannot be written."""
+    for target in (path, path.with_suffix(".lab"), path.with_suffix(".trew")):
+        check_file(target)

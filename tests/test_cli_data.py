@@ -1,0 +1,204 @@
+"""`drmdp estimate` and `drmdp convert`: what they print and write, and one line for every mistake."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import drmdp
+from drmdp.cli import main
+from texts import back, ragged
+
+BUS = ["--action", "replace", "--episode", "bus", "--time", "month", "--by", "bus", "--discount", "0.9",
+       "--unvisited", "unavailable", "--partial", "pooled", "--costs", "3 * state + 5 * replace"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a directory with the log of some buses: mileage goes up until the engine is replaced."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    rows = []
+    for bus in range(5):
+        state = 0
+        for month in range(60):
+            replace = int(state >= 3 + bus % 3)
+            rows.append((f"B{bus}", month, state, replace))
+            state = 0 if replace else min(state + int(rng.integers(0, 3)), 7)
+    frame = pl.DataFrame(rows, schema=["bus", "month", "state", "replace"], orient="row")
+    frame.write_csv(folder / "log.csv")
+    frame.write_parquet(folder / "log.parquet")
+    (folder / "model.csv").write_text("idstatefrom,idaction,idstateto,probability,reward\n1,1,1,1,2\n")
+    (folder / "par.csv").write_text("parameter,value\ndiscount,0.5\n")
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    """Run a command in the directory; it must end by itself."""
+    monkeypatch.chdir(folder)
+
+    def run(*args):
+        result = CliRunner().invoke(main, [str(arg) for arg in args])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+        return result
+
+    return run
+
+
+def mistaken(result, message):
+    """One line on standard error, nothing else."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+def test_from_a_log_to_a_certified_policy_in_two_commands(run, tmp_path):
+    result = run("estimate", "log.csv", *BUS, "-o", tmp_path / "model.npz")
+    assert result.exit_code == 0, result.stderr
+    result = run("solve", tmp_path / "model.npz", "--radius", 0.1, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["status"] == "solved"
+    assert found["gap"] <= 1e-6
+    model = drmdp.read(tmp_path / "model.npz")
+    assert model.n_kernels == 5
+    policy = model.policy(np.array(found["policy"]))
+    assert policy[model.available.all(axis=1), 1].max() > 0  # where both were seen, the engine is replaced somewhere
+
+
+def test_the_summary_fits_a_terminal(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    result = run("estimate", "log.csv", *BUS, "--out", tmp_path / "model.npz")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for text in (
+        "log.csv: 295 transitions; 5 rows end an episode",
+        "state, action replace, episode bus, time month",
+        "× 2 actions × 5 kernels, dense; kernels by bus",
+        "3 * state + 5 * replace",
+        "never seen: unavailable",
+        "lack data that others have: pooled",
+        "rows assumed",
+        "B4",
+    ):
+        assert text in " ".join(result.stdout.split()), text
+    assert result.stderr == ""
+
+
+def test_many_kernels_are_not_all_listed(run, tmp_path):
+    result = run(
+        "estimate", "log.csv", *BUS[:6], *BUS[8:], "--by", "bootstrap", "--kernels", 20, "-o", tmp_path / "m.npz"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.endswith("… 8 more\n")
+    result = run("estimate", "log.csv", *BUS[:6], *BUS[8:], "-o", tmp_path / "m.npz")
+    assert "kernels by none" in result.stdout
+    assert "rows assumed" not in result.stdout
+
+
+def test_json_is_the_model_and_the_summary(run, tmp_path):
+    path = tmp_path / "model.npz"
+    result = run("estimate", "log.parquet", *BUS, "-o", path, "--json")
+    found = json.loads(result.stdout)
+    model = drmdp.read(path)
+    assert found["fingerprint"] == model.fingerprint
+    assert (found["n_states"], found["n_actions"], found["n_kernels"]) == (model.n_states, 2, 5)
+    assert found["summary"]["kernels"] == [f"B{bus}" for bus in range(5)]
+    assert found["summary"]["transitions"] == 295
+    assert found["summary"]["ends"] == 5
+    assert found["seconds"] > 0
+    run("estimate", "log.csv", *BUS, "-o", tmp_path / "other.npz")
+    assert drmdp.read(tmp_path / "other.npz") == model
+
+
+def test_terminal_states_are_typed(run, tmp_path):
+    args = ["--action", "replace", "--episode", "bus", "--costs", "1", "--discount", "0.9", "--unvisited", "self-loop"]
+    mistaken(
+        run("estimate", "log.csv", *args, "-o", tmp_path / "m.npz", "--terminal", "9"), "unknown terminal state '9'"
+    )
+    mistaken(
+        run("estimate", "log.csv", *args, "-o", tmp_path / "m.npz", "--terminal", "3"), "terminal: state 3 is left for"
+    )
+
+
+def test_progress_is_on_standard_error(run, tmp_path):
+    result = run("estimate", "log.csv", *BUS, "-o", tmp_path / "m.npz", "--progress", "--json")
+    assert "Counting log.csv: " in result.stderr
+    json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["log.csv", *BUS], "Missing option '-o' / '--out'."),
+        (["log.csv", *BUS, "-o", "m.mat"], "m.mat: unknown suffix '.mat'"),
+        (["log.csv", *BUS, "-o", "nowhere/m.npz"], "cannot be written"),
+        (["none.csv", *BUS, "-o", "m.npz"], "none.csv: no such file"),
+        (["log.txt", *BUS, "-o", "m.npz"], "log.txt: unknown suffix '.txt'"),
+        (["log.csv", *BUS, "--state", "x", "-o", "m.npz"], "log.csv: no column 'x' for state"),
+        (["log.csv", *BUS, "--unvisited", "refuse", "-o", "m.npz"], "was never seen, one of"),
+        (["log.csv", *BUS, "--by", "bootstrap", "-o", "m.npz"], "by='bootstrap' needs n_kernels"),
+        (["log.csv", *BUS, "--reward", "month", "-o", "m.npz"], "got reward and costs"),
+        (["log.csv", *BUS, "--discount", "1", "-o", "m.npz"], "discount: expected a number in [0, 1), got 1.0"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(args, message, run, folder):
+    mistaken(run("estimate", *args), message)
+    assert not (folder / "m.npz").exists()
+
+
+def test_without_polars_it_is_one_line(run, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    result = run("estimate", "log.csv", *BUS, "-o", tmp_path / "m.npz")
+    mistaken(result, "polars is not installed: pip install 'drmdp[data]'")
+
+
+# ---------------------------------------------------------------------- convert, and other formats
+
+
+def test_convert_there_and_back(run, tmp_path):
+    drmdp.write(ragged(), tmp_path / "a.npz")
+    for target in ("b.csv", "c.tra", "d.drmdp"):
+        result = run("convert", tmp_path / "a.npz", tmp_path / target)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.endswith(f"written to {tmp_path / target}\n")
+    for source, options in (("b.csv", ()), ("c.tra", ("--discount", 0.9)), ("d.drmdp", ())):
+        result = run("convert", tmp_path / source, tmp_path / "e.npz", *options, "--json")
+        back(drmdp.read(tmp_path / "e.npz"), ragged())
+        assert json.loads(result.stdout)["fingerprint"] == drmdp.read(tmp_path / "e.npz").fingerprint
+
+
+def test_convert_passes_on_what_a_file_lacks(run, tmp_path):
+    result = run("convert", "model.csv", tmp_path / "m", "--to", "npz", "--base", 1, "--parameters", "par.csv")
+    assert result.exit_code == 0, result.stderr
+    model = drmdp.read(tmp_path / "m", format="npz")
+    assert (model.discount, list(model.states)) == (0.5, [1])
+    mistaken(run("convert", "model.csv", tmp_path / "m.npz"), "state 0 is never mentioned")
+    mistaken(run("convert", "model.csv", tmp_path / "m.npz", "--from", "mat"), "unknown format 'mat'")
+
+
+def test_other_formats_are_solved_and_judged(run, tmp_path):
+    drmdp.write(ragged(), tmp_path / "m.csv")
+    drmdp.write(ragged(), tmp_path / "m.tra")
+    values = []
+    for path, options in (("m.csv", ()), ("m.csv", ("--discount", 0.9)), ("m.tra", ("--discount", 0.9))):
+        result = run("solve", tmp_path / path, "--radius", 0.1, "--json", "--out", tmp_path / "s.npz", *options)
+        assert result.exit_code == 0, result.stderr
+        values.append(json.loads(result.stdout)["value"])
+        result = run("evaluate", tmp_path / path, tmp_path / "s.npz", "--radius", 0.1, *options)
+        assert result.exit_code == 0, result.stderr
+    assert values[0] == values[1] == values[2]
+    mistaken(run("solve", tmp_path / "m.tra", "--radius", 0.1), "m.tra: no discount")
+
+
+def test_a_real_process_counts_and_writes(folder, tmp_path):
+    command = [sys.executable, "-m", "drmdp", "estimate", "log.csv", *BUS, "-o", str(tmp_path / "m.npz")]
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"})
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "Written" in found.stdout
