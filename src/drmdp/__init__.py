@@ -7,6 +7,7 @@ from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, ev
 from drmdp.errors import InputError, MissingExtra
 from drmdp.formats import read, write
 from drmdp.model import Model
+from drmdp.prox.project import project
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
@@ -18,5 +19,5 @@ from drmdp.solvers.value_iteration import ValueIteration
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "GaussSeidel", "InputError",
     "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
-    "__version__", "bellman", "certify", "evaluate", "instances", "read", "solve", "write",
+    "__version__", "bellman", "certify", "evaluate", "instances", "project", "read", "solve", "write",
 ]  # fmt: skip
