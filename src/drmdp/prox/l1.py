@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import ROUNDING, displace, largest, make_work, reset, restore, smallest
+from drmdp.prox.rows import ROUNDING, displace, largest, make_work, pull_in, reset, restore, smallest
 
 TRIALS = 200
 PASSES = 200
@@ -49,7 +49,7 @@ def row_sums(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
-    """α from a guess; also ‖e‖₁, −d‖e‖₁/dm and dα/dm."""
+    """α from a guess, and what it lacks; ‖e‖₁, −d‖e‖₁/dm, dα/dm and the rounding of ‖e‖₁."""
     low, high = -np.inf, np.inf
     for turn in range(PASSES):
         up, down, more, less = row_sums(d, p, scale, m, alpha)
@@ -71,19 +71,21 @@ def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
             if new == alpha or not high > low:
                 break
         alpha = new
+    noise = ROUNDING * (up + down + n * (abs(alpha) + m))
     if n == 0.0:
-        return alpha, up + down, 0.0, 0.0
+        return alpha, 0.0, up + down, 0.0, 0.0, noise
     change = rest / n
-    return alpha + change, up + down - change * (more - less), 4.0 * more * less / n, (less - more) / n
+    return alpha, change, up + down - change * (more - less), 4.0 * more * less / n, (less - more) / n, noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def distance(layout, s, y, first, stop, w, mu, threshold, work):  # type: ignore[no-untyped-def]
-    """Try μ on the kernels first … stop − 1: Σ_i w_i ‖e_i‖₁ and minus its slope."""
+    """Try μ on the kernels first … stop − 1: Σ_i w_i ‖e_i‖₁, minus its slope, its rounding."""
     N, A = layout.weights.size, layout.available.shape[1]
     last = work.kernel[0]
     total = 0.0
     slope = 0.0
+    noise = 0.0
     for i in range(first, stop):
         m = mu * w[i]
         for a in range(A):
@@ -91,15 +93,15 @@ def distance(layout, s, y, first, stop, w, mu, threshold, work):  # type: ignore
             if hi == lo:
                 continue
             e = N * lo + i * (hi - lo)
-            guess = threshold[s * A + a, i] + (m - last[i]) * work.rate[a, i]
-            alpha, far, less, work.rate[a, i] = solve_row(
+            guess = threshold[s * A + a, i] + work.shift[a, i] + (m - last[i]) * work.rate[a, i]
+            threshold[s * A + a, i], work.shift[a, i], far, less, work.rate[a, i], error = solve_row(
                 y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i], m, guess
             )
-            threshold[s * A + a, i] = alpha
             total += w[i] * far
             slope += w[i] * w[i] * less
+            noise += w[i] * error
         last[i] = m
-    return total, slope
+    return total, slope, noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -150,11 +152,12 @@ def between(low, far_low, slope_low, high, far_high, slope_high, theta):  # type
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work):  # type: ignore[no-untyped-def]
-    """Multiplier of the kernels first … stop − 1, trials, and the part of the move that is surely in the ball."""
+    """Multiplier of the kernels first … stop − 1, trials, and what the multiplier lacks."""
     mu = guess
     for i in range(first, stop):
         work.kernel[0, i] = mu * w[i]
         work.rate[:, i] = 0.0
+        work.shift[:, i] = 0.0
     low, high = -1.0, np.inf
     far_low, slope_low, far_high, slope_high = 0.0, 0.0, 0.0, 0.0
     most = 0.0
@@ -165,10 +168,10 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         if far > theta and slope > 0.0 and most > 0.0:
             mu = most - most * (theta / far) ** min(far / (slope * most), 1.0)
     for trial in range(1, TRIALS + 1):
-        far, slope = distance(layout, s, y, first, stop, w, mu, threshold, work)
+        far, slope, noise = distance(layout, s, y, first, stop, w, mu, threshold, work)
         if far <= theta and mu == 0.0:
-            return 0.0, 0, 1.0
-        if abs(far - theta) <= accuracy * theta:
+            return 0.0, 0, 0.0
+        if abs(far - theta) <= max(accuracy * theta, noise):
             break
         if far > theta:
             low, far_low, slope_low = mu, far, slope
@@ -194,18 +197,20 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
                 high = max(ceiling(layout, s, y, first, stop, w), 2.0 * low)
             new = 0.5 * (max(low, 0.0) + high) if low >= 0.0 else 0.0
         mu = new
-    return mu, trial, theta / far if far > theta else 1.0
+    change = (far - theta) / slope if slope > 0.0 and abs(far - theta) <= max(accuracy * theta, noise) else 0.0
+    return mu, trial, change
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _move(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
-    """Turn d into e; Σ e⁺ and Σ e⁻."""
+def _move(d, p, scale, m, alpha, more, less):  # type: ignore[no-untyped-def]
+    """Turn d into e, all gains and losses changed by given numbers; Σ e⁺ and Σ e⁻."""
     up = 0.0
     down = 0.0
     for j in range(d.size):
         own = scale * p[j]
-        gain = d[j] - alpha - m
-        loss = alpha - m - d[j]
+        e = d[j] - alpha
+        gain = (e - m) + more
+        loss = (-e - m) + less
         gain = gain if gain > 0.0 else 0.0
         loss = loss if loss > 0.0 else 0.0
         loss = loss if loss < own else own
@@ -216,12 +221,31 @@ def _move(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def write(layout, s, y, first, stop, w, theta, mu, change, threshold, work):  # type: ignore[no-untyped-def]
+    """The rows of the kernels first … stop − 1 at μ + change."""
+    N, A = layout.weights.size, layout.available.shape[1]
+    far = 0.0
+    for i in range(first, stop):
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            e = N * lo + i * (hi - lo)
+            row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
+            m = change * w[i]
+            shift = work.shift[a, i] + work.rate[a, i] * m
+            up, down = _move(row, p, work.scale[a, i], mu * w[i], threshold[s * A + a, i], -shift - m, shift - m)
+            far += w[i] * restore(row, p, work.scale[a, i], up, down, 1.0)[0]
+            threshold[s * A + a, i] += shift
+    if far > theta * (1.0 + ROUNDING):
+        pull_in(layout, s, y, first, stop, theta / far, work)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def project_states(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
 
     The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
     """
-    N, A = layout.weights.size, layout.available.shape[1]
+    N = layout.weights.size
     work = make_work(layout)
     one = np.ones(N)
     for s in range(start, stop):
@@ -234,14 +258,8 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights
-            mu, memory.trials[s, g], part = search(
+            mu, memory.trials[s, g], change = search(
                 layout, s, y, first, end, w, theta, memory.multiplier[s, g], accuracy, memory.threshold, work
             )
-            memory.multiplier[s, g] = mu
-            for i in range(first, end):
-                for a in range(A):
-                    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                    e = N * lo + i * (hi - lo)
-                    row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
-                    up, down = _move(row, p, work.scale[a, i], mu * w[i], memory.threshold[s * A + a, i])
-                    restore(row, p, work.scale[a, i], up, down, part)
+            memory.multiplier[s, g] = mu + change
+            write(layout, s, y, first, end, w, theta, mu, change, memory.threshold, work)

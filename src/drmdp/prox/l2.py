@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import ROUNDING, displace, make_work, reset, restore
+from drmdp.prox.rows import LARGE, ROUNDING, displace, make_work, pull_in, rebase, reset, restore
 
 TRIALS = 200
 PASSES = 1000
@@ -53,10 +53,13 @@ def row_sums(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve_row(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
-    """α from a guess; also s² v, m²/c + q and dα/ds."""
+    """α from a guess, and what it lacks; s² v, m²/c + q and dα/ds."""
     last, last_rest = -1.0, -1.0
     for _ in range(PASSES):
-        c, e1, e2, m, q = row_sums(d, p, scale, s, alpha)
+        if abs(alpha) < LARGE:
+            c, e1, e2, m, q = row_sums(d, p, scale, s, alpha)
+        else:
+            c, e1, e2, m, q = row_sums(s * d - alpha, p, scale, 1.0, 0.0)
         rest = e1 - m
         if c == 0.0:
             most = -np.inf
@@ -68,7 +71,7 @@ def solve_row(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
             break
         alpha += rest / c
         last, last_rest = c, rest
-    return alpha + rest / c, max(e2 - e1 * e1 / c, 0.0), m * m / c + q, (alpha + e1 / c) / s
+    return alpha, rest / c, max(e2 - e1 * e1 / c, 0.0), m * m / c + q, (alpha + e1 / c) / s
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -128,11 +131,10 @@ def distance(layout, s, y, first, stop, w, gamma, threshold, work):  # type: ign
                 continue
             K = hi - lo
             e = N * lo + i * K
-            guess = threshold[s * A + a, i] + (t - size[i]) * work.rate[a, i]
-            alpha, moved, rest, work.rate[a, i] = solve_row(
+            guess = threshold[s * A + a, i] + work.shift[a, i] + (t - size[i]) * work.rate[a, i]
+            threshold[s * A + a, i], work.shift[a, i], moved, rest, work.rate[a, i] = solve_row(
                 y[e : e + K], layout.data[e : e + K], work.scale[a, i], t, guess
             )
-            threshold[s * A + a, i] = alpha
             V[i] += moved / (t * t)
             F[i] += rest
             square += moved + rest
@@ -151,6 +153,7 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         heaviest = max(heaviest, w[i])
         work.kernel[0, i] = 1.0 / (1.0 + guess * w[i])
         work.rate[:, i] = 0.0
+        work.shift[:, i] = 0.0
         work.kernel[1, i] = 0.0
         work.kernel[2, i] = 0.0
     if not guess > 0.0:
@@ -188,13 +191,13 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _move(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
-    """Turn d into e; Σ e⁺ and Σ e⁻."""
+def _move(d, p, scale, shift):  # type: ignore[no-untyped-def]
+    """Turn s d − α into e; Σ e⁺ and Σ e⁻."""
     up = 0.0
     down = 0.0
     for j in range(d.size):
         own = scale * p[j]
-        e = s * d[j] - alpha
+        e = d[j] - shift
         e = e if e > -own else -own
         up += e if e > 0.0 else 0.0
         down -= e if e < 0.0 else 0.0
@@ -203,12 +206,31 @@ def _move(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def write(layout, s, y, first, stop, w, theta, part, threshold, work):  # type: ignore[no-untyped-def]
+    """The rows of the kernels first … stop − 1, and a part of their move."""
+    N, A = layout.weights.size, layout.available.shape[1]
+    far = 0.0
+    for i in range(first, stop):
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            e = N * lo + i * (hi - lo)
+            row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
+            rebase(row, work.kernel[0, i], threshold[s * A + a, i])
+            up, down = _move(row, p, scale, work.shift[a, i])
+            far += w[i] * restore(row, p, scale, up, down, part)[1]
+            threshold[s * A + a, i] += work.shift[a, i]
+    far = math.sqrt(far)
+    if far > theta * (1.0 + ROUNDING):
+        pull_in(layout, s, y, first, stop, theta / far, work)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def project_states(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
 
     The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
     """
-    N, A = layout.weights.size, layout.available.shape[1]
+    N = layout.weights.size
     work = make_work(layout)
     one = np.ones(N)
     for s in range(start, stop):
@@ -225,11 +247,4 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
                 layout, s, y, first, end, w, theta, memory.multiplier[s, g], accuracy, memory.threshold, work
             )
             memory.multiplier[s, g] = gamma
-            for i in range(first, end):
-                for a in range(A):
-                    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                    e = N * lo + i * (hi - lo)
-                    row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
-                    alpha = memory.threshold[s * A + a, i]
-                    up, down = _move(row, p, work.scale[a, i], work.kernel[0, i], alpha)
-                    restore(row, p, work.scale[a, i], up, down, part)
+            write(layout, s, y, first, end, w, theta, part, memory.threshold, work)

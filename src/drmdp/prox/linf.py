@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import ROUNDING, displace, largest, make_work, reset, restore, smallest
+from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, rebase, reset, restore, smallest
 
 PASSES = 200
 
@@ -63,42 +63,42 @@ def next_break(d, p, scale, r, alpha, up):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def solve_row(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
-    """α from a guess; also Λ, −dΛ/dr and dα/dr."""
+    """α from a guess, and what it lacks; Λ, −dΛ/dr and dα/dr."""
     low, high = -np.inf, np.inf
     for turn in range(PASSES):
-        rest, inside, upper, lower, pull = row_sums(d, p, scale, r, alpha)
+        if abs(alpha) < LARGE:
+            rest, inside, upper, lower, pull = row_sums(d, p, scale, r, alpha)
+        else:
+            rest, inside, upper, lower, pull = row_sums(d - alpha, p, scale, r, 0.0)
         if abs(rest) <= ROUNDING * (d.size * min(1.0, r) + inside * abs(alpha)):
             break
         if rest > 0.0:
             low = alpha
         else:
             high = alpha
-        if inside > 0.0:
-            new = alpha + rest / inside
-        else:
-            new = next_break(d, p, scale, r, alpha, rest > 0.0)
+        new = alpha + rest / inside if inside > 0.0 else next_break(d, p, scale, r, alpha, rest > 0.0) + rest
         if not (new > low and new < high) or turn % 8 == 7:
             low, high = max(low, smallest(d)), min(high, largest(d))
             new = 0.5 * (low + high)
-            if new == alpha or not high > low:
+            if new == alpha or turn == PASSES - 1:
                 break
         alpha = new
     odd = upper - lower
     if inside == 0.0:
-        return alpha, pull, upper + lower if odd == 0.0 else np.inf, 0.0
+        return alpha, 0.0, pull, upper + lower if odd == 0.0 else np.inf, 0.0
     change = rest / inside
-    return alpha + change, pull - change * odd, upper + lower + odd * odd / inside, odd / inside
+    return alpha, change, pull - change * odd, upper + lower + odd * odd / inside, odd / inside
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _move(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
-    """Turn d into e; Σ e⁺ and Σ e⁻."""
+def _move(d, p, scale, r, shift):  # type: ignore[no-untyped-def]
+    """Turn d − α into e; Σ e⁺ and Σ e⁻."""
     up = 0.0
     down = 0.0
     for j in range(d.size):
         own = scale * p[j]
         least = own if own < r else r
-        e = d[j] - alpha
+        e = d[j] - shift
         e = e if e < r else r
         e = e if e > -least else -least
         up += e if e > 0.0 else 0.0
@@ -115,8 +115,10 @@ def write(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         e = N * lo + i * (hi - lo)
         row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
-        up, down = _move(row, p, work.scale[a, i], r, threshold[s * A + a, i])
+        rebase(row, 1.0, threshold[s * A + a, i])
+        up, down = _move(row, p, work.scale[a, i], r, work.shift[a, i])
         restore(row, p, work.scale[a, i], up, down, 1.0)
+        threshold[s * A + a, i] += work.shift[a, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -136,11 +138,11 @@ def boxes(start, stop, layout, y, step, value, accuracy, memory, each):  # type:
                 lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
                 if hi > lo:
                     e = N * lo + i * (hi - lo)
-                    memory.threshold[s * A + a, i] = solve_row(
+                    memory.threshold[s * A + a, i], work.shift[a, i] = solve_row(
                         y[e : e + hi - lo],
                         layout.data[e : e + hi - lo],
                         work.scale[a, i],
                         theta,
                         memory.threshold[s * A + a, i],
-                    )[0]
+                    )[:2]
             write(layout, s, y, i, theta, memory.threshold, work)

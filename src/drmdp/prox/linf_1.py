@@ -25,12 +25,12 @@ R, PULL, SLOPE, LOW, ABOVE, HIGH, BELOW = range(7)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _reach(d, p, scale, alpha):  # type: ignore[no-untyped-def]
+def _reach(d, p, scale, alpha, shift):  # type: ignore[no-untyped-def]
     """The largest |e| of a row without bounds but 0."""
     most = 0.0
     for j in range(d.size):
         own = scale * p[j]
-        e = d[j] - alpha
+        e = (d[j] - alpha) - shift
         e = e if e > -own else -own
         e = e if e > 0.0 else -e
         most = e if e > most else most
@@ -47,9 +47,9 @@ def free_radius(layout, s, y, i, threshold, work):  # type: ignore[no-untyped-de
         if hi > lo:
             e = N * lo + i * (hi - lo)
             row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
-            alpha = solve_row(row, p, scale, np.inf, threshold[s * A + a, i])[0]
+            alpha, work.shift[a, i] = solve_row(row, p, scale, np.inf, threshold[s * A + a, i] + work.shift[a, i])[:2]
             threshold[s * A + a, i] = alpha
-            most = max(most, _reach(row, p, scale, alpha))
+            most = max(most, _reach(row, p, scale, alpha, work.shift[a, i]))
         work.rate[a, i] = 0.0
     return most
 
@@ -65,8 +65,8 @@ def evaluate(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-de
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         if hi > lo:
             e = N * lo + i * (hi - lo)
-            guess = threshold[s * A + a, i] + change * work.rate[a, i]
-            threshold[s * A + a, i], pull, slope, work.rate[a, i] = solve_row(
+            guess = threshold[s * A + a, i] + work.shift[a, i] + change * work.rate[a, i]
+            threshold[s * A + a, i], work.shift[a, i], pull, slope, work.rate[a, i] = solve_row(
                 y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i], r, guess
             )
             kernel[PULL, i] += pull
@@ -166,6 +166,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
     N, least = w.size, LEAST * theta
     warm = guess[0] > 0.0
     work.rate[:] = 0.0
+    work.shift[:] = 0.0
     kernel[R] = guess[1:]
     total = theta if warm else unbound(layout, s, y, memory.threshold, work)
     if total <= theta and not warm:

@@ -56,6 +56,7 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: Wasserstein, weights: Ar
         raise InputError(f"ball: a projection needs one radius, got {np.shape(ball.radius)} of them")
     y_hat = _rows(kernels)
     z = _point(point, y_hat.shape)
+    z -= z.max(axis=2, keepdims=True)  # changes nothing, and leaves more digits
     N, A, S = y_hat.shape
     w = checks.distribution("weights", weights, range(N), "kernel")
     used = w > 0

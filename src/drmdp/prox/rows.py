@@ -18,6 +18,8 @@ from drmdp._typing import Array
 from drmdp.bellman.layout import FAST
 
 ROUNDING = 4e-16
+LARGE = 64.0
+"""From this α on, d − α is formed first: sums that may be reordered would round α + r instead, say."""
 
 
 class Memory(NamedTuple):
@@ -33,6 +35,7 @@ class Work(NamedTuple):
 
     scale: Array  # (A, N), 1/Σ of stored rows
     rate: Array  # (A, N), how α changes with the multiplier
+    shift: Array  # (A, N), what α lacks: apart, since for large points it is less than the rounding of α
     stake: Array  # (K,)
     kernel: Array  # (7, N), by kernel
 
@@ -44,7 +47,7 @@ def make_work(layout):  # type: ignore[no-untyped-def]
     longest = 0
     for k in range(layout.indptr.size - 1):
         longest = max(longest, layout.indptr[k + 1] - layout.indptr[k])
-    return Work(np.ones((A, N)), np.zeros((A, N)), np.empty(longest), np.zeros((7, N)))
+    return Work(np.ones((A, N)), np.zeros((A, N)), np.zeros((A, N)), np.empty(longest), np.zeros((7, N)))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -83,16 +86,46 @@ def displace(layout, s, y, step, value, work):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def restore(e, p, scale, up, down, part):  # type: ignore[no-untyped-def]
-    """Turn e into y = ŷ + e, after the larger of the sums of gains and losses is cut to the other, and both to a part."""
+    """Turn e into y = ŷ + e, after the larger of the sums of gains and losses is cut to the other, and both to a part.
+
+    Returns the sums of |e| and e², and the largest |e|.
+    """
     gain, loss = part, part
     if up > down:
         gain *= down / up
     elif down > up:
         loss *= up / down
+    most = 0.0
+    total = 0.0
+    square = 0.0
     for j in range(e.size):
         move = e[j] * gain if e[j] > 0.0 else e[j] * loss
+        size = move if move > 0.0 else -move
+        most = size if size > most else most
+        total += size
+        square += size * size
         y = scale * p[j] + move
         e[j] = y if y > 0.0 else 0.0
+    return total, square, most
+
+
+@njit(cache=True, nogil=True)
+def rebase(d, s, alpha):  # type: ignore[no-untyped-def]
+    """Turn d into s d − α."""
+    for j in range(d.size):
+        d[j] = s * d[j] - alpha
+
+
+@njit(cache=True, nogil=True)
+def pull_in(layout, s, y, first, stop, part, work):  # type: ignore[no-untyped-def]
+    """Take the kernels first … stop − 1 to ŷ + part·(y − ŷ)."""
+    N, A = layout.weights.size, layout.available.shape[1]
+    for a in range(A):
+        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+        for i in range(first, stop):
+            for e in range(N * lo + i * (hi - lo), N * lo + (i + 1) * (hi - lo)):
+                centre = layout.data[e] * work.scale[a, i]
+                y[e] = centre + part * (y[e] - centre)
 
 
 @njit(cache=True, nogil=True)

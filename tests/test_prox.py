@@ -1,0 +1,241 @@
+"""Proximal maps: against conic programs, by the optimality conditions, and as projections are.
+
+For the projection y of z put g = z − y. For any split g = α + b − ν with α constant on rows and ν ≥ 0, every y' of the ball has
+
+    g·(y' − y)  ≤  gap  =  h(b) − b·(y − ŷ) + ν·y,        h(b) = max { b·e : Σ_i w_i ‖e_i‖^p ≤ θ^p },
+
+and then ‖y − y*‖² ≤ gap. `gap` splits g by the multiplier that the kernel left behind, and believes nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import drmdp
+from cases import _deal
+from drmdp.ambiguity import PAIRS
+from drmdp.bellman import threads as workers
+from drmdp.bellman.layout import lay_out
+from drmdp.prox import project as module
+from drmdp.prox import registry
+from drmdp.simplex import entropy_step, project_rows
+
+EPS = np.finfo(float).eps
+each_pair = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
+
+DECKS = {
+    "N": (1, 2, 3, 5),
+    "A": (1, 2, 3),
+    "S": (1, 2, 3, 5, 8, 5, 8),
+    "rows": ("dense", "sparse", "deterministic", "tied", "same"),
+    "weights": ("equal", "random", "zero", "tiny"),
+    "support": ("all", "observed"),
+    "radius": ("0", "1e-6", "0.01", "0.1", "0.1", "0.3", "0.3", "1", "boundary", "saturating"),
+    "point": ("step", "near", "random", "tied", "far", "large", "small", "inside", "data", "level"),
+}
+"""The kinds of each property. point: a step of the first-order method, noise of growing size on the data, values of
+1e9 and 1e-9, in the ball already, the data themselves, a common level of 1e6. radius "boundary": just where z begins to be outside.
+"""
+
+
+class Case(NamedTuple):
+    name: str
+    point: np.ndarray
+    kernels: np.ndarray
+    ball: drmdp.Wasserstein
+    weights: np.ndarray
+
+
+def cases(pair, n, seed=0):
+    hands = {name: _deal(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
+    for number in range(n):
+        draw = {name: next(hand) for name, hand in hands.items()}
+        rng = np.random.default_rng([seed, len(DECKS), number])
+        kernels = _kernels(rng, draw)
+        weights = _weights(rng, draw["N"], draw["weights"])
+        point = _point(rng, kernels, draw["point"])
+        radius = {"saturating": 2.0 * draw["A"], "boundary": 0.0}.get(draw["radius"]) or float(draw["radius"] if draw["radius"] != "boundary" else 0)
+        if draw["radius"] == "boundary":
+            free = drmdp.project(point, kernels, drmdp.Wasserstein(1e9, *pair, draw["support"]), weights)
+            radius = distance(pair, free - kernels, weights) * (1 + rng.integers(-1, 2) * 1e-9)
+        ball = drmdp.Wasserstein(radius, *pair, draw["support"])
+        if draw["point"] == "inside":
+            point = kernels + 0.5 * (drmdp.project(point, kernels, ball, weights) - kernels)
+        yield Case("-".join(f"{kind}" for kind in (number, *draw.values())), point, kernels, ball, weights)
+
+
+def _kernels(rng, draw):
+    N, A, S = shape = draw["N"], draw["A"], draw["S"]
+    if draw["rows"] == "deterministic":
+        return np.eye(S)[rng.integers(S, size=(N, A))]
+    rows = rng.dirichlet(np.full(S, 0.7), size=(N, A))
+    if draw["rows"] == "sparse":
+        rows[rng.random(shape) < 0.6] = 0
+        rows[..., 0] += 0.1
+    if draw["rows"] == "tied":
+        rows = np.round(4 * rows) / 4 + 0.25 * (np.arange(S) == rng.integers(S))
+    if draw["rows"] == "same":
+        rows = np.broadcast_to(rows[:1], shape)
+    return rows / rows.sum(axis=2, keepdims=True)
+
+
+def _weights(rng, N, kind):
+    w = np.full(N, 1 / N) if kind == "equal" else rng.dirichlet(np.ones(N))
+    if kind == "zero":
+        w = w * (np.arange(N) != rng.integers(N)) if N > 1 else w
+    if kind == "tiny":
+        w = w * 10.0 ** -rng.integers(0, 6, N)
+    return w / w.sum()
+
+
+def _point(rng, kernels, kind):
+    noise = rng.standard_normal(kernels.shape)
+    if kind == "step":
+        return kernels + rng.random((kernels.shape[1], 1)) * rng.random(kernels.shape[2])
+    if kind == "tied":
+        return kernels + np.round(noise * 2) / 4
+    if kind == "level":
+        return kernels + noise + 1e6
+    sizes = {"near": 0.02, "random": 0.5, "far": 20.0, "inside": 0.1, "data": 0.0}
+    return {"large": 1e9 * noise, "small": 1e-9 * noise}.get(kind, kernels + sizes.get(kind, 0.0) * noise)
+
+
+# ---------------------------------------------------------------------- what a case is measured by
+
+
+def distance(pair, e, w):
+    """(Σ_i w_i ‖e_i‖^p)^(1/p) of moves e (N, A, S)."""
+    metric, p = pair
+    size = np.abs(e).reshape(len(e), -1)
+    far = {"l1": size.sum(axis=1), "l2": np.sqrt((size**2).sum(axis=1)), "linf": size.max(axis=1)}[metric]
+    return float(far[w > 0].max() if p == math.inf else (w @ far**p) ** (1 / p))
+
+
+def allowed(case):
+    if case.ball.support == "all":
+        return np.ones(case.kernels.shape[1:], dtype=bool)
+    return (case.kernels[case.weights > 0] > 0).any(axis=0)
+
+
+def check_feasible(case, y):
+    slack = 1e-14 * y.shape[2]
+    assert np.isfinite(y).all(), case.name
+    assert y.min() >= 0, case.name
+    assert np.abs(y.sum(axis=2) - 1).max() <= slack, case.name
+    assert not y[:, ~allowed(case)].any(), case.name
+    far = distance(case.ball.pair, (y - case.kernels)[case.weights > 0], case.weights[case.weights > 0])
+    assert far <= case.ball.radius * (1 + 1e-12) + slack, case.name
+
+
+def conic(case):
+    """The projection by Clarabel, for a point of any size; kernels of weight 0 are left to the simplex."""
+    z, y_hat, w, (metric, p) = case.point, case.kernels, case.weights, case.ball.pair
+    N, A, S = z.shape
+    scale = max(1.0, np.abs(z - z.mean(axis=2, keepdims=True)).max())
+    target = (z - z.mean(axis=2, keepdims=True)) / scale
+    y = [cp.Variable((A, S)) for _ in range(N)]
+    limits = [part for own in y for part in (own >= 0, cp.sum(own, axis=1) == 1)]
+    if not allowed(case).all():
+        limits += [own[~allowed(case)] == 0 for own in y]
+    used = np.flatnonzero(w > 0)
+    moves = [cp.vec(y[i] - y_hat[i], order="C") for i in used]
+    order = {"l1": 1, "l2": 2, "linf": "inf"}[metric]
+    far = [cp.norm(move, order) for move in moves]
+    if p == math.inf:
+        limits += [own <= case.ball.radius for own in far]
+    elif p == 1:
+        limits.append(sum(w[i] * own for i, own in zip(used, far, strict=True)) <= case.ball.radius)
+    else:
+        limits.append(cp.norm(cp.hstack([math.sqrt(w[i]) * m for i, m in zip(used, moves, strict=True)])) <= case.ball.radius)
+    cost = sum(cp.sum_squares(own) / (2 * scale) - cp.sum(cp.multiply(target[i], own)) for i, own in enumerate(y))
+    cp.Problem(cp.Minimize(cost), limits).solve(
+        cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11, max_iter=400
+    )
+
+    def value(rows):
+        return (rows**2).sum() / (2 * scale) - (target * rows).sum()
+
+    return np.array([own.value for own in y]), value
+
+
+def check_against_conic(case):
+    y = drmdp.project(case.point, case.kernels, case.ball, case.weights)
+    check_feasible(case, y)
+    if case.ball.radius == 0:
+        used = case.weights > 0
+        np.testing.assert_array_equal(y[used], case.kernels[used])
+        return
+    wanted, value = conic(case)
+    assert abs(value(y) - value(wanted)) <= 1e-8, f"{case.name}: {value(y)} instead of {value(wanted)}"
+
+
+def centred(point):
+    return point - point.max(axis=2, keepdims=True)
+
+
+def solve(case, memory=None):
+    """The kernels with weight through the compiled map, with what it remembers."""
+    used = case.weights > 0
+    y_hat, w = case.kernels[used], case.weights[used]
+    layout = module._layout(y_hat, w, allowed(case), case.ball.radius)
+    y = module._flat(centred(case.point)[used], allowed(case))
+    memory = memory or registry.remember(case.ball.pair, layout)
+    N, A, S = y_hat.shape
+    registry.project_states(case.ball.pair, 0, 1, layout, y, np.zeros((1, A)), np.zeros(S), memory)
+    rows = np.zeros((A, N, S))
+    rows[np.broadcast_to(allowed(case)[:, None], rows.shape)] = y
+    return rows.transpose(1, 0, 2), memory
+
+
+def support(pair, b, w, theta):
+    """h(b)."""
+    metric, p = pair
+    size = np.abs(b).reshape(len(b), -1)
+    dual = {"l1": size.max(axis=1), "l2": np.sqrt((size**2).sum(axis=1)), "linf": size.sum(axis=1)}[metric]
+    if p == math.inf:
+        return theta * dual.sum()
+    return theta * ((dual / w).max() if p == 1 else math.sqrt((dual**2 / w).sum()))
+
+
+def gap(case, y, memory):
+    """Bound on ‖y − y*‖², relative to the size of the point."""
+    used = case.weights > 0
+    y_hat, w, z = case.kernels[used], case.weights[used], centred(case.point)[used]
+    (metric, p), theta = case.ball.pair, case.ball.radius
+    multiplier, alpha = memory.multiplier[0], memory.threshold.T[:, :, None]
+    m = (multiplier if p == math.inf else multiplier[0] * w).reshape(-1, 1, 1)
+    e = y - y_hat
+    rest = np.where(allowed(case), z - y - alpha * (1 + m if metric == "l2" else 1), 0.0)
+    if metric == "l1":
+        b = np.clip(rest, -m, m)
+    elif metric == "l2":
+        b = m * e
+    else:
+        b = _at_bounds(case.ball, e, y_hat, rest, w, multiplier)
+    nu = b - rest
+    bound = support(case.ball.pair, b, w, theta) - (b * e).sum() + (np.maximum(nu, 0) * y).sum()
+    return (bound + np.maximum(-nu, 0)[:, allowed(case)].sum()) / max(1.0, np.abs(z - y_hat).max())
+
+
+def _at_bounds(ball, e, y_hat, rest, w, multiplier):
+    """b for ℓ∞: what presses against r; where ŷ = r it may be the bound 0 instead, as much as makes Σ |b_i| = μ w_i."""
+    r = (np.full(len(w), ball.radius) if ball.order == math.inf else multiplier[1:]).reshape(-1, 1, 1)
+    near = 1e-9 * r + 1e-14
+    b = np.where(np.abs(e) >= r - near, np.where(rest * e > 0, rest, 0.0), 0.0)
+    b[(e < 0) & (y_hat < r - near)] = 0.0
+    if ball.order == 1:
+        either = (e < 0) & (np.abs(y_hat - r) <= near)
+        for i, own in enumerate(w):
+            loose = np.abs(b[i][either[i]]).sum()
+            spare = multiplier[0] * own - np.abs(b[i][~either[i]]).sum()
+            if loose > 0:
+                b[i][either[i]] *= min(max(spare / loose, 0.0), 1.0)
+    return b
