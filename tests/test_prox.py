@@ -206,36 +206,64 @@ def support(pair, b, w, theta):
 
 
 def gap(case, y, memory):
-    """Bound on ‖y − y*‖², relative to the size of the point."""
+    """Bound on ‖y − y*‖², relative to the size of the point, and its own rounding."""
     used = case.weights > 0
     y_hat, w, z = case.kernels[used], case.weights[used], centred(case.point)[used]
-    (metric, p), theta = case.ball.pair, case.ball.radius
-    multiplier, alpha = memory.multiplier[0], memory.threshold.T[:, :, None]
-    m = (multiplier if p == math.inf else multiplier[0] * w).reshape(-1, 1, 1)
-    e = y - y_hat
-    rest = np.where(allowed(case), z - y - alpha * (1 + m if metric == "l2" else 1), 0.0)
-    if metric == "l1":
-        b = np.clip(rest, -m, m)
-    elif metric == "l2":
-        b = m * e
+    (metric, p), on = case.ball.pair, np.broadcast_to(allowed(case), y.shape)
+    e, g = y - y_hat, z - y
+    size = max(1.0, np.abs(z - y_hat).max())
+    if metric == "linf":
+        r = (np.full(len(w), case.ball.radius) if p == math.inf else memory.multiplier[0, 1:]).reshape(-1, 1, 1)
+        rest, b = _pressing(g, e, y, y_hat, on, r, None if p == math.inf else memory.multiplier[0, 0] * w)
+        for i in np.flatnonzero(r.ravel() < 1e-12):
+            rest[i], b[i] = _still(g[i], y_hat[i], on[i])
+        noise = 0.0
     else:
-        b = _at_bounds(case.ball, e, y_hat, rest, w, multiplier)
-    nu = b - rest
-    bound = support(case.ball.pair, b, w, theta) - (b * e).sum() + (np.maximum(nu, 0) * y).sum()
-    return (bound + np.maximum(-nu, 0)[:, allowed(case)].sum()) / max(1.0, np.abs(z - y_hat).max())
+        m = (memory.multiplier[0] if p == math.inf else memory.multiplier[0] * w).reshape(-1, 1, 1)
+        alpha = memory.threshold.T[:, :, None] * (1 + m if metric == "l2" else 1)
+        rest = np.where(on, g - alpha, 0.0)
+        b = np.clip(rest, -m, m) if metric == "l1" else m * e
+        noise = 0.0 if metric == "l1" else m.max()  # e is known to EPS only
+    nu = np.where(on, b - rest, 0.0)
+    bound = support(case.ball.pair, b, w, case.ball.radius) - (b * e).sum() + (np.maximum(nu, 0) * y).sum()
+    return (bound + np.maximum(-nu, 0).sum()) / size, 1e-13 + y.size * EPS * noise / size
 
 
-def _at_bounds(ball, e, y_hat, rest, w, multiplier):
-    """b for ℓ∞: what presses against r; where ŷ = r it may be the bound 0 instead, as much as makes Σ |b_i| = μ w_i."""
-    r = (np.full(len(w), ball.radius) if ball.order == math.inf else multiplier[1:]).reshape(-1, 1, 1)
+def _still(g, y_hat, on):
+    """The same for a kernel that does not move: the α with the least Σ |b|."""
+    rest, b = np.zeros_like(g), np.zeros_like(g)
+    for a in range(len(g)):
+        trials = [np.where(on[a], g[a] - alpha, 0.0) for alpha in g[a][on[a]]]
+        pressing = [np.where((trial < 0) & (y_hat[a] == 0), 0.0, trial) for trial in trials]
+        best = int(np.argmin([np.abs(trial).sum() for trial in pressing]))
+        rest[a], b[a] = trials[best], pressing[best]
+    return rest, b
+
+
+def _pressing(g, e, y, y_hat, on, r, goal):
+    """g − α and b for ℓ∞: b is what presses on ±r. Where α or the bound, −r or 0, is free, take Σ |b_i| = goal_i."""
     near = 1e-9 * r + 1e-14
-    b = np.where(np.abs(e) >= r - near, np.where(rest * e > 0, rest, 0.0), 0.0)
-    b[(e < 0) & (y_hat < r - near)] = 0.0
-    if ball.order == 1:
-        either = (e < 0) & (np.abs(y_hat - r) <= near)
-        for i, own in enumerate(w):
-            loose = np.abs(b[i][either[i]]).sum()
-            spare = multiplier[0] * own - np.abs(b[i][~either[i]]).sum()
-            if loose > 0:
-                b[i][either[i]] *= min(max(spare / loose, 0.0), 1.0)
-    return b
+    up, low = e >= r - near, on & ((y <= near) | (e <= near - r))
+    both = low & (y <= near) & (np.abs(e + r) <= near)
+    least = np.where(low, g, -np.inf).max(axis=2)
+    most = np.where(up, g, np.inf).min(axis=2)
+    inside = on & ~up & ~low
+    middle = np.where(inside, g, 0.0).sum(axis=2) / np.maximum(inside.sum(axis=2), 1)
+    least, most = (np.where(inside.any(axis=2), middle, end) for end in (least, most))
+    least = np.where(np.isfinite(least), least, np.where(np.isfinite(most), most, 0.0))
+    most = np.where(np.isfinite(most), most, least)
+
+    def split(alpha, part):
+        rest = np.where(on, g - alpha[:, :, None], 0.0)
+        sure = np.where(up, np.maximum(rest, 0), np.where(low & (e <= near - r) & ~both, np.minimum(rest, 0), 0.0))
+        return rest, sure + part.reshape(-1, 1, 1) * np.where(both & ~up, np.minimum(rest, 0), 0.0)
+
+    ends = [np.abs(split(alpha, np.zeros(len(g)))[1]).sum(axis=2) for alpha in (least, most)]
+    small, large = np.where(ends[0] <= ends[1], least, most), np.where(ends[0] <= ends[1], most, least)
+    if goal is None:
+        return split(small, np.zeros(len(g)))
+    t, step = np.zeros(len(g)), np.full(len(g), 0.5)
+    for _ in range(100):
+        total = np.abs(split(small + (t + step)[:, None] * (large - small), t + step)[1]).sum(axis=(1, 2))
+        t, step = np.where(total <= goal, t + step, t), step / 2
+    return split(small + t[:, None] * (large - small), t)

@@ -19,7 +19,7 @@ def project_rows(z):  # type: ignore[no-untyped-def]
         row = z[k]
         row -= row.max()  # the level changes nothing, and large ones lose digits
         tau = -1.0
-        last = -1
+        last = row.size + 1
         while True:
             count = 0
             total = 0.0
@@ -27,7 +27,7 @@ def project_rows(z):  # type: ignore[no-untyped-def]
                 if row[j] > tau:
                     count += 1
                     total += row[j]
-            if count == last:
+            if count >= last:  # ties may come back by rounding
                 break
             tau, last = (total - 1.0) / count, count
         for j in range(row.size):

@@ -20,8 +20,8 @@ from drmdp.prox.rows import ROUNDING, displace, make_work, reset
 TRIALS = 200
 STEPS = 200
 LEAST = 1e-13  # the least r_i, relative to θ: at 0 there is no Λ
-R, PULL, SLOPE, LOW, ABOVE, HIGH, BELOW = range(7)
-"""By kernel: r_i, Λ_i and −Λ_i' there; a smaller r and its Λ, a larger r and its Λ."""
+R, PULL, SLOPE, LOW, ABOVE, HIGH, BELOW, RATE = range(8)
+"""By kernel: r_i, Λ_i and −Λ_i' there; a smaller r and its Λ, a larger r and its Λ; −dr_i/dμ."""
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -124,7 +124,7 @@ def settle(layout, s, y, i, goal, least, tol, threshold, work):  # type: ignore[
         elif pull <= goal and r <= high:
             high = r
             kernel[HIGH, i], kernel[BELOW, i] = r, pull
-        if abs(pull - goal) <= slope * tol and slope < np.inf:
+        if abs(pull - goal) <= slope * tol + 4.0 * ROUNDING * goal and slope > 0.0 and slope < np.inf:
             return 1.0 / slope
         if high - low <= tol:
             return 0.0
@@ -189,7 +189,8 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
         total, fall = 0.0, 0.0
         tol = max(0.01 * abs(rest), 0.1 * accuracy * theta)
         for i in range(N):
-            fall += w[i] * w[i] * settle(layout, s, y, i, mu * w[i], least, tol, memory.threshold, work)
+            kernel[RATE, i] = w[i] * settle(layout, s, y, i, mu * w[i], least, tol, memory.threshold, work)
+            fall += w[i] * kernel[RATE, i]
             total += w[i] * kernel[R, i]
         rest = total - theta
         if abs(rest) <= accuracy * theta and tol <= accuracy * theta:
@@ -211,6 +212,11 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
             new = 2.0 * mu if high == np.inf else 0.5 * (low + high)
         mu = new
         trial += 1
+    if fall > 0.0 and abs(rest) <= 1e-4 * theta:  # what the rounding of μ left
+        for i in range(N):
+            new = max(kernel[R, i] - kernel[RATE, i] * rest / fall, 0.0)
+            work.shift[:, i] += work.rate[:, i] * (new - kernel[R, i])
+            kernel[R, i] = new
     return mu, trial
 
 

@@ -37,7 +37,7 @@ class Work(NamedTuple):
     rate: Array  # (A, N), how α changes with the multiplier
     shift: Array  # (A, N), what α lacks: apart, since for large points it is less than the rounding of α
     stake: Array  # (K,)
-    kernel: Array  # (7, N), by kernel
+    kernel: Array  # (8, N), by kernel
 
 
 @njit(cache=True, nogil=True)
@@ -47,7 +47,7 @@ def make_work(layout):  # type: ignore[no-untyped-def]
     longest = 0
     for k in range(layout.indptr.size - 1):
         longest = max(longest, layout.indptr[k + 1] - layout.indptr[k])
-    return Work(np.ones((A, N)), np.zeros((A, N)), np.zeros((A, N)), np.empty(longest), np.zeros((7, N)))
+    return Work(np.ones((A, N)), np.zeros((A, N)), np.zeros((A, N)), np.empty(longest), np.zeros((8, N)))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
