@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import ROUNDING, displace, largest, make_work, pull_in, reset, restore, smallest
+from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, pull_in, reset, restore, smallest
 
 TRIALS = 200
 PASSES = 200
@@ -52,7 +52,10 @@ def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
     """α from a guess, and what it lacks; ‖e‖₁, −d‖e‖₁/dm, dα/dm and the rounding of ‖e‖₁."""
     low, high = -np.inf, np.inf
     for turn in range(PASSES):
-        up, down, more, less = row_sums(d, p, scale, m, alpha)
+        if abs(alpha) + m < LARGE:
+            up, down, more, less = row_sums(d, p, scale, m, alpha)
+        else:
+            up, down, more, less = row_sums(d - alpha, p, scale, m, 0.0)
         rest, n = up - down, more + less
         if abs(rest) <= ROUNDING * (up + down + n * (abs(alpha) + m)):
             break
@@ -172,7 +175,13 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         if far <= theta and mu == 0.0:
             return 0.0, 0, 0.0
         if abs(far - theta) <= max(accuracy * theta, noise):
-            break
+            if noise <= accuracy * theta:
+                break
+            most = ceiling(layout, s, y, first, stop, w)
+            if mu <= most:
+                break
+            mu = 0.5 * most  # nothing can be said of a guess that is too far off
+            continue
         if far > theta:
             low, far_low, slope_low = mu, far, slope
         else:
@@ -201,11 +210,9 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
     return mu, trial, change
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _move(d, p, scale, m, alpha, more, less):  # type: ignore[no-untyped-def]
-    """Turn d into e, all gains and losses changed by given numbers; Σ e⁺ and Σ e⁻."""
-    up = 0.0
-    down = 0.0
+    """Turn d into e, all gains and losses changed by given numbers."""
     for j in range(d.size):
         own = scale * p[j]
         e = d[j] - alpha
@@ -213,11 +220,7 @@ def _move(d, p, scale, m, alpha, more, less):  # type: ignore[no-untyped-def]
         loss = (-e - m) + less
         gain = gain if gain > 0.0 else 0.0
         loss = loss if loss > 0.0 else 0.0
-        loss = loss if loss < own else own
-        up += gain
-        down += loss
-        d[j] = gain - loss
-    return up, down
+        d[j] = gain - (loss if loss < own else own)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -232,8 +235,8 @@ def write(layout, s, y, first, stop, w, theta, mu, change, threshold, work):  # 
             row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
             m = change * w[i]
             shift = work.shift[a, i] + work.rate[a, i] * m
-            up, down = _move(row, p, work.scale[a, i], mu * w[i], threshold[s * A + a, i], -shift - m, shift - m)
-            far += w[i] * restore(row, p, work.scale[a, i], up, down, 1.0)[0]
+            _move(row, p, work.scale[a, i], mu * w[i], threshold[s * A + a, i], -shift - m, shift - m)
+            far += w[i] * restore(row, p, work.scale[a, i], 1.0)[0]
             threshold[s * A + a, i] += shift
     if far > theta * (1.0 + ROUNDING):
         pull_in(layout, s, y, first, stop, theta / far, work)
@@ -254,7 +257,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, work)
+        displace(layout, s, y, step, value, memory, work)
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights

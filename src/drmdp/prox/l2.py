@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, ROUNDING, displace, make_work, pull_in, rebase, reset, restore
+from drmdp.prox.rows import LARGE, ROUNDING, displace, make_work, pull_in, reset, restore
 
 TRIALS = 200
 PASSES = 1000
@@ -190,19 +190,13 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
     return gamma, trial, theta / far if far > theta else 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _move(d, p, scale, shift):  # type: ignore[no-untyped-def]
-    """Turn s d − α into e; Σ e⁺ and Σ e⁻."""
-    up = 0.0
-    down = 0.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(d, p, scale, s, alpha, shift):  # type: ignore[no-untyped-def]
+    """Turn d into e."""
     for j in range(d.size):
         own = scale * p[j]
-        e = d[j] - shift
-        e = e if e > -own else -own
-        up += e if e > 0.0 else 0.0
-        down -= e if e < 0.0 else 0.0
-        d[j] = e
-    return up, down
+        e = (s * d[j] - alpha) - shift
+        d[j] = e if e > -own else -own
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -215,9 +209,8 @@ def write(layout, s, y, first, stop, w, theta, part, threshold, work):  # type: 
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             e = N * lo + i * (hi - lo)
             row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
-            rebase(row, work.kernel[0, i], threshold[s * A + a, i])
-            up, down = _move(row, p, scale, work.shift[a, i])
-            far += w[i] * restore(row, p, scale, up, down, part)[1]
+            _move(row, p, scale, work.kernel[0, i], threshold[s * A + a, i], work.shift[a, i])
+            far += w[i] * restore(row, p, scale, part)[1]
             threshold[s * A + a, i] += work.shift[a, i]
     far = math.sqrt(far)
     if far > theta * (1.0 + ROUNDING):
@@ -239,7 +232,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, work)
+        displace(layout, s, y, step, value, memory, work)
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, rebase, reset, restore, smallest
+from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, reset, restore, smallest
 
 PASSES = 200
 
@@ -90,21 +90,15 @@ def solve_row(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
     return alpha, change, pull - change * odd, upper + lower + odd * odd / inside, odd / inside
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _move(d, p, scale, r, shift):  # type: ignore[no-untyped-def]
-    """Turn d − α into e; Σ e⁺ and Σ e⁻."""
-    up = 0.0
-    down = 0.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(d, p, scale, r, alpha, shift):  # type: ignore[no-untyped-def]
+    """Turn d into e."""
     for j in range(d.size):
         own = scale * p[j]
         least = own if own < r else r
-        e = d[j] - shift
+        e = (d[j] - alpha) - shift
         e = e if e < r else r
-        e = e if e > -least else -least
-        up += e if e > 0.0 else 0.0
-        down -= e if e < 0.0 else 0.0
-        d[j] = e
-    return up, down
+        d[j] = e if e > -least else -least
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -115,9 +109,8 @@ def write(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         e = N * lo + i * (hi - lo)
         row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
-        rebase(row, 1.0, threshold[s * A + a, i])
-        up, down = _move(row, p, work.scale[a, i], r, work.shift[a, i])
-        restore(row, p, work.scale[a, i], up, down, 1.0)
+        _move(row, p, work.scale[a, i], r, threshold[s * A + a, i], work.shift[a, i])
+        restore(row, p, work.scale[a, i], 1.0)
         threshold[s * A + a, i] += work.shift[a, i]
 
 
@@ -132,7 +125,7 @@ def boxes(start, stop, layout, y, step, value, accuracy, memory, each):  # type:
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, work)
+        displace(layout, s, y, step, value, memory, work)
         for i in range(N):
             for a in range(A):
                 lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]

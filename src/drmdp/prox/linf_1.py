@@ -234,7 +234,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, work)
+        displace(layout, s, y, step, value, memory, work)
         mu, memory.trials[s, 0] = search(layout, s, y, theta, accuracy, memory, work)
         total = 0.0
         for i in range(w.size):

@@ -18,8 +18,9 @@ from drmdp._typing import Array
 from drmdp.bellman.layout import FAST
 
 ROUNDING = 4e-16
+FARTHEST = 1e150
 LARGE = 64.0
-"""From this α on, d − α is formed first: sums that may be reordered would round α + r instead, say."""
+"""From this size of thresholds on, d − α is formed first: sums that may be reordered would round α + r instead, say."""
 
 
 class Memory(NamedTuple):
@@ -63,8 +64,14 @@ def _subtract(y, p, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def displace(layout, s, y, step, value, work):  # type: ignore[no-untyped-def]
-    """Turn the rows of state s into displacements of y_ia + w_i·step[s, a]·(c + λ v), c being the costs of next states."""
+def displace(layout, s, y, step, value, memory, work):  # type: ignore[no-untyped-def]
+    """Turn the rows of state s into displacements of y_ia + w_i·step[s, a]·(c + λ v), c being the costs of next states.
+
+    Also drops what cannot be a guess from the memory.
+    """
+    for g in range(memory.multiplier.shape[1]):
+        if not (memory.multiplier[s, g] > 0.0 and memory.multiplier[s, g] < FARTHEST):
+            memory.multiplier[s, g] = 0.0
     N, A = layout.weights.size, layout.available.shape[1]
     for a in range(A):
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
@@ -76,6 +83,8 @@ def displace(layout, s, y, step, value, work):  # type: ignore[no-untyped-def]
             if layout.next_costs.size > 0:
                 stake += layout.next_costs[lo:hi]
         for i in range(N):
+            if not abs(memory.threshold[s * A + a, i]) < FARTHEST:
+                memory.threshold[s * A + a, i] = 0.0
             e = N * lo + i * K
             if step[s, a] != 0.0:
                 size = layout.weights[i] * step[s, a]
@@ -85,11 +94,16 @@ def displace(layout, s, y, step, value, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def restore(e, p, scale, up, down, part):  # type: ignore[no-untyped-def]
+def restore(e, p, scale, part):  # type: ignore[no-untyped-def]
     """Turn e into y = ŷ + e, after the larger of the sums of gains and losses is cut to the other, and both to a part.
 
     Returns the sums of |e| and e², and the largest |e|.
     """
+    up = 0.0
+    down = 0.0
+    for j in range(e.size):
+        up += e[j] if e[j] > 0.0 else 0.0
+        down -= e[j] if e[j] < 0.0 else 0.0
     gain, loss = part, part
     if up > down:
         gain *= down / up
@@ -107,13 +121,6 @@ def restore(e, p, scale, up, down, part):  # type: ignore[no-untyped-def]
         y = scale * p[j] + move
         e[j] = y if y > 0.0 else 0.0
     return total, square, most
-
-
-@njit(cache=True, nogil=True)
-def rebase(d, s, alpha):  # type: ignore[no-untyped-def]
-    """Turn d into s d − α."""
-    for j in range(d.size):
-        d[j] = s * d[j] - alpha
 
 
 @njit(cache=True, nogil=True)
