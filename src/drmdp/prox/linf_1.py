@@ -19,6 +19,7 @@ from drmdp.prox.rows import ROUNDING, displace, make_work, reset
 
 TRIALS = 200
 STEPS = 200
+DOUBT = 60  # trials after which nothing is reused
 LEAST = 1e-13  # the least r_i, relative to θ: at 0 there is no Λ
 R, PULL, SLOPE, LOW, ABOVE, HIGH, BELOW, RATE = range(8)
 """By kernel: r_i, Λ_i and −Λ_i' there; a smaller r and its Λ, a larger r and its Λ; −dr_i/dμ."""
@@ -169,7 +170,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
     work.shift[:] = 0.0
     kernel[R] = guess[1:]
     total = theta if warm else unbound(layout, s, y, memory.threshold, work)
-    if total <= theta and not warm:
+    if total <= theta * (1.0 + accuracy) and not warm:
         return 0.0, 0
     mu, fall = 0.0, 0.0
     for i in range(N):
@@ -188,6 +189,9 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
     while trial < TRIALS:
         total, fall = 0.0, 0.0
         tol = max(0.01 * abs(rest), 0.1 * accuracy * theta)
+        if trial > DOUBT:  # rounding may have spoilt what is known
+            low, high = (0.0, np.inf) if trial == DOUBT + 1 else (low, high)
+            kernel[LOW], kernel[ABOVE], kernel[HIGH], kernel[BELOW] = least, np.inf, np.inf, 0.0
         for i in range(N):
             kernel[RATE, i] = w[i] * settle(layout, s, y, i, mu * w[i], least, tol, memory.threshold, work)
             fall += w[i] * kernel[RATE, i]
@@ -207,7 +211,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
         if not (new > low and new < high):
             if warm and low == 0.0 and rest < 0.0:  # does the ball bind at all?
                 warm = False
-                if unbound(layout, s, y, memory.threshold, work) <= theta:
+                if unbound(layout, s, y, memory.threshold, work) <= theta * (1.0 + accuracy):
                     return 0.0, 0
             new = 2.0 * mu if high == np.inf else 0.5 * (low + high)
         mu = new
