@@ -51,6 +51,11 @@ def row_sums(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
 def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
     """α from a guess, and what it lacks; ‖e‖₁, −d‖e‖₁/dm, dα/dm and the rounding of ‖e‖₁."""
     low, high = -np.inf, np.inf
+    if abs(alpha) + m >= LARGE:  # no guess may drown the data
+        top, bottom = largest(d), smallest(d)
+        if top - bottom <= 2.0 * m:
+            return 0.5 * (top + bottom), 0.0, 0.0, 0.0, 0.0, 0.0
+        alpha = min(max(alpha, top - m - 1.0), top - m)
     for turn in range(PASSES):
         if abs(alpha) + m < LARGE:
             up, down, more, less = row_sums(d, p, scale, m, alpha)
@@ -174,6 +179,7 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         far, slope, noise = distance(layout, s, y, first, stop, w, mu, threshold, work)
         if far <= theta and mu == 0.0:
             return 0.0, 0, 0.0
+        noise = min(noise, 1e-4 * theta)
         if abs(far - theta) <= max(accuracy * theta, noise):
             if noise <= accuracy * theta:
                 break
