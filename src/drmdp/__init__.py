@@ -8,6 +8,7 @@ from drmdp.errors import InputError, MissingExtra
 from drmdp.estimate import estimate
 from drmdp.formats import read, write
 from drmdp.model import Model
+from drmdp.prox.project import project
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
@@ -19,5 +20,6 @@ from drmdp.solvers.value_iteration import ValueIteration
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "GaussSeidel", "InputError",
     "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
-    "__version__", "bellman", "certify", "estimate", "evaluate", "formats", "instances", "read", "solve", "write",
+    "__version__", "bellman", "certify", "estimate", "evaluate", "formats", "instances", "project", "read", "solve",
+    "write",
 ]  # fmt: skip

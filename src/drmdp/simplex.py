@@ -1,0 +1,49 @@
+"""Proximal maps on the simplex: Euclidean projection of rows, and the entropy step.
+
+    project:  argmin_{y∈Δ} ½ ‖y − z‖²  =  (z − τ)⁺,  τ such that the entries sum to 1,
+    entropy:  argmin_{x∈Δ} η g·x + Σ_a x_a log(x_a/x⁰_a)  =  x⁰ exp(−η g) / Σ.
+
+Σ (z − τ)⁺ is convex in τ, so Newton's method climbs from the left after one step and ends as soon as no entry is lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_rows(z):  # type: ignore[no-untyped-def]
+    """Replace each row of z (n, K) by its projection."""
+    for k in range(z.shape[0]):
+        row = z[k]
+        row -= row.max()  # the level changes nothing, and large ones lose digits
+        tau = -1.0
+        last = row.size + 1
+        while True:
+            count = 0
+            total = 0.0
+            for j in range(row.size):
+                if row[j] > tau:
+                    count += 1
+                    total += row[j]
+            if count >= last:  # ties may come back by rounding
+                break
+            tau, last = (total - 1.0) / count, count
+        for j in range(row.size):
+            row[j] = max(row[j] - tau, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def entropy_step(x, gradient, size):  # type: ignore[no-untyped-def]
+    """Replace x (A,) by x exp(−size·gradient)/Σ; a gradient of inf, and x = 0, give 0. x must hold some mass elsewhere."""
+    least = np.inf
+    for a in range(x.size):
+        if x[a] > 0.0:
+            least = min(least, gradient[a])
+    total = 0.0
+    for a in range(x.size):
+        x[a] = x[a] * np.exp(-size * (gradient[a] - least)) if x[a] > 0.0 else 0.0
+        total += x[a]
+    for a in range(x.size):
+        x[a] /= total
