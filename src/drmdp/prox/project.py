@@ -94,7 +94,7 @@ def _layout(y_hat: Array, weights: Array, allowed: BoolArray, radius: float) -> 
     )  # fmt: skip
     for array in arrays:
         array.setflags(write=False)  # as in any layout: a kernel is compiled once
-    return Layout(*arrays, discount=0.0, unlisted=False)
+    return Layout(*arrays, discount=0.0, unlisted=False, common=False)
 
 
 def _rows(given: ArrayLike) -> Array:
