@@ -1,4 +1,4 @@
-"""Measurements: what a robust sweep costs in nominal sweeps, and what a certified solution costs.
+"""What a robust sweep costs in nominal sweeps.
 
 Times are CPU times of one thread, medians of repeats, and every figure that is compared is a ratio inside one run: to one *nominal sweep over
 all N kernels*, the plain products ŷ_ia·v for every state, action and kernel, compiled by the same compiler.
@@ -7,11 +7,9 @@ all N kernels*, the plain products ŷ_ia·v for every state, action and kernel, 
 from __future__ import annotations
 
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,14 +17,10 @@ from numba import njit
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.exact import FAMILIES, ExactOperator
 from drmdp.bellman.layout import FAST, lay_out
 from drmdp.model import Model
-from drmdp.solvers.loop import run, value_range
-from drmdp.solvers.policy_iteration import PolicyIteration
-from drmdp.solvers.problem import Problem
 
 SWEEPS, LAST = 14, 6
 
@@ -43,20 +37,6 @@ class SweepRow:
     warm: float
     cold: float
     passes: float  # over the candidate rows, warm
-
-
-@dataclass(frozen=True)
-class SolveRow:
-    """Cost of a certified solution."""
-
-    instance: str
-    metric: str
-    order: float
-    radius: float
-    discount: float
-    sweeps: dict[str, float]  # F sweeps to a relative certified gap, evaluation sweeps included
-    ms: dict[str, float]
-    status: str
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -133,21 +113,6 @@ def _timed(operator: ExactOperator, value: Array) -> float:
     return time.process_time() - begin
 
 
-def solve_row(name: str, model: Model, ball: Wasserstein, gaps: tuple[float, ...] = (1e-1, 1e-3, 1e-6)) -> SolveRow:
-    """Measure the default method to relative certified gaps."""
-    sweeps, ms, status = {}, {}, ""
-    for gap in gaps:
-        tol = gap * max(map(abs, value_range(model)))
-        for _ in range(2):  # the first run compiles
-            operator = ExactOperator(model, ball, threads=1)
-            begin = time.process_time()
-            found = run(PolicyIteration(), Problem(operator), start=None, tol=tol)
-            seconds = time.process_time() - begin
-        sweeps[f"{gap:g}"], ms[f"{gap:g}"] = found.history[-1].kernel_passes, 1e3 * seconds
-        status = str(found.status)
-    return SolveRow(name, ball.metric, ball.order, float(ball.radius), model.discount, sweeps, ms, status)
-
-
 def near_tied(model: Model, seed: int = 0) -> Model:
     """Replace the costs by b_s + U[0, 1], so that up to all actions are active."""
     rng = np.random.default_rng([seed, 77])
@@ -170,33 +135,3 @@ def sweeps() -> Iterator[SweepRow]:
         for metric, order in FAMILIES:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
                 yield sweep_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
-
-
-def solves() -> Iterator[SolveRow]:
-    """The table of solution costs."""
-    for discount in (0.8, 0.95, 0.99, 0.999):
-        for name, model, radius in (
-            ("garnet", instances.perturb(instances.garnet(30, 30, discount=discount), 30), math.sqrt(6)),
-            ("machine", instances.perturb(instances.machine(50, discount=discount), 30), 0.5),
-            ("forest", instances.perturb(instances.forest(50, discount=discount), 30), 0.5),
-            ("ring", instances.ring(200, 10, discount=discount), 0.02),
-            ("cycle", instances.cycle(150, 5, discount=discount), 0.02),
-        ):
-            for metric, order in FAMILIES:
-                yield solve_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
-
-
-def machine() -> dict[str, str]:
-    """Where and when."""
-    return {
-        "date": date.today().isoformat(),
-        "machine": f"{platform.machine()} {platform.system()}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "drmdp": __version__,
-    }
-
-
-def as_dict(row: SweepRow | SolveRow) -> dict[str, Any]:
-    """A row for JSON."""
-    return asdict(row)
