@@ -27,7 +27,7 @@ from drmdp._typing import Array
 from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.proximal import gains, make_work, rounds, worst_case
-from drmdp.bellman.rows_linf import ascending_states, row_gain, top_entries, walk_length
+from drmdp.bellman.rows_linf import add_gains, ascending_states, row_gain, top_entries, walk_length
 from drmdp.bellman.table_linf import lines_needed, places, tabulate
 
 JOIN = 3  # actions at a time
@@ -44,6 +44,7 @@ class Room(NamedTuple):
     values: Array  # (JOIN,)
     radius: Array  # (N,)
     key: Array  # (K,)
+    where: Any  # (S,) −1
     entry: Any  # (K + 1,)
     level: Array  # (K + 1,)
     stack: Any  # (K + 2,)
@@ -53,11 +54,11 @@ class Room(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def make_room(A, N, K):  # type: ignore[no-untyped-def]
+def make_room(A, N, K, S):  # type: ignore[no-untyped-def]
     """Work space."""
     return Room(
         np.ones((A, N)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.bool_), np.empty(JOIN, dtype=np.int64),
-        np.empty(JOIN), np.empty(N), np.empty(K), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
+        np.empty(JOIN), np.empty(N), np.empty(K), np.full(S, -1), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
         np.empty(K + 2, dtype=np.int64), np.empty(K, dtype=np.int64), np.empty(K + 1), np.empty(K + 1, dtype=np.int64),
     )  # fmt: skip
 
@@ -75,6 +76,7 @@ def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-un
         ascending,
         length,
         room.key,
+        room.where,
         room.entry,
         room.level,
         room.stack,
@@ -94,21 +96,6 @@ def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  
     room.action[n] = a
     room.member[a] = True
     return tables, line
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _price(layout, order, ascending, pair, u, scale, least, value, enough, room):  # type: ignore[no-untyped-def]
-    """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below; `least` is the smallest r_i > 0."""
-    N, K = layout.weights.size, u.size
-    entry, level = _rank(layout, order, ascending, pair, u, least, room)
-    y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
-    for i in range(N):
-        r = room.radius[i]
-        if r > 0.0:
-            value += layout.weights[i] * row_gain(y[i * K : (i + 1) * K], u, scale[i], r, entry, level)[0]
-            if value >= enough:
-                break
-    return value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -149,7 +136,12 @@ def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  
         if room.member[a] or value >= enough:
             continue
         own = u[ptr[a] : ptr[a + 1]]
-        value = _price(layout, order, ascending, s * A + a, own, room.scale[a], least, value, enough, room)
+        pair = s * A + a
+        length = _rank(layout, order, ascending, pair, own, least, room)[0].size
+        value = add_gains(
+            layout.data, layout.weights.size * layout.indptr[pair], own.size, u, ptr[a], room.scale[a], layout.weights,
+            room.radius, room.entry, room.level, length, value, enough,
+        )  # fmt: skip
         lower = min(lower, value)
         if value < enough and (count < JOIN or value < room.values[JOIN - 1]):
             k = min(count, JOIN - 1)
@@ -182,14 +174,14 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, 
         if policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0:
             given += policy[a]
     bottom = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or bottom >= -tol:
+    if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
         policy[:] = 0.0
-        radius[:] = 0.0
+        radius[:] = min(theta, 1.0)
         mu[0] = 0.0
         policy[lowest if theta <= 0.0 else first] = 1.0
-        return bottom if theta <= 0.0 else 0.0, bottom, 0, tables
-    size = min(theta, 1.0)
-    B, cap = theta / size, -bottom / size
+        return bottom if theta <= 0.0 else 0.0, 0.0 if theta >= 1.0 else bottom, 0, tables
+    size = theta
+    B, cap = 1.0, -bottom / size
     warm = given > 0.5
     choice = -1 if warm else _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room)
     n = np.int64(0)
@@ -294,7 +286,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
     u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -314,7 +306,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
     u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
