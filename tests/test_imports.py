@@ -22,7 +22,13 @@ LAYERS = (
     {"model"},
     {"ambiguity", "instances", "simplex"},
     {"certificate", "membership"},
-    {"prox", "bellman", "certificate_rows"},  # certificate_rows serves the exact operators, no final certificate
+    {
+        "prox",
+        "bellman",
+        "certificate_rows",
+        "certificate_linf",
+        "certificate_sums",
+    },  # they serve the exact operators, no final certificate
     {"solvers"},
     {"api"},
     {"formats", "estimate", "radius"},

@@ -238,7 +238,7 @@ def test_slope_of_a_row_is_that_of_its_gain():
         u -= u.max()
         entry, level = np.zeros(K, dtype=np.int64), np.zeros(K)
         order = order_of(layout, np.zeros(60))
-        rows_linf.top_entries(u, np.arange(K), order, False, np.zeros(0, dtype=int), K, key, entry, level, stack)
+        rows_linf.top_entries(u, np.arange(K), order, False, np.zeros(0, dtype=int), K, key, stack, entry, level, stack)
         for r in (0.0, *rng.random(5) * 0.5):
             gain, pivot, delta = rows_linf.row_gain(y, u, 1.0, r, entry, level) if r else (0.0, 0, 0.0)
             more = rows_linf.row_gain(y, u, 1.0, r + 1e-9, entry, level)[0]

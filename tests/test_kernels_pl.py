@@ -315,7 +315,7 @@ def test_tables_of_linf_rows_are_their_gains():
         length = rows_linf.walk_length(K, S, K < S, 0.0)
         entry, level, place = np.zeros(K + 1, dtype=np.int64), np.zeros(K + 1), np.zeros(K, dtype=np.int64)
         none, key, stack = np.zeros(0, dtype=np.int64), np.zeros(K), np.zeros(K + 2, dtype=np.int64)
-        rows_linf.top_entries(u, indices, order, K < S, none, length, key, entry, level, stack)
+        rows_linf.top_entries(u, indices, order, K < S, none, length, key, np.full(S, -1), entry, level, stack)
         table_linf.places(K, entry[:length], place)
         tables = budget_each.with_room(budget_each.make_tables(1, 1), 0, table_linf.lines_needed(K))
         scratch = np.zeros(K + 1), np.zeros(K + 1, dtype=np.int64)

@@ -22,9 +22,9 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import FLAT, Layout, Memory, Order, largest_state, prologue, row_scales
-
-EPS = float(np.finfo(np.float64).eps)
+from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
+from drmdp.certificate_linf import states_linf
+from drmdp.certificate_sums import EPS, count_above, finish
 
 
 def derive(
@@ -36,49 +36,11 @@ def derive(
     """
     S, N = layout.available.shape[0], layout.weights.size
     low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
-    kernel = {"l1": _states_l1, "l2": _states_l2, "linf": _states_linf}[ball.metric]
+    kernel = {"l1": _states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
     top, span = float(value.max()), float(np.ptp(value))
     every = ball.order == np.inf
     kernel(0, S, layout, order, value, top, span, policy, memory, every, fixed, low, high, share)
     return low, high, share
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
-    """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
-    A = cost.size
-    above = upper + (terms + 64) * EPS * upper_size
-    noise = 0.0
-    least = np.inf
-    mean = 0.0
-    for a in range(A):
-        if not layout.available[s, a]:
-            continue
-        off = 8.0 * EPS * (abs(base) + unit * cost[a] + 2.0 * layout.discount * value_size)
-        noise += x[a] * off
-        below = base + unit * (q[a] - FLAT - (2 * terms + 64) * EPS * (2.0 + cost[a])) - off
-        least = min(least, below)
-        if x[a] > 0.0:
-            mean += x[a] * below - 2.0 * A * EPS * x[a] * (abs(base) + unit * (1.0 + cost[a]))
-    high[s] = base + unit * above + noise + A * EPS * abs(base)
-    low[s] = mean if fixed else least
-    if not math.isfinite(low[s]):
-        low[s] = -np.inf
-    if not math.isfinite(high[s]):
-        high[s] = np.inf
-
-
-@njit(cache=True, nogil=True)
-def _count_above(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if u[mid] > least:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
 
 
 # ---------------------------------------------------------------------- ℓ2
@@ -100,7 +62,7 @@ def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ig
         all_yu = 0.0
         terms = K
         if unlisted:
-            k = _count_above(order.u, tau / t)
+            k = count_above(order.u, tau / t)
             terms += k
             c += k
             su += order.sum1[k]
@@ -226,7 +188,7 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
             upper_size += 1.0
-        _finish(
+        finish(
             s, base, unit, q, terms, cost, x, free + upper, 1.0 + upper_size, 0.0, layout, value_size, fixed, low, high
         )
 
@@ -313,7 +275,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                     if left <= 0.0:
                         break
                 q[a] += (w[i] if every else 1.0) * gain
-        _finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high)
+        finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high)
 
 
 @njit(cache=True, nogil=True)
@@ -323,194 +285,3 @@ def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-de
         return layout.mean[e]
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
     return layout.data[N * lo + i * (hi - lo) + e - lo] * scale[a, i]
-
-
-# ---------------------------------------------------------------------- ℓ∞
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-untyped-def]
-    """Value of the best row within r of ŷ, and its pivot's u."""
-    K = u.size
-    n_states = order.u.size if unlisted else K
-    supply = 0.0
-    total = 0.0
-    for j in range(K):
-        p = y[j] * scale
-        take = min(r, p)
-        supply += take
-        total += (p - take) * u[j]
-    n = 0
-    k = 0
-    pivot = 0.0
-    while k < n_states and supply > 0.0:
-        if n < K and place[down[n]] == k:
-            j = down[n]
-            room = min(r, y[j] * scale) + r
-            pivot = u[j]
-            take = min(room, supply)
-            total += take * u[j]
-            supply -= take
-            n += 1
-            k += 1
-            continue
-        run = (place[down[n]] if n < K else n_states) - k
-        full = min(run, int(supply / r))
-        total += r * (order.sum1[k + full] - order.sum1[k])
-        k += full
-        supply -= full * r
-        if full > 0:
-            pivot = order.u[k - 1]
-        if full < run and supply > 0.0:
-            pivot = order.u[k]
-            total += supply * pivot
-            supply = 0.0
-    return total, pivot
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
-    """Σ (u − τ)⁺ over the unlisted states."""
-    k = _count_above(order.u, tau)
-    total = order.sum1[k] - k * tau
-    for j in range(u.size):
-        if u[j] > tau:
-            total -= u[j] - tau
-    return max(total, 0.0), k
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _states_linf(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
-    A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    scale, q, pivots = np.ones((A, N)), np.empty(A), np.empty((A, N))
-    ends, drops = np.empty(most), np.empty(most)
-    w = layout.weights
-    for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        theta = layout.radius[s]
-        x = policy[s]
-        terms = A + N
-        for a in range(A):
-            terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-        slack = (2.0 * terms + 8.0) * EPS
-        room = max(theta - slack, 0.0)
-        mean = 0.0
-        for i in range(N):
-            r = memory.by_kernel[s, i]
-            mean += w[i] * (r if r > 0.0 else 0.0)
-        for i in range(N):
-            r = memory.by_kernel[s, i]
-            far = r if every else mean
-            share[s, i] = room / far if far > room else 1.0
-            if not r > 0.0:
-                share[s, i] = 0.0
-        free = 0.0
-        for a in range(A):
-            q[a] = cost[a]
-            if not layout.available[s, a]:
-                continue
-            if x[a] > 0.0:
-                free += x[a] * cost[a]
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            K = hi - lo
-            ua = u[lo - first : hi - first]
-            if layout.unlisted:
-                place = order.rank[layout.indices[lo:hi]].astype(np.int64)
-            else:
-                place = np.argsort(np.argsort(-ua))
-            down = np.argsort(place)
-            for i in range(N):
-                row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
-                r = share[s, i] * memory.by_kernel[s, i] if share[s, i] > 0.0 else 0.0
-                got, pivots[a, i] = _walk_linf(row, ua, scale[a, i], r, down, place, order, layout.unlisted)
-                q[a] += w[i] * got
-        upper = 0.0
-        size = 0.0
-        budget = 0.0
-        mu = 0.0
-        if not every:
-            mu = memory.by_action[s, 0]
-            if not (mu >= 0.0 and mu < 1e100):
-                mu = 0.0
-            budget = mu * theta
-        for i in range(N):
-            fixed_part = 0.0  # Σ_a x_a (τ + Σ d ŷ⁺ …) at r = 0
-            rise = -mu  # slope of what does not depend on r's position
-            n = 0
-            for a in range(A):
-                if not x[a] > 0.0:
-                    continue
-                lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                K = hi - lo
-                tau = pivots[a, i]
-                fixed_part += x[a] * tau
-                if layout.unlisted:
-                    above, k = _unlisted_above(order, u[lo - first : hi - first], tau)
-                    rise += x[a] * above
-                    terms = max(terms, k + K)
-                for j in range(K):
-                    p = layout.data[N * lo + i * K + j] * scale[a, i]
-                    d = u[lo - first + j] - tau
-                    fixed_part += x[a] * d * p
-                    if d > 0.0:
-                        rise += x[a] * d
-                    elif p > 0.0:
-                        ends[n] = p
-                        drops[n] = -x[a] * d
-                        n += 1
-            if every:
-                worth = fixed_part + theta * rise
-                for m in range(n):
-                    worth += drops[m] * min(theta, ends[m])
-                total = theta * (rise + 1.0)
-            else:
-                # concave in r: rise until the slope is used up; r ≤ 1
-                slope = rise
-                for m in range(n):
-                    slope += drops[m]
-                sizes = slope + 2.0 * mu
-                by_end = np.argsort(ends[:n])
-                at = 0.0
-                worth = fixed_part
-                m = 0
-                while slope > 0.0 and at < 1.0:
-                    nxt = ends[by_end[m]] if m < n else 1.0
-                    worth += slope * (nxt - at)
-                    at = nxt
-                    if m < n:
-                        slope -= drops[by_end[m]]
-                    m += 1
-                total = sizes
-            upper += w[i] * worth if not every else w[i] * min(worth, 0.0)
-            size += w[i] * (1.0 + abs(total))
-        upper += budget
-        if not upper < 0.0:
-            upper = 0.0
-        if theta == 0.0:
-            upper = 0.0
-            for a in range(A):
-                if x[a] > 0.0:
-                    upper += x[a] * nominal[a]
-        _finish(
-            s,
-            base,
-            unit,
-            q,
-            terms,
-            cost,
-            x,
-            free + upper,
-            2.0 + free + size + budget,
-            0.0,
-            layout,
-            span,
-            fixed,
-            low,
-            high,
-        )

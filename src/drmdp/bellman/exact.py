@@ -26,6 +26,7 @@ from drmdp.rows import MeanKernel, Rows
 FAMILIES: dict[Pair, str] = {
     ("l1", 1): "l1_1",
     ("l2", 2): "l2_2",
+    ("linf", 1): "linf_1",
     ("l1", np.inf): "l1_inf",
     ("l2", np.inf): "l2_inf",
     ("linf", np.inf): "linf_inf",

@@ -86,7 +86,10 @@ def solve_state(  # type: ignore[no-untyped-def]
     policy,
     tables,
     work,
+    indices,
+    order,
     ascending,
+    where,
     action,
     entry,
     delta,
@@ -121,11 +124,11 @@ def solve_state(  # type: ignore[no-untyped-def]
     for a in range(A):  # those of the last policy, or all for the mean kernel
         if cost[a] + nominal[a] < 0.0 and (_known(policy[a]) or not warm):
             K = ptr[a + 1] - ptr[a]
-            k = by_gain(u[ptr[a] : ptr[a + 1]], ascending, entry, delta)
+            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
             if warm:
-                line = tabulate(y[N * ptr[a] :], K, N, scale[a], size, entry, delta, k, tables, n, line)
+                line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
             else:
-                line = tabulate(mean[ptr[a] :], K, 1, one, size, entry, delta, k, tables, n, line)
+                line = tabulate(mean, ptr[a], K, 1, one, size, np.inf, entry, delta, k, tables, n, line)
             work.head[n] = (cost[a] + nominal[a] - bottom) / size
             work.x[n] = policy[a] / given
             action[n] = a
@@ -151,8 +154,9 @@ def solve_state(  # type: ignore[no-untyped-def]
         line = np.int64(0)
     for a in range(A):
         if (cost[a] + nominal[a] - bottom) / size < high and not (warm and _known(policy[a])):
-            k = by_gain(u[ptr[a] : ptr[a + 1]], ascending, entry, delta)
-            line = tabulate(y[N * ptr[a] :], ptr[a + 1] - ptr[a], N, scale[a], size, entry, delta, k, tables, n, line)
+            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
+            K = ptr[a + 1] - ptr[a]
+            line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
             work.head[n] = (cost[a] + nominal[a] - bottom) / size
             work.x[n] = 0.0 if warm else policy[a]
             action[n] = a
@@ -185,6 +189,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     most = largest_state(layout, start, stop)
     u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
+    where = np.full(value.size, -1)
     work, tables, ascending = make_work(A, N, False), make_tables(A, N), ascending_states(layout, value, start, stop)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -201,7 +206,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         upper, lower, out.passes[s] = solve_state(
             layout.data[N * first : N * last], ptr, N, u, layout.weights, layout.mean[first:last], cost, nominal,
             layout.radius[s], tol, scale, memory.by_kernel[s], memory.by_row[s], out.policy[s], tables, work,
-            ascending, action, entry, delta,
+            layout.indices[first:last], order, ascending, where, action, entry, delta,
         )  # fmt: skip
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 

@@ -11,6 +11,10 @@ priced at the r found, without tables and only until they are seen to cost U or 
 again. L is the least value of all actions. What the budget leaves, nature spends in the direction of the last r. Radii and gains are
 divided by min(θ, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep their digits.
 
+From θ = 1 on nature is unconstrained. If the last policy plays one action, its tables are made near the last r_i alone, chords outside: nowhere
+more than the gains, so L holds; U = f(x) holds if every r_i found is inside its table, where a maximum of the concave g_i − μ r is one
+everywhere. Other rows are made again in full.
+
 With a policy x fixed, one knapsack: segments of all kernels by descending Σ_a x_a g'_ia.
 
 Memory: by_kernel holds r, by_action[:, 0] μ (per unit of radius, in units of the stakes' range), and out.policy x.
@@ -27,10 +31,11 @@ from drmdp._typing import Array
 from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.proximal import gains, make_work, rounds, worst_case
-from drmdp.bellman.rows_linf import ascending_states, row_gain, top_entries, walk_length
-from drmdp.bellman.table_linf import lines_needed, places, tabulate
+from drmdp.bellman.rows_linf import add_gains, ascending_states, row_gain, top_entries, walk_length
+from drmdp.bellman.table_linf import lines_needed, places, tabulate, tabulate_row
 
 JOIN = 3  # actions at a time
+NEAR, FAR = 0.8, 0.1  # how far the tables of the only action reach, relative to its amounts and to the budget
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
 
 
@@ -43,7 +48,10 @@ class Room(NamedTuple):
     joined: Any  # (JOIN,)
     values: Array  # (JOIN,)
     radius: Array  # (N,)
+    span: Array  # (2, N) where the tables of the only action are its gains
+    todo: Array  # (2, N)
     key: Array  # (K,)
+    where: Any  # (S,) −1
     entry: Any  # (K + 1,)
     level: Array  # (K + 1,)
     stack: Any  # (K + 2,)
@@ -53,11 +61,11 @@ class Room(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def make_room(A, N, K):  # type: ignore[no-untyped-def]
+def make_room(A, N, K, S):  # type: ignore[no-untyped-def]
     """Work space."""
     return Room(
         np.ones((A, N)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.bool_), np.empty(JOIN, dtype=np.int64),
-        np.empty(JOIN), np.empty(N), np.empty(K), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
+        np.empty(JOIN), np.empty(N), np.empty((2, N)), np.empty((2, N)), np.empty(K), np.full(S, -1), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
         np.empty(K + 2, dtype=np.int64), np.empty(K, dtype=np.int64), np.empty(K + 1), np.empty(K + 1, dtype=np.int64),
     )  # fmt: skip
 
@@ -75,6 +83,7 @@ def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-un
         ascending,
         length,
         room.key,
+        room.where,
         room.entry,
         room.level,
         room.stack,
@@ -97,18 +106,61 @@ def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _price(layout, order, ascending, pair, u, scale, least, value, enough, room):  # type: ignore[no-untyped-def]
-    """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below; `least` is the smallest r_i > 0."""
-    N, K = layout.weights.size, u.size
-    entry, level = _rank(layout, order, ascending, pair, u, least, room)
+def _admit_near(layout, order, ascending, pair, u, a, size, tables, centre, room):  # type: ignore[no-untyped-def]
+    """Make the tables of action a as the only one, each row near its r⁰ alone; returns the tables and the next line."""
+    N, stride = layout.weights.size, lines_needed(u.size)
+    tables = with_room(tables, 0, N * stride)
+    tables.start[0], tables.stride[0] = 0, stride
+    room.action[0] = a
+    room.member[a] = True
+    for i in range(N):
+        r = centre[i]
+        room.span[0, i] = NEAR * size * r if r > FAR else 0.0
+        room.span[1, i] = size * (r / NEAR + FAR)
+    _redo(layout, order, ascending, pair, u, a, size, tables, room.span, room)
+    return tables, N * stride
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _redo(layout, order, ascending, pair, u, a, size, tables, span, room):  # type: ignore[no-untyped-def]
+    """Tables of the only action on the spans, radii, where they begin at 0 or later; turns those into spans of the amounts."""
+    N = layout.weights.size
+    entry, level = _rank(layout, order, ascending, pair, u, 0.0, room)
+    places(u.size, entry, room.place)
     y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
     for i in range(N):
-        r = room.radius[i]
-        if r > 0.0:
-            value += layout.weights[i] * row_gain(y[i * K : (i + 1) * K], u, scale[i], r, entry, level)[0]
-            if value >= enough:
-                break
-    return value
+        if span[0, i] >= 0.0:
+            high = span[1, i]
+            room.span[0, i] = tabulate_row(
+                y,
+                u,
+                i,
+                room.scale[a],
+                size,
+                entry,
+                level,
+                room.place,
+                span[0, i],
+                high,
+                tables,
+                0,
+                room.mass,
+                room.index,
+            )
+            room.span[1, i] = high / size if high < 2.0 else np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _widen(N, amounts, every, todo, span):  # type: ignore[no-untyped-def]
+    """List in todo the rows whose amount is not inside the span of their table, or all that have one; returns how many."""
+    count = 0
+    for i in range(N):
+        todo[0, i], todo[1, i] = -1.0, 2.0
+        inside = amounts[i] > (1.0 + 1e-9) * span[0, i] and amounts[i] < (1.0 - 1e-9) * span[1, i]
+        if not inside or (every and (span[0, i] >= 0.0 or span[1, i] < np.inf)):
+            todo[0, i] = 0.0
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -149,7 +201,12 @@ def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  
         if room.member[a] or value >= enough:
             continue
         own = u[ptr[a] : ptr[a + 1]]
-        value = _price(layout, order, ascending, s * A + a, own, room.scale[a], least, value, enough, room)
+        pair = s * A + a
+        length = _rank(layout, order, ascending, pair, own, least, room)[0].size
+        value = add_gains(
+            layout.data, layout.weights.size * layout.indptr[pair], own.size, u, ptr[a], room.scale[a], layout.weights,
+            room.radius, room.entry, room.level, length, value, enough,
+        )  # fmt: skip
         lower = min(lower, value)
         if value < enough and (count < JOIN or value < room.values[JOIN - 1]):
             k = min(count, JOIN - 1)
@@ -182,38 +239,53 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, 
         if policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0:
             given += policy[a]
     bottom = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or bottom >= -tol:
+    if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
         policy[:] = 0.0
-        radius[:] = 0.0
+        radius[:] = min(theta, 1.0)
         mu[0] = 0.0
         policy[lowest if theta <= 0.0 else first] = 1.0
-        return bottom if theta <= 0.0 else 0.0, bottom, 0, tables
-    size = min(theta, 1.0)
-    B, cap = theta / size, -bottom / size
+        return bottom if theta <= 0.0 else 0.0, 0.0 if theta >= 1.0 else bottom, 0, tables
+    size = theta
+    B, cap = 1.0, -bottom / size
     warm = given > 0.5
+    near = False  # one action with tables near its amounts
     choice = -1 if warm else _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room)
-    n = np.int64(0)
-    line = np.int64(0)
-    for a in range(A):
-        if a == choice or (warm and policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0):
-            own = u[ptr[a] : ptr[a + 1]]
-            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = policy[a] / given if warm else 1.0
-            n += 1
     work.mu[0] = mu[0] if warm and mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
     for i in range(N):
         r = radius[i]
         work.centre[0, i] = r / size if warm and r >= 0.0 and w[i] * r <= theta else B
         work.amounts[0, i] = work.centre[0, i]
+    n = np.int64(0)
+    line = np.int64(0)
+    for a in range(A):
+        if a == choice or (warm and policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0):
+            own = u[ptr[a] : ptr[a + 1]]
+            near = warm and policy[a] == given
+            if near:
+                tables, line = _admit_near(
+                    layout, order, ascending, s * A + a, own, a, size, tables, work.centre[0], room
+                )
+            else:
+                tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
+            work.head[n] = (cost[a] + nominal[a] - bottom) / size
+            work.x[n] = policy[a] / given if warm else 1.0
+            n += 1
     policy[:] = 0.0
     mu[0] = 0.0
     high = cap
     low = -1.0
     passes = 0
+    todo = room.todo
     while True:
         upper, lower, more = rounds(n, N, tables, w, B, cap, tol / size, work)
         passes += more
+        if near:
+            a = room.action[0]
+            own = u[ptr[a] : ptr[a + 1]]
+            if _widen(N, work.best[0], False, todo, room.span) > 0:
+                _redo(layout, order, ascending, s * A + a, own, a, size, tables, todo, room)
+                work.mu[0] = work.exact[0]
+                continue
         if upper < high:
             high = upper
             mu[0] = work.best_mu[0]
@@ -234,6 +306,11 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, 
                 radius[i] = room.radius[i]
         if high - low <= tol / size or count == 0:
             break
+        if near and _widen(N, work.best[0], True, todo, room.span) > 0:
+            a = room.action[0]
+            own = u[ptr[a] : ptr[a + 1]]
+            _redo(layout, order, ascending, s * A + a, own, a, size, tables, todo, room)
+        near = False
         for k in range(count):
             a = room.joined[k]
             own = u[ptr[a] : ptr[a + 1]]
@@ -294,7 +371,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
     u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -314,7 +391,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
     u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most)
+    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
     work, tables = make_work(A, N, True), make_tables(A, N)
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)

@@ -20,52 +20,46 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import largest_state, prologue
-from drmdp.bellman.rows_linf import ascending_states, row_gain, row_scale, sort_ahead, top_entries, walk_length
+from drmdp.bellman.layout import largest_state, prologue, row_scales
+from drmdp.bellman.rows_linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def action_value(y, u, w, r, entry, level, value, enough):  # type: ignore[no-untyped-def]
-    """Add the gains of an action's rows to a value until it is enough."""
-    K = u.size
-    for i in range(w.size):
-        row = y[i * K : (i + 1) * K]
-        value += w[i] * row_gain(row, u, row_scale(row), r, entry, level)[0]
-        if value >= enough:
-            break
-    return value
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def bent_value(layout, order, ascending, k, first, u, r, cost, nominal, enough, scratch):  # type: ignore[no-untyped-def]
-    """Value of pair k under rows bent by r > 0, or anything from `enough` on if it is not below."""
+def bent_value(layout, order, ascending, k, first, u, r, radius, scale, cost, nominal, enough, scratch):  # type: ignore[no-untyped-def]
+    """Value of pair k under rows bent by r > 0, all numbers in radius, or anything from `enough` on if it is not below."""
     if r >= 1.0:
         return cost
-    key, entry, level, stack = scratch
+    key, where, entry, level, stack = scratch
     N = layout.weights.size
     lo, hi = layout.indptr[k], layout.indptr[k + 1]
     own = u[lo - first : hi - first]
     length = walk_length(hi - lo, order.u.size, layout.unlisted, r)
-    top_entries(own, layout.indices[lo:hi], order, layout.unlisted, ascending, length, key, entry, level, stack)
-    y = layout.data[N * lo : N * hi]
-    value = action_value(y, own, layout.weights, r, entry[:length], level[:length], cost + nominal, enough)
+    top_entries(own, layout.indices[lo:hi], order, layout.unlisted, ascending, length, key, where, entry, level, stack)
+    value = add_gains(
+        layout.data, N * lo, hi - lo, u, lo - first, scale, layout.weights, radius, entry, level, length,
+        cost + nominal, enough,
+    )  # fmt: skip
     return min(value, cost)
 
 
 @njit(cache=True, nogil=True)
 def room(layout, start, stop):  # type: ignore[no-untyped-def]
-    """Scratch for `top_entries`: key, entry, level, stack."""
+    """Scratch for `top_entries`: key, where, entry, level, stack."""
     n_actions = layout.available.shape[1]
     most = 0
     for k in range(start * n_actions, stop * n_actions):
         most = max(most, layout.indptr[k + 1] - layout.indptr[k])
-    return np.empty(most), np.empty(most + 1, dtype=np.int64), np.empty(most + 1), np.empty(most + 2, dtype=np.int64)
+    return (
+        np.empty(most), np.full(layout.radius.size, -1), np.empty(most + 1, dtype=np.int64), np.empty(most + 1),
+        np.empty(most + 2, dtype=np.int64),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
-    A = layout.available.shape[1]
+    A, N = layout.available.shape[1], layout.weights.size
+    scale = np.ones((A, N))
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     low, action, stack = np.empty(A), np.empty(A, dtype=np.int64), np.empty(A + 2, dtype=np.int64)
     ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
@@ -74,6 +68,8 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         if not base < np.inf:  # terminal
             continue
         r = layout.radius[s]
+        memory.by_kernel[s] = r
+        row_scales(layout, s, scale)
         best, played = 0.0, np.argmin(cost)
         n = 0
         for a in range(A):
@@ -90,12 +86,14 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
             a, bent = action[k], low[k]
             if r > 0.0:
                 first = layout.indptr[s * A]
-                bent = bent_value(layout, order, ascending, s * A + a, first, u, r, cost[a], nominal[a], best, scratch)
+                bent = bent_value(
+                    layout, order, ascending, s * A + a, first, u, r, memory.by_kernel[s], scale[a], cost[a], nominal[a],
+                    best, scratch,
+                )  # fmt: skip
             if bent < best:
                 best, played = bent, a
         out.policy[s] = 0.0
         out.policy[s, played] = 1.0
-        memory.by_kernel[s] = r
         out.upper[s] = base + unit * best
         out.lower[s] = out.upper[s]
         out.passes[s] = 1
@@ -104,7 +102,8 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 @njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A = layout.available.shape[1]
+    A, N = layout.available.shape[1], layout.weights.size
+    scale = np.ones((A, N))
     u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
     ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
     for s in range(start, stop):
@@ -112,6 +111,8 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
         if not base < np.inf:
             continue
         r = layout.radius[s]
+        memory.by_kernel[s] = r
+        row_scales(layout, s, scale)
         worst = 0.0
         for a in range(A):
             if out.policy[s, a] > 0.0:
@@ -119,10 +120,10 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
                 if r > 0.0:
                     first = layout.indptr[s * A]
                     bent = bent_value(
-                        layout, order, ascending, s * A + a, first, u, r, cost[a], nominal[a], np.inf, scratch
-                    )
+                        layout, order, ascending, s * A + a, first, u, r, memory.by_kernel[s], scale[a], cost[a],
+                        nominal[a], np.inf, scratch,
+                    )  # fmt: skip
                 worst += out.policy[s, a] * bent
-        memory.by_kernel[s] = r
         out.upper[s] = base + unit * worst
         out.lower[s] = out.upper[s]
         out.passes[s] = 1

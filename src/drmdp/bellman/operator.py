@@ -105,11 +105,8 @@ class Operator(Protocol):
 
 
 def known_backends() -> dict[str, Any]:
-    """Constructors of the operators by name; a pair that has no exact operator yet is served by the conic one."""
+    """Constructors of the operators by name."""
     from drmdp.bellman.conic import ConicOperator
-    from drmdp.bellman.exact import FAMILIES, ExactOperator
+    from drmdp.bellman.exact import ExactOperator
 
-    def exact(model: Model, ball: Wasserstein, threads: int | None = None) -> Operator:
-        return (ExactOperator if ball.pair in FAMILIES else ConicOperator)(model, ball, threads)
-
-    return {"exact": exact, "conic": ConicOperator}
+    return {"exact": ExactOperator, "conic": ConicOperator}

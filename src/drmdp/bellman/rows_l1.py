@@ -15,46 +15,66 @@ from drmdp.bellman.layout import FLAT
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def by_gain(u, ascending, entry, delta):  # type: ignore[no-untyped-def]
+def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[no-untyped-def]
     """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
 
-    `ascending` is that of `ascending_states`.
+    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
     """
-    order = ascending if ascending.size == u.size else np.argsort(u)
+    K, S = u.size, order.states.size
+    if ascending.size == K:
+        for k in range(K):
+            entry[k] = ascending[k]
+    elif S > 0 and S <= 4 * K:
+        for j in range(K):
+            where[indices[j]] = j
+        k = 0
+        for m in range(S - 1, -1, -1):
+            j = where[order.states[m]]
+            if j >= 0:
+                where[order.states[m]] = -1
+                entry[k] = j
+                k += 1
+    else:
+        entry[:K] = np.argsort(u)
     n = 0
     last = 0.0
-    for k in range(u.size):
-        d = -u[order[k]]
+    for k in range(K):
+        d = -u[entry[k]]
         if not d > 0.0:
             break
         if n == 0 or last - d > FLAT:
             last = d
-        entry[n] = order[k]
         delta[n] = last
         n += 1
     return n
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate(y, K, N, scale, size, entry, delta, n, tables, a, first):  # type: ignore[no-untyped-def]
-    """Tables of N rows of K entries as action a, from line `first` on, masses and gains divided by `size`; returns the next line."""
+def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):  # type: ignore[no-untyped-def]
+    """Tables of N rows of K entries from y[at] on as action a, from line `first` on; returns the next line.
+
+    Masses and gains are divided by `size`; a table ends where its mass reaches `most`.
+    """
     lines = tables.lines
     tables.start[a] = first
     tables.stride[a] = n + 1
     for i in range(N):
-        row = y[i * K : (i + 1) * K]
+        row = np.uint64(at + i * K)
         factor = scale[i] / size
         mass = 0.0
         gain = 0.0
-        p = first
+        p = np.uint64(first)
         lines[p, 0], lines[p, 1], lines[p, 2] = 0.0, 0.0, 0.0
-        p += 1
-        for k in range(n):  # a line per entry; empty ones are overwritten by the next
-            m = row[entry[k]] * factor
+        p += np.uint64(1)
+        for k in range(np.uint64(n)):  # a line per entry; empty ones are overwritten by the next
+            m = y[row + np.uint64(entry[k])] * factor
+            d = delta[k]
             mass += m
-            gain += m * delta[k]
-            lines[p, 0], lines[p, 1], lines[p, 2] = mass, gain, delta[k]
-            p += 1 if m > 0.0 else 0
-        tables.length[a, i] = p - first - 1
+            gain += m * d
+            lines[p, 0], lines[p, 1], lines[p, 2] = mass, gain, d
+            p += np.uint64(m > 0.0)
+            if mass >= most:
+                break
+        tables.length[a, i] = np.int64(p) - first - 1
         first += n + 1
     return first

@@ -57,6 +57,46 @@ def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
     return max(gain + delta * level[n], 0.0), n, delta
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enough):  # type: ignore[no-untyped-def]
+    """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below.
+
+    The rows of the pair begin at y[at], its u at u[first]; entry and level are those of `top_entries`, as many as `length`.
+    """
+    u0 = np.uint64(first)  # unsigned indices vectorise
+    for i in range(np.uint64(w.size)):
+        radius = r[i]
+        if not radius > 0.0:
+            continue
+        factor = scale[i]
+        y0 = np.uint64(at) + i * np.uint64(K)
+        mass = 0.0
+        gain = 0.0
+        for j in range(np.uint64(K)):
+            p = y[y0 + j] * factor
+            p = p if p < radius else radius
+            mass += p
+            gain -= p * u[u0 + j]
+        n = np.uint64(0)
+        last = np.uint64(length - 1)
+        while True:
+            e = entry[n]
+            if e >= 0:
+                p = y[y0 + np.uint64(e)] * factor
+                p = p if p < radius else radius
+                mass -= p
+                gain += p * level[n]
+            if mass <= radius or n == last:
+                break
+            mass -= radius
+            gain += radius * level[n]
+            n += np.uint64(1)
+        value += w[i] * max(gain + mass * level[n], 0.0)
+        if value >= enough:
+            break
+    return value
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-def]
     """Right slope g'(r) for r ≥ 0; the pivot is that of `row_gain` at r, and any number at r = 0.
@@ -100,18 +140,21 @@ def walk_length(listed, n_states, unlisted, r):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def top_entries(u, indices, order, unlisted, ascending, length, key, entry, level, stack):  # type: ignore[no-untyped-def]
+def top_entries(u, indices, order, unlisted, ascending, length, key, where, entry, level, stack):  # type: ignore[no-untyped-def]
     """Fill entry and level with the top entries of a pair: place among its listed ones, or −1 if unlisted, and u.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`.
+    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
     """
     K = u.size
     if unlisted:
+        for j in range(K):
+            where[indices[j]] = j
         for n in range(length):
-            t = order.states[n]
-            j = np.searchsorted(indices, t)
-            entry[n] = j if j < K and indices[j] == t else -1
-            level[n] = u[j] if entry[n] >= 0 else order.u[n]
+            j = where[order.states[n]]
+            entry[n] = j
+            level[n] = u[j] if j >= 0 else order.u[n]
+        for j in range(K):
+            where[indices[j]] = -1
         return
     if ascending.size == K:
         for n in range(length):

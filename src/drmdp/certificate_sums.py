@@ -1,0 +1,50 @@
+"""What the certificates of all metrics share: margins for rounding, and places in sorted stakes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from drmdp.bellman.layout import FLAT
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
+    """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
+    A = cost.size
+    above = upper + (terms + 64) * EPS * upper_size
+    noise = 0.0
+    least = np.inf
+    mean = 0.0
+    for a in range(A):
+        if not layout.available[s, a]:
+            continue
+        off = 8.0 * EPS * (abs(base) + unit * cost[a] + 2.0 * layout.discount * value_size)
+        noise += x[a] * off
+        below = base + unit * (q[a] - FLAT - (2 * terms + 64) * EPS * (2.0 + cost[a])) - off
+        least = min(least, below)
+        if x[a] > 0.0:
+            mean += x[a] * below - 2.0 * A * EPS * x[a] * (abs(base) + unit * (1.0 + cost[a]))
+    high[s] = base + unit * above + noise + A * EPS * abs(base)
+    low[s] = mean if fixed else least
+    if not math.isfinite(low[s]):
+        low[s] = -np.inf
+    if not math.isfinite(high[s]):
+        high[s] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def count_above(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if u[mid] > least:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
