@@ -34,7 +34,7 @@ LAYERS = (
     {"formats", "estimate", "radius"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_data"},
+    {"cli", "cli_bench", "cli_data"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""

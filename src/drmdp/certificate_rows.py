@@ -20,6 +20,7 @@ import math
 import numpy as np
 from numba import njit
 
+from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
@@ -28,8 +29,9 @@ from drmdp.certificate_sums import EPS, count_above, finish
 
 
 def derive(
-    ball: Wasserstein, layout: Layout, order: Order, value: Array, policy: Array, memory: Memory, fixed: bool
-) -> tuple[Array, Array, Array]:
+    ball: Wasserstein, layout: Layout, order: Order, value: Array, policy: Array, memory: Memory, fixed: bool,
+    threads: int = 1,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
     `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
@@ -39,7 +41,11 @@ def derive(
     kernel = {"l1": _states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
     top, span = float(value.max()), float(np.ptp(value))
     every = ball.order == np.inf
-    kernel(0, S, layout, order, value, top, span, policy, memory, every, fixed, low, high, share)
+
+    def over(lo: int, hi: int) -> None:
+        kernel(lo, hi, layout, order, value, top, span, policy, memory, every, fixed, low, high, share)
+
+    workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return low, high, share
 
 

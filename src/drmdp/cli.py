@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from drmdp import cli_data
+from drmdp import cli_bench, cli_data
 from drmdp._version import __version__
 from drmdp.errors import InputError, MissingExtra
 
@@ -163,6 +163,7 @@ def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
 @click.option("--method", default="auto", show_default=True, help="auto or a name in drmdp.METHODS.")
 @click.option("--max-iters", type=int, help="Stop after so many iterations.")
 @click.option("--max-seconds", type=float, help="Stop after so many seconds.")
+@click.option("--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default.")
 @click.option("--start", help="Saved solution to begin from.")
 @click.option("--out", help="Save the solution here (.npz).")
 @click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal.")
@@ -175,6 +176,7 @@ def solve(
     method: str,
     max_iters: int | None,
     max_seconds: float | None,
+    threads: int | None,
     start: str | None,
     out: str | None,
     progress: bool | None,
@@ -201,8 +203,9 @@ def solve(
     if progress:
         click.echo("Ctrl-C stops early and keeps the best result so far.", err=True)
     solution = api.solve(
-        model, ball, chosen, tol=tol, max_iters=max_iters, max_seconds=max_seconds, start=first, progress=progress
-    )
+        model, ball, chosen, tol=tol, max_iters=max_iters, max_seconds=max_seconds, start=first, progress=progress,
+        threads=threads,
+    )  # fmt: skip
     try:
         if out is not None:
             solution.save(out)
@@ -407,3 +410,4 @@ def _choice(row: Any, model: Model) -> str:
 
 main.add_command(cli_data.estimate)
 main.add_command(cli_data.convert)
+main.add_command(cli_bench.bench)
