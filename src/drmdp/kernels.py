@@ -10,7 +10,7 @@ Rows stored in float32 stand for what they are after division by their sum, both
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,10 @@ ROW_SUM_TOL = 1e-9
 """How far a row may be from 1 and still be taken for a rounded one."""
 ROW_SUM_TOL_FLOAT32 = 1e-6
 """The same for rows given in float32, whose own rounding is about 1e-7."""
+
+
+PIECE = 200_000
+"""Rows gone through at a time."""
 
 
 def row_sum_tol(dtype: Any) -> float:
@@ -103,11 +107,28 @@ class Kernels:
             data = data / np.repeat(self.sums(), np.repeat(self.lengths, self.n_kernels))
         return replace(self, data=data.astype(dtype))
 
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """Ranges of pairs to go through one after the other where arrays of a number per row would be too many."""
+        most = max(1, PIECE // self.n_kernels)
+        return ((lo, min(lo + most, self.indptr.size - 1)) for lo in range(0, self.indptr.size - 1, most))
+
+    def part(self, lo: int, hi: int) -> Kernels:
+        """The pairs lo … hi − 1 alone."""
+        first, last, N = self.indptr[lo], self.indptr[hi], self.n_kernels
+        indptr, indices, data = (
+            self.indptr[lo : hi + 1] - first,
+            self.indices[first:last],
+            self.data[N * first : N * last],
+        )
+        return replace(self, indptr=indptr, indices=indices, data=data)
+
     def mean(self, weights: Array) -> Array:
         """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
         total = np.zeros(self.indices.size)
-        for i in np.flatnonzero(weights):
-            total += weights[i] * self.entries(int(i))
+        for lo, hi in self.pieces():
+            part, own = self.part(lo, hi), total[self.indptr[lo] : self.indptr[hi]]
+            for i in np.flatnonzero(weights):
+                own += weights[i] * part.entries(int(i))
         return total
 
     def mask(self, start: int, stop: int) -> BoolArray:
@@ -231,21 +252,27 @@ def check(
         t = int(kernels.indices[int(kernels.indptr[pair]) + j])
         return f"{row(pair, i)}, next state {states[t]!r} has {float(data[flat])!r}"
 
-    for bad, rule in ((~np.isfinite(data), "must be finite"), (data < 0, "must not be negative")):
-        if bad.any():
-            raise InputError(f"kernels: probabilities {rule}: {entry(int(np.argmax(bad)))}")
-    lengths = np.repeat(kernels.lengths, N)
-    sums = kernels.sums()
     single = data.dtype != np.float64
     tol = ROW_SUM_TOL_FLOAT32 if single else tol
-    off = np.where(np.repeat(available.ravel(), N), np.abs(sums - 1), 0)
-    if off.max(initial=0) > tol:
-        worst = int(np.argmax(off > tol))
-        raise InputError(f"kernels: {row(*divmod(worst, N))} sums to {float(sums[worst])!r}, not 1")
-    rounded = off > rounding(lengths)
-    if single or not rounded.any():
+    n, most, scaled = 0, 0.0, data
+    for lo, hi in kernels.pieces():
+        part, first = kernels.part(lo, hi), N * int(kernels.indptr[lo])
+        for bad, rule in ((~np.isfinite(part.data), "must be finite"), (part.data < 0, "must not be negative")):
+            if bad.any():
+                raise InputError(f"kernels: probabilities {rule}: {entry(first + int(np.argmax(bad)))}")
+        sums = part.sums()
+        off = np.where(np.repeat(available.ravel()[lo:hi], N), np.abs(sums - 1), 0)
+        if off.max(initial=0) > tol:
+            worst = int(np.argmax(off > tol))
+            pair, i = divmod(worst, N)
+            raise InputError(f"kernels: {row(lo + pair, i)} sums to {float(sums[worst])!r}, not 1")
+        lengths = np.repeat(part.lengths, N)
+        rounded = off > rounding(lengths)
+        if rounded.any() and not single:
+            scaled = data.copy() if scaled is data else scaled
+            scaled[first : first + part.data.size] /= np.repeat(np.where(rounded, sums, 1.0), lengths)
+            n, most = n + int(rounded.sum()), max(most, float(off.max()))
+    if n == 0:
         return kernels, ()
-    scaled = data / np.repeat(np.where(rounded, sums, 1.0), lengths)
-    n = int(rounded.sum())
-    note = f"{n} row{'s' if n > 1 else ''} renormalised; the largest deviation from 1 was {off.max():.1e}"
+    note = f"{n} row{'s' if n > 1 else ''} renormalised; the largest deviation from 1 was {most:.1e}"
     return replace(kernels, data=scaled), (note,)

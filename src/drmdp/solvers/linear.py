@@ -8,6 +8,7 @@ sum to 1, unless terminal states, whose rows are 0, spoil it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -31,44 +32,54 @@ def solve(chain: Any, discount: float, right: Array) -> Array:
 
     first = np.full(right.size, right.mean() / (1 - discount))
     left = right - apply(first)
-    if np.linalg.norm(left) > np.linalg.norm(right):
+    if norm(left) > norm(right):
         first, left = np.zeros(right.size), right
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():
         return first
-    goal = KRYLOV_TOL * float(np.linalg.norm(left))
+    goal = KRYLOV_TOL * norm(left)
     step, rest = bicgstab(apply, left, goal)
-    if np.linalg.norm(rest) > goal:
+    if norm(rest) > goal:
         system = LinearOperator((right.size, right.size), matvec=apply)
         step += gmres(system, rest, rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
     return np.asarray(first + step)
+
+
+def dot(a: Array, b: Array) -> float:
+    """a·b on one thread: a threaded one waits longer for its threads than it computes."""
+    return float(np.einsum("i,i->", a, b))
+
+
+def norm(a: Array) -> float:
+    """Euclidean norm."""
+    return math.sqrt(dot(a, a))
 
 
 def bicgstab(apply: Callable[[Array], Array], right: Array, goal: float) -> tuple[Array, Array]:
     """δ with |r − (I − λP) δ| ≤ goal, and that residual; on a breakdown, the best found."""
     x, r = np.zeros(right.size), right.copy()
     shadow, p = right, r.copy()
-    rho = float(shadow @ r)
+    rho = dot(shadow, r)
     best, least = (x.copy(), r.copy()), np.inf
     for _ in range(STEPS):
         ap = apply(p)
-        down = float(shadow @ ap)
+        down = dot(shadow, ap)
         if not abs(down) > 1e-300:
             break
         alpha = rho / down
         s = r - alpha * ap
         at = apply(s)
-        size = float(at @ at)
-        omega = float(at @ s) / size if size > 0.0 else 0.0
+        size = dot(at, at)
+        omega = dot(at, s) / size if size > 0.0 else 0.0
         x += alpha * p + omega * s
         r = s - omega * at
-        far = float(np.linalg.norm(r))
-        if not np.isfinite(far):
+        far = norm(r)
+        if not math.isfinite(far):
             break
         if far < least:
             best, least = (x.copy(), r), far
         if far <= goal:
             break
-        new = float(shadow @ r)
+        new = dot(shadow, r)
         if not (abs(new) > 1e-300 and abs(omega) > 1e-300):
             break
         p = r + (new / rho) * (alpha / omega) * (p - omega * ap)

@@ -21,6 +21,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.model import Model
 from drmdp.solution import Record, Status
+from drmdp.solvers.linear import dot
 from drmdp.solvers.problem import Method, NotFinite, Problem, State
 from drmdp.solvers.stopping import RULES
 
@@ -200,7 +201,7 @@ def heed(found: Outcome) -> None:
 
 
 def _record(model: Model, best: _Best, iteration: int, seconds: float, state: State | None, passes: float) -> Record:
-    low, high = float(model.initial @ best.lower), float(model.initial @ best.upper)
+    low, high = dot(model.initial, best.lower), dot(model.initial, best.upper)
     if model.maximise:
         low, high = -high, -low
     residual = np.nan if state is None else float(np.abs(state.residual).max())
