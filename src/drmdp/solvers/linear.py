@@ -1,6 +1,7 @@
 """The linear systems (I − λP) δ = r of Newton's method.
 
-P is the chain of a pair. A plain matrix is solved directly; a sparse one, or one that only knows its product with a vector, by
+P is the chain of a pair. A plain matrix is solved directly: I − λP is diagonally dominant by rows, so that a small one needs neither
+pivots nor a library whose threads wait for each other longer than they compute. A sparse one, or one that only knows its product with a vector, by
 BiCGStab (van der Vorst, 1992), two products and a few vector operations a step, whose error Newton's next step corrects; where it
 breaks down, GMRES goes on from the best point seen. The start is the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
 sum to 1, unless terminal states, whose rows are 0, spoil it.
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
 
+SMALL = 400
 KRYLOV_TOL = 1e-3
 STEPS = 1000
 RESTART, CYCLES = 40, 25  # of GMRES
@@ -25,7 +28,12 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array) -> Array:
     """δ with (I − λP) δ = r."""
     if isinstance(chain, np.ndarray):
-        return np.asarray(np.linalg.solve(np.eye(right.size) - discount * chain, right), dtype=np.float64)
+        matrix = np.eye(right.size) - discount * chain
+        if right.size > SMALL:
+            return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+        x = np.array(right, dtype=np.float64)
+        eliminate(matrix, x)
+        return x
 
     def apply(z: Array) -> Array:
         return np.asarray(z - discount * (chain @ z))
@@ -42,6 +50,24 @@ def solve(chain: Any, discount: float, right: Array) -> Array:
         system = LinearOperator((right.size, right.size), matvec=apply)
         step += gmres(system, rest, rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
     return np.asarray(first + step)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def eliminate(a, b):  # type: ignore[no-untyped-def]
+    """Replace b by a⁻¹b, and spoil a, by elimination without pivots."""
+    n = b.size
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    a[i, j] -= factor * a[k, j]
+                b[i] -= factor * b[k]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total -= a[k, j] * b[j]
+        b[k] = total / a[k, k]
 
 
 def dot(a: Array, b: Array) -> float:
