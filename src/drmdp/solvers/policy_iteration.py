@@ -2,9 +2,10 @@
 
 At v a sweep gives the pair (policy x, nature y) and F'(v) = λ P with P the chain of the pair, so the Newton point is
 u = v + (I − λP)⁻¹ (F(v) − v): the value of that pair. With one player it is policy iteration and converges monotonically. With two it
-can cycle, hence the safeguard: u is kept if the span of its residual is at most 0.7 times the best so far; otherwise x is
-evaluated against nature (policy iteration of nature alone, from u, until its residual is a tenth of the best span), which is the
-Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. Start: the optimum of the mean kernel.
+can cycle, hence the safeguard: u is kept if the span or the size of its residual is at most 0.7 times the best so far; otherwise x is
+evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span), which is the
+Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
+alone. Start: the optimum of the mean kernel.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from drmdp.solvers import linear, loop
 from drmdp.solvers.problem import DENSE, Problem, State, mean_kernel, swept
 
 ACCEPT = 0.7
-EVALUATION = 0.1
+EVALUATION = 0.2
 LONGEST_PAUSE = 4
 
 
@@ -32,7 +33,7 @@ class _Newton(State):
     update: Update | None  # F at value; None while the policy below is being evaluated, or before the sweep
     policy: Array
     pending: bool  # evaluated enough: sweep next
-    best_span: float
+    best: tuple[float, float]  # span and size of the residual
     pause: int  # rounds of Hoffman–Karp still to do
     next_pause: int
 
@@ -51,8 +52,7 @@ class PolicyIteration:
             value = nominal_value(problem)
         first = swept(problem, value)
         assert first.update is not None
-        span = float(np.ptp(first.residual))
-        return _Newton(first.value, first.update, first.update.policy, False, span, 0, 1)
+        return _Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
 
     def step(self, problem: Problem, state: _Newton) -> _Newton:
         """One sweep: of F at a new point, or of F^x on the way there."""
@@ -61,13 +61,13 @@ class PolicyIteration:
         point = newton(problem, state.value, state.residual, state.update)
         if problem.one_sided or state.pause == 0:
             trial = State(point, problem.sweep(point))
-            span = float(np.ptp(trial.residual))
-            if problem.one_sided or span <= ACCEPT * state.best_span:
+            there = _measure(trial)
+            if problem.one_sided or any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True)):
                 assert trial.update is not None
-                return _Newton(point, trial.update, trial.update.policy, False, min(span, state.best_span), 0, 1)
+                return _Newton(point, trial.update, trial.update.policy, False, _least(there, state.best), 0, 1)
             longer = min(2 * state.next_pause, LONGEST_PAUSE)
-            return _Newton(point, None, state.policy, False, state.best_span, state.next_pause, longer)
-        return _Newton(point, None, state.policy, False, state.best_span, state.pause, state.next_pause)
+            return _Newton(point, None, state.policy, False, state.best, state.next_pause, longer)
+        return _Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause)
 
     def _evaluate(self, problem: Problem, state: _Newton) -> _Newton:
         """One Newton step of nature against the held policy."""
@@ -75,14 +75,23 @@ class PolicyIteration:
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
         off = float((there.update.upper_step - there.update.lower_step).max())  # what the operator cannot tell from 0
-        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best_span, off)
-        return _Newton(point, None, state.policy, done, state.best_span, state.pause, state.next_pause)
+        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best[0], off)
+        return _Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
 
     def _sweep(self, problem: Problem, state: _Newton) -> _Newton:
         there = State(state.value, problem.sweep(state.value))
         assert there.update is not None
-        span = min(float(np.ptp(there.residual)), state.best_span)
-        return _Newton(there.value, there.update, there.update.policy, False, span, state.pause - 1, state.next_pause)
+        best = _least(_measure(there), state.best)
+        return _Newton(there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause)
+
+
+def _measure(state: State) -> tuple[float, float]:
+    """Span and size of the residual."""
+    return float(np.ptp(state.residual)), float(np.abs(state.residual).max())
+
+
+def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return min(a[0], b[0]), min(a[1], b[1])
 
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:
