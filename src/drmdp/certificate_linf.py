@@ -65,7 +65,7 @@ def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no
 @njit(cache=True, nogil=True, error_model="numpy")
 def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     """Σ (u − τ)⁺ over the unlisted states."""
-    k = count_above(order, tau)
+    k = count_above(order.u, tau)
     total = order.sum1[k] - k * tau
     for j in range(u.size):
         if u[j] > tau:

@@ -68,7 +68,7 @@ def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ig
         all_yu = 0.0
         terms = K
         if unlisted:
-            k = count_above(order, tau / t)
+            k = count_above(order.u, tau / t)
             terms += k
             c += k
             su += order.sum1[k]

@@ -38,25 +38,9 @@ def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, v
 
 
 @njit(cache=True, nogil=True)
-def count_above(order, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending: from the place where it should be."""
-    u = order.u
-    k = u.size if least < -1.0 else max(int(-least * u.size), 0)
-    lo = order.table[min(k, u.size)]
-    hi = lo
-    step = 1
-    if lo < u.size and u[lo] > least:
-        while hi < u.size and u[hi] > least:
-            lo = hi + 1
-            hi += step
-            step *= 2
-        hi = min(hi, u.size)
-    else:
-        while lo > 0 and not u[lo - 1] > least:
-            hi = lo - 1
-            lo -= step
-            step *= 2
-        lo = max(lo, 0)
+def count_above(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
     while lo < hi:
         mid = (lo + hi) // 2
         if u[mid] > least:

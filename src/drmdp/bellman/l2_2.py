@@ -26,8 +26,8 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, largest_state, prefix_length, prologue
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass
+from drmdp.bellman.layout import FAST, largest_state, prologue
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass, prefix_length
 from drmdp.bellman.state_l2 import State, state_of
 
 JOINT = 12
@@ -93,10 +93,10 @@ def saturating(state, a):  # type: ignore[no-untyped-def]
         if state.u[e] < 0.0:
             least = min(least, -state.u[e])
     if state.unlisted:
-        order = state.order
-        k = prefix_length(order.packed, order.table, 1.0, -1e-300)  # first entry below the top
-        if k < order.u.size:
-            least = min(least, -order.u[k])
+        u = state.order.u
+        k = prefix_length(u, 1.0, -1e-300, 0)  # first entry below the top
+        if k < u.size:
+            least = min(least, -u[k])
     return 2.0 / least if least < 1e299 else 0.0
 
 

@@ -59,8 +59,6 @@ class Order(NamedTuple):
     sum1: Array  # (S + 1,) prefix sums of u
     sum2: Array  # (S + 1,) prefix sums of u²
     rank: Any  # (S,) int32, position of each state
-    packed: Array  # (S + 1, 4) u, sum1, sum2 side by side: one look costs one line of memory
-    table: Any  # (S + 1,) int32, #{u > −b/S}: where to look
 
 
 class Memory(NamedTuple):
@@ -158,15 +156,15 @@ def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
 
 def order_of(layout: Layout, value: Array) -> Order:
     """Normalise v once per sweep where all actions see the same, and sort it if unlisted states matter."""
-    empty, none, rest = np.zeros(0), np.zeros(0, dtype=np.int32), (np.zeros((0, 4)), np.zeros(0, dtype=np.int32))
+    empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
     if not layout.common:
-        return Order(empty, none, empty, empty, empty, none, *rest)
+        return Order(empty, none, empty, empty, empty, none)
     top = value.max()
     span = top - value.min()
     common = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
     common[common > -FLAT] = 0.0
     if not layout.unlisted:
-        return Order(common, none, empty, empty, empty, none, *rest)
+        return Order(common, none, empty, empty, empty, none)
     states = np.argsort(-value, kind="stable").astype(np.int32)
     u = common[states]
     rank = np.empty_like(states)
@@ -174,33 +172,7 @@ def order_of(layout: Layout, value: Array) -> Order:
     prefix = np.zeros((2, u.size + 1))
     np.cumsum(u, out=prefix[0, 1:])
     np.cumsum(u * u, out=prefix[1, 1:])
-    packed = np.zeros((u.size + 1, 4))
-    packed[:-1, 0], packed[:, 1], packed[:, 2] = u, prefix[0], prefix[1]
-    table = np.searchsorted(-u, np.arange(u.size + 1) / u.size).astype(np.int32)
-    return Order(common, states, u, prefix[0], prefix[1], rank, packed, table)
-
-
-@njit(cache=True, nogil=True)
-def prefix_length(packed, table, t, tau):  # type: ignore[no-untyped-def]
-    """#{t u > τ}, u descending from 0 to −1 in the first column of `packed`."""
-    n = table.size - 1
-    share = -tau / t * n
-    if not share > 0.0:
-        return 0
-    b = n if share >= n else int(share)
-    lo = table[b]
-    hi = table[b + 1] if b < n else n
-    while lo > 0 and not t * packed[lo - 1, 0] > tau:  # rounding
-        lo -= 1
-    while hi < n and t * packed[hi, 0] > tau:
-        hi += 1
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if t * packed[mid, 0] > tau:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
+    return Order(common, states, u, prefix[0], prefix[1], rank)
 
 
 @njit(cache=True, nogil=True)

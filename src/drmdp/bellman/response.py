@@ -15,7 +15,7 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prefix_length, prologue, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
 from drmdp.rows import Rows
 
 L1, L2, LINF = 0, 1, 2
@@ -121,7 +121,7 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
         moved = c * share[i]
         th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            plength[i] = prefix_length(order.packed, order.table, 1.0, th / t)
+            plength[i] = _prefix(order.u, th / t)
             pslope[i] = moved * t
             plevel[i] = -moved * th
         for j in range(K):
@@ -140,7 +140,7 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
     c = 0.0
     total = 0.0
     if unlisted:
-        k = prefix_length(order.packed, order.table, 1.0, tau / t)
+        k = _prefix(order.u, tau / t)
         c += k
         total += t * order.sum1[k]
     for j in range(K):
@@ -151,6 +151,19 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
                 c += 1.0
                 total += t * u[j]
     return (total - 1.0) / c if c > 0.5 else np.float64(tau)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _prefix(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if u[mid] > least:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

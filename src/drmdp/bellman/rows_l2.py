@@ -22,7 +22,7 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, prefix_length
+from drmdp.bellman.layout import FAST
 
 PROBE = 1e-13  # t below which rounding hides which entries are active
 C, SY, SU, VALUE, SPENT, SLOPE, DUAL, SUU, SYU, SI, T0, TAU0, MARGIN = range(13)
@@ -31,10 +31,38 @@ FIELDS = 13
 
 
 @njit(cache=True, nogil=True)
-def prefix_margin(packed, t, tau, k):  # type: ignore[no-untyped-def]
+def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
+    """#{t u > τ} for u in descending order, galloping from a guess."""
+    n = u.size
+    lo = min(max(guess, 0), n)
+    hi = lo
+    step = 1
+    if lo < n and t * u[lo] > tau:
+        while hi < n and t * u[hi] > tau:
+            lo = hi + 1
+            hi += step
+            step *= 2
+        hi = min(hi, n)
+    else:
+        while lo > 0 and not t * u[lo - 1] > tau:
+            hi = lo - 1
+            lo -= step
+            step *= 2
+        lo = max(lo, 0)
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if t * u[mid] > tau:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(cache=True, nogil=True)
+def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
     """Smallest |t u − τ|, k being the length of the prefix."""
-    above = t * packed[k - 1, 0] - tau if k > 0 else np.inf
-    below = tau - t * packed[k, 0] if k < packed.shape[0] - 1 else np.inf
+    above = t * u[k - 1] - tau if k > 0 else np.inf
+    below = tau - t * u[k] if k < u.size else np.inf
     return min(above, below)
 
 
@@ -57,6 +85,7 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
     """
     K, N = hi - lo, kappa.size
     slack = 0.0
+    k = 0
     u0 = np.uint64(lo)  # unsigned indices vectorise
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
@@ -101,11 +130,11 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
                     nearest = bits if bits < nearest else nearest
                 margin = np.int64(nearest).view(np.float64)
                 if unlisted:
-                    k = prefix_length(order.packed, order.table, t, th)
-                    margin = min(margin, prefix_margin(order.packed, t, th, k))
+                    k = prefix_length(order.u, t, th, k)
+                    margin = min(margin, prefix_margin(order.u, t, th, k))
                     c += k
-                    su += order.packed[k, 1]
-                    suu += order.packed[k, 2]
+                    su += order.sum1[k]
+                    suu += order.sum2[k]
                 mass = sy + t * su - c * th
                 if abs(mass - 1.0) <= close or repeats >= 60:
                     break
