@@ -38,6 +38,8 @@ from drmdp.solvers.problem import Problem, State, whole
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox")
 SETUPS = ("euclidean", "entropy")
+PRECISION = 0.01
+"""Error of the values in a certificate, as a share of the last gap, while that is more than the loop asks for."""
 
 
 @dataclass
@@ -52,6 +54,7 @@ class _Epochs(State):
     left: int = 0  # steps of the epoch
     steps: int = 0  # taken
     tol: float = 0.0  # of the values in a certificate
+    gap: float = np.inf  # at the last certificate
     worst: Array | None = None  # value of the last policy judged
     best: Array | None = None  # against the last kernel judged
     change: Array | None = None  # of v in the last epoch
@@ -70,8 +73,8 @@ class FirstOrder:
     ----------
     epoch_power, weight_power : float
         q and p: epoch ℓ has ℓ^q steps, step t weighs t^p.
-    step_ratio : float
-        Multiplies the paper's step of the policy and divides nature's.
+    step_ratio : float or "ball"
+        Multiplies the paper's step of the policy and divides nature's; "ball": balanced for the size of the ball.
     centre : bool
         Step sizes from v without its mean instead of from v: longer steps, which rows that sum to 1 allow.
     output : "average", "epoch" or "last"
@@ -90,7 +93,7 @@ class FirstOrder:
     stop: str = "certified"
     epoch_power: float = 2
     weight_power: float = 1
-    step_ratio: float = 1.0
+    step_ratio: float | str = 1.0
     centre: bool = False
     output: str = "average"
     steps: str = "primal-dual"
@@ -102,6 +105,8 @@ class FirstOrder:
         whole("check_every", self.check_every)
         for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):
             value = getattr(self, name)
+            if name == "step_ratio" and value == "ball":
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < np.inf:
                 raise InputError(f"{name}: expected a finite number of at least {least}, got {shown(value)}")
         for name, known in (("output", OUTPUTS), ("steps", STEPS), ("setup", SETUPS)):
@@ -111,7 +116,8 @@ class FirstOrder:
     @classmethod
     def fast(cls, **settings: Any) -> FirstOrder:
         """The fastest variant on all three of the paper's domains; `settings` override it."""
-        return cls(**{"epoch_power": 1, "centre": True, "output": "last", **settings})
+        preset = {"epoch_power": 1, "step_ratio": "ball", "centre": True, "output": "last", "check_every": 2}
+        return cls(**{**preset, **settings})
 
     def init(self, problem: Problem, value: Array | None) -> _Epochs:
         """Start at `value` or 0, the uniform policy and the data."""
@@ -126,7 +132,8 @@ class FirstOrder:
                 'use support "observed" or another method'
             )
         layout = lay_out_all(model, ball)
-        scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", self.step_ratio)
+        ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
+        scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", ratio)
         players = Players(layout, ball, scheme, operator.threads)
         v = np.zeros(model.n_states) if value is None else value
         answer = Average(players.policy, players.mean, players.apart)
@@ -180,11 +187,13 @@ def _judge(problem: Problem, state: _Epochs) -> Update:
     model = problem.model
     policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
     kernel = _feasible(problem.operator, state)
-    above = _value(problem, problem.operator, policy, state.worst, state.tol)
-    below = _value(problem, NominalOperator(model, kernel), None, state.best, state.tol)
+    tol = max(state.tol, PRECISION * state.gap)
+    above = _value(problem, problem.operator, policy, state.worst, tol)
+    below = _value(problem, NominalOperator(model, kernel), None, state.best, tol)
     state.worst, state.best = (above.lower + above.upper) / 2, (below.lower + below.upper) / 2
     change = np.zeros(model.n_states) if state.change is None else state.change
     bounds = Bounds(below.lower, above.upper)
+    state.gap = bounds.gap
     return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, bounds)
 
 

@@ -12,9 +12,10 @@ with D half the squared distance or the relative entropy. Mirror Prox takes this
 same step again from (x°, y) with q and x of the point it led to, which is the one that is averaged.
 
 **Steps.** x ↦ Σ_a x_a Σ_i w_i y_ia·z_a has norm L = ‖w‖₂ max_a ‖z_a‖₂, and τ = r/(√A ‖z‖₂), σ = 1/(τ L²); for equal weights and
-costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. Rows sum to 1, so a
-constant in z_a changes no step: with `centre` the norm is that of z_a minus its mean, and steps are longer.
-Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
+costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. The paper balances them for
+Θ_X = 1 and Θ_Y = NA; a ball is smaller, Θ_Y = min(NA, 2Nθ²) for ℓ2, with θ²/2 for θ² in ℓ1 (rows of y − ŷ sum to 0) and θ² times
+the number of entries in ℓ∞: without a ratio this is what counts. Rows sum to 1, so a constant in z_a changes no step: with
+`centre` the norm is that of z_a minus its mean, and steps are longer. Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
 
 **Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
 and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
@@ -42,6 +43,8 @@ L1, L2, LINF = 0, 1, 2
 CODES = {"l1": L1, "l2": L2, "linf": LINF}
 ACCURACY = 1e-9
 """Relative accuracy of the distances of projections; too long ones are cut, so this is optimality, not feasibility."""
+NEAREST = 1e-3
+"""A ball counts as at least so large beside the simplex."""
 LEAST = 1e-200
 """Entropy: no probability below it, or it could never come back."""
 
@@ -53,7 +56,7 @@ class Scheme:
     centre: bool
     entropy: bool
     mirror_prox: bool
-    ratio: float
+    ratio: float | None  # None: from the size of the ball
 
 
 class Average:
@@ -82,6 +85,7 @@ class Players:
         _begin(layout, self._y)
         self._half = np.empty_like(self._y) if scheme.mirror_prox else self._y
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
+        self._reach = _reach(layout, ball, scheme.ratio)
         self._value = np.zeros(S)
         self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
         self.policy = self._policy.copy()  # to be averaged, like the rest
@@ -94,11 +98,10 @@ class Players:
         self._value = value
         norm = np.zeros(value.size)
         _norms(self._layout, value, self._scheme.centre, norm)
-        n_actions = np.maximum(self._layout.available.sum(axis=1), 1)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm
-        self._tau = self._scheme.ratio / np.sqrt(n_actions) * inverse
-        sigma = np.sqrt(n_actions) / (self._scheme.ratio * (self._layout.weights**2).sum()) * inverse
+        self._tau = inverse / self._reach
+        sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
         if self._scheme.mirror_prox:
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
@@ -145,6 +148,16 @@ class Players:
 
     def _weigh(self, lo: int, hi: int) -> None:
         _weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
+
+
+def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
+    """How far nature can go compared with the policy, √(Θ_Y/NΘ_X), (S,)."""
+    A = layout.available.shape[1]
+    most = np.sqrt(np.maximum(layout.available.sum(axis=1), 1))
+    if ratio is not None:
+        return np.asarray(most / ratio)
+    wide = {"l1": math.sqrt(0.5), "l2": 1.0, "linf": np.sqrt(np.diff(layout.indptr[::A]))}[ball.metric]
+    return np.asarray(np.clip(math.sqrt(2) * wide * layout.radius, NEAREST * most, most))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
