@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, lay_out, lay_out_all
+from drmdp.bellman.layout import Layout, lay_out_all
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import EPS, Bounds
@@ -124,7 +124,8 @@ class FirstOrder:
         model, ball, operator = problem.model, problem.operator.ball, problem.operator
         assert ball is not None
         assert problem.policy is None
-        if model.is_sparse and lay_out(model, ball).unlisted:
+        full = model.n_states * int(model.available.sum())
+        if model.is_sparse and ball.support == "all" and model.blocks.indices.size < full:
             N, A, S = int((model.weights > 0).sum()), model.n_actions, model.n_states
             raise InputError(
                 f'first-order with support "all" holds N·A·S² = {N}·{A}·{S}² = {N * A * S * S:.3g} numbers, '

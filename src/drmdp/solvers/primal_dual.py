@@ -15,7 +15,8 @@ same step again from (x°, y) with q and x of the point it led to, which is the 
 costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. The paper balances them for
 Θ_X = 1 and Θ_Y = NA; a ball is smaller, Θ_Y = min(NA, 2Nθ²) for ℓ2, with θ²/2 for θ² in ℓ1 (rows of y − ŷ sum to 0) and θ² times
 the number of entries in ℓ∞: without a ratio this is what counts. Rows sum to 1, so a constant in z_a changes no step: with
-`centre` the norm is that of z_a minus its mean, and steps are longer. Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
+`centre` the norm is that of z_a minus its mean, and steps are longer.
+Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
 
 **Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
 and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
@@ -266,6 +267,8 @@ def _weigh(start, stop, layout, value, mean, stakes):  # type: ignore[no-untyped
     A = layout.available.shape[1]
     for s in range(start, stop):
         for a in range(A):
+            if not layout.available[s, a]:
+                continue
             total = 0.0
             for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
                 z = layout.discount * value[layout.indices[e]]
