@@ -115,8 +115,12 @@ class FirstOrder:
 
     @classmethod
     def fast(cls, **settings: Any) -> FirstOrder:
-        """The fastest variant on all three of the paper's domains; `settings` override it."""
-        preset = {"epoch_power": 1, "step_ratio": "ball", "centre": True, "output": "last", "check_every": 2}
+        """The fastest variant on every domain tried; `settings` override it.
+
+        The last step is the answer, v moves after each one, and steps are centred and balanced for the ball. No theorem covers
+        it; the certificate does.
+        """
+        preset = {"epoch_power": 0, "step_ratio": "ball", "centre": True, "output": "last", "check_every": 4}
         return cls(**{**preset, **settings})
 
     def init(self, problem: Problem, value: Array | None) -> _Epochs:
