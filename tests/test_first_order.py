@@ -204,6 +204,19 @@ def test_nature_s_averaged_kernel_is_in_the_ball(pair):
     assert again.gap >= 0.95 * found.gap  # nor was much given away
 
 
+@EVERY_PAIR
+def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
+    model, (metric, order) = domain("garnet"), pair
+    state = stepped(drmdp.FirstOrder(output="last"), model, drmdp.Wasserstein(0.1, *pair), 3)
+    moves = np.abs(state.players._y.reshape(6, 4, 3, 6) - model.kernels.transpose(1, 2, 0, 3))
+    far = {
+        "l1": moves.sum(axis=(1, 3)), "l2": np.sqrt((moves**2).sum(axis=(1, 3))), "linf": moves.max(axis=(1, 3)),
+    }[metric]  # fmt: skip
+    expected = far if order == INF else (far**order).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(state.answer.parts[2], expected, atol=1e-12)
+    assert expected.max() >= 0.9 * 0.1 ** (1 if order == INF else order)
+
+
 def test_a_kernel_outside_the_ball_is_not_believed():
     model, ball = domain("garnet"), drmdp.Wasserstein(0.2)
     problem = Problem(build(model, ball, "exact"))

@@ -267,8 +267,6 @@ def _weigh(start, stop, layout, value, mean, stakes):  # type: ignore[no-untyped
     A = layout.available.shape[1]
     for s in range(start, stop):
         for a in range(A):
-            if not layout.available[s, a]:
-                continue
             total = 0.0
             for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
                 z = layout.discount * value[layout.indices[e]]
