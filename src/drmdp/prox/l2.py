@@ -190,6 +190,8 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
             new = max(((1.0 + gamma * heaviest) * far / theta - 1.0) / heaviest, 0.0)
         if not (new > low and new < high) or (trial > SAFE and trial % 3 == 0 and high < np.inf):
             new = math.sqrt(low * high) if low > 0.0 else 0.5 * high
+        if trial > SAFE and high == np.inf:  # D may be flat for long
+            new = max(new, 4.0 * gamma)
         gamma = new
     return gamma, trial, theta / far if far > theta else 1.0
 
