@@ -12,14 +12,15 @@ from drmdp.prox.project import project
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
+from drmdp.solvers.first_order import FirstOrder
 from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.registry import METHODS
 from drmdp.solvers.value_iteration import ValueIteration
 
 __all__ = [
-    "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "GaussSeidel", "InputError",
-    "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
+    "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",
+    "InputError", "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
     "__version__", "bellman", "certify", "estimate", "evaluate", "formats", "instances", "project", "read", "solve",
     "write",
 ]  # fmt: skip

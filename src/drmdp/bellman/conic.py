@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp import certificate
+from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.operator import Tabled, Update
@@ -80,7 +81,7 @@ class ConicOperator:
             from drmdp.bellman.conic_cone import ConeProgram as Chosen
         else:
             from drmdp.bellman.conic_linear import LinearProgram as Chosen  # type: ignore[assignment]
-        self.model, self.ball = model, ball
+        self.model, self.ball, self.threads = model, ball, workers.count(threads)
         self._new: Any = Chosen
         self._radii = ball.radii(model)
         self._programs: dict[int, tuple[Entries, Program]] = {}

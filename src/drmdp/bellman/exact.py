@@ -75,7 +75,7 @@ class ExactOperator:
     def __init__(self, model: Model, ball: Wasserstein, threads: int | None = None) -> None:
         self.model, self.ball = model, ball
         self.chunk = model.n_states
-        self._threads = workers.count(threads)
+        self.threads = workers.count(threads)
         self._layout = lay_out(model, ball)
         self._family: Any = importlib.import_module(f"drmdp.bellman.{FAMILIES[ball.pair]}")
         self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
@@ -122,7 +122,7 @@ class ExactOperator:
         def over(lo: int, hi: int) -> None:
             kernel(lo, hi, self._layout, order, u, top, span, tol, memory, out)
 
-        workers.run(over, self._work, start, stop, self._threads)
+        workers.run(over, self._work, start, stop, self.threads)
         self._memory, self._policy = memory, out.policy
         self.passes = float(out.passes[start:stop].mean())
         own = slice(start, stop)
@@ -133,6 +133,6 @@ class ExactOperator:
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
         nature = Remembered(
             self.ball.metric, model.is_sparse, self._layout, order, u, memory,
-            np.ones((S, self._layout.weights.size)), self._threads,
+            np.ones((S, self._layout.weights.size)), self.threads,
         )  # fmt: skip
         return Update(new, low, high, policy, nature)

@@ -86,6 +86,15 @@ def lay_out(model: Model, ball: Wasserstein) -> Layout:
     return Layout(*parts)
 
 
+def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
+    """List every next state that nature may use, zeros included: the layout of iterates that hold all her kernels."""
+    layout = lay_out(model, ball)
+    if not layout.unlisted:
+        return layout
+    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in _list_all(model, ball))
+    return Layout(*parts)
+
+
 def _plain(array: Any) -> Any:
     view = np.asarray(array).view(np.ndarray)
     view.setflags(write=False)
@@ -97,7 +106,7 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
     weights = np.ascontiguousarray(model.weights[used])
     short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
     if ball.support == "all" and short and model.next_costs:
-        return _list_all(model, ball, weights)
+        return _list_all(model, ball)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
     if not used.all():
@@ -138,19 +147,22 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
     return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
 
 
-def _list_all(model: Model, ball: Wasserstein, weights: Array) -> Layout:
+def _list_all(model: Model, ball: Wasserstein) -> Layout:
     """Every state listed, for support "all"."""
     S, A = model.n_states, model.n_actions
+    weights = np.ascontiguousarray(model.weights[model.weights > 0])
     lengths = np.where(model.available.ravel(), S, 0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     pairs = model.available.reshape(-1)
     dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
     mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
-    costs = np.asarray(model.costs).reshape(S * A, S)[pairs].ravel()
+    costs, next_costs = np.asarray(model.costs), np.zeros(0)
+    if model.next_costs:
+        costs, next_costs = np.zeros((S, A)), costs.reshape(S * A, S)[pairs].ravel()
     return Layout(
-        indptr, indices, dense.ravel(), mean, weights, model.available, np.zeros((S, A)), costs,
-        _radius(model, ball), model.discount, False, False,
+        indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
+        _radius(model, ball), model.discount, False, not model.next_costs,
     )  # fmt: skip
 
 

@@ -51,13 +51,14 @@ class NominalOperator:
 
     ball = None
     accuracy = 0.0  # it is exact
+    threads = 1
 
     def __init__(self, model: Model, kernel: Any) -> None:
         S, A = model.n_states, model.n_actions
         self.model, self.chunk = model, S
         is_sparse = sparse.issparse(kernel)
         matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
-        self._nature = Fixed(matrix, (S, A))
+        self.nature = Fixed(matrix, (S, A))
         self._terms = int(np.diff(matrix.indptr).max()) if is_sparse else S
         if not model.next_costs:
             self._costs = np.asarray(model.costs)
@@ -72,7 +73,7 @@ class NominalOperator:
     @property
     def kernel(self) -> Any:
         """The kernel, (S, A, S)."""
-        return self._nature.kernel()
+        return self.nature.kernel()
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Take the best action in every state."""
@@ -94,7 +95,7 @@ class NominalOperator:
     def _stakes(self, value: Array) -> Array:
         """c̄ + λ y·v at v without its level, (S, A)."""
         u = value - certificate.level(value)
-        future = np.asarray(self._nature.matrix @ u).reshape(self._costs.shape)
+        future = np.asarray(self.nature.matrix @ u).reshape(self._costs.shape)
         return self._costs + self.model.discount * future
 
     def _result(self, value: Array, policy: Array, stake: Array, fixed: bool) -> Update:
@@ -113,4 +114,4 @@ class NominalOperator:
         low = certificate.steps(u, shift, model.discount, ends, least, -1)
         high = certificate.steps(u, shift, model.discount, ends, mean + off, +1)
         new = np.where(ends, 0.0, mean + model.discount * shift)
-        return Update(new, low, high, policy, self._nature)
+        return Update(new, low, high, policy, self.nature)

@@ -15,6 +15,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
+from drmdp.certificate import Bounds
 from drmdp.model import Model
 
 
@@ -52,6 +53,9 @@ class Update:
     upper_step: Array  # U − v, (n,)
     policy: Array  # (n, A)
     nature: Nature
+    bounds: Bounds | None = (
+        None  # on the fixed points, re-derived already, where they are known better than by the steps
+    )
 
     @property
     def kernel(self) -> Any:
@@ -81,6 +85,8 @@ class Operator(Protocol):
 
     accuracy: float
     """Error allowed in a state's value, in the unit of the costs; 0: as small as can be."""
+    threads: int
+    """Threads for whatever is compiled."""
 
     @property
     def model(self) -> Model:

@@ -26,6 +26,7 @@ from drmdp.prox.rows import LARGE, ROUNDING, displace, make_work, pull_in, reset
 
 TRIALS = 200
 PASSES = 1000
+NEAR = 4.0  # times θ²: up to here the bound says little, and the search starts at γ = 0
 SAFE = 12  # trials after which the bracket is halved now and then
 
 
@@ -163,7 +164,10 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
                 e = N * lo + i * (hi - lo)
                 if hi > lo:
                     work.kernel[1, i] += spread(y[e : e + hi - lo])
-        gamma = fit(first, stop, w, work.kernel, theta, 0.0)
+        bound = 0.0
+        for i in range(first, stop):
+            bound += w[i] * work.kernel[1, i]
+        gamma = fit(first, stop, w, work.kernel, theta, 0.0) if bound > NEAR * theta * theta else 0.0
     low, high = -1.0, np.inf
     far = theta
     for trial in range(1, TRIALS + 1):
@@ -186,6 +190,8 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
             new = max(((1.0 + gamma * heaviest) * far / theta - 1.0) / heaviest, 0.0)
         if not (new > low and new < high) or (trial > SAFE and trial % 3 == 0 and high < np.inf):
             new = math.sqrt(low * high) if low > 0.0 else 0.5 * high
+        if trial > SAFE and high == np.inf:  # D may be flat for long
+            new = max(new, 4.0 * gamma)
         gamma = new
     return gamma, trial, theta / far if far > theta else 1.0
 

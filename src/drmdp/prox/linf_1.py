@@ -162,7 +162,7 @@ def unbound(layout, s, y, threshold, work):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-untyped-def]
-    """Fill the r_i; returns μ and the trials."""
+    """Fill the r_i; returns μ, the trials and whether Σ_i w_i r_i = θ was found."""
     w, kernel, guess = layout.weights, work.kernel, memory.multiplier[s]
     N, least = w.size, LEAST * theta
     warm = guess[0] > 0.0
@@ -171,7 +171,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
     kernel[R] = guess[1:]
     total = theta if warm else unbound(layout, s, y, memory.threshold, work)
     if total <= theta * (1.0 + accuracy) and not warm:
-        return 0.0, 0
+        return 0.0, 0, True
     mu, fall = 0.0, 0.0
     for i in range(N):
         kernel[LOW, i], kernel[ABOVE, i], kernel[HIGH, i], kernel[BELOW, i] = least, np.inf, np.inf, 0.0
@@ -212,16 +212,17 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
             if warm and low == 0.0 and rest < 0.0:  # does the ball bind at all?
                 warm = False
                 if unbound(layout, s, y, memory.threshold, work) <= theta * (1.0 + accuracy):
-                    return 0.0, 0
+                    return 0.0, 0, True
             new = 2.0 * mu if high == np.inf else 0.5 * (low + high)
         mu = new
         trial += 1
-    if fall > 0.0 and abs(rest) <= 1e-4 * theta:  # what the rounding of μ left
+    found = abs(rest) <= 1e-4 * theta
+    if fall > 0.0 and found:  # what the rounding of μ left
         for i in range(N):
             new = max(kernel[R, i] - kernel[RATE, i] * rest / fall, 0.0)
             work.shift[:, i] += work.rate[:, i] * (new - kernel[R, i])
             kernel[R, i] = new
-    return mu, trial
+    return mu, trial, found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -239,7 +240,13 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
             reset(layout, s, y, work)
             continue
         displace(layout, s, y, step, value, memory, work)
-        mu, memory.trials[s, 0] = search(layout, s, y, theta, accuracy, memory, work)
+        warm = memory.multiplier[s, 0] > 0.0
+        mu, memory.trials[s, 0], found = search(layout, s, y, theta, accuracy, memory, work)
+        if warm and not found:  # misled by where the rows were
+            memory.multiplier[s] = 0.0
+            memory.threshold[s * layout.available.shape[1] : (s + 1) * layout.available.shape[1]] = 0.0
+            mu, more, _ = search(layout, s, y, theta, accuracy, memory, work)
+            memory.trials[s, 0] += more
         total = 0.0
         for i in range(w.size):
             total += w[i] * work.kernel[R, i]

@@ -79,13 +79,16 @@ class _Best:
         """Re-derive the bounds from the raw data."""
         if self._sweep is not None and not self._proved:
             value, update = self._sweep
-            update = self._problem.operator.certify(value, update, self._problem.policy is not None)
+            if update.bounds is None:
+                update = self._problem.operator.certify(value, update, self._problem.policy is not None)
             self.lower, self.upper = self._bounds(value, update)
             self._sweep, self._proved = (value, update), True
 
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
-        found = certificate.bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal)
+        found = update.bounds or certificate.bounds(
+            value, update.lower_step, update.upper_step, model.discount, model.terminal
+        )
         return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
 
     @property
@@ -169,7 +172,7 @@ def run(
         while (status := check(state, iteration)) is None:
             if iteration >= limit:
                 if state.update is None:  # the last point has not been certified
-                    status = check(State(state.value, problem.sweep(state.value)), iteration)
+                    status = check(state.swept(problem), iteration)
                 status = status or Status.iteration_limit
                 break
             checkpoint()

@@ -95,6 +95,10 @@ class State:
     value: Array
     update: Update | None
 
+    def swept(self, problem: Problem) -> State:
+        """The same, ready to be certified."""
+        return State(self.value, problem.sweep(self.value))
+
     @property
     def residual(self) -> Array:
         """F(v) − v as the middle of its bounds; accurate where F(v) and v nearly agree."""

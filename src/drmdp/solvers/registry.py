@@ -5,6 +5,7 @@ from __future__ import annotations
 from drmdp.errors import InputError, shown
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
+from drmdp.solvers.first_order import FirstOrder
 from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Method]] = {
     "gauss-seidel": GaussSeidel,
     "anderson": Anderson,
     "accelerated": Accelerated,
+    "first-order": FirstOrder,
 }
 
 

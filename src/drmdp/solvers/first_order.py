@@ -1,0 +1,230 @@
+"""The first-order method of Grand-Clément and Kroer (Algorithm 1), corrected.
+
+Epoch ℓ = 1, 2, … holds v and takes ℓ^q primal-dual steps (`drmdp.solvers.primal_dual`) on the saddle problems of F(v), from
+where the last epoch ended. Step t since the beginning weighs t^p. Then, with the epoch's averages x̄ and ȳ,
+
+    v_s ← F^{x̄,ȳ}(v)_s = Σ_a x̄_a (c_a + λ ȳ_a·v),
+
+and the answer is the average of all policies and kernels so far. The paper's theorem bounds the gap of Bellman's equation
+by O(T^−q/(q+1)) after T steps, whatever p; measured slopes are steeper (`benchmarks/first_order.py`).
+
+**Certificate.** After every `check_every` epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
+value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
+ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
+No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
+
+An iteration is one step in all states, as the paper counts; kernel passes count it once, Mirror Prox twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array
+from drmdp.bellman.layout import Layout, lay_out_all
+from drmdp.bellman.nominal import NominalOperator
+from drmdp.bellman.operator import Operator, Update
+from drmdp.certificate import EPS, Bounds
+from drmdp.errors import InputError, shown
+from drmdp.solvers import loop
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.primal_dual import Average, Players, Scheme
+from drmdp.solvers.problem import Problem, State, whole
+
+OUTPUTS = ("average", "epoch", "last")
+STEPS = ("primal-dual", "mirror-prox")
+SETUPS = ("euclidean", "entropy")
+PRECISION = 0.01
+"""Error of the values in a certificate, as a share of the last gap, while that is more than the loop asks for."""
+
+
+@dataclass
+class _Epochs(State):
+    value: Array
+    update: Update | None
+    layout: Layout
+    players: Players
+    answer: Average  # policy, mean kernel, distance
+    epoch: Average  # policy, stakes
+    number: int = 0  # of the epoch
+    left: int = 0  # steps of the epoch
+    steps: int = 0  # taken
+    tol: float = 0.0  # of the values in a certificate
+    gap: float = np.inf  # at the last certificate
+    worst: Array | None = None  # value of the last policy judged
+    best: Array | None = None  # against the last kernel judged
+    change: Array | None = None  # of v in the last epoch
+
+    def swept(self, problem: Problem) -> State:
+        """The same, ready to be certified."""
+        self.update = _judge(problem, self)
+        return self
+
+
+@dataclass(frozen=True)
+class FirstOrder:
+    """Algorithm 1 of the paper; the defaults are the paper's, `FirstOrder.fast()` is the variant to use.
+
+    Parameters
+    ----------
+    epoch_power, weight_power : float
+        q and p: epoch ℓ has ℓ^q steps, step t weighs t^p.
+    step_ratio : float or "ball"
+        Multiplies the paper's step of the policy and divides nature's; "ball": balanced for the size of the ball.
+    centre : bool
+        Step sizes from v without its mean instead of from v: longer steps, which rows that sum to 1 allow.
+    output : "average", "epoch" or "last"
+        The answer: the average of all steps, that of the current epoch with t counted from its beginning (a restart), or the last step.
+    steps : "primal-dual" or "mirror-prox"
+        Mirror Prox needs two projections a step and holds the iterate twice.
+    setup : "euclidean" or "entropy"
+        Proximal set-up of the policy.
+    check_every : int
+        Epochs between certificates.
+    backend, stop
+        Operator that evaluates the policy in certificates, and stopping rule.
+    """
+
+    backend: str = "exact"
+    stop: str = "certified"
+    epoch_power: float = 2
+    weight_power: float = 1
+    step_ratio: float | str = 1.0
+    centre: bool = False
+    output: str = "average"
+    steps: str = "primal-dual"
+    setup: str = "euclidean"
+    check_every: int = 1
+    max_iters: ClassVar[int] = 200_000
+
+    def __post_init__(self) -> None:
+        whole("check_every", self.check_every)
+        for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):
+            value = getattr(self, name)
+            if name == "step_ratio" and value == "ball":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < np.inf:
+                raise InputError(f"{name}: expected a finite number of at least {least}, got {shown(value)}")
+        for name, known in (("output", OUTPUTS), ("steps", STEPS), ("setup", SETUPS)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name}: expected one of {', '.join(known)}, got {shown(getattr(self, name))}")
+
+    @classmethod
+    def fast(cls, **settings: Any) -> FirstOrder:
+        """The fastest variant on every domain tried; `settings` override it.
+
+        The last step is the answer, v moves after each one, and steps are centred and balanced for the ball. No theorem covers
+        it; the certificate does.
+        """
+        preset = {"epoch_power": 0, "step_ratio": "ball", "centre": True, "output": "last", "check_every": 4}
+        return cls(**{**preset, **settings})
+
+    def init(self, problem: Problem, value: Array | None) -> _Epochs:
+        """Start at `value` or 0, the uniform policy and the data."""
+        model, ball, operator = problem.model, problem.operator.ball, problem.operator
+        assert ball is not None
+        assert problem.policy is None
+        full = model.n_states * int(model.available.sum())
+        if model.is_sparse and ball.support == "all" and model.blocks.indices.size < full:
+            N, A, S = int((model.weights > 0).sum()), model.n_actions, model.n_states
+            raise InputError(
+                f'first-order with support "all" holds N·A·S² = {N}·{A}·{S}² = {N * A * S * S:.3g} numbers, '
+                f"{8 * N * A * S * S / 1e9:.3g} GB, which a sparse model does not: "
+                'use support "observed" or another method'
+            )
+        layout = lay_out_all(model, ball)
+        ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
+        scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", ratio)
+        players = Players(layout, ball, scheme, operator.threads)
+        v = np.zeros(model.n_states) if value is None else value
+        answer = Average(players.policy, players.mean, players.apart)
+        answer.add(1.0, players.policy, players.mean, players.apart)
+        state = _Epochs(v, None, layout, players, answer, Average(), tol=operator.accuracy / (1 - model.discount))
+        state.swept(problem)
+        answer.weight = 0.0
+        return state
+
+    def step(self, problem: Problem, state: _Epochs) -> _Epochs:
+        """One step in every state; at the end of an epoch a new v, and at times a certificate."""
+        state.update = None
+        players = state.players
+        if state.left == 0:
+            state.number += 1
+            state.left = max(1, round(state.number**self.epoch_power))
+            state.epoch = Average(players.policy, players.stakes)
+            if self.output == "epoch":
+                state.answer.weight = 0.0
+            players.face(state.value)
+        players.step()
+        problem.kernel_passes += 2 if self.steps == "mirror-prox" else 1
+        state.steps += 1
+        state.left -= 1
+        self._average(state)
+        if state.left == 0:
+            x, stakes = state.epoch.parts
+            new = np.where(problem.model.terminal, 0.0, (x * stakes).sum(axis=1))
+            state.change, state.value = new - state.value, new
+            if state.number % self.check_every == 0:
+                state.swept(problem)
+        return state
+
+    def _average(self, state: _Epochs) -> None:
+        players = state.players
+        weight = float(state.steps) ** self.weight_power
+        state.epoch.add(weight, players.policy, players.stakes)
+        if self.output == "last":
+            state.answer.weight = 0.0
+        if self.output == "epoch":
+            inside = max(1, round(state.number**self.epoch_power)) - state.left
+            weight = float(inside) ** self.weight_power
+        state.answer.add(weight, players.policy, players.mean, players.apart)
+
+
+# ---------------------------------------------------------------------- the certificate
+
+
+def _judge(problem: Problem, state: _Epochs) -> Update:
+    """Bounds from the answer's own values."""
+    model = problem.model
+    policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
+    kernel = _feasible(problem.operator, state)
+    tol = max(state.tol, PRECISION * state.gap)
+    above = _value(problem, problem.operator, policy, state.worst, tol)
+    below = _value(problem, NominalOperator(model, kernel), None, state.best, tol)
+    state.worst, state.best = (above.lower + above.upper) / 2, (below.lower + below.upper) / 2
+    change = np.zeros(model.n_states) if state.change is None else state.change
+    bounds = Bounds(below.lower, above.upper)
+    state.gap = bounds.gap
+    return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, bounds)
+
+
+def _value(problem: Problem, operator: Any, policy: Array | None, start: Array | None, tol: float) -> loop.Outcome:
+    """Value of one player's best answer, from the value it had at the last certificate."""
+    inner = Problem(operator, policy, problem.checkpoint)
+    found = loop.run(PolicyIteration(), inner, start=start, tol=tol)
+    loop.heed(found)
+    if policy is not None:
+        problem.kernel_passes += inner.kernel_passes
+    return found
+
+
+def _feasible(operator: Operator, state: _Epochs) -> Any:
+    """The averaged kernel, pulled towards the data until it is surely nature's: (S, A, S), or a sparse (S·A, S) matrix."""
+    model, ball, layout = operator.model, operator.ball, state.layout
+    assert ball is not None
+    S, A = layout.available.shape
+    _, mean, apart = state.answer.parts
+    order = 1.0 if ball.order == np.inf else float(ball.order)
+    far = apart.max(axis=1) ** (1 / order)  # order ∞: of the farthest kernel
+    slack = A * (2 * S + 64 + state.steps) * EPS
+    room = np.maximum(layout.radius - slack, 0.0)
+    share = np.where(far > room, room / np.where(far > room, far, 1.0), 1.0)
+    pair = np.repeat(np.arange(S * A), np.diff(layout.indptr))
+    rows = layout.mean + np.repeat(share, A)[pair] * (np.maximum(mean, 0.0) - layout.mean)
+    sums = np.bincount(pair, weights=rows, minlength=S * A)
+    matrix = sparse.csr_array((rows / sums[pair], layout.indices, layout.indptr), shape=(S * A, S))
+    return matrix if model.is_sparse else matrix.toarray().reshape(S, A, S)

@@ -1,0 +1,276 @@
+"""Primal-dual steps on the saddle problem of a Bellman update, all states, v fixed.
+
+For each state, with z_a(t) = c(s,a,t) + λ v(t) and tuples y = (y_i) in the ball,
+
+    F(v)_s = min_{x∈Δ(A)} max_y  Σ_a x_a q_a(y),        q_a(y) = c_a + Σ_i w_i y_ia·z_a,
+
+and one step of the method of Chambolle and Pock is
+
+    x⁺ = argmin_x τ q(y)·x + D(x, x°),        y⁺ = Proj( y_ia + σ w_i (2x⁺ − x°)_a z_a ),
+
+with D half the squared distance or the relative entropy. Mirror Prox takes this step with x° for 2x⁺ − x°, and then the
+same step again from (x°, y) with q and x of the point it led to, which is the one that is averaged.
+
+**Steps.** x ↦ Σ_a x_a Σ_i w_i y_ia·z_a has norm L = ‖w‖₂ max_a ‖z_a‖₂, and τ = r/(√A ‖z‖₂), σ = 1/(τ L²); for equal weights and
+costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. The paper balances them for
+Θ_X = 1 and Θ_Y = NA; a ball is smaller, Θ_Y = min(NA, 2Nθ²) for ℓ2, with θ²/2 for θ² in ℓ1 (rows of y − ŷ sum to 0) and θ² times
+the number of entries in ℓ∞: without a ratio this is what counts. Rows sum to 1, so a constant in z_a changes no step: with
+`centre` the norm is that of z_a minus its mean, and steps are longer.
+Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
+
+**Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
+and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
+of the averaged tuple: the mean kernel is nature's without a look at the tuple it belongs to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from drmdp import threads as workers
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.layout import FAST, Layout, row_scales
+from drmdp.prox.registry import project_states, remember
+from drmdp.prox.rows import make_work, reset
+from drmdp.simplex import entropy_step, project_rows
+
+L1, L2, LINF = 0, 1, 2
+CODES = {"l1": L1, "l2": L2, "linf": LINF}
+ACCURACY = 1e-9
+"""Relative accuracy of the distances of projections; too long ones are cut, so this is optimality, not feasibility."""
+NEAREST = 1e-3
+"""A ball counts as at least so large beside the simplex."""
+LEAST = 1e-200
+"""Entropy: no probability below it, or it could never come back."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How to step."""
+
+    centre: bool
+    entropy: bool
+    mirror_prox: bool
+    ratio: float | None  # None: from the size of the ball
+
+
+class Average:
+    """Running weighted averages of arrays."""
+
+    def __init__(self, *like: Array) -> None:
+        self.weight = 0.0
+        self.parts = tuple(np.zeros_like(array) for array in like)
+
+    def add(self, weight: float, *points: Array) -> None:
+        """Add a point with a weight."""
+        self.weight += weight
+        for mean, point in zip(self.parts, points, strict=True):
+            _mix(weight / self.weight, mean.ravel(), point.ravel())
+
+
+class Players:
+    """Policy x and nature's tuple y in all states, and what they give each other at v."""
+
+    def __init__(self, layout: Layout, ball: Wasserstein, scheme: Scheme, threads: int) -> None:
+        S, A = layout.available.shape
+        self._layout, self._ball, self._scheme, self._threads = layout, ball, scheme, threads
+        self._work = np.ascontiguousarray(layout.indptr[::A]) * layout.weights.size
+        self._memory = remember(ball.pair, layout)
+        self._y = np.empty(layout.data.size)
+        _begin(layout, self._y)
+        self._half = np.empty_like(self._y) if scheme.mirror_prox else self._y
+        self._tau, self._sigma = np.zeros(S), np.zeros(S)
+        self._reach = _reach(layout, ball, scheme.ratio)
+        self._value = np.zeros(S)
+        self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
+        self.policy = self._policy.copy()  # to be averaged, like the rest
+        self.mean = np.array(layout.mean)  # of y, (nnz,)
+        self.stakes = np.zeros((S, A))  # q
+        self.apart = np.zeros((S, layout.weights.size if ball.order == math.inf else 1))
+
+    def face(self, value: Array) -> None:
+        """Set v, and with it steps and stakes."""
+        self._value = value
+        norm = np.zeros(value.size)
+        _norms(self._layout, value, self._scheme.centre, norm)
+        with np.errstate(divide="ignore"):
+            inverse = 1 / norm
+        self._tau = inverse / self._reach
+        sigma = self._reach / (self._layout.weights**2).sum() * inverse
+        self._sigma = np.where(norm > 0, sigma, 0.0)
+        if self._scheme.mirror_prox:
+            self._map(lambda lo, hi: self._look(lo, hi, self._y))
+        else:
+            self._map(self._weigh)
+
+    def step(self) -> None:
+        """One step of both."""
+        self._map(self._mirror_prox if self._scheme.mirror_prox else self._chambolle_pock)
+
+    def _map(self, over: Any) -> None:
+        workers.run(over, self._work, 0, self._value.size, self._threads)
+
+    def _chambolle_pock(self, lo: int, hi: int) -> None:
+        before = self.policy[lo:hi].copy()
+        self._act(lo, hi, self.policy)
+        self._push(lo, hi, self._y, 2 * self.policy[lo:hi] - before)
+        self._look(lo, hi, self._y)
+
+    def _mirror_prox(self, lo: int, hi: int) -> None:
+        layout, A = self._layout, self._layout.available.shape[1]
+        own = slice(*(layout.weights.size * layout.indptr[[lo * A, hi * A]]))
+        self._look(lo, hi, self._y)
+        self.policy[lo:hi] = self._policy[lo:hi]
+        self._half[own] = self._y[own]
+        self._act(lo, hi, self.policy)
+        self._push(lo, hi, self._half, self._policy[lo:hi])
+        self._look(lo, hi, self._half)
+        self._act(lo, hi, self._policy)
+        self._push(lo, hi, self._y, self.policy[lo:hi])
+
+    def _act(self, lo: int, hi: int, policy: Array) -> None:
+        _act(lo, hi, self._layout.available, self.stakes, self._tau, self._scheme.entropy, policy)
+
+    def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
+        step = np.zeros_like(self.stakes)
+        step[lo:hi] = self._sigma[lo:hi, None] * policy
+        project_states(self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY)
+
+    def _look(self, lo: int, hi: int, y: Array) -> None:
+        code, order = CODES[self._ball.metric], float(self._ball.order)
+        _look(lo, hi, self._layout, y, code, order, self.mean, self.apart)
+        self._weigh(lo, hi)
+
+    def _weigh(self, lo: int, hi: int) -> None:
+        _weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
+
+
+def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
+    """How far nature can go compared with the policy, √(Θ_Y/NΘ_X), (S,)."""
+    A = layout.available.shape[1]
+    most = np.sqrt(np.maximum(layout.available.sum(axis=1), 1))
+    if ratio is not None:
+        return np.asarray(most / ratio)
+    wide = {"l1": math.sqrt(0.5), "l2": 1.0, "linf": np.sqrt(np.diff(layout.indptr[::A]))}[ball.metric]
+    return np.asarray(np.clip(math.sqrt(2) * wide * layout.radius, NEAREST * most, most))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _mix(part, mean, point):  # type: ignore[no-untyped-def]
+    for j in range(mean.size):
+        mean[j] += part * (point[j] - mean[j])
+
+
+@njit(cache=True, nogil=True)
+def _begin(layout, y):  # type: ignore[no-untyped-def]
+    """Y = ŷ."""
+    work = make_work(layout)
+    for s in range(layout.available.shape[0]):
+        row_scales(layout, s, work.scale)
+        reset(layout, s, y, work)
+
+
+@njit(cache=True, nogil=True)
+def _norms(layout, value, centre, norm):  # type: ignore[no-untyped-def]
+    """max_a ‖z_a‖₂ over what nature may use."""
+    S, A = layout.available.shape
+    for s in range(S):
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            if not layout.available[s, a] or hi == lo:
+                continue
+            z = layout.discount * value[layout.indices[lo:hi]]
+            if layout.next_costs.size > 0:
+                z += layout.next_costs[lo:hi]
+            level = z.mean() if centre else 0.0
+            norm[s] = max(norm[s], math.sqrt(((z - level) ** 2).sum()))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _act(start, stop, available, stakes, tau, entropy, policy):  # type: ignore[no-untyped-def]
+    """The policy's step."""
+    q = np.empty(available.shape[1])
+    z = np.empty((1, q.size))
+    for s in range(start, stop):
+        if not available[s].any():
+            continue
+        for a in range(q.size):
+            q[a] = stakes[s, a] if available[s, a] else np.inf
+        if tau[s] == np.inf:
+            if not entropy:
+                policy[s] = 0.0
+                policy[s, np.argmin(q)] = 1.0
+        elif entropy:
+            entropy_step(policy[s], q, tau[s])
+            for a in range(q.size):
+                policy[s, a] = max(policy[s, a], LEAST) if available[s, a] else 0.0
+        else:
+            for a in range(q.size):
+                z[0, a] = policy[s, a] - tau[s] * q[a]
+            project_rows(z)
+            policy[s] = z[0]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _row(y, p, scale, weight, mean):  # type: ignore[no-untyped-def]
+    """Add a row to the mean; Σ|y − ŷ|, Σ(y − ŷ)², max|y − ŷ|."""
+    total = 0.0
+    square = 0.0
+    most = 0.0
+    for j in range(y.size):
+        mean[j] += weight * y[j]
+        e = y[j] - scale * p[j]
+        size = e if e > 0.0 else -e
+        total += size
+        square += e * e
+        most = size if size > most else most
+    return total, square, most
+
+
+@njit(cache=True, nogil=True)
+def _look(start, stop, layout, y, code, order, mean, apart):  # type: ignore[no-untyped-def]
+    """Σ_i w_i y_i, and how far away y is."""
+    A, N = layout.available.shape[1], layout.weights.size
+    scale, far = np.ones((A, N)), np.empty(N)
+    for s in range(start, stop):
+        row_scales(layout, s, scale)
+        far[:] = 0.0
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            K = hi - lo
+            own = mean[lo:hi]
+            own[:] = 0.0
+            for i in range(N):
+                e = N * lo + i * K
+                total, square, most = _row(y[e : e + K], layout.data[e : e + K], scale[a, i], layout.weights[i], own)
+                if code == LINF:
+                    far[i] = max(far[i], most)
+                else:
+                    far[i] += total if code == L1 else square
+        for i in range(N):
+            size = math.sqrt(far[i]) if code == L2 else far[i]
+            if order == np.inf:
+                apart[s, i] = size
+            else:
+                apart[s, 0] = (0.0 if i == 0 else apart[s, 0]) + layout.weights[i] * size**order
+
+
+@njit(cache=True, nogil=True)
+def _weigh(start, stop, layout, value, mean, stakes):  # type: ignore[no-untyped-def]
+    """Stakes q of each action."""
+    A = layout.available.shape[1]
+    for s in range(start, stop):
+        for a in range(A):
+            total = 0.0
+            for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
+                z = layout.discount * value[layout.indices[e]]
+                if layout.next_costs.size > 0:
+                    z += layout.next_costs[e]
+                total += mean[e] * z
+            stakes[s, a] = layout.costs[s, a] + total

@@ -1,0 +1,321 @@
+"""Algorithm 1: step by step against plain NumPy, on the paper's domains, and what it promises about memory and certificates."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import cases
+import drmdp
+from drmdp import instances
+from drmdp.ambiguity import PAIRS
+from drmdp.api import build
+from drmdp.bellman.layout import lay_out_all
+from drmdp.prox import registry
+from drmdp.solvers.problem import Problem
+
+INF = math.inf
+EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
+EPSILON = 0.1  # the paper's
+
+
+def domain(name, seed=0):
+    nominal = {
+        "garnet": lambda: instances.garnet(6, 4, 0.4, seed=seed),
+        "machine": lambda: instances.machine(7),
+        "forest": lambda: instances.forest(6),
+    }[name]()
+    return instances.perturb(nominal, 3, seed=seed)
+
+
+# ---------------------------------------------------------------------- what is computed
+
+VARIANTS = {
+    "paper": drmdp.FirstOrder(),
+    "powers": drmdp.FirstOrder(epoch_power=1, weight_power=2, step_ratio=3.0),
+    "centred": drmdp.FirstOrder(centre=True),
+    "epoch": drmdp.FirstOrder(output="epoch"),
+    "last": drmdp.FirstOrder(output="last"),
+    "entropy": drmdp.FirstOrder(setup="entropy"),
+    "mirror-prox": drmdp.FirstOrder(steps="mirror-prox"),
+    "fast": drmdp.FirstOrder.fast(),
+}
+
+
+def policy_step(settings, x, gradient, tau):
+    if settings.setup == "entropy":
+        new = x if tau == INF else x * np.exp(-tau * (gradient - gradient.min()))
+        return new / new.sum()
+    if tau == INF:
+        return np.eye(x.size)[np.argmin(gradient)]
+    z = np.sort(x - tau * gradient)[::-1]
+    level = (np.cumsum(z) - 1) / np.arange(1, z.size + 1)
+    return np.maximum(x - tau * gradient - level[np.flatnonzero(z > level)[-1]], 0)
+
+
+def by_hand(settings, model, ball, n_epochs):
+    """Algorithm 1 state by state, with equal weights and costs (S, A): v, and the answer's policy and kernel."""
+    y_hat, N, A, S = model.kernels, model.n_kernels, model.n_actions, model.n_states
+    x, y = np.full((S, A), 1 / A), y_hat.copy()
+    v, t = np.zeros(S), 0
+    answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
+    ratio = settings.step_ratio
+    if ratio == "ball":
+        ratio = max(1, math.sqrt(A) / (math.sqrt(2) * ball.radius))
+    for epoch in range(1, n_epochs + 1):
+        norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
+        tau, sigma = (ratio / (math.sqrt(A) * norm), N * math.sqrt(A) / (ratio * norm)) if norm > 0 else (INF, 0.0)
+        means, weight = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
+        if settings.output == "epoch":
+            answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
+        for k in range(1, epoch**settings.epoch_power + 1):
+            t += 1
+            played = np.zeros((S, A)), np.zeros((S, A, S))
+            for s in range(S):
+
+                def stakes(rows, s=s, v=v):
+                    return model.costs[s] + model.discount * rows.mean(axis=0) @ v
+
+                def push(direction, s=s, v=v, sigma=sigma):
+                    point = y[:, s] + sigma / N * direction[:, None] * model.discount * v
+                    return drmdp.project(point, y_hat[:, s], ball)
+
+                new = policy_step(settings, x[s], stakes(y[:, s]), tau)
+                if settings.steps == "mirror-prox":
+                    half = push(x[s])
+                    played[0][s], played[1][s] = new, half.mean(axis=0)
+                    x[s], y[:, s] = policy_step(settings, x[s], stakes(half), tau), push(new)
+                else:
+                    y[:, s] = push(2 * new - x[s])
+                    x[s] = new
+                    played[0][s], played[1][s] = new, y[:, s].mean(axis=0)
+            weight += t**settings.weight_power
+            means = [m + t**settings.weight_power * (p - m) / weight for m, p in zip(means, played, strict=True)]
+            if settings.output == "last":
+                total = 0.0
+            own = (k if settings.output == "epoch" else t) ** settings.weight_power
+            total += own
+            answer = [m + own * (p - m) / total for m, p in zip(answer, played, strict=True)]
+        v = (means[0] * (model.costs + model.discount * means[1] @ v)).sum(axis=1)
+    return v, *answer
+
+
+def stepped(settings, model, ball, n_epochs, threads=1):
+    problem = Problem(build(model, ball, "exact", threads))
+    problem.operator.accuracy = 1e-3
+    state = settings.init(problem, None)
+    for _ in range(sum(max(1, round(k**settings.epoch_power)) for k in range(1, n_epochs + 1))):
+        state = settings.step(problem, state)
+    return state
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_is_what_its_formula_says(name):
+    settings = VARIANTS[name]
+    for radius in (0.2, 1.5):
+        model, ball = instances.perturb(instances.garnet(4, 3, 0.5, seed=5), 2), drmdp.Wasserstein(radius)
+        v, policy, kernel = by_hand(settings, model, ball, 4)
+        state = stepped(settings, model, ball, 4)
+        np.testing.assert_allclose(state.value, v, atol=1e-7)
+        np.testing.assert_allclose(state.answer.parts[0], policy, atol=1e-7)
+        np.testing.assert_allclose(state.answer.parts[1].reshape(kernel.shape), kernel, atol=1e-7)
+
+
+def test_threads_change_nothing():
+    model, ball = instances.perturb(instances.garnet(40, 20, seed=1), 4), drmdp.Wasserstein(0.5)
+    one, two = (stepped(drmdp.FirstOrder(), model, ball, 3, threads) for threads in (1, 2))
+    assert np.array_equal(one.value, two.value)
+    assert np.array_equal(one.answer.parts[1], two.answer.parts[1])
+
+
+def test_a_misleading_warm_start_of_the_projection_is_given_up():
+    """A state of this run left a guess from which the (linf, 1) projection found another point."""
+    model, ball = instances.perturb(instances.forest(8), 4, seed=104), drmdp.Wasserstein(0.04, "linf", 1)
+    found = drmdp.solve(model, ball, drmdp.FirstOrder(stop="duality-gap", check_every=10), tol=0.05, max_iters=1000)
+    assert found.duality_gap <= 0.05
+
+
+# ---------------------------------------------------------------------- the paper's domains
+
+
+@pytest.mark.parametrize("name", ["garnet", "machine", "forest"])
+@EVERY_PAIR
+def test_the_paper_s_promise_on_its_domains(pair, name):
+    """(DG) ≤ ε/2, and a policy within ε of the optimum of the exact engine."""
+    model = domain(name)
+    ball = drmdp.Wasserstein(0.1 if pair[0] == "linf" else 0.5, *pair)
+    exact = drmdp.solve(model, ball, tol=1e-6)
+    iterations = {}
+    for kind in ("paper", "fast"):
+        settings = {"stop": "duality-gap", "check_every": 2}
+        method = drmdp.FirstOrder(**settings) if kind == "paper" else drmdp.FirstOrder.fast(**settings)
+        found = drmdp.solve(model, ball, method, tol=EPSILON / 2)
+        assert found.duality_gap <= EPSILON / 2
+        assert found.status in ("stopped", "solved")
+        worst = drmdp.evaluate(model, ball, found.policy, tol=1e-6)
+        sign = -1 if model.maximise else 1
+        assert model.initial @ (sign * (worst.value - exact.value)) <= EPSILON
+        assert np.all((found.lower <= exact.upper) & (exact.lower <= found.upper))
+        iterations[kind] = found.n_iters
+    assert iterations["fast"] <= iterations["paper"]
+
+
+def test_the_default_rule_is_the_largest_gap():
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.5)
+    found = drmdp.solve(model, ball, "first-order", tol=0.02)
+    assert found.status == "solved"
+    assert found.duality_gap < found.gap <= 0.02
+    assert found.settings["epoch_power"] == 2
+    assert found.n_iters in {sum(k * k for k in range(1, n + 1)) for n in range(50)}  # ends of epochs
+
+
+# ---------------------------------------------------------------------- certificates
+
+
+@EVERY_PAIR
+def test_bounds_hold_on_all_kinds_of_models_at_any_time(pair):
+    variants = list(VARIANTS.values())
+    for number, (name, model, ball, _) in enumerate(cases.cases(pair, 16, seed=7)):
+        method = variants[number % len(variants)]
+        full = model.n_states * model.available.sum()
+        if model.is_sparse and ball.support == "all" and model.blocks.indices.size < full:
+            with pytest.raises(drmdp.InputError, match='support "all" holds N·A·S²'):
+                drmdp.solve(model, ball, method)
+            continue
+        size = np.abs(model.cost_range).max() / (1 - model.discount)
+        exact = drmdp.solve(model, ball, tol=1e-7 * size)
+        for limit in (0, 3, 40):
+            found = drmdp.solve(model, ball, method, tol=1e-3 * size, max_iters=limit)
+            assert np.all((found.lower <= exact.upper) & (exact.lower <= found.upper)), name
+            assert found.n_iters <= limit
+            assert np.isfinite(found.history[-1].residual)
+        assert np.allclose(found.policy.sum(axis=1), ~model.terminal)
+
+
+@EVERY_PAIR
+def test_nature_s_averaged_kernel_is_in_the_ball(pair):
+    """`certify` finds a tuple for it and loses nothing."""
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.05 if pair[0] == "linf" else 0.2, *pair)
+    found = drmdp.solve(model, ball, drmdp.FirstOrder(check_every=7), tol=1e-9, max_iters=140)
+    again = drmdp.certify(model, ball, found.policy, found.kernel)
+    assert np.all(again.lower >= found.lower - 1e-9)
+    assert np.all(again.upper <= found.upper + 1e-9)
+    assert again.gap >= 0.95 * found.gap  # nor was much given away
+
+
+@EVERY_PAIR
+def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
+    model, (metric, order) = domain("garnet"), pair
+    state = stepped(drmdp.FirstOrder(output="last"), model, drmdp.Wasserstein(0.1, *pair), 3)
+    moves = np.abs(state.players._y.reshape(6, 4, 3, 6) - model.kernels.transpose(1, 2, 0, 3))
+    far = {
+        "l1": moves.sum(axis=(1, 3)), "l2": np.sqrt((moves**2).sum(axis=(1, 3))), "linf": moves.max(axis=(1, 3)),
+    }[metric]  # fmt: skip
+    expected = far if order == INF else (far**order).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(state.answer.parts[2], expected, atol=1e-12)
+    assert expected.max() >= 0.9 * 0.1 ** (1 if order == INF else order)
+
+
+def test_a_kernel_outside_the_ball_is_not_believed():
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.2)
+    problem = Problem(build(model, ball, "exact"))
+    method = drmdp.FirstOrder(output="last")
+    state = method.init(problem, None)
+    for _ in range(5):
+        state = method.step(problem, state)
+    honest = state.swept(problem).update.bounds
+    state.answer.parts[1][:] = np.repeat(np.eye(6)[[honest.upper.argmax()]], 24, axis=0).ravel()
+    state.answer.parts[2][:] = 4.0  # its squared distance, as measured
+    exact = drmdp.solve(model, ball, tol=1e-6)
+    assert np.all(state.swept(problem).update.bounds.lower <= exact.upper)
+
+
+# ---------------------------------------------------------------------- limits, memory, settings
+
+
+def test_limits():
+    model, ball = domain("forest"), drmdp.Wasserstein(0.5)
+    found = drmdp.solve(model, ball, "first-order", tol=0, max_iters=17)
+    assert (found.status, found.n_iters) == ("iteration_limit", 17)
+    assert [record.iteration for record in found.history] == [0, 1, 5, 14, 17]
+    none = drmdp.solve(model, ball, "first-order", max_seconds=0)
+    assert none.status == "time_limit"
+    assert np.all((none.lower <= found.upper) & (found.lower <= none.upper))
+    calls = []
+    stopped = drmdp.solve(
+        model, ball, "first-order", tol=0, callback=lambda record: calls.append(record) or len(calls) == 3
+    )
+    assert (stopped.status, len(calls)) == ("stopped", 3)
+
+
+def test_a_start_is_used_and_kept():
+    model, ball = domain("machine"), drmdp.Wasserstein(0.5)
+    exact = drmdp.solve(model, ball, tol=1e-6)
+    start = exact.value.copy()
+    warm, cold = (drmdp.solve(model, ball, "first-order", max_iters=5, start=first) for first in (start, None))
+    assert np.array_equal(start, exact.value)
+    assert warm.history[-1].residual < 0.2 * cold.history[-1].residual
+
+
+def test_a_step_holds_nothing_of_the_size_of_the_iterate():
+    model, ball = instances.perturb(instances.garnet(20, 10, seed=1), 30), drmdp.Wasserstein(0.5)
+    problem = Problem(build(model, ball, "exact", 1))
+    iterate = 8 * 30 * 10 * 20 * 20
+    method = drmdp.FirstOrder(check_every=100)
+    tracemalloc.start()
+    try:
+        state = method.init(problem, None)
+        state = method.step(problem, state)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        for _ in range(30):
+            state = method.step(problem, state)
+        now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert now - held < 0.02 * iterate
+    assert peak - held < 0.1 * iterate
+
+
+def test_sparse_models_need_observed_support():
+    kinds = {"n_kernels": 2, "discount": 0.8}
+    dense, thin = instances.ring(12, **kinds), instances.ring(12, **kinds, sparse=True)
+    with pytest.raises(drmdp.InputError, match=r"2·3·12² = 864 numbers, 6.91e-06 GB"):
+        drmdp.solve(thin, drmdp.Wasserstein(0.1), "first-order")
+    ball = drmdp.Wasserstein(0.1, support="observed")
+    one, other = (drmdp.solve(model, ball, "first-order", tol=0.5) for model in (dense, thin))
+    assert one.n_iters == other.n_iters
+    assert np.allclose(one.value, other.value)
+    assert np.allclose(np.asarray(other.kernel), one.kernel)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epoch_power": -1}, "epoch_power: expected a finite number of at least 0, got -1"),
+        ({"weight_power": math.nan}, "weight_power: expected a finite number of at least 0, got nan"),
+        ({"step_ratio": 0}, "step_ratio: expected a finite number"),
+        ({"step_ratio": "long"}, "step_ratio: expected a finite number of at least 1e-09, got 'long'"),
+        ({"output": "best"}, "output: expected one of average, epoch, last, got 'best'"),
+        ({"steps": "newton"}, "steps: expected one of primal-dual, mirror-prox, got 'newton'"),
+        ({"setup": "l1"}, "setup: expected one of euclidean, entropy, got 'l1'"),
+        ({"check_every": 0}, "check_every: expected a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(drmdp.InputError, match=message):
+        drmdp.FirstOrder(**settings)
+
+
+def test_projections_from_a_guess_are_those_from_nothing():
+    """The iterate of a long run, projected again with and without its memory."""
+    model, ball = domain("forest"), drmdp.Wasserstein(0.04, "linf", 1)
+    layout = lay_out_all(model, ball)
+    rng, memory, y = np.random.default_rng(0), registry.remember(ball.pair, layout), layout.data.copy()
+    for _ in range(40):
+        step, value = rng.uniform(0, 2, layout.available.shape), rng.uniform(0, 1, model.n_states)
+        cold = y.copy()
+        registry.project_states(ball.pair, 0, 6, layout, y, step, value, memory, 1e-9)
+        registry.project_states(ball.pair, 0, 6, layout, cold, step, value, registry.remember(ball.pair, layout), 1e-9)
+        np.testing.assert_allclose(y, cold, atol=1e-7)
