@@ -25,10 +25,11 @@ LAYERS = (
     {"prox", "bellman", "certificate_rows"},  # certificate_rows serves the exact operators, no final certificate
     {"solvers"},
     {"api"},
-    {"formats", "estimate", "radius"},
+    {"fixed"},
+    {"formats", "estimate", "radius", "policies", "trajectories", "horizon"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_data"},
+    {"cli", "cli_data", "cli_radius", "cli_policy"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
