@@ -145,7 +145,7 @@ def path(
     (True, 'solved')
     """
     limit = float(ball.saturation(model).max())
-    asked = _radii(radii, limit)
+    asked = radii_of(radii, limit)
     tracer = Tracer(model, ball, _tolerance(tol), limit, None if policy is None else model.policy(policy), threads)
     points: list[Point] = []
     for r in asked.tolist():
@@ -155,7 +155,8 @@ def path(
     return Path(model, ball, limit, tracer.tol, tuple(points))
 
 
-def _radii(radii: ArrayLike, limit: float) -> Array:
+def radii_of(radii: ArrayLike, limit: float) -> Array:
+    """Ascending radii, from a list or their number."""
     found = numbers("radii", radii)
     if found.ndim == 0:
         n = float(found)
