@@ -195,7 +195,14 @@ def test_folds_of_trajectories():
         "cost": paths.costs.ravel() + 0 * rng.random(1800),
     }
     model = drmdp.estimate(
-        table, cost="cost", episode="episode", discount=0.8, by="parts", n_kernels=5, partial="pooled", unvisited="unavailable"
+        table,
+        cost="cost",
+        episode="episode",
+        discount=0.8,
+        by="parts",
+        n_kernels=5,
+        partial="pooled",
+        unvisited="unavailable",
     )
     choice = radius.cross_validate(model, Wasserstein(0, support="observed"), 4)
     assert choice.samples.shape == (4, 5)

@@ -36,6 +36,8 @@ from drmdp.rows import MeanKernel
 from drmdp.solution import Solution, Status
 from drmdp.solvers.problem import Problem
 
+NOTHING = 1e-12
+"""A smaller difference of probabilities is rounding."""
 ROUNDS = 100
 """Of improvement of a deterministic policy."""
 
@@ -197,7 +199,7 @@ def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None) -> tu
         off = np.where(played[s][:, None], np.abs(rows - nominal), 0.0)
         for k in np.argpartition(-off, min(count, off.size) - 1, axis=None)[:count].tolist():
             a, t = divmod(k, S)
-            if off[a, t] > 0:
+            if off[a, t] > NOTHING:
                 found.append((-float(off[a, t]), s, a, t, float(nominal[a, t]), float(rows[a, t])))
         found = sorted(found)[:count]
     return tuple(
