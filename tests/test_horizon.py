@@ -1,11 +1,13 @@
 """Finite horizons against stage-by-stage conic programs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein
+from drmdp import InputError, Wasserstein, horizon
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from test_radius import small
@@ -76,6 +78,32 @@ def test_costs_of_stages(kind, by_next):
         v = conic(drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9), Wasserstein(0.3), v)
         assert np.allclose(plan.value[t], v, atol=1e-6)
     assert plan.gap < 1e-9
+
+
+class Sloppy:
+    """An operator with valid bounds that are `off` too wide on both sides, and a value at their lower end."""
+
+    def __init__(self, operator, off):
+        self.operator, self.off = operator, off
+        self.model, self.chunk = operator.model, operator.chunk
+
+    def update(self, value, start, stop):
+        found = self.operator.update(value, start, stop)
+        low, high = found.lower_step - self.off, found.upper_step + self.off
+        return replace(found, value=found.value - self.off, lower_step=low, upper_step=high)
+
+    def certify(self, value, update, fixed):
+        return update
+
+
+def test_errors_of_stages_add_up(monkeypatch):
+    model, ball, off = small(), Wasserstein(0.3), 0.1
+    exact = drmdp.finite_horizon(model, ball, 6)
+    monkeypatch.setattr(horizon, "build", lambda *args: Sloppy(build(*args), off))
+    wide = drmdp.finite_horizon(model, ball, 6)
+    assert (wide.lower <= exact.lower).all()
+    assert (wide.upper >= exact.upper).all()
+    assert wide.gap <= 4 * off * sum(0.9**k for k in range(6))
 
 
 def test_long_horizons_end_in_the_solution():
