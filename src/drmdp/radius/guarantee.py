@@ -71,7 +71,7 @@ def _counts(model: Model, counts: ArrayLike) -> Array:
 
 def _deviation(metric: str, n: Array, K: Array, log: float) -> Array:
     """ε of each row; `log` is ln 1/δ'."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # rows that do not exist have no draws
         if metric == "l1":
             patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
             size = np.where(K > 1, np.sqrt(2 * np.maximum(patterns + log, 0) / n), 0.0)

@@ -6,11 +6,11 @@ at the linear extrapolation of the two nearest values, with the multipliers and 
 own. A radius is also shown as a fraction of the largest `saturation` over the states: at 1 nature is unconstrained everywhere.
 
 **Critical radii.** The *action* of a state is the most probable one of x_θ, the first of them if several are equally probable within `TIE`.
-Where x_θ is a mixture that shifts continuously, this is the radius at which the other action becomes more probable. Bisection halves every
-interval between solved radii whose actions differ in some state until it is no wider than `precision`; each reported interval
-[low, high] has certified solutions at both ends. Changes that undo each other between two solved radii go unseen: a finer path finds
-them. Where two actions cost the same within the tolerance of the solutions, either may be returned, and a change is no wider in cost than
-that tolerance.
+Where x_θ is a mixture that shifts continuously, this is the radius at which the other action becomes more probable. From one radius of the path
+to the next a state keeps its row, and its action, while that costs at most the tolerance more in one step: actions that tie do not alternate.
+Bisection halves every interval between solved radii whose actions differ in some state until it is no wider than `precision`; each
+reported interval [low, high] has certified solutions at both ends. Changes that undo each other between two radii of the path go unseen: a
+finer path finds them.
 """
 
 from __future__ import annotations
@@ -184,15 +184,31 @@ class Tracer:
 
     def solve(self, radius: float, near: Sequence[Point]) -> Point:
         """Solve at a radius; `near` holds solved points."""
-        ball = replace(self._operator.ball, radius=radius)  # type: ignore[type-var]
-        assert ball is not None
+        self._move(radius)
+        problem = Problem(self._operator, self._policy)
+        found = run(PolicyIteration(), problem, start=self._start(radius, near), tol=self.tol)
+        return self._point(radius, found)
+
+    def settled(self, point: Point, others: Sequence[Point], states: Any) -> Point:
+        """The point with the rows of others in the given states, where that costs at most the tolerance more in one step."""
+        for other in others:
+            if not states.any():
+                break
+            self._move(point.radius)
+            value = np.where(self.model.terminal, 0.0, -point.value if self.model.maximise else point.value)
+            step = Problem(self._operator).evaluate(value, other.policy).upper_step
+            keep = states & (step <= self.tol)
+            states = states & ~keep
+            point = replace(point, policy=np.where(keep[:, None], other.policy, point.policy))
+        return point
+
+    def _move(self, radius: float) -> None:
+        assert self._operator.ball is not None
+        ball = replace(self._operator.ball, radius=radius)
         if isinstance(self._operator, ExactOperator):
             self._operator = self._operator.at(ball)
         else:
             self._operator = build(self.model, ball, DEFAULT_BACKEND, self._threads)
-        problem = Problem(self._operator, self._policy)
-        found = run(PolicyIteration(), problem, start=self._start(radius, near), tol=self.tol)
-        return self._point(radius, found)
 
     def _start(self, radius: float, near: Sequence[Point]) -> Array | None:
         """Line through the two nearest points."""
@@ -232,7 +248,7 @@ class Change:
     state: Any  # names
     before: Any
     after: Any
-    low: float  # solved here: `before` is the most probable action
+    low: float  # solved here: `before` is the action
     high: float  # solved here: `after` is
     fraction: float  # `high` as a fraction of the largest saturation
     shares: tuple[float, float]  # probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift
@@ -243,22 +259,25 @@ def critical(found: Path, precision: float | None = None, callback: Watch | None
 
     `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is.
     """
-    points = list(found.points)
-    width = PRECISION * points[-1].radius if precision is None else number("precision", precision)
+    width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
     if not width >= 0 or (width == 0 and precision is not None):
         raise InputError(f"precision must be positive, got {width!r}")
     tracer = Tracer(found.model, found.ball, found.tol, found.saturation, None, None)
-    actions = [point.actions for point in points]
+    points = list(found.points[:1])
+    for point in found.points[1:]:
+        points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))
     k = 0
     while k + 1 < len(points):
-        low, high = points[k].radius, points[k + 1].radius
-        middle = (low + high) / 2
-        if (actions[k] != actions[k + 1]).any() and high - low > width and low < middle < high:
+        left, right = points[k], points[k + 1]
+        middle = (left.radius + right.radius) / 2
+        open_states = left.actions != right.actions
+        if open_states.any() and right.radius - left.radius > width and left.radius < middle < right.radius:
             point = tracer.solve(middle, points)
-            points.insert(k + 1, point)
-            actions.insert(k + 1, point.actions)
             if point.status is Status.interrupted:
                 raise KeyboardInterrupt
+            point = replace(point, policy=np.where(open_states[:, None], point.policy, left.policy))
+            third = open_states & (point.actions != left.actions) & (point.actions != right.actions)
+            points.insert(k + 1, tracer.settled(point, [left, right], third))
             if callback is not None:
                 callback(point)
         else:
