@@ -185,6 +185,17 @@ def test_leaving_out_one_episode_each():
     assert found.summary.kernel_transitions == [72] * 10
 
 
+@pytest.mark.parametrize("episode", [None, "episode"])
+def test_parts_are_what_folds_leave_out(episode):
+    columns = Columns(cost="cost", episode=episode)
+    folds, parts = (
+        fit(log(100), columns, Settings(by=by, n_kernels=3, seed=3, **LOOSE)).summary for by in ("folds", "parts")
+    )
+    total = folds.transitions
+    assert [total - rows for rows in folds.kernel_transitions] == parts.kernel_transitions
+    assert sum(parts.kernel_transitions) == total
+
+
 def test_folds_of_transitions_share_everything_out():
     found = fit(log(100), Columns(cost="cost"), Settings(by="folds", n_kernels=3, **LOOSE))
     assert found.summary.kernel_transitions == [66, 67, 67]
@@ -452,7 +463,7 @@ def bad(**changes):
         ({"state": [1], "action": [1, 2]}, {}, "table: "),
         (bad(), {"cost": None}, "give exactly one of cost, reward, costs, rewards, got none"),
         (bad(), {"costs": "1"}, "give exactly one of cost, reward, costs, rewards, got cost and costs"),
-        (bad(), {"n_kernels": 2}, "n_kernels=2 needs `by`: a column, bootstrap, folds, posterior"),
+        (bad(), {"n_kernels": 2}, "n_kernels=2 needs `by`: a column, bootstrap, folds, parts, posterior"),
         (bad(), {"by": "bootstrap"}, "by='bootstrap' needs n_kernels"),
         (bad(), {"by": "bootstrap", "n_kernels": 0}, "n_kernels: expected a positive whole number, got 0"),
         (bad(), {"by": "folds", "n_kernels": 1}, "by='folds' needs at least 2 kernels"),

@@ -31,10 +31,11 @@ LAYERS = (
     },  # they serve the exact operators, no final certificate
     {"solvers"},
     {"api"},
-    {"formats", "estimate", "radius"},
+    {"fixed"},
+    {"formats", "estimate", "radius", "policies", "trajectories", "horizon"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_bench", "cli_data"},
+    {"cli", "cli_bench", "cli_data", "cli_policy", "cli_radius"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""

@@ -1,12 +1,13 @@
 """Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
 
-from drmdp import formats, instances
+from drmdp import formats, instances, policies, radius
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
 from drmdp.errors import InputError, MissingExtra
 from drmdp.estimate import estimate
 from drmdp.formats import read, write
+from drmdp.horizon import HorizonSolution, finite_horizon
 from drmdp.model import Model
 from drmdp.prox.project import project
 from drmdp.solution import Record, Solution, Status
@@ -17,10 +18,11 @@ from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.registry import METHODS
 from drmdp.solvers.value_iteration import ValueIteration
+from drmdp.trajectories import Trajectories, simulate
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",
-    "InputError", "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status", "ValueIteration", "Wasserstein",
-    "__version__", "bellman", "certify", "estimate", "evaluate", "formats", "instances", "project", "read", "solve",
-    "write",
+    "HorizonSolution", "InputError", "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status",
+    "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "estimate", "evaluate",
+    "finite_horizon", "formats", "instances", "policies", "project", "radius", "read", "simulate", "solve", "write",
 ]  # fmt: skip

@@ -115,11 +115,25 @@ class Wasserstein:
         w = model.weights
         out = np.zeros(model.n_states)
         for s in np.flatnonzero(~model.terminal).tolist():
-            y = model.blocks.dense(s, s + 1)[0]  # (A, N, S)
-            allowed = self.allowed(model, s, s + 1)[0][:, None, :]
-            own = model.available[s]
-            out[s] = self._farthest(y[own], allowed[own], w)
+            out[s] = self._farthest(*self._rows(model, s), w)
         return out
+
+    def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of state s on the next states some row lists and one that none does, (A', N, K), and which are allowed."""
+        blocks, A, N = model.blocks, model.n_actions, model.n_kernels
+        own = np.flatnonzero(model.available[s])
+        listed = [blocks.indices[blocks.indptr[k] : blocks.indptr[k + 1]] for k in (s * A + own).tolist()]
+        columns = np.unique(np.concatenate(listed))
+        other = self.support == "all" and columns.size < model.n_states
+        y = np.zeros((own.size, N, columns.size + other))
+        for row, k, states in zip(y, (s * A + own).tolist(), listed, strict=True):
+            block = blocks.data[N * blocks.indptr[k] : N * blocks.indptr[k + 1]]
+            row[:, np.searchsorted(columns, states)] = block.reshape(N, -1)
+        if blocks.data.dtype != np.float64:
+            y /= y.sum(axis=2, keepdims=True)
+        if self.support == "all":
+            return y, np.ones((own.size, 1, y.shape[2]), dtype=bool)
+        return y, np.asarray((y[:, model.weights > 0] > 0).any(axis=1, keepdims=True))
 
     def _farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         used = w > 0

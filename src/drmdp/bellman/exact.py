@@ -7,6 +7,7 @@ own, one-sided up to rounding; `certify` re-derives them from the data.
 
 from __future__ import annotations
 
+import copy
 import importlib
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from drmdp import certificate, certificate_rows
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair, Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, Out, lay_out, order_of
+from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, lay_out, order_of
 from drmdp.bellman.operator import Update
 from drmdp.bellman.response import respond
 from drmdp.model import Model
@@ -87,6 +88,16 @@ class ExactOperator:
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
+
+    def at(self, ball: Wasserstein) -> ExactOperator:
+        """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
+        other = copy.copy(self)
+        other.ball, other._layout = ball, at_radius(self._layout, self.model, ball)
+        return other
+
+    def adopt(self, other: ExactOperator) -> None:
+        """Begin where the last sweep of `other`, with the same kernels, ended."""
+        self._memory, self._policy = other._memory, other._policy
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""

@@ -95,6 +95,11 @@ def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
     return Layout(*parts)
 
 
+def at_radius(layout: Layout, model: Model, ball: Wasserstein) -> Layout:
+    """The same layout for another radius."""
+    return layout._replace(radius=_plain(_radius(model, ball)))
+
+
 def _plain(array: Any) -> Any:
     view = np.asarray(array).view(np.ndarray)
     view.setflags(write=False)

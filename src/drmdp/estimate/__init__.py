@@ -84,7 +84,7 @@ def estimate(
     discount : float in [0, 1)
     n_kernels : int, optional
         N; with a column in `by` it is what the column has, and is checked if given.
-    by : column name, "bootstrap", "folds" or "posterior", optional
+    by : column name, "bootstrap", "folds", "parts" or "posterior", optional
         What makes the kernels, see `drmdp.estimate.sample`; one kernel of everything by default.
     seed : int
         Of everything random.
@@ -188,8 +188,8 @@ def _check(columns: Columns, settings: Settings) -> str:
         raise InputError(f"n_kernels={n} needs `by`: a column, {', '.join(SAMPLED)}")
     if by in SAMPLED and n is None:
         raise InputError(f"by={by!r} needs n_kernels")
-    if by == "folds" and n == 1:
-        raise InputError("by='folds' needs at least 2 kernels")
+    if by in ("folds", "parts") and n == 1:
+        raise InputError(f"by={by!r} needs at least 2 kernels")
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"prior: expected a positive number, got {shown(settings.prior)}")

@@ -5,6 +5,7 @@
 * ``"bootstrap"``: each kernel has as many episodes as the table, drawn with replacement (transitions, if there is no
   episode column);
 * ``"folds"``: episodes (or transitions) are dealt at random into N parts, and kernel i is of all but part i;
+* ``"parts"``: the same, and kernel i is of part i alone: what `drmdp.radius.cross_validate` holds out;
 * ``"posterior"``: each row of each kernel is a draw from the Dirichlet distribution with parameters
   (prior + count), independently.
 """
@@ -23,8 +24,8 @@ from drmdp.estimate.count import Cells, Steps, cells_of, codes
 from drmdp.estimate.table import collected, polars
 from drmdp.formats._fields import memory_limit
 
-SAMPLED = ("bootstrap", "folds", "posterior")
-RESAMPLED = ("bootstrap", "folds")
+SAMPLED = ("bootstrap", "folds", "parts", "posterior")
+RESAMPLED = ("bootstrap", "folds", "parts")
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,16 @@ def single(steps: Steps, states: Names | None, actions: Names | None) -> Samples
 
 
 def resampled(steps: Steps, states: Names | None, actions: Names | None, by: str, n: int, rng: Any) -> Samples:
-    """Bootstrap or folds, over episodes if the table has them."""
+    """Bootstrap, folds or parts, over episodes if the table has them."""
     labels = tuple(f"{by} {i}" for i in range(n))
     if steps.table.columns.episode is None:
         if steps.table.columns.weight is not None:
             raise InputError(f"by={by!r} with weighted rows needs an episode column: what is drawn must be known")
         cells = cells_of(steps, states, actions, [])
-        draw = _bootstrap_rows if by == "bootstrap" else _fold_rows
-        return _wide(cells, draw(cells.rows, n, rng), labels)
+        if by == "bootstrap":
+            return _wide(cells, _bootstrap_rows(cells.rows, n, rng), labels)
+        parts = _part_rows(cells.rows, n, by, rng)
+        return _wide(cells, parts if by == "parts" else cells.rows - parts, labels)
     pl = polars()
     table = steps.table
     episodes = collected(table.frame.select(pl.col("episode").unique()), table.name)
@@ -91,9 +94,9 @@ def _multiplicities(n_units: int, n: int, by: str, rng: Any) -> IntArray:
     if by == "bootstrap":
         return np.stack([np.bincount(rng.integers(0, n_units, n_units), minlength=n_units) for _ in range(n)])
     if n_units < n:
-        raise InputError(f"by='folds': {n} folds need as many episodes, got {n_units}")
+        raise InputError(f"by={by!r}: {n} {by} need as many episodes, got {n_units}")
     fold = rng.permutation(np.arange(n_units) % n)
-    return np.stack([(fold != i).astype(np.int64) for i in range(n)])
+    return np.stack([((fold == i) == (by == "parts")).astype(np.int64) for i in range(n)])
 
 
 def _bootstrap_rows(rows: IntArray, n: int, rng: Any) -> Array:
@@ -101,16 +104,16 @@ def _bootstrap_rows(rows: IntArray, n: int, rng: Any) -> Array:
     return np.asarray(rng.multinomial(total, rows / total, size=n), dtype=np.float64)
 
 
-def _fold_rows(rows: IntArray, n: int, rng: Any) -> Array:
-    """All but one part, for n parts of nearly equal size dealt without replacement, (n, cells)."""
+def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
+    """Parts of nearly equal size dealt without replacement, (n, cells)."""
     total = int(rows.sum())
     if total < n:
-        raise InputError(f"by='folds': {n} folds need as many transitions, got {total}")
+        raise InputError(f"by={by!r}: {n} {by} need as many transitions, got {total}")
     left, found = rows.copy(), []
     for i in range(n):
         size = total // n + (i < total % n)
         part = rng.multivariate_hypergeometric(left, size, method="marginals") if i < n - 1 else left
-        found.append(rows - part)
+        found.append(part)
         left = left - part
     return np.stack(found).astype(np.float64)
 

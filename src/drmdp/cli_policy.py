@@ -1,0 +1,311 @@
+"""`drmdp inspect`, `drmdp simulate` and `drmdp horizon`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from drmdp.cli_radius import OPTIONS, bar, columns, common, console, grid, problem
+from drmdp.errors import InputError
+
+if TYPE_CHECKING:
+    from drmdp.horizon import HorizonSolution
+    from drmdp.model import Model
+    from drmdp.policies import ActionLosses, Bent, Rounded, Values
+    from drmdp.trajectories import Trajectories
+
+ROWS = 12
+"""States shown in a table."""
+RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
+
+
+@click.command()
+@click.argument("model_path", metavar="MODEL")
+@RADIUS
+@click.option("--policy", "policy_path", help="Look at this one (.npz, .json) instead of the best.")
+@click.option("--loss", type=float, default=0.0, show_default=True, help="List actions that cost at most so much more.")
+@click.option(
+    "--bent", "n_bent", type=int, default=8, show_default=True, help="Transitions shown that nature bent most."
+)
+@common
+def inspect(
+    model_path: str, radius: float, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
+    metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
+) -> int:  # fmt: skip
+    """Understand a policy: its values, its alternatives, and what nature did.
+
+    For each state the worst-case value, the value under the mean kernel and under the single kernel that is worst. For the best policy also
+    the best deterministic policy with the most it can lose (≤), and the actions within --loss of the optimum.
+    """
+    from drmdp import api, formats, policies
+    from drmdp.cli import _ball, _exit_code, _print_json, _read_policy
+
+    ball = _ball(radius, metric, order, support)
+    model = formats.read(model_path, discount=discount)
+    rounded = near = None
+    if policy_path is not None:
+        policy = _read_policy(policy_path, model)
+    else:
+        with bar("Solving", None, progress) as step:
+            solution = api.solve(model, ball, tol=tol, callback=step)
+            near = policies.near_optimal(model, ball, solution, loss)
+            rounded = policies.deterministic(model, ball, solution, tol)
+        policy = solution.policy
+    with bar("Evaluating", None, progress):
+        found = policies.values(model, ball, policy, tol)
+        kernel = found.worst.kernel if policy_path is not None else solution.kernel
+        most = policies.bent(model, kernel, n_bent, policy)
+    status = found.worst.status if policy_path is not None else solution.status
+    if as_json:
+        _print_json(_inspected(model, policy, found, rounded, near, most, str(status)))
+    else:
+        _print_inspected(model, repr(ball), policy, found, rounded, near, most)
+    return _exit_code(status)
+
+
+def _inspected(
+    model: Model, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None, most: Any, status: str
+) -> dict[str, Any]:
+    worst = {name: getattr(found.worst, name) for name in ("value", "lower", "upper", "gap")}
+    document = {"status": status, "policy": policy, "worst": worst, "mean": found.mean, "by_kernel": found.by_kernel}
+    if rounded is not None and near is not None:
+        names = ("policy", "value", "loss", "changed", "rounds")
+        document["deterministic"] = {name: getattr(rounded, name) for name in names}
+        document["actions_once"] = {name: getattr(near, name) for name in ("value", "loss", "near")}
+    document["bent"] = [{**vars(one), "change": one.change} for one in most]
+    return {**document, "states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
+
+
+def _print_inspected(
+    model: Model, ball: str, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None,
+    most: tuple[Bent, ...],
+) -> None:  # fmt: skip
+    from drmdp.cli import _choice
+
+    out, p0 = console(), model.initial
+    single = found.by_kernel.min(axis=0) if model.maximise else found.by_kernel.max(axis=0)
+    means = found.by_kernel @ p0
+    worst_one = int(means.argmin() if model.maximise else means.argmax())
+    lines = {
+        "Problem": problem(model),
+        "Ball": ball,
+        "Worst case": f"{p0 @ found.worst.value:.6g} over the start distribution, gap {found.worst.gap:.1e}",
+        "Mean kernel": f"{p0 @ found.mean:.6g}",
+        "One kernel": f"{means.min():.6g} … {means.max():.6g}, worst is kernel {worst_one}",
+    }
+    if rounded is not None:
+        lines["Rounded"] = (
+            f"best deterministic policy: {p0 @ rounded.value:.6g}, loses at most {rounded.loss.max():.3g}"
+        )
+    out.print(grid(lines))
+    table = columns(
+        ["state", "action"], ["worst case", "mean kernel", "worst kernel", *(["rounded ≤"] if rounded else [])]
+    )
+    for s in range(min(model.n_states, ROWS)):
+        cells = [f"{x[s]:.6g}" for x in (found.worst.value, found.mean, single)]
+        if rounded is not None:
+            cells.append(f"{rounded.loss[s]:.2g}")
+        table.add_row(str(model.states[s]), _choice(policy[s], model), *cells)
+    out.print(table)
+    if model.n_states > ROWS:
+        out.print(f"… {model.n_states - ROWS:,} more")
+    if near is not None and rounded is not None:
+        _print_actions(out, model, rounded, near)
+    if most:
+        table = columns(["nature bent: state", "action", "next state"], ["mean kernel", "nature's"])
+        for one in most:
+            names = [str(name) for name in (one.state, one.action, one.next_state)]
+            table.add_row(*names, f"{one.nominal:.4f}", f"{one.worst:.4f}")
+        out.print(table)
+
+
+def _print_actions(out: Any, model: Model, rounded: Rounded, near: ActionLosses) -> None:
+    table = columns(["state", "if only one action", "within the loss"], ["its loss, once"])
+    table.columns[2].max_width = 36
+    for s in range(min(model.n_states, ROWS)):
+        if model.terminal[s]:
+            continue
+        a = int(rounded.policy[s].argmax())
+        order = [b for b in np.argsort(near.loss[s], kind="stable") if near.near[s, b]]
+        names = ", ".join(str(model.actions[b]) for b in order) or "none"
+        table.add_row(str(model.states[s]), str(model.actions[a]), names, f"{near.loss[s, a]:.3g}")
+    out.print(table)
+
+
+# ---------------------------------------------------------------------- simulate
+
+
+@click.command()
+@click.argument("model_path", metavar="MODEL")
+@click.argument("policy_path", metavar="POLICY")
+@click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's number.")
+@click.option("--radius", type=float, help="Radius of the ball, for --kernel worst.")
+@click.option("-n", "--trajectories", "n", type=int, default=1000, show_default=True, help="How many.")
+@click.option("--steps", type=int, default=100, show_default=True, help="Their length.")
+@click.option("--start", help="State to start from; by default the start distribution.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+@click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
+@OPTIONS["metric"]
+@OPTIONS["order"]
+@OPTIONS["support"]
+@OPTIONS["tol"]
+@OPTIONS["discount"]
+@OPTIONS["json"]
+@OPTIONS["progress"]
+def simulate(
+    model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
+    seed: int, out: str | None, metric: str, order: str, support: str, tol: float, discount: float | None,
+    as_json: bool, progress: bool | None,
+) -> None:  # fmt: skip
+    """Simulate trajectories of a policy.
+
+    POLICY is read as by `drmdp evaluate`.
+    """
+    from drmdp import api, formats
+    from drmdp import trajectories as simulation
+    from drmdp.cli import _ball, _print_json, _read_policy
+
+    if out is not None and Path(out).suffix.lower() != ".csv":
+        raise InputError(f"--out {out}: expected a .csv file")
+    if kernel == "worst" and radius is None:
+        raise InputError("--kernel worst needs --radius")
+    model = formats.read(model_path, discount=discount)
+    policy = _read_policy(policy_path, model)
+    first = None if start is None else {str(name): name for name in model.states}.get(start, start)
+    with bar("Simulating", None, progress):
+        nature: Any = None
+        if kernel == "worst":
+            assert radius is not None
+            nature = api.evaluate(model, _ball(radius, metric, order, support), policy, tol).kernel
+        elif kernel != "mean":
+            nature = _number(kernel)
+        found = simulation.simulate(model, policy, nature, n, steps, first, seed)
+    if out is not None:
+        _write(model, found, out)
+    totals = found.totals
+    low, middle, high = np.quantile(totals, [0.05, 0.5, 0.95])
+    ended = float(model.terminal[found.states[:, -1]].mean())
+    document = {"mean": totals.mean(), "deviation": totals.std(), "q05": low, "median": middle, "q95": high}
+    if as_json:
+        own = {"n": n, "steps": steps, "kernel": kernel, "seed": seed, "ended": ended, "out": out}
+        _print_json({**{name: float(value) for name, value in document.items()}, **own, "totals": totals})
+        return
+    kind = "rewards" if model.maximise else "costs"
+    error = totals.std() / np.sqrt(totals.size)
+    lines = {
+        "Problem": problem(model),
+        "Simulated": f"{n:,} trajectories of {steps:,} steps under kernel {kernel}, seed {seed}",
+        "Total": f"{totals.mean():.6g} ± {error:.2g} (standard error), discounted {kind}",
+        "Spread": f"5% {low:.6g}, median {middle:.6g}, 95% {high:.6g}",
+        "Ended": f"{ended:.1%} in a terminal state",
+        "Beyond": f"steps after the last weigh {model.discount**steps:.2g} of the first",
+    }
+    console().print(grid(lines | ({} if out is None else {"Written": out})))
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--kernel: expected mean, worst or a number, got {text!r}") from None
+
+
+def _write(model: Model, found: Trajectories, path: str) -> None:
+    from drmdp.solution import write_whole
+
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["episode", "step", "state", "action", "next_state", "reward" if model.maximise else "cost"])
+    episodes, steps = np.nonzero(found.actions >= 0)
+    for e, k in zip(episodes.tolist(), steps.tolist(), strict=True):
+        s, a, t = found.states[e, k], found.actions[e, k], found.states[e, k + 1]
+        rows.writerow([e, k, model.states[s], model.actions[a], model.states[t], repr(float(found.costs[e, k]))])
+    write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
+
+
+# ---------------------------------------------------------------------- horizon
+
+
+@click.command()
+@click.argument("model_path", metavar="MODEL")
+@RADIUS
+@click.option("--stages", type=int, required=True, help="How many decisions.")
+@click.option("--stage-discount", type=float, help="In [0, 1]; the model's by default.")
+@click.option("--final", help=".json file that maps states to values after the last stage; 0 if not mentioned.")
+@common
+def horizon(
+    model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, discount: float | None,
+    metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
+) -> int:  # fmt: skip
+    """Solve over finitely many stages.
+
+    Stage 0 is the first decision. Exit code 3 if the certified gap exceeds --tol.
+    """
+    from drmdp import formats
+    from drmdp import horizon as plans
+    from drmdp.cli import LIMIT, _ball, _print_json
+
+    ball = _ball(radius, metric, order, support)
+    model = formats.read(model_path, discount=discount)
+    values = None if final is None else _final(final, model)
+    with bar("Stages", stages, progress) as step:
+        found = plans.finite_horizon(model, ball, stages, values, discount=stage_discount, callback=step)
+    if as_json:
+        fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
+        named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
+        _print_json({**fields, **named, "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}})
+    else:
+        own = model.discount if stage_discount is None else stage_discount
+        _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {own:g}")
+    return 0 if found.gap <= tol else LIMIT
+
+
+def _final(path: str, model: Model) -> Any:
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: expected an object that maps states to values, got {type(document).__name__}")
+    place = {str(name): s for s, name in enumerate(model.states)}
+    values = np.zeros(model.n_states)
+    for name, value in document.items():
+        if name not in place or type(value) not in (int, float):
+            raise InputError(f"{path}: expected states of the model with numbers, got {name!r}: {value!r}")
+        values[place[name]] = value
+    return values
+
+
+def _print_plan(model: Model, ball: str, found: HorizonSolution, stages: str) -> None:
+    out = console()
+    first = found.value[0]
+    kind = "reward" if model.maximise else "cost"
+    mean = f"{model.initial @ first:.6g} worst-case {kind}, mean over the start distribution"
+    lines = {"Problem": problem(model), "Horizon": stages, "Ball": ball, "Gap": f"{found.gap:.1e}", "Value": mean}
+    out.print(grid(lines))
+    table = columns(["state"], [f"worst {kind}"])
+    table.add_column("likeliest action by stage", overflow="fold")
+    for s in range(min(model.n_states, ROWS)):
+        table.add_row(str(model.states[s]), f"{first[s]:.6g}", _by_stage(model, found.policy[:, s]))
+    out.print(table)
+    if model.n_states > ROWS:
+        out.print(f"… {model.n_states - ROWS:,} more")
+
+
+def _by_stage(model: Model, policy: Any) -> str:
+    """Runs of equal actions: "0–6 wait, 7–9 treat"."""
+    if not policy.any():
+        return "(end)"
+    parts, t = [], 0
+    for a, run in groupby(policy.argmax(axis=1).tolist()):
+        n = len(list(run))
+        parts.append(f"{t if n == 1 else f'{t}–{t + n - 1}'} {model.actions[a]}")
+        t += n
+    return ", ".join(parts[:6]) + (", …" if len(parts) > 6 else "")

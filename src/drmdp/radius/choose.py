@@ -1,0 +1,135 @@
+"""Choice of the radius by kernels that were not used.
+
+Each radius has a candidate policy. Its value under kernels held out, mean over the start distribution, is a sample of how it fares in the next
+year, hospital or fold; the radius whose sample is best in the mean, in a quantile or in the worst case is chosen, the smallest of equals.
+
+* `choose`: the held-out kernels are given.
+* `cross_validate`: the N kernels of a model are dealt into folds; the kernels of each are held out in turn, and candidates come from a path
+  around the others, with their weights rescaled. With kernels from ``drmdp.estimate(table, by="parts", episode=…)``, which share no
+  trajectory, this is k-fold cross-validation on trajectories; with ``by="hospital"``, one hospital is left out at a time. Kernels that share
+  data (bootstrap, folds, posterior) make every radius look better than it is. Rows filled by a rule rather than by data count
+  as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp import fixed
+from drmdp._typing import Array, ArrayLike
+from drmdp.ambiguity import Wasserstein
+from drmdp.errors import InputError, shown
+from drmdp.instances._build import Seed, generator, whole
+from drmdp.model import Model
+from drmdp.radius.trace import Path, Point, path, radii_of
+from drmdp.solution import Status
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Out-of-sample values of the candidate of each radius, user's sign."""
+
+    radii: Array  # (K,)
+    fractions: Array  # (K,) of the largest saturation
+    samples: Array  # (K, M) value of candidate k under held-out kernel m, mean over the start distribution
+    maximise: bool
+    by: str | float  # what was compared
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the held-out kernels, (K,)."""
+        return np.asarray(self.samples.mean(axis=1))
+
+    @property
+    def worst(self) -> Array:
+        """Worst held-out kernel of each candidate, (K,)."""
+        return np.asarray(self.samples.min(axis=1) if self.maximise else self.samples.max(axis=1))
+
+    def quantile(self, level: float) -> Array:
+        """Value that a share `level` of the held-out kernels is no worse than, (K,)."""
+        return np.asarray(np.quantile(self.samples, 1 - level if self.maximise else level, axis=1))
+
+    @property
+    def scores(self) -> Array:
+        """What was compared, (K,)."""
+        named = {"mean": self.mean, "worst": self.worst}
+        return named[self.by] if isinstance(self.by, str) else self.quantile(self.by)
+
+    @property
+    def best(self) -> int:
+        """Number of the chosen radius."""
+        return int(np.argmax(self.scores) if self.maximise else np.argmin(self.scores))
+
+    @property
+    def radius(self) -> float:
+        """The chosen radius."""
+        return float(self.radii[self.best])
+
+
+def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice:
+    """Compare the policies of a path under held-out kernels.
+
+    `held_out` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels; `by` is "mean", "worst" or
+    a level such as 0.9 for that quantile.
+    """
+    criterion = _criterion(by)
+    samples = _samples(found, fixed.matrices_of(found.model, held_out, "held_out"))
+    return Choice(found.radii, found.fractions, samples, found.model.maximise, criterion)
+
+
+def cross_validate(
+    model: Model,
+    ball: Wasserstein,
+    radii: ArrayLike = 20,
+    folds: int | None = None,
+    by: str | float = "mean",
+    tol: float = 1e-6,
+    seed: Seed = 0,
+    callback: Callable[[Point], Any] | None = None,
+) -> Choice:
+    """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`."""
+    used = np.flatnonzero(model.weights > 0)
+    if used.size < 2:
+        raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
+    criterion = _criterion(by)
+    n = used.size if folds is None else whole("folds", folds, 2, used.size)
+    limit = float(ball.saturation(model).max())
+    asked = radii_of(radii, limit)
+    fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
+    samples = np.empty((asked.size, used.size))
+    for k in range(n):
+        out = used[fold == k]
+        found = path(_without(model, out), ball, asked, tol, callback=callback)
+        if found.status is Status.interrupted:
+            raise KeyboardInterrupt
+        samples[:, fold == k] = _samples(found, [fixed.matrix_of(model, int(i)) for i in out])
+    fractions = asked / limit if limit > 0 else np.zeros(asked.size)
+    return Choice(asked, fractions, samples, model.maximise, criterion)
+
+
+def _criterion(by: Any) -> str | float:
+    if isinstance(by, str) and by in ("mean", "worst"):
+        return by
+    if isinstance(by, float | int) and not isinstance(by, bool) and 0 < by < 1:
+        return float(by)
+    raise InputError(f'by: expected "mean", "worst" or a level between 0 and 1, got {shown(by)}')
+
+
+def _samples(found: Path, matrices: list[Any]) -> Array:
+    model = found.model
+    return np.stack([fixed.values(model, point.policy, matrices) @ model.initial for point in found.points])
+
+
+def _without(model: Model, kernels: Any) -> Model:
+    """The model without some kernels: their weights are 0."""
+    weights = model.weights.copy()
+    weights[kernels] = 0
+    weights /= weights.sum()
+    other = object.__new__(Model)
+    other._set(**{name: getattr(model, name) for name in Model.__annotations__})
+    other._set(weights=weights, mean=model.blocks.mean(weights))
+    return other

@@ -1,0 +1,300 @@
+"""Solutions along the radius, and the radii at which decisions change.
+
+Let v_θ be the optimal worst-case value at radius θ, x_θ the policy found there. For costs v_θ grows with θ from the optimum of the mean
+kernel (θ = 0) to that against an unconstrained nature (θ ≥ `saturation`), continuously, so neighbours are good starts: each radius begins
+at the linear extrapolation of the two nearest values, with the multipliers and thresholds of the last sweep, and is certified on its
+own. A radius is also shown as a fraction of the largest `saturation` over the states: at 1 nature is unconstrained everywhere.
+
+**Critical radii.** The *action* of a state is the most probable one of x_θ, the first of them if several are equally probable within `TIE`.
+Where x_θ is a mixture that shifts continuously, this is the radius at which the other action becomes more probable. From one radius of the path
+to the next a state keeps its row, and its action, while that costs at most the tolerance more in one step: actions that tie do not alternate.
+Bisection halves every interval between solved radii whose actions differ in some state until it is no wider than `precision`; each
+reported interval [low, high] has certified solutions at both ends. Changes that undo each other between two radii of the path go unseen: a
+finer path finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from drmdp import fixed
+from drmdp._typing import Array, ArrayLike, IntArray
+from drmdp.ambiguity import Wasserstein
+from drmdp.api import DEFAULT_BACKEND, _sides, _tolerance, build
+from drmdp.bellman.exact import ExactOperator
+from drmdp.bellman.operator import Operator
+from drmdp.checks import number, numbers
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.solution import Status
+from drmdp.solvers.loop import Outcome, run
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.problem import Problem
+
+TIE = 1e-6
+"""Probabilities that differ by less are equal."""
+PRECISION = 1e-4
+"""Width of a critical interval, relative to the largest radius, unless asked otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The solution at one radius, without nature's kernel; signs are the user's, (S,) each unless said."""
+
+    radius: float
+    fraction: float  # of the largest saturation
+    value: Array  # certified worst-case value of `policy`
+    policy: Array  # (S, A)
+    lower: Array  # bounds on the optimum
+    upper: Array
+    nominal: Array  # value of `policy` under the mean kernel
+    status: Status
+    kernel_passes: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over the states."""
+        return float((self.upper - self.lower).max())
+
+    @property
+    def actions(self) -> IntArray:
+        """Most probable action of each state, (S,); −1 in terminal states."""
+        return most_probable(self.policy)
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Solutions at ascending radii."""
+
+    model: Model = field(repr=False)
+    ball: Wasserstein  # its radius does not matter
+    saturation: float
+    tol: float
+    points: tuple[Point, ...] = field(repr=False)
+
+    @property
+    def radii(self) -> Array:
+        """(K,)."""
+        return np.array([point.radius for point in self.points])
+
+    @property
+    def fractions(self) -> Array:
+        """Radii as fractions of the largest saturation, (K,)."""
+        return np.array([point.fraction for point in self.points])
+
+    @property
+    def worst(self) -> Array:
+        """Certified worst-case value of each policy at its radius, mean over the start distribution, (K,)."""
+        return np.array([self.model.initial @ point.value for point in self.points])
+
+    @property
+    def nominal(self) -> Array:
+        """Value of each policy under the mean kernel, mean over the start distribution, (K,)."""
+        return np.array([self.model.initial @ point.nominal for point in self.points])
+
+    @property
+    def kernel_passes(self) -> Array:
+        """Reads of all N kernels at each radius, (K,)."""
+        return np.array([point.kernel_passes for point in self.points])
+
+    @property
+    def status(self) -> Status:
+        """The first that is not `solved`, if any."""
+        return next((point.status for point in self.points if point.status is not Status.solved), Status.solved)
+
+
+Watch = Callable[[Point], Any]
+
+
+def path(
+    model: Model,
+    ball: Wasserstein,
+    radii: ArrayLike = 20,
+    tol: float = 1e-6,
+    policy: ArrayLike = None,
+    callback: Watch | None = None,
+    threads: int | None = None,
+) -> Path:
+    """Solve at every radius, each starting from the ones before.
+
+    Parameters
+    ----------
+    model, ball
+        As for `drmdp.solve`; the radius of the ball is replaced.
+    radii : sequence of numbers, or how many
+        A number n stands for n equally spaced radii from 0 to the largest saturation.
+    tol : float
+        Certified gap of each solution.
+    policy : optional
+        Follow this policy at every radius instead of the best one.
+    callback : callable, optional
+        Called with each `Point`; returning True ends the path.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+    >>> path = drmdp.radius.path(model, drmdp.Wasserstein(0), radii=[0, 0.1, 0.2])
+    >>> bool((path.worst[1:] > path.worst[:-1]).all()), str(path.status)
+    (True, 'solved')
+    """
+    limit = float(ball.saturation(model).max())
+    asked = radii_of(radii, limit)
+    tracer = Tracer(model, ball, _tolerance(tol), limit, None if policy is None else model.policy(policy), threads)
+    points: list[Point] = []
+    for r in asked.tolist():
+        points.append(tracer.solve(r, points))
+        if points[-1].status is Status.interrupted or (callback is not None and callback(points[-1]) is True):
+            break
+    return Path(model, ball, limit, tracer.tol, tuple(points))
+
+
+def radii_of(radii: ArrayLike, limit: float) -> Array:
+    """Ascending radii, from a list or their number."""
+    found = numbers("radii", radii)
+    if found.ndim == 0:
+        n = float(found)
+        if not (n == int(n) and n >= 2):
+            raise InputError(f"radii: expected at least 2 radii, or how many, got {n:g}")
+        return np.linspace(0.0, limit, int(n))
+    if found.ndim != 1 or not found.size:
+        raise InputError(f"radii: expected a list of numbers, got shape {found.shape}")
+    bad = ~np.isfinite(found) | (found < 0)
+    if bad.any():
+        raise InputError(f"radii must be finite and not negative, got {float(found[np.argmax(bad)])!r}")
+    return np.unique(found)
+
+
+class Tracer:
+    """Solves at one radius after the other with one warm operator."""
+
+    def __init__(
+        self, model: Model, ball: Wasserstein, tol: float, limit: float, policy: Array | None, threads: int | None
+    ) -> None:
+        self.model, self.tol = model, tol
+        self._limit, self._policy, self._threads = limit, policy, threads
+        self._operator: Operator = build(model, replace(ball, radius=0.0), DEFAULT_BACKEND, threads)
+        self._mean = fixed.matrix_of(model, None)
+
+    def solve(self, radius: float, near: Sequence[Point]) -> Point:
+        """Solve at a radius; `near` holds solved points."""
+        self._move(radius)
+        problem = Problem(self._operator, self._policy)
+        found = run(PolicyIteration(), problem, start=self._start(radius, near), tol=self.tol)
+        return self._point(radius, found)
+
+    def settled(self, point: Point, others: Sequence[Point], states: Any) -> Point:
+        """The point with the rows of others in the given states, where that costs at most the tolerance more in one step."""
+        for other in others:
+            if not states.any():
+                break
+            self._move(point.radius)
+            value = np.where(self.model.terminal, 0.0, -point.value if self.model.maximise else point.value)
+            step = Problem(self._operator).evaluate(value, other.policy).upper_step
+            keep = states & (step <= self.tol)
+            states = states & ~keep
+            point = replace(point, policy=np.where(keep[:, None], other.policy, point.policy))
+        return point
+
+    def _move(self, radius: float) -> None:
+        assert self._operator.ball is not None
+        ball = replace(self._operator.ball, radius=radius)
+        if isinstance(self._operator, ExactOperator):
+            self._operator = self._operator.at(ball)
+        else:
+            self._operator = build(self.model, ball, DEFAULT_BACKEND, self._threads)
+
+    def _start(self, radius: float, near: Sequence[Point]) -> Array | None:
+        """Line through the two nearest points."""
+        if not near:
+            return None
+        own = sorted(near, key=lambda point: abs(point.radius - radius))[:2]
+        sign = -1.0 if self.model.maximise else 1.0
+        total = np.zeros(self.model.n_states)
+        for point in own:
+            others = [other.radius for other in own if other is not point]
+            share = np.prod([(radius - r) / (point.radius - r) for r in others])
+            total += sign * share * (point.lower + point.upper) / 2
+        return np.where(self.model.terminal, 0.0, total)
+
+    def _point(self, radius: float, found: Outcome) -> Point:
+        model = self.model
+        lower, upper = _sides(model, found.lower, found.upper)
+        value = lower if model.maximise else upper
+        nominal = fixed.values(model, found.policy, [self._mean])[0]
+        fraction = radius / self._limit if self._limit > 0 else np.inf if radius > 0 else 0.0
+        passes = found.history[-1].kernel_passes
+        return Point(
+            radius, fraction, value, found.policy, lower, upper, nominal, found.status, passes, found.seconds
+        )  # fmt: skip
+
+
+def most_probable(policy: Array) -> IntArray:
+    """Most probable action of each state, (S,), the first of equals; −1 where there is none."""
+    best = (policy >= policy.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
+    return np.where(policy.max(axis=1) > 0, best, -1)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Between two solved radii the action of a state changes."""
+
+    state: Any  # names
+    before: Any
+    after: Any
+    low: float  # solved here: `before` is the action
+    high: float  # solved here: `after` is
+    fraction: float  # `high` as a fraction of the largest saturation
+    shares: tuple[float, float]  # probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift
+
+
+def critical(found: Path, precision: float | None = None, callback: Watch | None = None) -> tuple[Change, ...]:
+    """Radii at which the action of a state changes, ascending, each within an interval of width `precision`.
+
+    `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is.
+    """
+    width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
+    if not width >= 0 or (width == 0 and precision is not None):
+        raise InputError(f"precision must be positive, got {width!r}")
+    tracer = Tracer(found.model, found.ball, found.tol, found.saturation, None, None)
+    points = list(found.points[:1])
+    for point in found.points[1:]:
+        points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))
+    k = 0
+    while k + 1 < len(points):
+        left, right = points[k], points[k + 1]
+        middle = (left.radius + right.radius) / 2
+        open_states = left.actions != right.actions
+        if open_states.any() and right.radius - left.radius > width and left.radius < middle < right.radius:
+            point = tracer.solve(middle, points)
+            if point.status is Status.interrupted:
+                raise KeyboardInterrupt
+            point = replace(point, policy=np.where(open_states[:, None], point.policy, left.policy))
+            third = open_states & (point.actions != left.actions) & (point.actions != right.actions)
+            points.insert(k + 1, tracer.settled(point, [left, right], third))
+            if callback is not None:
+                callback(point)
+        else:
+            k += 1
+    return tuple(_changes(found, points))
+
+
+def _changes(found: Path, points: Sequence[Point]) -> list[Change]:
+    model, changes = found.model, []
+    for one, two in pairwise(points):
+        first, second = one.actions, two.actions
+        for s in np.flatnonzero(first != second).tolist():
+            a, b = int(first[s]), int(second[s])
+            shares = float(one.policy[s, b]), float(two.policy[s, b])
+            changes.append(
+                Change(
+                    model.states[s], model.actions[a], model.actions[b], one.radius, two.radius, two.fraction, shares
+                )
+            )
+    return changes

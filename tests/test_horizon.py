@@ -1,0 +1,132 @@
+"""Finite horizons against stage-by-stage conic programs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import drmdp
+from cases import cases
+from drmdp import InputError, Wasserstein, horizon
+from drmdp.ambiguity import PAIRS
+from drmdp.api import build
+from test_radius import small
+
+
+def conic(model, ball, v):
+    return drmdp.bellman(model, ball, v, backend="conic").value
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_every_stage_is_a_conic_program(pair):
+    for case in cases(pair, 15, seed=6):
+        model, ball, T = case.model, case.ball, 3
+        final = -case.value if model.maximise else case.value
+        plan = drmdp.finite_horizon(model, ball, T, final=final)
+        v = final
+        size = max(map(abs, model.cost_range)) + np.abs(final).max()
+        assert np.array_equal(plan.value[T], np.where(model.terminal, 0, final))
+        for t in reversed(range(T)):
+            v = conic(model, ball, v)
+            assert np.allclose(plan.value[t], v, atol=2e-6 * size, rtol=0), case.name
+            assert (plan.lower[t] <= v + 2e-6 * size).all(), case.name
+            assert (plan.upper[t] >= v - 2e-6 * size).all(), case.name
+        assert plan.gap <= 1e-8 * size, case.name
+        assert (plan.value[:, model.terminal] == 0).all()
+
+
+@pytest.mark.parametrize("rewards", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_policies_attain_their_values(rewards, sparse):
+    model, ball = small(rewards=rewards, sparse=sparse), Wasserstein(0.4)
+    plan = drmdp.finite_horizon(model, ball, 4)
+    operator = build(model, ball, "conic")
+    sign = -1 if rewards else 1
+    u = np.zeros(5)
+    for t in reversed(range(4)):
+        parts = [operator.evaluate(u, plan.policy[t], s, s + 1).value[0] for s in range(5)]
+        u = np.array(parts)
+        assert np.allclose(sign * u, plan.value[t], atol=1e-6)
+    assert np.allclose(plan.policy.sum(axis=2), ~model.terminal)
+
+
+@pytest.mark.parametrize("pair", [("l1", 1), ("l2", 2), ("linf", np.inf)])
+def test_without_discount(pair):
+    rng = np.random.default_rng(0)
+    kernels = rng.dirichlet(np.ones(4), size=(3, 4, 2))
+    costs = rng.random((4, 2))
+    half = drmdp.Model(kernels, costs=costs, discount=0.5)
+    plan = drmdp.finite_horizon(half, Wasserstein(0.3, *pair), 30, discount=1)
+    v = np.zeros(4)
+    for t in reversed(range(30)):
+        v = conic(half, Wasserstein(0.3, *pair), 2 * v)  # c + ½ · 2v
+        assert np.allclose(plan.value[t], v, atol=1e-5)
+    assert plan.gap < 1e-8
+    assert plan.value[0].min() > 5  # it adds up
+
+
+@pytest.mark.parametrize("by_next", [False, True])
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+def test_costs_of_stages(kind, by_next):
+    rng = np.random.default_rng(1)
+    kernels = rng.dirichlet(np.ones(4), size=(3, 4, 2))
+    stages = rng.random((3, 4, 2, 4) if by_next else (3, 4, 2))
+    base = drmdp.Model(kernels, **{kind: np.zeros((4, 2))}, discount=0.9)
+    plan = drmdp.finite_horizon(base, Wasserstein(0.3), 3, costs=stages, final=[1, 2, 3, 4])
+    v = np.array([1.0, 2, 3, 4])
+    for t in reversed(range(3)):
+        v = conic(drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9), Wasserstein(0.3), v)
+        assert np.allclose(plan.value[t], v, atol=1e-6)
+    assert plan.gap < 1e-9
+
+
+class Sloppy:
+    """An operator with valid bounds that are `off` too wide on both sides, and a value at their lower end."""
+
+    def __init__(self, operator, off):
+        self.operator, self.off = operator, off
+        self.model, self.chunk = operator.model, operator.chunk
+
+    def update(self, value, start, stop):
+        found = self.operator.update(value, start, stop)
+        low, high = found.lower_step - self.off, found.upper_step + self.off
+        return replace(found, value=found.value - self.off, lower_step=low, upper_step=high)
+
+    def certify(self, value, update, fixed):
+        return update
+
+
+def test_errors_of_stages_add_up(monkeypatch):
+    model, ball, off = small(), Wasserstein(0.3), 0.1
+    exact = drmdp.finite_horizon(model, ball, 6)
+    monkeypatch.setattr(horizon, "build", lambda *args: Sloppy(build(*args), off))
+    wide = drmdp.finite_horizon(model, ball, 6)
+    assert (wide.lower <= exact.lower).all()
+    assert (wide.upper >= exact.upper).all()
+    assert wide.gap <= 4 * off * sum(0.9**k for k in range(6))
+
+
+def test_long_horizons_end_in_the_solution():
+    model, ball = small(), Wasserstein(0.3)
+    solution, seen = drmdp.solve(model, ball), []
+    plan = drmdp.finite_horizon(model, ball, 200, callback=seen.append)
+    assert seen == list(range(199, -1, -1))
+    assert np.allclose(plan.value[0], solution.value, atol=1e-5)
+    assert (plan.upper[0] >= solution.lower * (1 - 1e-7)).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stages": 0}, "stages: expected a whole number of at least 1, got 0"),
+        ({"final": [1, 2]}, r"final: expected shape \(5,\), got \(2,\)"),
+        ({"final": [0, 0, 0, 0, 1]}, "final: state 4 is terminal, its value is 0, got 1.0"),
+        ({"costs": np.zeros((2, 5, 3))}, r"costs: expected shape \(3, 5, 3\) or"),
+        ({"costs": np.full((3, 5, 3), np.inf)}, "costs of stage 0"),
+        ({"discount": 1.5}, r"discount: expected a number in \[0, 1\], got 1.5"),
+        ({"backend": "magic"}, "unknown backend 'magic'"),
+    ],
+)
+def test_mistakes_are_named(given, message):
+    with pytest.raises(InputError, match=message):
+        drmdp.finite_horizon(small(), Wasserstein(0.1), **{"stages": 3, **given})

@@ -1,0 +1,271 @@
+"""Paths over radii, critical radii, choice of a radius and the sufficient one."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import drmdp
+from cases import cases
+from drmdp import InputError, Wasserstein, instances, radius
+from drmdp.ambiguity import PAIRS
+
+EXACT = [pair for pair in PAIRS if pair != ("linf", 1)]
+
+
+def small(sparse=False, rewards=False, seed=0):
+    """Five states, three actions, one closed pair, a terminal state."""
+    rng = np.random.default_rng(seed)
+    kernels = rng.dirichlet(np.full(5, 0.5), size=(4, 5, 3))
+    available = np.ones((5, 3), dtype=bool)
+    available[1, 2] = False
+    terminal = [False, False, False, False, True]
+    costs = rng.random((5, 3)) + np.arange(5)[:, None]
+    named = {"rewards" if rewards else "costs": -costs if rewards else costs}
+    if sparse:
+        from scipy.sparse import csr_array
+
+        kernels = [csr_array(kernel.reshape(15, 5)) for kernel in kernels]
+    return drmdp.Model(kernels, **named, discount=0.9, available=available, terminal=terminal)
+
+
+@pytest.mark.parametrize("pair", EXACT)
+def test_a_path_is_what_single_solves_find(pair):
+    for case in cases(pair, 12, seed=5):
+        model, ball = case.model, case.ball
+        scale = max(1e-300, np.abs(drmdp.solve(model, ball).upper).max())
+        radii = np.linspace(0, ball.saturation(model).max(), 4)
+        tol = 1e-6 * scale
+        found = radius.path(model, ball, radii, tol=tol)
+        assert np.array_equal(found.radii, np.unique(radii)), case.name
+        for point in found.points:
+            alone = drmdp.solve(model, replace(ball, radius=point.radius), tol=tol)
+            assert point.status == alone.status == "solved", case.name
+            assert point.gap <= tol
+            assert (point.lower <= alone.upper).all(), case.name
+            assert (alone.lower <= point.upper).all(), case.name
+            assert np.array_equal(point.value, point.lower if model.maximise else point.upper)
+            worst = drmdp.evaluate(model, replace(ball, radius=point.radius), point.policy, tol=tol)
+            late = worst.lower - point.value if not model.maximise else point.value - worst.upper
+            assert late.max() <= 1e-9 * scale, case.name
+
+
+def test_a_path_without_an_exact_operator():
+    found = radius.path(small(), Wasserstein(0, "linf", 1), [0, 0.2])
+    alone = drmdp.solve(small(), Wasserstein(0.2, "linf", 1))
+    assert np.abs(found.points[1].value - alone.value).max() <= 2e-6
+
+
+def test_what_a_path_says_of_itself():
+    model = instances.perturb(instances.machine(8), 5)
+    ball, seen = Wasserstein(3.0), []
+    found = radius.path(model, ball, 6, callback=seen.append)
+    assert list(found.points) == seen
+    assert found.saturation == ball.saturation(model).max()
+    assert np.allclose(found.fractions, np.linspace(0, 1, 6))
+    assert (np.diff(found.worst) >= -1e-6).all()
+    assert (found.nominal >= found.nominal[0] - 1e-6).all()  # the first policy is the best under the mean kernel
+    assert (found.nominal <= found.worst + 1e-6).all()
+    assert np.allclose(found.nominal[0], found.worst[0], atol=1e-5)
+    assert found.kernel_passes.sum() > 6
+    assert len(radius.path(model, ball, 6, callback=lambda point: point.radius > 0).points) == 2
+
+
+def test_a_path_of_a_given_policy():
+    model, policy = small(), [0, 0, 1, 2, 0]
+    found = radius.path(model, Wasserstein(0, "l1", 1), [0, 0.5, 1], policy=policy)
+    for point in found.points:
+        worst = drmdp.evaluate(model, Wasserstein(point.radius, "l1", 1), policy)
+        assert np.abs(worst.value - point.value).max() <= 2e-6
+        assert np.array_equal(point.policy, model.policy(policy))
+
+
+def test_fewer_sweeps_than_from_scratch():
+    model = instances.perturb(instances.garnet(20, 4, seed=1), 5)
+    for pair in EXACT:
+        ball = Wasserstein(0, *pair)
+        found = radius.path(model, ball, 50, tol=1e-5)
+        assert found.status == "solved"
+        assert found.kernel_passes.mean() <= 2.5, pair
+
+
+# ---------------------------------------------------------------------- critical radii
+
+
+@pytest.mark.parametrize("pair", [("l1", 1), ("l2", 2), ("linf", math.inf)])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "rewards"])
+def test_critical_radii_from_both_sides(pair, kind):
+    model = small(sparse=kind == "sparse", rewards=kind == "rewards", seed=3)
+    found = radius.path(model, Wasserstein(0, *pair), 12, tol=1e-8)
+    changes = radius.critical(found, precision=1e-4)
+    assert changes
+    for change in changes:
+        assert 0 < change.high - change.low <= 1e-4
+        assert change.fraction == change.high / found.saturation
+        s = list(model.states).index(change.state)
+        for r, action in ((change.low, change.before), (change.high, change.after)):
+            policy = drmdp.solve(model, Wasserstein(r, *pair), tol=1e-8).policy[s]
+            assert policy[list(model.actions).index(action)] >= policy.max() - 1e-3
+
+
+def test_a_critical_radius_by_hand():
+    # 'risky' leads to the bad state (which costs 10 once) with probability .1 and, at radius r, of .1 + r/2; 'safe' costs 1. They are
+    # equal where .5 · 10 · (.1 + r/2) = 1.
+    rows = np.zeros((3, 2, 3))
+    rows[0] = [[0, 0.9, 0.1], [0, 1, 0]]
+    rows[2] = [0, 1, 0]
+    model = drmdp.Model(
+        rows,
+        rewards=[[0, -1], [0, 0], [-10, -10]],
+        discount=0.5,
+        states=["start", "end", "bad"],
+        terminal=["end"],
+        actions=["risky", "safe"],
+        available={"bad": ["risky"]},
+    )
+    found = radius.path(model, Wasserstein(0, "l1", 1, "observed"), [0, 0.05, 1.0], tol=1e-9)
+    (change,) = radius.critical(found, precision=1e-6)
+    assert change.low <= 0.2 + 1e-8
+    assert change.high >= 0.2 - 1e-8
+    assert (change.state, change.before, change.after) == ("start", "risky", "safe")
+    assert change.shares == (0, 1)
+
+
+def test_no_change_no_work():
+    model = small()
+    solved = []
+    found = radius.path(model, Wasserstein(0), [0, 1e-6])
+    assert radius.critical(found, callback=solved.append) == ()
+    assert not solved
+
+
+# ---------------------------------------------------------------------- choice
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "rewards"])
+def test_choice_by_held_out_kernels(kind):
+    model = small(sparse=kind == "sparse", rewards=kind == "rewards")
+    found = radius.path(model, Wasserstein(0), 5)
+    held = np.random.default_rng(9).dirichlet(np.ones(5), size=(7, 5, 3))
+    choice = radius.choose(found, held)
+    sign = -1 if model.maximise else 1
+    for k, point in enumerate(found.points):
+        for m in range(7):
+            chain = np.einsum("sa,sat->st", point.policy, held[m])
+            cost = (point.policy * np.where(model.available, model.costs, 0)).sum(axis=1)
+            value = np.linalg.solve(np.eye(5) - 0.9 * chain, cost)
+            assert np.isclose(choice.samples[k, m], sign * model.initial @ value)
+    assert choice.best == np.argmin(sign * choice.samples.mean(axis=1))
+    assert np.array_equal(sign * choice.worst, (sign * choice.samples).max(axis=1))
+    assert np.allclose(sign * choice.quantile(0.9), np.quantile(sign * choice.samples, 0.9, axis=1))
+    for by in ("worst", 0.75):
+        own = radius.choose(found, held, by=by)
+        assert own.radius == found.radii[np.argmin(sign * own.scores)]
+
+
+def test_cross_validation_holds_out():
+    model, ball = small(), Wasserstein(0)
+    choice = radius.cross_validate(model, ball, [0, 0.3, 0.6])
+    for i in range(4):
+        others = [j for j in range(4) if j != i]
+        train = drmdp.Model(
+            np.nan_to_num(model.kernels[others]),
+            costs=model.costs,
+            discount=0.9,
+            available=model.available,
+            terminal=model.terminal,
+        )
+        for k, r in enumerate((0, 0.3, 0.6)):
+            policy = drmdp.solve(train, Wasserstein(r)).policy
+            value = drmdp.policies.under(model, policy, [i])[0]
+            assert np.isclose(choice.samples[k, i], model.initial @ value, atol=1e-4)
+    assert radius.cross_validate(model, ball, [0, 0.3], folds=2, by="worst").samples.shape == (2, 4)
+
+
+def test_folds_of_trajectories():
+    rng = np.random.default_rng(0)
+    truth = instances.machine(4)
+    paths = drmdp.simulate(truth, np.full((4, 2), 0.5), n=60, steps=30)
+    table = {
+        "episode": np.repeat(np.arange(60), 30),
+        "state": paths.states[:, :-1].ravel(),
+        "action": paths.actions.ravel(),
+        "next_state": paths.states[:, 1:].ravel(),
+        "cost": paths.costs.ravel() + 0 * rng.random(1800),
+    }
+    model = drmdp.estimate(
+        table,
+        cost="cost",
+        episode="episode",
+        discount=0.8,
+        by="parts",
+        n_kernels=5,
+        partial="pooled",
+        unvisited="unavailable",
+    )
+    choice = radius.cross_validate(model, Wasserstein(0, support="observed"), 4)
+    assert choice.samples.shape == (4, 5)
+    assert choice.radius in choice.radii
+
+
+# ---------------------------------------------------------------------- the sufficient radius
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_truth_is_inside_as_often_as_promised(pair):
+    rng = np.random.default_rng(1)
+    S, A, N, n = 3, 2, 2, 50
+    truth = rng.dirichlet(np.ones(S), size=(S, A))
+    missed, ratios = 0, []
+    for _ in range(200):
+        kernels = np.stack([[[rng.multinomial(n, row) / n for row in rows] for rows in truth] for _ in range(N)])
+        model = drmdp.Model(kernels, costs=np.zeros((S, A)), discount=0.5)
+        ball = Wasserstein(0, *pair)
+        r = radius.sufficient(model, ball, n, confidence=0.8)
+        metric, order = pair
+        norm = {"l1": 1, "l2": 2, "linf": np.inf}[metric]
+        d = np.stack([[np.linalg.norm((k[s] - truth[s]).ravel(), norm) for s in range(S)] for k in kernels])
+        far = d.max(axis=0) if order == math.inf else (d**order).mean(axis=0) ** (1 / order)
+        missed += (far > r).any()
+        ratios.append((far / r).max())
+    assert missed <= 0.2 * 200
+    assert max(ratios) > 0.3  # and it is not absurdly large
+
+
+def test_the_sufficient_radius_of_counts():
+    model, ball = small(), Wasserstein(0)
+    few, many = (radius.sufficient(model, ball, n) for n in (100, 10_000))
+    assert np.allclose(few[:4], 10 * many[:4])
+    assert few[4] == 0
+    counts = np.full((4, 5, 3), 100.0)
+    counts[:, 1, 2] = np.nan  # closed
+    assert np.array_equal(radius.sufficient(model, ball, counts), few)
+    counts[0, 0, 0] = 0
+    assert radius.sufficient(model, ball, counts)[0] > few[0]
+
+
+# ---------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, b: radius.path(m, b, 1), "radii: expected at least 2 radii, or how many, got 1"),
+        (lambda m, b: radius.path(m, b, [0, -1]), "radii must be finite and not negative, got -1.0"),
+        (lambda m, b: radius.path(m, b, [[0]]), r"radii: expected a list of numbers, got shape \(1, 1\)"),
+        (lambda m, b: radius.path(m, b, [0], tol=-1), "tol must be finite"),
+        (lambda m, b: radius.critical(radius.path(m, b, [0, 1]), precision=0), "precision must be positive, got 0.0"),
+        (lambda m, b: radius.choose(radius.path(m, b, [0]), []), "held_out: expected one or more kernels"),
+        (lambda m, b: radius.choose(radius.path(m, b, [0]), m, by="median"), 'by: expected "mean", "worst" or a level'),
+        (lambda m, b: radius.choose(radius.path(m, b, [0]), np.zeros((1, 5, 3, 5))), "state 0, action 0 sums to 0.0, not 1"),
+        (lambda m, b: radius.choose(radius.path(m, b, [0]), instances.machine(5)), "held_out: a model with other states"),
+        (lambda m, b: radius.cross_validate(m, b, folds=9), "folds: expected a whole number from 2 to 4, got 9"),
+        (lambda m, b: radius.cross_validate(instances.machine(5), b), "nothing can be held out"),
+        (lambda m, b: radius.sufficient(m, b, -1), "counts must be finite and not negative: kernel 0, state 0, action 0"),
+        (lambda m, b: radius.sufficient(m, b, 5, confidence=1), "confidence: expected a number between 0 and 1, got 1.0"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call(small(), Wasserstein(0))
