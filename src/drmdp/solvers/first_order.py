@@ -57,7 +57,7 @@ class _Epochs(State):
     gap: float = np.inf  # at the last certificate
     worst: Array | None = None  # value of the last policy judged
     best: Array | None = None  # against the last kernel judged
-    change: Array | None = None  # of v in the last epoch
+    change: Array | None = None  # of v in the last epoch: what records call the residual
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -109,6 +109,8 @@ class FirstOrder:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < np.inf:
                 raise InputError(f"{name}: expected a finite number of at least {least}, got {shown(value)}")
+        if self.stop in ("puterman", "paper"):
+            raise InputError(f"stop: {self.stop!r} needs ‖F(v) − v‖, which the first-order method does not compute")
         for name, known in (("output", OUTPUTS), ("steps", STEPS), ("setup", SETUPS)):
             if getattr(self, name) not in known:
                 raise InputError(f"{name}: expected one of {', '.join(known)}, got {shown(getattr(self, name))}")
@@ -196,7 +198,7 @@ def _judge(problem: Problem, state: _Epochs) -> Update:
     above = _value(problem, problem.operator, policy, state.worst, tol)
     below = _value(problem, NominalOperator(model, kernel), None, state.best, tol)
     state.worst, state.best = (above.lower + above.upper) / 2, (below.lower + below.upper) / 2
-    change = np.zeros(model.n_states) if state.change is None else state.change
+    change = np.full(model.n_states, np.nan) if state.change is None else state.change
     bounds = Bounds(below.lower, above.upper)
     state.gap = bounds.gap
     return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, bounds)
