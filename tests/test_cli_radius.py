@@ -145,6 +145,16 @@ def test_horizon(run, folder):
     run(*args, "--tol", 0, code=3)
 
 
+def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
+    def stop(*args, **given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(radius, "critical", stop)
+    found = document(run("sweep", "machine.npz", "--radii", 3, "--critical", "--json", code=130))
+    assert len(found["points"]) == 3
+    assert "critical" not in found
+
+
 def test_progress_goes_to_standard_error(run):
     result = run("sweep", "machine.npz", "--radii", "0.0,0.1", "--json", "--progress")
     assert "Radii" in result.stderr

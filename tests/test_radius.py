@@ -132,6 +132,22 @@ def test_a_critical_radius_by_hand():
     assert change.shares == (0, 1)
 
 
+def test_tied_actions_do_not_alternate():
+    steady = 0
+    for case in [case for pair in EXACT for case in cases(pair, 130, seed=31) if "tied" in case.name]:
+        model, limit = case.model, case.ball.saturation(case.model).max()
+        size = max(np.abs(drmdp.solve(model, case.ball).upper).max(), 1e-3 * max(map(abs, model.cost_range)))
+        if limit > 0 and size > 0:
+            found = radius.path(model, case.ball, 4, tol=1e-6 * size)
+            first = radius.path(model, case.ball, 4, tol=1e-9 * size, policy=found.points[0].policy)
+            changes = radius.critical(found, precision=0.1 * limit)
+            loss = [np.abs(one.value - two.value).max() for one, two in zip(found.points, first.points, strict=True)]
+            if max(loss) <= 1e-7 * (1 - model.discount) * size:  # the first policy is optimal all along
+                steady += 1
+                assert changes == (), case.name
+    assert steady > 5
+
+
 def test_no_change_no_work():
     model = small()
     solved = []

@@ -79,7 +79,7 @@ def sweep(
     the worst case, both over the start distribution, and in how many states the policy's likeliest action differs from that of the first radius.
     """
     from drmdp import formats, radius
-    from drmdp.cli import _ball, _exit_code, _print_json
+    from drmdp.cli import INTERRUPTED, _ball, _exit_code, _print_json
 
     if held_out is not None and folds is not None:
         raise InputError("give --held-out or --folds, not both")
@@ -91,20 +91,24 @@ def sweep(
     with bar("Radii", total, progress) as step:
         found = radius.path(model, ball, radii, tol, callback=step)
     choice: Choice | None = None
-    if other is not None:
-        choice = radius.choose(found, other, by)
-    elif folds is not None:
-        with bar("Folds", folds * total, progress) as step:
-            choice = radius.cross_validate(model, ball, found.radii, folds, by, tol, seed, callback=step)
     changes: tuple[Change, ...] | None = None
-    if critical:
-        with bar("Critical radii", None, progress) as step:
-            changes = radius.critical(found, precision, callback=step)
+    code = _exit_code(found.status)
+    try:
+        if other is not None and code != INTERRUPTED:
+            choice = radius.choose(found, other, by)
+        elif folds is not None and code != INTERRUPTED:
+            with bar("Folds", folds * total, progress) as step:
+                choice = radius.cross_validate(model, ball, found.radii, folds, by, tol, seed, callback=step)
+        if critical and code != INTERRUPTED:
+            with bar("Critical radii", None, progress) as step:
+                changes = radius.critical(found, precision, callback=step)
+    except KeyboardInterrupt:  # what is found already is printed
+        code = INTERRUPTED
     if as_json:
         _print_json(_document(found, choice, changes, enough))
     else:
         _print(found, choice, changes, enough, confidence)
-    return _exit_code(found.status)
+    return code
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.bellman.nominal import NominalOperator
+from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.checks import numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
@@ -31,7 +31,7 @@ ACCURACY = 1e-9
 
 
 def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
-    """Check a kernel and return it as a matrix (S·A, S), sparse if the model is sparse and large.
+    """Check a kernel and return it as a matrix (S·A, S), sparse if it was.
 
     `kernel` is None for the mean kernel, the number of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or the
     kernel of a solution.
@@ -51,8 +51,6 @@ def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
         found = numbers(name, kernel)
     if found.shape not in ((S, A, S), (S * A, S)):
         raise InputError(f"{name}: expected shape {(S, A, S)} or {(S * A, S)}, got {found.shape}")
-    if sparse.issparse(found):
-        found = found if S > DENSE else found.toarray()
     return _checked(model, found if sparse.issparse(found) else found.reshape(S * A, S), name)
 
 
@@ -141,18 +139,23 @@ def expected_costs(model: Model, matrix: Any) -> Array:
 
 def values(model: Model, policy: Array, matrices: Sequence[Any]) -> Array:
     """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign."""
-    S, A = model.n_states, model.n_actions
+    S = model.n_states
     out = np.empty((len(matrices), S))
     step = max(1, ENTRIES // (S * S))
     for lo in range(0, len(matrices), step):
         part = matrices[lo : lo + step]
-        if any(sparse.issparse(matrix) for matrix in part):
+        if S > DENSE and any(sparse.issparse(matrix) for matrix in part):
             out[lo : lo + step] = [_by_steps(model, policy, matrix) for matrix in part]
             continue
-        chains = np.stack([np.einsum("sa,sat->st", policy, matrix.reshape(S, A, S)) for matrix in part])
+        chains = np.stack([_chain(policy, matrix) for matrix in part])
         costs = np.stack([(policy * expected_costs(model, matrix)).sum(axis=1) for matrix in part])
         out[lo : lo + step] = np.linalg.solve(np.eye(S) - model.discount * chains, costs[:, :, None])[:, :, 0]
     return -out if model.maximise else out
+
+
+def _chain(policy: Array, matrix: Any) -> Array:
+    chain = Fixed(matrix, policy.shape).chain(policy)
+    return np.asarray(chain.toarray() if sparse.issparse(chain) else chain)
 
 
 def _by_steps(model: Model, policy: Array, matrix: Any) -> Array:
