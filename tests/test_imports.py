@@ -29,7 +29,7 @@ LAYERS = (
     {"formats", "estimate", "radius", "policies", "trajectories", "horizon"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_data", "cli_radius", "cli_policy"},
+    {"cli", "cli_data", "cli_radius", "cli_policy", "cli_horizon"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
