@@ -35,7 +35,7 @@ LAYERS = (
     {"formats", "estimate", "radius", "policies", "trajectories", "horizon"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_bench", "cli_data", "cli_policy", "cli_radius"},
+    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""

@@ -1,29 +1,25 @@
-"""`drmdp inspect`, `drmdp simulate` and `drmdp horizon`."""
+"""`drmdp inspect` and `drmdp simulate`."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from drmdp.cli_radius import OPTIONS, bar, columns, common, console, grid, problem
+from drmdp.cli_radius import OPTIONS, RADIUS, bar, columns, common, console, grid, problem
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
-    from drmdp.horizon import HorizonSolution
     from drmdp.model import Model
     from drmdp.policies import ActionLosses, Bent, Rounded, Values
     from drmdp.trajectories import Trajectories
 
 ROWS = 12
 """States shown in a table."""
-RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
 
 
 @click.command()
@@ -228,84 +224,3 @@ def _write(model: Model, found: Trajectories, path: str) -> None:
         s, a, t = found.states[e, k], found.actions[e, k], found.states[e, k + 1]
         rows.writerow([e, k, model.states[s], model.actions[a], model.states[t], repr(float(found.costs[e, k]))])
     write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
-
-
-# ---------------------------------------------------------------------- horizon
-
-
-@click.command()
-@click.argument("model_path", metavar="MODEL")
-@RADIUS
-@click.option("--stages", type=int, required=True, help="How many decisions.")
-@click.option("--stage-discount", type=float, help="In [0, 1]; the model's by default.")
-@click.option("--final", help=".json file that maps states to values after the last stage; 0 if not mentioned.")
-@common
-def horizon(
-    model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, discount: float | None,
-    metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
-) -> int:  # fmt: skip
-    """Solve over finitely many stages.
-
-    Stage 0 is the first decision. Exit code 3 if the certified gap exceeds --tol.
-    """
-    from drmdp import formats
-    from drmdp import horizon as plans
-    from drmdp.cli import LIMIT, _ball, _print_json
-
-    ball = _ball(radius, metric, order, support)
-    model = formats.read(model_path, discount=discount)
-    values = None if final is None else _final(final, model)
-    with bar("Stages", stages, progress) as step:
-        found = plans.finite_horizon(model, ball, stages, values, discount=stage_discount, callback=step)
-    if as_json:
-        fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
-        named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
-        _print_json({**fields, **named, "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}})
-    else:
-        own = model.discount if stage_discount is None else stage_discount
-        _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {own:g}")
-    return 0 if found.gap <= tol else LIMIT
-
-
-def _final(path: str, model: Model) -> Any:
-    try:
-        document = json.loads(Path(path).read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: {error}") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}: expected an object that maps states to values, got {type(document).__name__}")
-    place = {str(name): s for s, name in enumerate(model.states)}
-    values = np.zeros(model.n_states)
-    for name, value in document.items():
-        if name not in place or type(value) not in (int, float):
-            raise InputError(f"{path}: expected states of the model with numbers, got {name!r}: {value!r}")
-        values[place[name]] = value
-    return values
-
-
-def _print_plan(model: Model, ball: str, found: HorizonSolution, stages: str) -> None:
-    out = console()
-    first = found.value[0]
-    kind = "reward" if model.maximise else "cost"
-    mean = f"{model.initial @ first:.6g} worst-case {kind}, mean over the start distribution"
-    lines = {"Problem": problem(model), "Horizon": stages, "Ball": ball, "Gap": f"{found.gap:.1e}", "Value": mean}
-    out.print(grid(lines))
-    table = columns(["state"], [f"worst {kind}"])
-    table.add_column("likeliest action by stage", overflow="fold")
-    for s in range(min(model.n_states, ROWS)):
-        table.add_row(str(model.states[s]), f"{first[s]:.6g}", _by_stage(model, found.policy[:, s]))
-    out.print(table)
-    if model.n_states > ROWS:
-        out.print(f"… {model.n_states - ROWS:,} more")
-
-
-def _by_stage(model: Model, policy: Any) -> str:
-    """Runs of equal actions: "0–6 wait, 7–9 treat"."""
-    if not policy.any():
-        return "(end)"
-    parts, t = [], 0
-    for a, run in groupby(policy.argmax(axis=1).tolist()):
-        n = len(list(run))
-        parts.append(f"{t if n == 1 else f'{t}–{t + n - 1}'} {model.actions[a]}")
-        t += n
-    return ", ".join(parts[:6]) + (", …" if len(parts) > 6 else "")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ROWS = 20
 """Changes shown in a table."""
 WIDTH = 80
+RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
 OPTIONS = {
     "progress": click.option("--progress/--no-progress", default=None, help="Progress; by default on a terminal."),
     "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
