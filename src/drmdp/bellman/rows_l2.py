@@ -80,7 +80,7 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
     """Pass over the N rows of an action at t_i = share·κ_i and move τ by a Newton step; returns how far from 1 the masses were.
 
     The rows begin at y[N·lo], u is indexed from lo to hi. A row is repeated while its mass is further than `close` from 1; unless
-    `fresh`, what `rows` holds is of the same y and u. Below `PROBE` a row is taken at PROBE, V and E are those of its first piece, and
+    `fresh`, or τ is NaN, what `rows` holds is of the same y and u. Below `PROBE` a row is taken at PROBE, V and E are those of its first piece, and
     t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
     """
     K, N = hi - lo, kappa.size
@@ -90,12 +90,13 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
         th = tau[i]
+        new = fresh or not math.isfinite(th)
         if i > 0 and not math.isfinite(th):  # the row before knows better than nothing
             th = tau[i - 1] * t / max(kappa[i - 1] * share, PROBE)
         c, sy, su, suu, syu, si = rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i]
         mass = sy + t * su - c * th
         change = max(abs(th - rows[TAU0, i]), abs(t - rows[T0, i] + th - rows[TAU0, i]))
-        if fresh or not (change < rows[MARGIN, i] and abs(mass - 1.0) <= close):
+        if new or not (change < rows[MARGIN, i] and abs(mass - 1.0) <= close):
             at = N * lo + i * K
             y0 = np.uint64(at)
             factor = scale[i]
