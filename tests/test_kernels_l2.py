@@ -16,7 +16,7 @@ from cases import cases
 from drmdp import certificate
 from drmdp.bellman import l2_2, l2_inf
 from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.layout import Memory, Out, lay_out, order_of, prologue
+from drmdp.bellman.layout import FLAT, Memory, Out, lay_out, order_of, prologue
 from drmdp.bellman.qp import simplex_qp
 
 KERNELS = {("l2", 2): l2_2, ("l2", math.inf): l2_inf}
@@ -427,7 +427,8 @@ def rederived(case, layout, out, memory):
         level[s] = np.where(model.available[s], cost, 0.0)
         top = np.where(data.allowed[s], data.stakes[s], -np.inf).max(axis=-1, keepdims=True)
         top[~np.isfinite(top)] = 0.0  # of an unavailable action
-        stake = (data.stakes[s] - top) / unit[s]  # 0 at the top, to the last bit: t may be 1e14
+        stake = (data.stakes[s] - top) / unit[s]
+        stake[stake > -FLAT] = 0.0  # plateaus as the kernels see them: t may be 1e14
         bent = data.nominal[s] + t[s][..., None] * stake[:, None, :] - thresholds[s][..., None]
         moved = (t[s] > 0)[..., None] & data.allowed[s][:, None, :]
         kernels[s] = np.where(moved, np.maximum(bent, 0.0), np.where(t[s][..., None] > 0, 0.0, data.nominal[s]))
