@@ -465,11 +465,17 @@ def check_alone(case, tol, rng):
         assert (fixed.upper >= out.lower - tol * scale[0] - scale[1])[own].all()
 
 
-@pytest.mark.parametrize(("seed", "n"), [(3, 150), (7, 240)])  # the second: rows of another state taken for this one's
 @PAIRS
-def test_bounds_hold_by_themselves(pair, seed, n):
-    rng = np.random.default_rng(seed)
-    for case in cases(pair, n, seed={3: 11, 7: 207}[seed]):
+def test_bounds_hold_by_themselves(pair):
+    rng = np.random.default_rng(3)
+    for case in cases(pair, 150, seed=11):
+        check_alone(case, 1e-10, rng)
+
+
+@PAIRS
+def test_rows_of_another_state_are_not_taken_for_this_one(pair):
+    rng = np.random.default_rng(7)
+    for case in cases(pair, 240, seed=207):
         check_alone(case, 1e-9, rng)
 
 

@@ -12,7 +12,7 @@ from drmdp import instances
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.exact import FAMILIES, ExactOperator
-from drmdp.bench.sweeps import cpu, nominal_seconds
+from drmdp.bench.sweeps import nominal_seconds
 from drmdp.model import Model
 
 BASE = {"N": 40, "S": 40, "A": 20}
@@ -137,6 +137,3 @@ def cpu_once(operator: ExactOperator, value: Array) -> float:
     begin = time.process_time()
     operator.update(value, 0, value.size)
     return time.process_time() - begin
-
-
-__all__ = ["cpu", "growth", "sparse_garnet", "states", "threads", "warm"]
