@@ -33,6 +33,7 @@ LAYERS = (
     {"api"},
     {"fixed"},
     {"formats", "estimate", "radius", "policies", "trajectories", "horizon"},
+    {"plot"},
     {"bench", "study"},
     {"report"},
     {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius"},

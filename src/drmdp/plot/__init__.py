@@ -1,0 +1,1 @@
+"""Pictures of models, solutions and radius paths, in one style."""

@@ -1,0 +1,53 @@
+"""One style for every picture: the colour-blind-safe palette of Okabe and Ito, thin grids, no frame on the right and above.
+
+Matplotlib is imported when the first picture is asked for; it is an extra (``pip install 'drmdp[plot]'``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from drmdp.errors import MissingExtra
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000",
+)  # fmt: skip
+PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, YELLOW)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # beside the colours, for print in grey
+
+SETTINGS: dict[str, Any] = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "savefig.dpi": 160,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "drmdp",  # the same picture is the same file
+}
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, or a sentence that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plot") from error
+    return plt
+
+
+@contextmanager
+def styled() -> Iterator[Any]:
+    """Pyplot inside the style of the package; the caller's own settings are left alone."""
+    plt = pyplot()
+    from cycler import cycler
+
+    with plt.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}):
+        yield plt
