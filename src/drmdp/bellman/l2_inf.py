@@ -51,6 +51,7 @@ MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
 GUARDED = 30  # the same, on the way to the radius
 STEPS = 80  # radii on the way, and θ itself
+EVEN = 1e-14  # of the budget; a kernel all at the top may have spent just that, and is left where it is
 INNER = 20  # Newton steps on m
 EVALUATE = 200
 
@@ -275,7 +276,7 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
 def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Go to the policy work.target; κ and τ follow while active sets stay."""
     A, N = share.size, kappa.size
-    radius, curvature = work.kernels[2], work.kernels[3]
+    spent, radius, curvature = work.kernels[0], work.kernels[2], work.kernels[3]
     curvature[:] = 0.0
     size = 0.0
     for a in range(A):
@@ -285,8 +286,9 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
             for i in range(N):
                 curvature[i] += share[a] * share[a] * work.rows[a, SLOPE, i]
     for i in range(N):
-        if not radius[i] > 0.0:  # far too much was spent: start again from the left
-            kappa[i] = 0.5 * min(kappa[i], state.theta / math.sqrt(size))
+        if not radius[i] > 0.0:
+            if spent[i] > (1.0 + EVEN) * state.theta * state.theta:  # far too much was spent: start again from the left
+                kappa[i] = 0.5 * min(kappa[i], state.theta / math.sqrt(size))
         else:  # or all of it is at the top
             kappa[i] = min(radius[i] / math.sqrt(curvature[i]), FAR) if curvature[i] > 1e-300 else FAR
     for a in range(A):
