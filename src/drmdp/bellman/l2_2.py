@@ -27,7 +27,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.layout import FAST, largest_state, prologue
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass, prefix_length
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, prefix_length
 from drmdp.bellman.state_l2 import State, state_of
 
 JOINT = 12
@@ -366,7 +366,7 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, single, tau = np.ones((A, N)), workspace(A, N), workspace(A, 1), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -385,7 +385,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)

@@ -41,7 +41,7 @@ from drmdp._typing import Array
 from drmdp.bellman import l2_2
 from drmdp.bellman.layout import largest_state, prologue
 from drmdp.bellman.qp import simplex_qp
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass
 from drmdp.bellman.state_l2 import State, state_of
 
 LEAST = 1e-13  # probability of a candidate
@@ -465,7 +465,7 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -484,7 +484,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
