@@ -26,6 +26,7 @@ from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
 from drmdp.certificate_linf import states_linf
 from drmdp.certificate_sums import EPS, count_above, finish
+from drmdp.compiled import INNER
 
 
 def derive(
@@ -52,7 +53,7 @@ def derive(
 # ---------------------------------------------------------------------- ℓ2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
     """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, how many terms that took, and the threshold.
 
@@ -284,7 +285,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
         finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
     """Probability of entry e in kernel i, or in the mean."""
     if not every:

@@ -8,11 +8,12 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
+from drmdp.compiled import INNER
 
 EPS = float(np.finfo(np.float64).eps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
     """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
     A = cost.size
@@ -37,7 +38,7 @@ def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, v
         high[s] = np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def count_above(u, least):  # type: ignore[no-untyped-def]
     """#{u > least}, u descending."""
     lo, hi = 0, u.size

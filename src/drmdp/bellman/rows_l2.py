@@ -25,7 +25,8 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST
+from drmdp.bellman.layout import FAST, copy
+from drmdp.compiled import INNER
 
 WIDE = 8  # entries; compiled loops take so many at a time
 NEVER = -1e300  # below every stake: never active
@@ -35,7 +36,7 @@ FIELDS = 13
 """What is kept of each row, (FIELDS, N) an action."""
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
     """#{t u > τ} for u in descending order, galloping from a guess."""
     n = u.size
@@ -63,7 +64,7 @@ def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
     return lo
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
     """Smallest |t u − τ|, k being the length of the prefix."""
     above = t * u[k - 1] - tau if k > 0 else np.inf
@@ -71,7 +72,7 @@ def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
     return min(above, below)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: ignore[no-untyped-def]
     """A τ from which Newton's method is monotone: max(ŷ + t u) − 1."""
     most = t * order.u[0] if unlisted else -1e300
@@ -80,13 +81,20 @@ def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: igno
     return most - 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh, tau, rows):  # type: ignore[no-untyped-def]
+@njit(**INNER)
+def forget(rows):  # type: ignore[no-untyped-def]
+    """Nothing is known of the rows: the next pass reads them."""
+    for i in range(rows.shape[1]):
+        rows[MARGIN, i] = -1.0
+
+
+@njit(fastmath=FAST, **INNER)
+def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, rows):  # type: ignore[no-untyped-def]
     """Pass over the N rows of an action at t_i = share·κ_i and move τ by a Newton step; returns how far from 1 the masses were.
 
-    The rows begin at y[N·lo], u is indexed from lo to hi and has room for WIDE − 1 more. A row is repeated while its mass is further than `close` from 1; unless
-    `fresh`, or τ is NaN, what `rows` holds is of the same y and u. Below `PROBE` a row is taken at PROBE, V and E are those of its first piece, and
-    t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
+    The rows begin at y[N·lo], u is indexed from lo to hi and has room for WIDE − 1 more. A row is repeated while its mass is further than
+    `close` from 1; unless τ is NaN, what `rows` holds is of the same y and u, or forgotten. Below `PROBE` a row is taken at PROBE, V and E are
+    those of its first piece, and t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
     """
     K, N = hi - lo, kappa.size
     slack = 0.0
@@ -98,7 +106,7 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
         th = tau[i]
-        new = fresh or not math.isfinite(th)
+        new = not math.isfinite(th)
         if i > 0 and not math.isfinite(th):  # the row before knows better than nothing
             th = tau[i - 1] * t / max(kappa[i - 1] * share, PROBE)
         c, sy, su, suu, syu, si = rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i]
@@ -168,5 +176,5 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, fresh
             distance = t * t * rows[SLOPE, i]
         tau[i] = th
         rows[VALUE, i], rows[SPENT, i], rows[DUAL, i] = value, distance, dual
-    u[hi : lo + whole] = following
+    copy(following, u[hi : lo + whole])
     return slack
