@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.certificate_sums import EPS, count_above, finish
+from drmdp.bellman.layout import count_above, largest_state, prologue, row_scales
+from drmdp.certificate_sums import EPS, finish
 from drmdp.compiled import INNER
 
 NEAR = 1e-12  # relative distance of the points on both sides of a radius
@@ -301,19 +301,5 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
         finish(
-            s,
-            base,
-            unit,
-            q,
-            terms,
-            cost,
-            x,
-            free + upper,
-            2.0 + free + size + budget,
-            0.0,
-            layout,
-            span,
-            fixed,
-            low,
-            high,
+            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size + budget, layout, span, fixed, low, high
         )

@@ -1,4 +1,4 @@
-"""What the certificates of all metrics share: margins for rounding, and places in sorted stakes."""
+"""What the certificates of all metrics share: margins for rounding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @njit(**INNER)
-def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
+def finish(s, base, unit, q, terms, cost, x, upper, upper_size, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
     """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
     A = cost.size
     above = upper + (terms + 64) * EPS * upper_size
@@ -36,16 +36,3 @@ def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, v
         low[s] = -np.inf
     if not math.isfinite(high[s]):
         high[s] = np.inf
-
-
-@njit(**INNER)
-def count_above(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if u[mid] > least:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo

@@ -1,6 +1,8 @@
 """How the kernels are compiled."""
 
-INNER = {
+from typing import Any
+
+INNER: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",

@@ -18,11 +18,11 @@ from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.checks import numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
-from drmdp.rows import MeanKernel
+from drmdp.rows import DENSE, MeanKernel
 from drmdp.solvers import linear
 from drmdp.solvers.loop import heed, run, value_range
 from drmdp.solvers.policy_iteration import PolicyIteration
-from drmdp.solvers.problem import DENSE, Problem
+from drmdp.solvers.problem import Problem
 
 ROW_SUM_TOL = 1e-6
 """Rows whose sums differ from 1 by no more are divided by them."""

@@ -206,6 +206,19 @@ def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
+def count_above(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if u[mid] > least:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(**INNER)
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Copy a contiguous array; compiled in no time, unlike a slice assignment with its messages."""
     flat, own = source.reshape(source.size), target.reshape(target.size)

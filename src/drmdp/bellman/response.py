@@ -15,7 +15,7 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, row_scales
 from drmdp.compiled import INNER
 from drmdp.rows import Rows
 
@@ -122,7 +122,7 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
         moved = c * share[i]
         th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            plength[i] = _prefix(order.u, th / t)
+            plength[i] = count_above(order.u, th / t)
             pslope[i] = moved * t
             plevel[i] = -moved * th
         for j in range(K):
@@ -141,7 +141,7 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
     c = 0.0
     total = 0.0
     if unlisted:
-        k = _prefix(order.u, tau / t)
+        k = count_above(order.u, tau / t)
         c += k
         total += t * order.sum1[k]
     for j in range(K):
@@ -152,19 +152,6 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
                 c += 1.0
                 total += t * u[j]
     return (total - 1.0) / c if c > 0.5 else np.float64(tau)
-
-
-@njit(**INNER)
-def _prefix(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if u[mid] > least:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
 
 
 @njit(**INNER)
