@@ -54,18 +54,34 @@ def policy_step(settings, x, gradient, tau):
     return np.maximum(x - tau * gradient - level[np.flatnonzero(z > level)[-1]], 0)
 
 
+def balanced(model, ball, reach, usual, x, y, v):
+    """How far nature's steps reach, for the (l2, 2) ball: longer or shorter where she is inside it and not at the data."""
+    new = np.full(len(reach), usual)
+    for s in range(model.n_states):
+        far = np.linalg.norm(y[:, s] - model.kernels[:, s]) / math.sqrt(model.n_kernels)
+        q = model.costs[s] + model.discount * y[:, s].mean(axis=0) @ v
+        if 0 < far < ball.radius * (1 - 1e-6):
+            more = x[s] @ (model.costs[s] + model.discount * v.max() - q) > x[s] @ q - q.min()
+            new[s] = np.clip(reach[s] * (16 if more else 1 / 16), 0.03 * usual, 100 * usual)
+    return new
+
+
 def by_hand(settings, model, ball, n_epochs):
     """Algorithm 1 state by state, with equal weights and costs (S, A): v, and the answer's policy and kernel."""
     y_hat, N, A, S = model.kernels, model.n_kernels, model.n_actions, model.n_states
     x, y = np.full((S, A), 1 / A), y_hat.copy()
     v, t = np.zeros(S), 0
+    if settings.origin == "nominal":
+        v = drmdp.solve(model, drmdp.Wasserstein(0)).value
     answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
-    ratio = settings.step_ratio
-    if ratio == "ball":
-        ratio = max(1, math.sqrt(A) / (math.sqrt(2) * ball.radius))
+    by_ball = settings.step_ratio == "ball"
+    usual = min(math.sqrt(A), math.sqrt(2) * ball.radius) if by_ball else math.sqrt(A) / settings.step_ratio
+    reach = np.full(S, usual)
     for epoch in range(1, n_epochs + 1):
         norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
-        tau, sigma = (ratio / (math.sqrt(A) * norm), N * math.sqrt(A) / (ratio * norm)) if norm > 0 else (INF, 0.0)
+        if by_ball:
+            reach = balanced(model, ball, reach, usual, x, y, v)
+        taus, sigmas = (1 / (reach * norm), N * reach / norm) if norm > 0 else (np.full(S, INF), np.zeros(S))
         means, weight = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
         if settings.output == "epoch":
             answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
@@ -77,8 +93,10 @@ def by_hand(settings, model, ball, n_epochs):
                 def stakes(rows, s=s, v=v):
                     return model.costs[s] + model.discount * rows.mean(axis=0) @ v
 
-                def push(direction, s=s, v=v, sigma=sigma):
-                    point = y[:, s] + sigma / N * direction[:, None] * model.discount * v
+                tau = taus[s]
+
+                def push(direction, s=s, v=v, sigmas=sigmas):
+                    point = y[:, s] + sigmas[s] / N * direction[:, None] * model.discount * v
                     return drmdp.project(point, y_hat[:, s], ball)
 
                 new = policy_step(settings, x[s], stakes(y[:, s]), tau)
@@ -302,6 +320,9 @@ def test_sparse_models_need_observed_support():
         ({"setup": "l1"}, "setup: expected one of euclidean, entropy, got 'l1'"),
         ({"stop": "puterman"}, "stop: 'puterman' needs"),
         ({"check_every": 0}, "check_every: expected a whole number of at least 1, got 0"),
+        ({"check_every": "never"}, "check_every: expected a whole number of at least 1, got 'never'"),
+        ({"origin": "random"}, "origin: expected one of zero, nominal, got 'random'"),
+        ({"keep_kernels": 1}, "keep_kernels: expected True or False, got 1"),
     ],
 )
 def test_bad_settings(settings, message):

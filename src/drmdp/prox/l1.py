@@ -249,7 +249,7 @@ def write(layout, s, y, first, stop, w, theta, mu, change, threshold, work):  # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
+def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
 
     The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
@@ -263,7 +263,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, memory, work)
+        displace(layout, s, y, step, value, memory, work, False)
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights
