@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, ROUNDING, displace, make_work, pull_in, reset, restore
+from drmdp.prox.rows import LARGE, MISLED, ROUGH, ROUNDING, displace, make_work, pass_on, pull_in, reset, restore
 
 TRIALS = 200
 PASSES = 1000
@@ -156,8 +156,8 @@ def distance(layout, s, y, first, stop, w, gamma, threshold, work):  # type: ign
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work):  # type: ignore[no-untyped-def]
-    """Multiplier of the kernels first … stop − 1, trials, and the part of the move that is surely in the ball."""
+def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshold, work):  # type: ignore[no-untyped-def]
+    """Multiplier of the kernels first … stop − 1, trials, and the part of the move that is surely in the ball; −1 for a guess in doubt that leads far off."""
     N, A = layout.weights.size, layout.available.shape[1]
     gamma = guess
     heaviest = 0.0
@@ -183,6 +183,8 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         far = distance(layout, s, y, first, stop, w, gamma, threshold, work)
         if far <= theta and gamma == 0.0:
             return 0.0, 0, 1.0
+        if doubt and trial == 1 and gamma > 0.0 and abs(far - theta) > MISLED * theta:
+            return -1.0, 1, 1.0
         if abs(far - theta) <= accuracy * theta:
             break
         if far > theta:
@@ -249,11 +251,13 @@ def write(layout, s, y, first, stop, w, theta, part, threshold, work):  # type: 
 def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
 
-    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
+    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy. Kernels are samples
+    of one thing: without a guess, that of one kernel alone, or of the kernel before, is one.
     """
-    N = layout.weights.size
+    N, A = layout.weights.size, layout.available.shape[1]
     work = make_work(layout)
     one = np.ones(N)
+    k = np.argmax(layout.weights)
     for s in range(start, stop):
         theta = layout.radius[s]
         row_scales(layout, s, work.scale)
@@ -264,8 +268,25 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each, 
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights
-            gamma, memory.trials[s, g], part = search(
-                layout, s, y, first, end, w, theta, memory.multiplier[s, g], accuracy, memory.threshold, work
-            )
+            guess, tried = memory.multiplier[s, g], 0
+            gamma, part = -1.0, 0.0
+            if guess > 0.0:
+                gamma, tried, part = search(
+                    layout, s, y, first, end, w, theta, guess, accuracy, True, memory.threshold, work
+                )
+            if gamma < 0.0:
+                guess = 0.0
+                if each and g > 0:
+                    guess = memory.multiplier[s, g - 1]
+                    pass_on(s * A, A, g - 1, g, g + 1, memory.threshold)
+                elif N > 1 and not each:
+                    goal = math.sqrt(layout.weights[k]) * theta
+                    guess = search(layout, s, y, k, k + 1, w, goal, 0.0, ROUGH, False, memory.threshold, work)[0]
+                    pass_on(s * A, A, k, 0, N, memory.threshold)
+                gamma, more, part = search(
+                    layout, s, y, first, end, w, theta, guess, accuracy, False, memory.threshold, work
+                )
+                tried = tried + more if gamma > 0.0 else 0
+            memory.trials[s, g] = tried
             memory.multiplier[s, g] = gamma
             write(layout, s, y, first, end, w, theta, part, memory.threshold, work)

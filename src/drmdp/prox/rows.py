@@ -23,6 +23,13 @@ LARGE = 64.0
 """From this size of thresholds on, d − α is formed first: sums that may be reordered would round α + r instead, say."""
 
 
+ROUGH = 0.01
+"""Relative accuracy of the distance for which one kernel is solved to have a guess for all."""
+
+MISLED = 0.5
+"""Relative error of the distance from which on a guess is dropped for a fresh one."""
+
+
 class Memory(NamedTuple):
     """What a map leaves behind for the next one, and reads as a guess; zeros to begin with."""
 
@@ -109,6 +116,15 @@ def displace(layout, s, y, step, value, memory, work, inside):  # type: ignore[n
                 y[e : e + K], layout.data[e : e + K], work.scale[a, i], layout.weights[i] * step[s, a], stake
             )
             work.spread[i] += spread
+
+
+@njit(cache=True, nogil=True)
+def pass_on(row, A, k, first, stop, threshold):  # type: ignore[no-untyped-def]
+    """Where kernels first … stop − 1 have no threshold take that of kernel k, rows row … row + A − 1."""
+    for a in range(row, row + A):
+        for i in range(first, stop):
+            if threshold[a, i] == 0.0:
+                threshold[a, i] = threshold[a, k]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

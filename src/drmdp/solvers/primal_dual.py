@@ -47,7 +47,7 @@ from drmdp.simplex import entropy_step, project_rows
 
 L1, L2, LINF = 0, 1, 2
 CODES = {"l1": L1, "l2": L2, "linf": LINF}
-ACCURACY = 1e-5
+ACCURACY = 1e-4
 """Distances of projections, relative to the radius, up to which the last step towards it is made unchecked; its error is of second
 order, and what is too long is cut, so this is optimality, not feasibility."""
 NEAREST = 1e-3
