@@ -109,6 +109,11 @@ class Players:
         """The tuple to be averaged, (N·nnz,) like the layout's data."""
         return self._half
 
+    @property
+    def trials(self) -> Any:
+        """Multipliers that the last projections tried, 0 where the ball did not bind."""
+        return self._memory.trials
+
     def face(self, value: Array) -> None:
         """Set v, and with it steps and stakes."""
         self._value = value
