@@ -62,7 +62,10 @@ def policy_step(settings, x, gradient, tau):
 
 
 def balanced(model, ball, reach, usual, x, y, v):
-    """How far nature's steps reach, for the (l2, 2) ball: longer or shorter where she is inside it and not at the data."""
+    """How far nature's steps reach, for the (l2, 2) ball: longer or shorter where she is inside it and not at the data.
+
+    v is that of the last step.
+    """
     new = np.full(len(reach), usual)
     for s in range(model.n_states):
         far = np.linalg.norm(y[:, s] - model.kernels[:, s]) / math.sqrt(model.n_kernels)
@@ -83,11 +86,11 @@ def by_hand(settings, model, ball, n_epochs):
     answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
     by_ball = settings.step_ratio == "ball"
     usual = min(math.sqrt(A), math.sqrt(2) * ball.radius) if by_ball else math.sqrt(A) / settings.step_ratio
-    reach = np.full(S, usual)
+    reach, before = np.full(S, usual), v
     for epoch in range(1, n_epochs + 1):
         norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
         if by_ball:
-            reach = balanced(model, ball, reach, usual, x, y, v)
+            reach, before = balanced(model, ball, reach, usual, x, y, before), v
         taus, sigmas = (1 / (reach * norm), N * reach / norm) if norm > 0 else (np.full(S, INF), np.zeros(S))
         means, weight = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
         if settings.output == "epoch":

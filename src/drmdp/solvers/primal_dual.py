@@ -102,6 +102,7 @@ class Players:
         self.policy = self._policy.copy()  # to be averaged, like the rest
         self.mean = np.array(layout.mean)  # of y, (nnz,)
         self.stakes = np.zeros((S, A))  # q
+        self._top = np.zeros((S, A))  # max_t z_a(t)
         self.apart = np.zeros((S, layout.weights.size if ball.order == math.inf else 1))
 
     @property
@@ -116,28 +117,28 @@ class Players:
 
     def face(self, value: Array) -> None:
         """Set v, and with it steps and stakes."""
+        if self._scheme.ratio is None:
+            self._balance()
         self._value = value
         if self._scheme.mirror_prox:
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
         else:
             self._map(self._weigh)
-        norm, top = np.zeros(value.size), np.zeros(self.stakes.shape)
-        _measure(self._layout, value, self._scheme.centre, norm, top)
-        if self._scheme.ratio is None:
-            self._balance(top)
+        norm = np.zeros(value.size)
+        _measure(self._layout, value, self._scheme.centre, norm, self._top)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm
         self._tau = inverse / self._reach
         sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
 
-    def _balance(self, top: Array) -> None:
-        """Change the steps where nature has moved, but not as far as the ball allows."""
+    def _balance(self) -> None:
+        """Change the steps where nature has moved, but not as far as the ball allows; v is still that of the last step."""
         layout, x, q = self._layout, self.policy, self.stakes
         far = self.apart.max(axis=1) ** (1 / power(self._ball))
         between = (far > 0) & (far < (1 - REACHED) * layout.radius)
         policy = (x * q).sum(axis=1) - np.where(layout.available, q, np.inf).min(axis=1)
-        nature = (x * (layout.costs + top - q)).sum(axis=1)
+        nature = (x * (layout.costs + self._top - q)).sum(axis=1)
         factor = np.where(nature > policy, BALANCE, 1 / BALANCE)
         usual = self._usual_reach
         self._reach = np.where(between, np.clip(factor * self._reach, SHORTEST * usual, LONGEST * usual), usual)
