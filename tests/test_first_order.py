@@ -308,6 +308,8 @@ def test_forecast_certificates_are_few_and_enough():
     assert often.status == seldom.status == "solved"
     assert often.n_iters <= seldom.n_iters <= 1.5 * often.n_iters + 1
     assert len(seldom.history) <= 0.6 * len(often.history)
+    often, soon = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(check_every=n), tol=0.3) for n in (1, "auto"))
+    assert soon.n_iters <= often.n_iters + 2 < 8  # before patience ends
     endless = drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0, max_iters=100)
     assert len(endless.history) <= 10  # nothing is good enough: work grows by half from one to the next
 
