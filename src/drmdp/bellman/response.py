@@ -10,6 +10,8 @@ y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -19,8 +21,40 @@ from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_sta
 from drmdp.compiled import INNER
 from drmdp.rows import Rows
 
-L1, L2, LINF = 0, 1, 2
-CODES = {"l1": L1, "l2": L2, "linf": LINF}
+
+class Target(NamedTuple):
+    """Where rows are written; see `drmdp.rows`."""
+
+    entry_at: Any  # (S·A + 1,)
+    states: Any
+    mass: Array
+    prefix_at: Any  # (S·A + 1,)
+    length: Any
+    slope: Array
+    level: Array
+
+
+class Room(NamedTuple):
+    """Work space: a normalised state."""
+
+    u: Array
+    cost: Array  # (A,)
+    nominal: Array  # (A,)
+    scale: Array  # (A, N)
+
+
+class Piece(NamedTuple):
+    """One pair: its N rows of K entries, and its part of the target."""
+
+    y: Array
+    u: Array  # (K,)
+    listed: Any  # (K,) states
+    scale: Array  # (N,)
+    states: Any
+    mass: Array
+    length: Any
+    slope: Array
+    level: Array
 
 
 def respond(
@@ -31,14 +65,15 @@ def respond(
 
     Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N) as in the module.
     """
-    code = CODES[metric]
+    kernel, extra = {"l1": (_respond_l1, 1), "l2": (_respond_l2, 0), "linf": (_respond_linf, layout.weights.size)}[
+        metric
+    ]
     S, A = layout.available.shape
     N = layout.weights.size
     lengths = np.diff(layout.indptr).reshape(S, A)
     used = (weights > 0) & layout.available
-    extra = {L1: 1, L2: 0, LINF: N}[code]
     entries = np.where(used, lengths + extra, 0)
-    prefixes = np.where(used, N if layout.unlisted and code != L1 else 0, 0)
+    prefixes = np.where(used, N if layout.unlisted and metric != "l1" else 0, 0)
     entry_at = np.concatenate([[0], np.cumsum(entries.ravel())]).astype(np.int64)
     prefix_at = np.concatenate([[0], np.cumsum(prefixes.ravel())]).astype(np.int64)
     real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
@@ -48,11 +83,10 @@ def respond(
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
     weights = np.where(used, weights, 0.0)
 
+    target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
+
     def over(lo: int, hi: int) -> None:
-        _respond(
-            code, lo, hi, layout, order, value, top, span, memory, weights, share,
-            entry_at, estate, emass, prefix_at, plength, pslope, plevel,
-        )  # fmt: skip
+        kernel(lo, hi, layout, order, value, top, span, memory, weights, share, target)
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A
@@ -62,56 +96,86 @@ def respond(
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _respond(  # type: ignore[no-untyped-def]
-    code, start, stop, layout, order, value, top, span, memory, weights, share,
-    entry_at, estate, emass, prefix_at, plength, pslope, plevel,
-):  # fmt: skip
+@njit(**INNER)
+def _make_room(layout, start, stop):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale = np.ones((A, N))
-    for s in range(start, stop):
-        base, _ = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        for a in range(A):
-            x = weights[s, a]
-            if not x > 0.0:
-                continue
-            pair = s * A + a
-            lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
-            K = hi - lo
-            ua = u[lo - first : hi - first]
-            at = entry_at[pair]
-            states = estate[at : entry_at[pair + 1]]
-            mass = emass[at : entry_at[pair + 1]]
-            for j in range(K):
-                states[j] = layout.indices[lo + j]
-            p = prefix_at[pair]
-            y = layout.data[N * lo : N * hi]
-            if code == L2:
-                _row_l2(
-                    y, K, ua, scale[a], layout.weights, x, share[s], memory.by_action[s, a], memory.by_kernel[s],
-                    memory.by_row[s, a], order, layout.unlisted, mass,
-                    plength[p : p + N], pslope[p : p + N], plevel[p : p + N],
-                )  # fmt: skip
-            elif code == L1:
-                states[K] = order.states[0] if layout.unlisted else layout.indices[lo + np.argmax(ua)]
-                if memory.by_row.shape[1] == 0:
-                    _row_l1_mean(layout.mean[lo:hi], K, ua, x, share[s, 0], memory.by_action[s, a], mass)
-                else:
-                    _row_l1(y, K, ua, scale[a], layout.weights, x, share[s], memory.by_row[s, a], mass)
-            else:
-                _row_linf(
-                    y, K, ua, scale[a], layout.weights, x, share[s], memory.by_kernel[s], order, layout.unlisted,
-                    layout.indices[lo:hi], states, mass, plength[p : p + N], plevel[p : p + N],
-                )  # fmt: skip
+    return Room(np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A), np.ones((A, N)))
 
 
 @njit(**INNER)
-def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass, plength, pslope, plevel):  # type: ignore[no-untyped-def]
+def _begin(layout, order, value, top, span, s, room):  # type: ignore[no-untyped-def]
+    """Normalise state s; False if it is terminal."""
+    base, _ = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+    row_scales(layout, s, room.scale)
+    return base < np.inf
+
+
+@njit(**INNER)
+def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
+    """The pair (s, a), its listed states written down."""
+    A, N = room.scale.shape
+    pair, first = s * A + a, layout.indptr[s * A]
+    lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
+    at, end = target.entry_at[pair], target.entry_at[pair + 1]
+    p, q = target.prefix_at[pair], target.prefix_at[pair + 1]
+    states, listed = target.states[at:end], layout.indices[lo:hi]
+    for j in range(hi - lo):
+        states[j] = listed[j]
+    return Piece(
+        layout.data[N * lo : N * hi], room.u[lo - first : hi - first], listed, room.scale[a], states, target.mass[at:end],
+        target.length[p:q], target.slope[p:q], target.level[p:q],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
+    room = _make_room(layout, start, stop)
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    _row_l2(
+                        piece, layout.weights, weights[s, a], share[s], memory.by_action[s, a], memory.by_kernel[s],
+                        memory.by_row[s, a], order, layout.unlisted,
+                    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
+    room = _make_room(layout, start, stop)
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    K = piece.u.size
+                    piece.states[K] = order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
+                    if memory.by_row.shape[1] == 0:
+                        lo = layout.indptr[s * weights.shape[1] + a]
+                        moved = memory.by_action[s, a]
+                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved)
+                    else:
+                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _respond_linf(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
+    room = _make_room(layout, start, stop)
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    _row_linf(
+                        piece, layout.weights, weights[s, a], share[s], memory.by_kernel[s], order, layout.unlisted
+                    )
+
+
+@njit(**INNER)
+def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
     for i in range(w.size):
         t = t_a * kappa[i]
         c = x * w[i]
@@ -122,9 +186,9 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
         moved = c * share[i]
         th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            plength[i] = count_above(order.u, th / t)
-            pslope[i] = moved * t
-            plevel[i] = -moved * th
+            piece.length[i] = count_above(order.u, th / t)
+            piece.slope[i] = moved * t
+            piece.level[i] = -moved * th
         for j in range(K):
             p = y[i * K + j] * scale[i]
             z = p + t * u[j] - th
@@ -155,8 +219,10 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
 
 
 @njit(**INNER)
-def _row_l1_mean(mean, K, u, x, share, moved, mass):  # type: ignore[no-untyped-def]
+def _row_l1_mean(piece, mean, x, share, moved):  # type: ignore[no-untyped-def]
     """Take `moved` from the lowest stakes of the mean row to the top."""
+    u, mass = piece.u, piece.mass
+    K = u.size
     left = share * moved if moved > 0.0 else 0.0
     ascending = np.argsort(u)
     for j in range(K):
@@ -172,7 +238,9 @@ def _row_l1_mean(mean, K, u, x, share, moved, mass):  # type: ignore[no-untyped-
 
 
 @njit(**INNER)
-def _row_l1(y, K, u, scale, w, x, share, moved, mass):  # type: ignore[no-untyped-def]
+def _row_l1(piece, w, x, share, moved):  # type: ignore[no-untyped-def]
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
     ascending = np.argsort(u)
     for i in range(w.size):
         c = x * w[i]
@@ -187,9 +255,11 @@ def _row_l1(y, K, u, scale, w, x, share, moved, mass):  # type: ignore[no-untype
 
 
 @njit(**INNER)
-def _row_linf(y, K, u, scale, w, x, share, radius, order, unlisted, listed, states, mass, plength, plevel):  # type: ignore[no-untyped-def]
+def _row_linf(piece, w, x, share, radius, order, unlisted):  # type: ignore[no-untyped-def]
     """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
-    place = order.rank[listed].astype(np.int64) if unlisted else np.argsort(np.argsort(-u))
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
+    place = order.rank[piece.listed].astype(np.int64) if unlisted else np.argsort(np.argsort(-u))
     down = np.argsort(place)  # listed entries from the top
     n_states = order.u.size if unlisted else K
     for i in range(w.size):
@@ -219,12 +289,12 @@ def _row_linf(y, K, u, scale, w, x, share, radius, order, unlisted, listed, stat
             k += full
             supply -= full * r
             if full < run:  # the pivot
-                states[K + i] = order.states[k]
+                piece.states[K + i] = order.states[k]
                 mass[K + i] += c * max(supply, 0.0)
                 break
         if unlisted:
-            plength[i] = k
-            plevel[i] = c * r
+            piece.length[i] = k
+            piece.level[i] = c * r
             for j in range(K):
                 if place[j] < k:  # served above
                     mass[j] -= c * r
