@@ -36,7 +36,7 @@ def bellman(model: Model, ball: Wasserstein, value: Array, s: int, accuracy: flo
     if (ball.metric, ball.order) not in PAIRS:
         raise InputError(f"the baseline knows {PAIRS}, not {(ball.metric, ball.order)}")
     rows = model.blocks.dense(s, s + 1)[0]  # (A, N, S)
-    costs = -model.costs[s] if model.maximise else model.costs[s]
+    costs = model.costs[s]
     fits = _SEARCH[ball.metric](rows, model.weights, value, float(ball.radii(model)[s]))
     discount = model.discount
     low = float(np.min(costs + discount * rows.swapaxes(1, 2) @ model.weights @ value))  # nature does nothing

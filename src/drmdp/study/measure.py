@@ -200,7 +200,8 @@ def _curve(run: Run) -> Row:
     method = METHODS[run.method].make(stop=stop)
     limits: dict[str, Any] = {"tol": run.tol, "max_iters": MAX_STEPS, "max_seconds": run.limit, "threads": 1}
     found, cost = timed(lambda: solve(model, ball, method, **limits))
-    points = [(r.iteration, r.upper - r.lower) for r in found.history if r.iteration > 0 and r.upper - r.lower > 1e-6]
+    checked = [r for r in found.history if r.iteration > 0 and not np.isnan(r.residual)]  # the last may be between two checks
+    points = [(r.iteration, r.upper - r.lower) for r in checked if r.upper - r.lower > 1e-6]
     marks = np.unique(np.geomspace(1, max(len(points), 1), POINTS).round().astype(int) - 1)
     curve = [[points[k][0], float(f"{points[k][1]:.6g}")] for k in marks if k < len(points)]
     return {**_judged(model, ball, found, cost), "curve": curve}
