@@ -91,14 +91,20 @@ def legend(figure: Any, grid: Any, rows: list[Row], columns: int = 4) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     for label, handle in handles.items():
-        shown = {"color": handle.get_color(), "linestyle": handle.get_linestyle(), "marker": handle.get_marker()}
+        shown: dict[str, Any] = {
+            "color": handle.get_color(),
+            "linestyle": handle.get_linestyle(),
+            "marker": handle.get_marker(),
+        }
         handles[label] = Line2D([], [], **shown)
     statuses = {row["status"] for row in rows}
-    plain = {"color": GREY, "marker": "o", "linestyle": "none"}
+    plain: dict[str, Any] = {"color": GREY, "marker": "o", "linestyle": "none"}
     if "extrapolated" in statuses:
         handles["extrapolated"] = Line2D([], [], markerfacecolor="white", **plain)
     if "time_limit" in statuses:
-        handles["cut off at the time limit"] = Line2D([], [], color=GREY, marker=r"$\uparrow$", linestyle="none", markersize=9)
+        handles["cut off at the time limit"] = Line2D(
+            [], [], color=GREY, marker=r"$\uparrow$", linestyle="none", markersize=9
+        )
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=9)
 
 
@@ -119,6 +125,7 @@ def log_log(axes: Any, x: str, y: str = "", ticks: Sequence[float] = ()) -> None
 
 
 def sizes(rows: list[Row], x: str) -> list[float]:
+    """Values of a setting, for ticks."""
     return sorted({row[x] for row in rows})
 
 
@@ -192,7 +199,9 @@ def _gap(plt: Any, rows: list[Row]) -> Any:
 # ---------------------------------------------------------------------- beyond
 
 
-def _by_family(study: str, x: str | Callable[[Row], float], label: str, names: Sequence[str]) -> Callable[[Any, list[Row]], Any]:
+def _by_family(
+    study: str, x: str | Callable[[Row], float], label: str, names: Sequence[str]
+) -> Callable[[Any, list[Row]], Any]:
     """One panel a domain, time against a setting."""
 
     def make(plt: Any, rows: list[Row]) -> Any:
@@ -220,7 +229,16 @@ def _growth(plt: Any, rows: list[Row]) -> Any:
     figure, grid = frame(plt, 1, 1, 3.3)
     axes = grid[0][0]
     figure.set_size_inches(5.6, 4.2)
-    looks = iter([(BLUE, "o", "-"), (SKY, "s", "--"), (ORANGE, "v", "-"), (RED, "D", "--"), (GREEN, "^", "-"), (BLACK, "X", "--")])
+    looks = iter(
+        [
+            (BLUE, "o", "-"),
+            (SKY, "s", "--"),
+            (ORANGE, "v", "-"),
+            (RED, "D", "--"),
+            (GREEN, "^", "-"),
+            (BLACK, "X", "--"),
+        ]
+    )
     for family, title in FAMILIES.items():
         for radius in sorted({row["radius"] for row in where(own, family=family)}):
             chosen = where(own, family=family, radius=radius)
@@ -246,7 +264,9 @@ def _rates(plt: Any, rows: list[Row]) -> Any:
             for number, (name, colour) in enumerate(zip(names, colours, strict=True)):
                 for row in where(chosen, method=name):
                     T, gap = np.array(row["curve"]).T if row["curve"] else ((), ())
-                    axes.plot(T, gap, color=colour, linestyle=("-", "--", ":", "-.", "-")[number], label=METHODS[name].label)
+                    axes.plot(
+                        T, gap, color=colour, linestyle=("-", "--", ":", "-.", "-")[number], label=METHODS[name].label
+                    )
             if chosen:
                 T = np.array([3.0, 3000.0])
                 axes.plot(T, 10 * T ** (-2 / 3), color=BLACK, linewidth=1, label="slope −2/3, the theorem's for q = 2")
@@ -310,7 +330,12 @@ def _peers(plt: Any, rows: list[Row]) -> Any:
     methods(left, nominal, "n_states", ("exact", "quantecon", "mdpsolver"))
     log_log(left, LETTERS["n_states"], SECONDS, sizes(nominal, "n_states"))
     left.set_title(f"Radius 0: an ordinary MDP, A = {nominal[0]['n_actions']}", fontsize=9)
-    methods(right, updates, lambda row: row["n_states"] * row["n_actions"] * row["n_kernels"], ("exact", "conic-vi", "cvxpy-clarabel", "cvxpy-scs"))
+    methods(
+        right,
+        updates,
+        lambda row: row["n_states"] * row["n_actions"] * row["n_kernels"],
+        ("exact", "conic-vi", "cvxpy-clarabel", "cvxpy-scs"),
+    )
     log_log(right, "probabilities a state and next state: S·A·N", SECONDS)
     right.set_title("Garnet, (l2, 2), radius .1: (DG) ≤ .05", fontsize=9)
     legend(figure, grid, nominal + updates, 3)
@@ -321,12 +346,21 @@ def _rules(plt: Any, rows: list[Row]) -> Any:
     own = where(rows, study="rules")
     if not own:
         return None
-    looks = {"paper": ("as printed", (RED, "D", "--")), "puterman": ("corrected", (BLUE, "o", "-")), "certified": ("certified gap", (GREEN, "^", "-"))}
+    looks = {
+        "paper": ("as printed", (RED, "D", "--")),
+        "puterman": ("corrected", (BLUE, "o", "-")),
+        "certified": ("certified gap", (GREEN, "^", "-")),
+    }
     figure, grid = plt.subplots(2, 3, figsize=(10.2, 6.4), squeeze=False, sharey="row")
-    for k, (y, label) in enumerate((("kernel_passes", "sweeps of value iteration"), ("loss", "worst bound on what the policy loses, in ε"))):
+    for k, (y, label) in enumerate(
+        (("kernel_passes", "sweeps of value iteration"), ("share", "what the policy loses, in ε"))
+    ):
         for axes, (family, title) in zip(grid[k], FAMILIES.items(), strict=True):
             for rule, (name, style) in looks.items():
-                chosen = [{**row, "loss": max(row["gap"] / row["tol"], 1e-6)} for row in where(own, family=family, rule=rule, radius=0.1)]
+                chosen = [
+                    {**row, "share": max(row["loss"] / row["tol"], 1e-6)}
+                    for row in where(own, family=family, rule=rule, radius=0.1)
+                ]
                 line(axes, points(chosen, lambda row: 1 / (1 - row["discount"]), y), name, style)
             log_log(axes, "horizon 1/(1 − λ)", ticks=sorted({round(1 / (1 - row["discount"]), 6) for row in own}))
             axes.set_title(f"{title}, radius .1", fontsize=9)

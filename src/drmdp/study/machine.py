@@ -60,7 +60,9 @@ def _commit() -> str:
         head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, text=True)
         if head.returncode != 0:
             return ""
-        changed = subprocess.run(["git", "status", "--porcelain", "--", "."], cwd=folder, capture_output=True, text=True)
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "--", "."], cwd=folder, capture_output=True, text=True
+        )
     except OSError:
         return ""
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
@@ -82,7 +84,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, Cost]:
     found, *first = clocked(call)
     peak = _status("VmHWM")
     memory = None if before is None or peak is None else max(0.0, peak - before)
-    times = [first]
+    times: list[Any] = [first]
     while len(times) < REPEATS and first[0] < SHORT:
         times.append(clocked(call)[1:])
     wall, cpu = np.median(np.array(times), axis=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from drmdp import instances
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.api import build, certify, solve
+from drmdp.api import build, certify, evaluate, solve
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.model import Model
 from drmdp.solution import Solution
@@ -36,6 +36,8 @@ PROBED = 2
 """States whose updates are timed for an extrapolation."""
 PATIENCE = 3.0
 """A run that was foreseen to fit the limit may take so many times that."""
+EXACT = 1e-6
+"""Accuracy of true values, as a share of the tolerance."""
 MAX_STEPS = 9_500
 POINTS = 60
 """Of a convergence curve."""
@@ -127,7 +129,7 @@ def _probe(own: str, instance: str, model: Model, ball: Wasserstein, value: tupl
         costs, errors = [], []
         for s in states:
             update(0.9 * v, s)  # builds the program, and is the last solution to start from
-            new, cost = timed(lambda s=s: update(v, s))
+            new, cost = timed(partial(update, v, s))
             costs.append(cost)
             errors.append(abs(new - _exact(model, ball, v, s)))
         mean = {name: float(np.mean([getattr(cost, name) for cost in costs])) for name in ("seconds", "cpu_seconds")}
@@ -147,6 +149,20 @@ def _nominal(run: Run) -> Row:
     found, cost = timed(call)
     proof = certify(model, ball, policy(found), np.asarray(model.mean_kernel))
     return {"status": "solved", "gap": proof.gap, "duality_gap": proof.duality_gap, "n_iters": None, **asdict(cost)}
+
+
+def _stop(run: Run) -> Row:
+    """A run as in `solve`, and how far its value and its policy truly are from the optimum."""
+    model, ball = problem(run)
+    found, cost = timed(lambda: _call(run, model, ball))
+    best, own = (
+        solve(model, ball, tol=EXACT * run.tol, threads=1),
+        evaluate(model, ball, found.policy, tol=EXACT * run.tol),
+    )
+    loss = float((best.upper - own.lower if model.maximise else own.upper - best.lower).max())
+    residual = next((r.residual for r in reversed(found.history) if not np.isnan(r.residual)), 0.0)
+    bound = residual / (1 - model.discount)  # ‖v − v*‖ can be this large
+    return {**_judged(model, ball, found, cost), "loss": max(loss, 0.0), "residual_bound": bound}
 
 
 # ---------------------------------------------------------------------- the duality gap
@@ -186,7 +202,11 @@ def _pair(model: Model, worst: loop.Outcome, best: loop.Outcome, cost: dict[str,
     """Row of a computed (DG); the gap is its error."""
     error = float((worst.upper - worst.lower).max() + (best.upper - best.lower).max())
     last = worst.history[-1]
-    found = {"status": str(worst.status), "gap": error, "duality_gap": float(model.initial @ (worst.upper - best.lower))}
+    found = {
+        "status": str(worst.status),
+        "gap": error,
+        "duality_gap": float(model.initial @ (worst.upper - best.lower)),
+    }
     return {**found, "n_iters": last.iteration, "kernel_passes": last.kernel_passes, **cost}
 
 
@@ -200,7 +220,9 @@ def _curve(run: Run) -> Row:
     method = METHODS[run.method].make(stop=stop)
     limits: dict[str, Any] = {"tol": run.tol, "max_iters": MAX_STEPS, "max_seconds": run.limit, "threads": 1}
     found, cost = timed(lambda: solve(model, ball, method, **limits))
-    checked = [r for r in found.history if r.iteration > 0 and not np.isnan(r.residual)]  # the last may be between two checks
+    checked = [
+        r for r in found.history if r.iteration > 0 and not np.isnan(r.residual)
+    ]  # the last may be between two checks
     points = [(r.iteration, r.upper - r.lower) for r in checked if r.upper - r.lower > 1e-6]
     marks = np.unique(np.geomspace(1, max(len(points), 1), POINTS).round().astype(int) - 1)
     curve = [[points[k][0], float(f"{points[k][1]:.6g}")] for k in marks if k < len(points)]
@@ -217,11 +239,11 @@ def _step(run: Run) -> Row:
         state = method.step(work, state)
     costs = []
     for _ in range(14):  # of the sixteen steps of the fourth, the last of which certifies
-        state, *cost = clocked(lambda state=state: method.step(work, state))
+        state, *cost = clocked(partial(method.step, work, state))
         costs.append(cost)
     wall, cpu = np.median(np.array(costs), axis=0)
     work_done = {"status": "solved", "gap": None, "duality_gap": None, "n_iters": len(costs)}
     return {**work_done, "seconds": float(wall), "cpu_seconds": float(cpu), "memory_mb": None}
 
 
-TASKS: dict[str, Callable[[Run], Row]] = {"solve": _solve, "gap": _gap, "curve": _curve, "step": _step}
+TASKS: dict[str, Callable[[Run], Row]] = {"solve": _solve, "stop": _stop, "gap": _gap, "curve": _curve, "step": _step}

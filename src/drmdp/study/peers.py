@@ -5,6 +5,7 @@ A peer that is not installed raises `Missing`; its rows say so.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,7 @@ def nominal(name: str, model: Model, tol: float) -> tuple[Callable[[], Any], Cal
 
 
 def _one_hot(model: Model, actions: Any) -> Array:
-    return np.eye(model.n_actions)[np.asarray(actions, dtype=int)]
+    return np.asarray(np.eye(model.n_actions)[np.asarray(actions, dtype=int)])
 
 
 def _quantecon(model: Model, tol: float) -> tuple[Callable[[], Any], Callable[[Any], Array]]:
@@ -83,7 +84,7 @@ def updater(name: str, model: Model, ball: Wasserstein) -> Callable[[Array, int]
 def _cvxpy(model: Model, ball: Wasserstein, solver: str) -> Callable[[Array, int], float]:
     """The (l2, 2) update as the epigraph of its max-min form, v a parameter so that CVXPY compiles a state once."""
     try:
-        import cvxpy as cp
+        cp: Any = importlib.import_module("cvxpy")
     except ImportError as error:
         raise Missing("cvxpy is not installed") from error
     if solver not in cp.installed_solvers():

@@ -41,7 +41,9 @@ def warm(run: Run, warmed: set[tuple[str, ...]]) -> None:
     what = (run.task, run.method, run.metric, str(run.order), run.rule)
     if what not in warmed:
         S, A, N = TINY
-        own = replace(run, n_states=S, n_actions=A, n_kernels=min(N, run.n_kernels), seed=0, radius=min(run.radius, 0.1))
+        own = replace(
+            run, n_states=S, n_actions=A, n_kernels=min(N, run.n_kernels), seed=0, radius=min(run.radius, 0.1)
+        )
         measure(replace(own, limit=max(run.limit, 1.0), tol=max(run.tol, 1e-3)))
         warmed.add(what)
 
@@ -57,7 +59,10 @@ def compile_ahead(runs: list[Run]) -> None:
     first = any(METHODS[run.method].kind == "first-order" for run in runs)
     if len(needed) < 2:
         return
-    halves = [[pair for pair in PAIRS if (pair[0], float(pair[1])) in needed and (pair[0] == "l2") == side] for side in (True, False)]
+    halves = [
+        [pair for pair in PAIRS if (pair[0], float(pair[1])) in needed and (pair[0] == "l2") == side]
+        for side in (True, False)
+    ]
     jobs = [
         subprocess.Popen([sys.executable, "-c", _COMPILE.format([(m, str(p), first and side == 0) for m, p in half])])
         for side, half in enumerate(halves)
@@ -108,7 +113,12 @@ def progress(todo: list[Run], shown: bool | None) -> Iterator[Step]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     total, begin, done, count = sum(map(effort, todo)), time.monotonic(), 0.0, 0
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[left]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[left]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("compiling", total=total or 1.0, left="")
         current: list[Run] = []
@@ -117,11 +127,15 @@ def progress(todo: list[Run], shown: bool | None) -> Iterator[Step]:
             nonlocal done, count
             if run is not None:
                 current[:] = [run]
-                name = f"{count + 1}/{len(todo)} {run.study} {run.family} {run.n_states}/{run.n_actions}/{run.n_kernels}"
+                name = (
+                    f"{count + 1}/{len(todo)} {run.study} {run.family} {run.n_states}/{run.n_actions}/{run.n_kernels}"
+                )
                 display.update(task, description=f"{name} {run.method}")
                 return
             done, count = done + effort(current[0]), count + 1
             left = (time.monotonic() - begin) / done * (total - done)
-            display.update(task, completed=done, left=f"{left / 60:.0f} min left" if left > 90 else f"{left:.0f} s left")
+            display.update(
+                task, completed=done, left=f"{left / 60:.0f} min left" if left > 90 else f"{left:.0f} s left"
+            )
 
         yield step

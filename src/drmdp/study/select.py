@@ -105,7 +105,7 @@ def fit(xs: Any, ys: Any) -> Slope:
 
 
 def ratios(rows: Iterable[Row], method: str, base: str = "exact", y: str = "cpu_seconds") -> list[float]:
-    """y of a method over that of another on the same instance; a run that was cut off gives a lower bound and is kept."""
+    """Quotients: y of a method over that of another on the same instance; a run that was cut off gives a lower bound and is kept."""
     own = list(rows)
     at = {_place(row): row[y] for row in where(own, method=base) if row.get(y)}
     return [row[y] / at[_place(row)] for row in where(own, method=method) if row.get(y) and _place(row) in at]

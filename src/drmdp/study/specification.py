@@ -18,7 +18,7 @@ from drmdp.study.methods import CONIC, METHODS
 
 EPSILON = 0.1
 """The paper's ε."""
-TASKS = ("solve", "gap", "curve", "step")
+TASKS = ("solve", "stop", "gap", "curve", "step")
 DOMAINS = ("garnet", "machine", "forest")
 ACTIONS = {"machine": 2, "forest": 2}  # garnet's are chosen
 PAIRS = (("l1", 1), ("l2", 2), ("linf", math.inf), ("l2", math.inf), ("l1", math.inf), ("linf", 1))
@@ -104,7 +104,14 @@ class Block:
     def runs(self) -> Iterator[Run]:
         """All of them."""
         for (S, A, N), family, radius, discount, (metric, order), method, rule, seed in product(
-            self.sizes, self.families, self.radii, self.discounts, self.pairs, self.methods, self.rules, range(self.seeds)
+            self.sizes,
+            self.families,
+            self.radii,
+            self.discounts,
+            self.pairs,
+            self.methods,
+            self.rules,
+            range(self.seeds),
         ):
             own = ACTIONS.get(family, A)
             size = paper_radius(family, own) if radius == "paper" else float(radius)
@@ -128,7 +135,9 @@ SQUARE = (("l1", 1), ("l2", 2), ("linf", math.inf))
 """The pairs of the 2023 baseline."""
 
 
-def _figures(kernels: tuple[int, ...], states: tuple[int, ...], S: int, A: int, N: int, **settings: Any) -> Iterator[Block]:
+def _figures(
+    kernels: tuple[int, ...], states: tuple[int, ...], S: int, A: int, N: int, **settings: Any
+) -> Iterator[Block]:
     """Figures 1 and 2 with the given methods."""
     yield Block("kernels", tuple((S, A, n) for n in kernels), **settings)
     yield Block("states", tuple((s, A, N) for s in states), **settings)
@@ -163,7 +172,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((20, 20, n) for n in (20, 40, 80)), ("exact",), seeds=2),
         *_gap((2, 4, 8), (4, 6, 8), 5, methods=("gap-exact", "gap-conic"), limit=0.5, pairs=D1_D2),
         *_theory(8, 3, (6, 12, 24), limit=0.3),
-        Block("rules", ((10, 10, 5),), ("exact-vi",), rules=CHECKS, discounts=(0.8, 0.95), tol=EPSILON, radii=(0.1,)),
+        Block("rules", ((10, 10, 5),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95), tol=EPSILON, radii=(0.1,)),
         Block("radii", ((8, 8, 5),), (*OURS, "conic-vi"), radii=(0.01, 0.1, 1.0), limit=0.5),
         Block("discounts", ((10, 10, 5),), EXACT, discounts=(0.8, 0.95, 0.999), radii=(0.1,), limit=0.5),
         Block("pairs", ((8, 8, 4),), ("exact", "conic-vi"), radii=(0.1,), pairs=SQUARE, limit=0.3),
@@ -179,7 +188,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((30, 30, n) for n in (50, 100, 200, 400)), ("exact",), radii=("paper", 0.1), seeds=5),
         *_gap(SIZES, SIZES, 10, methods=("gap-exact", "gap-conic"), seeds=2, limit=4.0, pairs=D1_D2),
         *_theory(15, 5, (10, 20, 40, 80), limit=5.0),
-        Block("rules", ((30, 30, 10),), ("exact-vi",), rules=CHECKS, discounts=(0.8, 0.95, 0.99), tol=EPSILON, radii=(0.1, "paper"), seeds=3),
+        Block("rules", ((30, 30, 10),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95, 0.99), tol=EPSILON, radii=(0.1, "paper"), seeds=3),
         Block("radii", ((30, 30, 10),), OURS, radii=RADII, seeds=2, limit=30.0),
         Block("radii", ((30, 30, 10),), ("conic-vi",), radii=RADII, limit=2.0),
         Block("discounts", ((30, 30, 10),), EXACT, discounts=(0.8, 0.9, 0.95, 0.99, 0.999), radii=(0.1,), seeds=2, limit=5.0),
@@ -235,7 +244,9 @@ def _block(path: str | Path, number: int, given: dict[str, Any]) -> Block:
     """One block, its lists as tuples and "inf" as a number."""
     names = {field.name for field in fields(Block)}
     if unknown := sorted(set(given) - names):
-        raise InputError(f"{path}: block {number}: unknown field {shown(unknown[0])}; known: {', '.join(sorted(names))}")
+        raise InputError(
+            f"{path}: block {number}: unknown field {shown(unknown[0])}; known: {', '.join(sorted(names))}"
+        )
     try:
         return Block(**{name: _frozen(value) for name, value in given.items()})
     except (TypeError, ValueError) as error:

@@ -89,10 +89,10 @@ def _exponents(rows: list[Row]) -> str:
                     cells.append(str(slope(chosen, x) or "–"))
             if any(cell != "–" for cell in cells):
                 body.append([letter, METHODS[name].label, *cells])
-    for family, title in FAMILIES.items():
+    for family in FAMILIES:
         cells = ["–"] * 6
-        for k, radius in enumerate(("paper", 0.1)):
-            found = slope(where(rows, study="growth", family=family, radius=radius), "n_kernels")
+        for k, theta in enumerate(("paper", 0.1)):
+            found = slope(where(rows, study="growth", family=family, radius=theta), "n_kernels")
             cells[2 * list(FAMILIES).index(family) + k] = str(found or "–")
         if any(cell != "–" for cell in cells):
             body.append(["N, large", f"{METHODS['exact'].label}", *cells])
@@ -136,7 +136,9 @@ def _crossover(rows: list[Row]) -> str:
                     if found := ratios(timed(at), "conic-vi", "algorithm-1"):
                         cells[size] = float(np.median(found))
                 if cells:
-                    ahead = next((f"{letter} = {n}" for n in cells if all(cells[m] > 1 for m in cells if m >= n)), "never")
+                    ahead = next(
+                        (f"{letter} = {n}" for n in cells if all(cells[m] > 1 for m in cells if m >= n)), "never"
+                    )
                     shown = ", ".join(f"{n}: {value:.2g}" for n, value in cells.items())
                     body.append([title, label, letter, ahead, shown])
     head = ("domain", "rule", "against", "Algorithm 1 ahead from", "time of conic VI / time of Algorithm 1, median")
@@ -166,11 +168,14 @@ def _rules(rows: list[Row]) -> str:
             for rule, label in names.items():
                 chosen = where(own, family=family, discount=discount, rule=rule)
                 if chosen:
-                    loss = [row["gap"] / row["tol"] for row in chosen]
+                    loss = [row["loss"] / row["tol"] for row in chosen]
                     kept = sum(value <= 1 for value in loss)
                     sweeps = spread([row["kernel_passes"] for row in chosen])
-                    body.append([title, discount, label, sweeps, spread(loss, 2), f"{kept} of {len(chosen)}"])
-    return markdown(("domain", "λ", "rule", "sweeps", "certified loss of the policy / ε", "ε-optimal"), body)
+                    proved = spread([row["own_gap"] / row["tol"] for row in chosen], 2)
+                    body.append([title, discount, label, sweeps, spread(loss, 2), f"{kept} of {len(chosen)}", proved])
+    return markdown(
+        ("domain", "λ", "rule", "sweeps", "true loss of the policy / ε", "ε-optimal", "certified gap / ε"), body
+    )
 
 
 def _gaps(rows: list[Row]) -> str:
@@ -183,7 +188,16 @@ def _gaps(rows: list[Row]) -> str:
                     top = max(row[x] for row in own)
                     at = [row["cpu_seconds"] for row in where(own, **{x: top})]
                     label = METHODS[method].label
-                    body.append([letter, f"({metric}, {order})", label, str(slope(own, x) or "–"), f"{letter} = {top}", seconds(float(np.median(at)))])
+                    body.append(
+                        [
+                            letter,
+                            f"({metric}, {order})",
+                            label,
+                            str(slope(own, x) or "–"),
+                            f"{letter} = {top}",
+                            seconds(float(np.median(at))),
+                        ]
+                    )
     return markdown(("against", "ball", "computed by", "exponent", "at", "median CPU time"), body)
 
 
@@ -193,8 +207,21 @@ def _powers(rows: list[Row]) -> str:
         found = claims.tail_slope(row)
         if found is not None:
             p, q = (int(part.split("=")[1]) for part in row["method"].split()[1:])
-            body.append([FAMILIES[row["family"]], f"{row['radius']:.3g}", p, q, f"{found:.2f}", f"−{q / (q + 1):.2f}", row["curve"][-1][0]])
-    return markdown(("domain", "radius", "weight power p", "epoch power q", "slope of (DG) in T", "theorem", "T"), sorted(body, key=str))
+            body.append(
+                [
+                    FAMILIES[row["family"]],
+                    f"{row['radius']:.3g}",
+                    p,
+                    q,
+                    f"{found:.2f}",
+                    f"−{q / (q + 1):.2f}",
+                    row["curve"][-1][0],
+                ]
+            )
+    return markdown(
+        ("domain", "radius", "weight power p", "epoch power q", "slope of (DG) in T", "theorem", "T"),
+        sorted(body, key=str),
+    )
 
 
 def _steps(rows: list[Row]) -> str:
@@ -204,7 +231,14 @@ def _steps(rows: list[Row]) -> str:
         if len(own) > 1:
             found = fit([row[x] for row in own], [row["cpu_seconds"] for row in own])
             bound = "1" if letter != "S" else "2, and log S"
-            body.append([letter, str(found), bound, ", ".join(f"{row[x]}: {seconds(row['cpu_seconds'])}" for row in sorted(own, key=lambda r: r[x]))])
+            body.append(
+                [
+                    letter,
+                    str(found),
+                    bound,
+                    ", ".join(f"{row[x]}: {seconds(row['cpu_seconds'])}" for row in sorted(own, key=lambda r: r[x])),
+                ]
+            )
     return markdown(("in", "exponent of a step, all states", "paper's bound", "CPU time"), body)
 
 
@@ -241,10 +275,21 @@ def _pairs(rows: list[Row]) -> str:
     body = []
     for family, label in FAMILIES.items():
         for metric, order, S, N in kinds:
-            at = [row for row in where(own, family=family, metric=metric, n_states=S, n_kernels=N) if str(row["order"]) == order]
+            at = [
+                row
+                for row in where(own, family=family, metric=metric, n_states=S, n_kernels=N)
+                if str(row["order"]) == order
+            ]
             if at:
                 size = f"{S}/{at[0]['n_actions']}/{N}"
-                body.append([label, f"({metric}, {order.removesuffix('.0')})", size, *(_cell(where(at, method=name)) for name in names)])
+                body.append(
+                    [
+                        label,
+                        f"({metric}, {order.removesuffix('.0')})",
+                        size,
+                        *(_cell(where(at, method=name)) for name in names),
+                    ]
+                )
     return markdown(("domain", "ball", "S/A/N", *(METHODS[name].label for name in names)), body)
 
 
@@ -257,16 +302,28 @@ def _peers(rows: list[Row]) -> str:
                 gap = "–" if row.get("gap") is None else f"{row['gap']:.1g}"
                 error = f"{row['update_error']:.1g}" if row.get("update_error") is not None else "–"
                 size = f"{row['n_states']}/{row['n_actions']}/{row['n_kernels']}"
-                body.append([FAMILIES[row["family"]], size, f"{row['radius']:g}", METHODS[row["method"]].label, row["status"], _cell([row]), gap, error])
-    return markdown(("domain", "S/A/N", "radius", "method", "status", "CPU time", "certified gap", "error of an update"), body)
+                body.append(
+                    [
+                        FAMILIES[row["family"]],
+                        size,
+                        f"{row['radius']:g}",
+                        METHODS[row["method"]].label,
+                        row["status"],
+                        _cell([row]),
+                        gap,
+                        error,
+                    ]
+                )
+    return markdown(
+        ("domain", "S/A/N", "radius", "method", "status", "CPU time", "certified gap", "error of an update"), body
+    )
 
 
 def _provenance(rows: list[Row]) -> str:
     """Where the rows come from."""
-    lines = []
+    lines: list[list[Any]] = []
     for name in ("machine", "versions", "commit", "date"):
-        for value in sorted({str(row[name]) for row in rows if row.get(name)}):
-            lines.append([name, value])
+        lines.extend([name, value] for value in sorted({str(row[name]) for row in rows if row.get(name)}))
     lines.append(["rows", len(rows)])
     statuses = sorted({row["status"] for row in rows})
     lines.append(["status", ", ".join(f"{status} {len(where(rows, status=status))}" for status in statuses)])
