@@ -71,9 +71,8 @@ def line(axes: Any, found: list[Point], label: str, style: tuple[str, str, str])
         face = colour if p.kind == "measured" else "white"
         axes.plot([p.x], [p.middle], marker=marker, color=colour, markerfacecolor=face, linestyle="none", zorder=3)
         if p.kind == "cut off":
-            axes.annotate(
-                "", (p.x, p.middle * 2.2), (p.x, p.middle), arrowprops={"arrowstyle": "->", "color": colour}, zorder=3
-            )
+            arrow = {"arrowstyle": "<-", "color": colour, "shrinkB": 3}  # from the point upwards
+            axes.annotate("", (p.x, p.middle), (0, 16), textcoords="offset points", arrowprops=arrow, zorder=3)
 
 
 def methods(axes: Any, rows: list[Row], x: str | Callable[[Row], float], names: Sequence[str]) -> None:
@@ -119,6 +118,7 @@ def frame(plt: Any, n_rows: int, n_columns: int, height: float = 2.9) -> tuple[A
 def log_log(axes: Any, x: str, y: str = "", ticks: Sequence[float] = ()) -> None:
     """Log scales and labels; ticks at the sizes that were run."""
     axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    axes.margins(y=0.1)  # room for arrows
     if ticks:
         axes.set_xticks(list(ticks), [f"{t:g}" for t in ticks])
         axes.set_xticks([], minor=True)
@@ -336,7 +336,7 @@ def _peers(plt: Any, rows: list[Row]) -> Any:
         lambda row: row["n_states"] * row["n_actions"] * row["n_kernels"],
         ("exact", "conic-vi", "cvxpy-clarabel", "cvxpy-scs"),
     )
-    log_log(right, "probabilities a state and next state: S·A·N", SECONDS)
+    log_log(right, "probabilities of a state, S·A·N", SECONDS)
     right.set_title("Garnet, (l2, 2), radius .1: (DG) ≤ .05", fontsize=9)
     legend(figure, grid, nominal + updates, 3)
     return figure
@@ -353,7 +353,7 @@ def _rules(plt: Any, rows: list[Row]) -> Any:
     }
     figure, grid = plt.subplots(2, 3, figsize=(10.2, 6.4), squeeze=False, sharey="row")
     for k, (y, label) in enumerate(
-        (("kernel_passes", "sweeps of value iteration"), ("share", "what the policy loses, in ε"))
+        (("kernel_passes", "sweeps of value iteration"), ("share", "what the policy loses, in ε (from 10⁻⁶)"))
     ):
         for axes, (family, title) in zip(grid[k], FAMILIES.items(), strict=True):
             for rule, (name, style) in looks.items():

@@ -55,7 +55,7 @@ def _versions() -> list[tuple[str, str]]:
 
 def _commit() -> str:
     """Commit of the source, with a plus if files have changed since; "" outside a repository."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     try:
         head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, text=True)
         if head.returncode != 0:

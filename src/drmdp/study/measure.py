@@ -29,7 +29,7 @@ from drmdp.solvers.value_iteration import ValueIteration
 from drmdp.study import peers
 from drmdp.study.machine import Cost, clocked, here, timed
 from drmdp.study.methods import METHODS, rule
-from drmdp.study.rows import Row
+from drmdp.study.rows import REACHED, Row
 from drmdp.study.specification import Run
 
 PROBED = 2
@@ -79,14 +79,14 @@ def _solve(run: Run) -> Row:
     if kind in ("conic", "update"):
         return _foreseen(run)
     model, ball = problem(run)
-    return _judged(model, ball, *timed(lambda: _call(run, model, ball)))
+    return _judged(model, ball, *timed(lambda: _call(run, model, ball, run.limit)))
 
 
-def _call(run: Run, model: Model, ball: Wasserstein, backend: str = "exact", patience: float = 1.0) -> Solution:
+def _call(run: Run, model: Model, ball: Wasserstein, limit: float | None, backend: str = "exact") -> Solution:
     stop, factor = rule(run.method, run.rule)
     make = METHODS[run.method].make
     method = make(stop=stop) if backend == "exact" else make(stop=stop, backend=backend)
-    return solve(model, ball, method, tol=factor * run.tol, max_seconds=patience * run.limit, threads=1)
+    return solve(model, ball, method, tol=factor * run.tol, max_seconds=limit, threads=1)
 
 
 def _judged(model: Model, ball: Wasserstein, found: Solution, cost: Cost) -> Row:
@@ -101,7 +101,7 @@ def _judged(model: Model, ball: Wasserstein, found: Solution, cost: Cost) -> Row
 def _foreseen(run: Run) -> Row:
     """Foresee the time of a method with slow updates; run it if it fits, extrapolate otherwise."""
     model, ball = problem(run)
-    twin = _call(run, model, ball)  # the same steps with exact updates
+    twin = _call(run, model, ball, None)  # the same steps with exact updates
     sweeps = max(twin.kernel_passes - 1, 0.0)
     value = -twin.value if model.maximise else twin.value
     own = "conic" if METHODS[run.method].kind == "conic" else run.method
@@ -109,10 +109,11 @@ def _foreseen(run: Run) -> Row:
     foreseen = {name: each[name] * model.n_states * sweeps for name in ("seconds", "cpu_seconds")}
     probe = {"probed_states": PROBED, "update_cpu_seconds": each["cpu_seconds"], "update_error": each["error"]}
     if own == "conic" and foreseen["seconds"] <= run.limit:
-        row = _judged(model, ball, *timed(lambda: _call(run, model, ball, "conic", PATIENCE)))
+        row = _judged(model, ball, *timed(lambda: _call(run, model, ball, PATIENCE * run.limit, "conic")))
         return {**row, **probe, "foreseen_cpu_seconds": foreseen["cpu_seconds"]}
     work = {"n_iters": twin.n_iters, "kernel_passes": twin.kernel_passes}
-    return {"status": "extrapolated", "gap": None, "duality_gap": None, **work, **foreseen, **probe, "memory_mb": None}
+    status = "extrapolated" if twin.status in REACHED else str(twin.status)  # some diverge
+    return {"status": status, "gap": None, "duality_gap": None, **work, **foreseen, **probe, "memory_mb": None}
 
 
 _probed: dict[tuple[str, str], dict[str, float]] = {}
@@ -154,7 +155,7 @@ def _nominal(run: Run) -> Row:
 def _stop(run: Run) -> Row:
     """A run as in `solve`, and how far its value and its policy truly are from the optimum."""
     model, ball = problem(run)
-    found, cost = timed(lambda: _call(run, model, ball))
+    found, cost = timed(lambda: _call(run, model, ball, run.limit))
     best, own = (
         solve(model, ball, tol=EXACT * run.tol, threads=1),
         evaluate(model, ball, found.policy, tol=EXACT * run.tol),
@@ -185,7 +186,7 @@ def _gap(run: Run) -> Row:
     if exact:
         (worst, best), cost = timed(lambda: call("exact", run.limit))
         return _pair(model, worst, best, asdict(cost))
-    twin, nominal = call("exact", run.limit)
+    twin, nominal = call("exact", math.inf)
     sweeps = twin.history[-1].kernel_passes - 1
     operator = build(model, ball, "conic", 1)
     value, s = (twin.lower + twin.upper) / 2, model.n_states // 2

@@ -16,6 +16,8 @@ from drmdp.errors import InputError
 
 Row = dict[str, Any]
 NAME = "rows.jsonl"
+REACHED = ("solved", "stopped")
+"""Statuses of runs that ended by their own rule."""
 
 
 def read(path: str | Path) -> list[Row]:

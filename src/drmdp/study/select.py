@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.study.rows import Row
+from drmdp.study.rows import REACHED, Row
 from drmdp.study.specification import paper_radius
-
-REACHED = ("solved", "stopped")
-"""Statuses of runs that ended by their own rule."""
 
 
 def where(rows: Iterable[Row], **settings: Any) -> list[Row]:

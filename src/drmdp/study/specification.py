@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ class Run:
     @property
     def key(self) -> str:
         """What decides whether a run is done."""
-        return "|".join(f"{value:g}" if isinstance(value, float) else str(value) for value in self._settings())
+        values = [getattr(self, name) for name in _KEY]
+        return "|".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 
     @property
     def instance(self) -> str:
@@ -62,10 +63,8 @@ class Run:
         """Probabilities that the kernels hold."""
         return self.n_kernels * self.n_actions * self.n_states**2
 
-    def _settings(self) -> Iterator[Any]:
-        return (value for name, value in asdict(self).items() if name != "limit")
 
-
+_KEY = tuple(field.name for field in fields(Run) if field.name != "limit")
 _INSTANCE = ("family", "n_states", "n_actions", "n_kernels", "discount", "metric", "order", "radius", "seed")
 
 

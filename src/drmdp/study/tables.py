@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.study import claims, errata
+from drmdp.study import claims, errata, findings
 from drmdp.study.figures import COMPARED, FAMILIES
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
@@ -334,6 +334,7 @@ def _provenance(rows: list[Row]) -> str:
 
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "provenance": _provenance,
+    "findings": findings.bullets,
     "claims": lambda rows: markdown(claims.HEAD, claims.judge(rows)),
     "errata": lambda rows: markdown(errata.HEAD, errata.judge(rows)),
     "ratios": _ratios,
