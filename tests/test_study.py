@@ -186,14 +186,11 @@ def test_the_certificate_is_not_timed(monkeypatch):
     assert order == ["begin", "end", "judged"]
 
 
-def test_every_method_is_judged_by_the_same_certificate():
-    for method in ("exact", "exact-vi", "fast", "algorithm-1", "conic-vi"):
-        found = measure.measure(replace(RUN, method=method, limit=30.0))
-        model, ball = measure.problem(RUN)
-        assert found["duality_gap"] <= RUN.tol * (1 + 1e-6), method
-        best = drmdp.solve(model, ball, tol=1e-9)
-        assert found["gap"] >= -1e-9
-        assert best.gap <= 1e-9
+@pytest.mark.parametrize("method", ["exact", "exact-vi", "fast", "algorithm-1", "algorithm-1 random v", "conic-vi"])
+def test_every_method_is_judged_by_the_same_certificate(method):
+    found = measure.measure(replace(RUN, method=method, limit=30.0))
+    assert found["own_duality_gap"] <= RUN.tol  # its own stopping rule
+    assert 0 <= found["duality_gap"] <= RUN.tol * (1 + 1e-6)  # from scratch
 
 
 def test_a_run_out_of_time_is_kept_as_such():
@@ -214,26 +211,14 @@ def test_conic_runs_are_extrapolated_when_they_do_not_fit():
     assert 0.1 < foreseen["cpu_seconds"] / measured["cpu_seconds"] < 10
 
 
-def test_the_loss_of_a_stopping_rule():
-    own = replace(
-        RUN,
-        task="stop",
-        family="forest",
-        n_states=10,
-        n_actions=2,
-        n_kernels=5,
-        discount=0.95,
-        radius=0.1,
-        method="exact-vi",
-        tol=0.1,
-    )
+@pytest.mark.parametrize(("family", "n_actions"), [("forest", 2), ("garnet", 10)])  # rewards and costs
+def test_the_loss_of_a_stopping_rule(family, n_actions):
+    sizes = {"n_states": 10, "n_actions": n_actions, "n_kernels": 5, "discount": 0.95, "radius": 0.1}
+    own = replace(RUN, task="stop", family=family, method="exact-vi", tol=0.1, **sizes)
     printed, corrected = (measure.measure(replace(own, rule=name)) for name in ("paper", "puterman"))
     assert printed["loss"] > own.tol  # the inverted rule stops far too early here
     assert corrected["loss"] <= own.tol
-    model, ball = measure.problem(own)
-    assert printed["loss"] <= printed["own_gap"] + 1e-6
-    assert model.maximise
-    assert ball.radius == 0.1
+    assert printed["loss"] <= printed["gap"] + 1e-6
 
 
 def test_the_time_of_the_duality_gap():

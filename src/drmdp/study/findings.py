@@ -43,11 +43,11 @@ def _ahead(rows: list[Row]) -> str:
         found = ratios(own, name)
         if found:
             behind, total = behind + sum(value <= 1 for value in found), total + len(found)
-            parts.append(f"{METHODS[name].label} {np.median(found):.3g} times ({min(found):.2g} – {max(found):.2g})")
+            parts.append(f"{METHODS[name].label} {np.median(found):.3g} ({min(found):.2g} – {max(found):.2g})")
     if not total:
         return ""
-    first = f"The exact engine is ahead of every other method on {total - behind} of {total} comparisons at the same certificate"
-    return f"{first}; it takes {METHODS['exact'].label.split(' (')[0]} = 1, " + ", ".join(parts) + "."
+    first = f"The exact engine is ahead in {total - behind} of {total} comparisons with methods that do not use its updates, at the same certificate"
+    return f"{first}. They take, in multiples of its time (median, extremes): " + ", ".join(parts) + "."
 
 
 def _own(rows: list[Row]) -> str:
@@ -57,8 +57,9 @@ def _own(rows: list[Row]) -> str:
     for name in ("exact-vi", "exact-anderson", "exact-avi", "exact-gs"):
         found = ratios(own, name)
         if found:
+            times = f" (by up to {1 / min(found):.2g} times)" if min(found) < 1 else ""
             parts.append(
-                f"{METHODS[name].label} ahead on {sum(value < 1 for value in found)} of {len(found)} (at most {1 / min(found):.2g} times)"
+                f"{METHODS[name].label} is ahead on {sum(value < 1 for value in found)} of {len(found)}{times}"
             )
     if not parts:
         return ""

@@ -84,9 +84,10 @@ def _solve(run: Run) -> Row:
 
 def _call(run: Run, model: Model, ball: Wasserstein, limit: float | None, backend: str = "exact") -> Solution:
     stop, factor = rule(run.method, run.rule)
-    make = METHODS[run.method].make
-    method = make(stop=stop) if backend == "exact" else make(stop=stop, backend=backend)
-    return solve(model, ball, method, tol=factor * run.tol, max_seconds=limit, threads=1)
+    entry = METHODS[run.method]
+    method = entry.make(stop=stop) if backend == "exact" else entry.make(stop=stop, backend=backend)
+    start = np.random.default_rng(run.seed).uniform(0, 1, model.n_states) if entry.random_start else None
+    return solve(model, ball, method, tol=factor * run.tol, max_seconds=limit, start=start, threads=1)
 
 
 def _judged(model: Model, ball: Wasserstein, found: Solution, cost: Cost) -> Row:
@@ -201,7 +202,7 @@ def _gap(run: Run) -> Row:
 
 def _pair(model: Model, worst: loop.Outcome, best: loop.Outcome, cost: dict[str, Any]) -> Row:
     """Row of a computed (DG); the gap is its error."""
-    error = float((worst.upper - worst.lower).max() + (best.upper - best.lower).max())
+    error = float((worst.upper - worst.lower).max() + (own.upper - best.lower).max())
     last = worst.history[-1]
     found = {
         "status": str(worst.status),

@@ -25,6 +25,7 @@ class Entry:
     label: str
     kind: str  # exact, first-order, conic, update, nominal, gap
     make: Callable[..., Any] = PolicyIteration
+    random_start: bool = False  # v uniform in [0, 1] instead of 0
 
 
 METHODS: dict[str, Entry] = {
@@ -35,6 +36,7 @@ METHODS: dict[str, Entry] = {
     "exact-avi": Entry("AVI, exact updates", "exact", Accelerated),
     "fast": Entry("first-order preset", "first-order", FirstOrder.fast),
     "algorithm-1": Entry("Algorithm 1", "first-order", FirstOrder),
+    "algorithm-1 random v": Entry("Algorithm 1, random v", "first-order", FirstOrder, random_start=True),
     "conic-vi": Entry("VI, conic updates", "conic", ValueIteration),
     "conic-gs": Entry("Gauss–Seidel, conic updates", "conic", GaussSeidel),
     "conic-anderson": Entry("Anderson, conic updates", "conic", Anderson),

@@ -128,6 +128,7 @@ def paper_radius(family: str, n_actions: int) -> float:
 OURS = ("exact", "exact-vi", "fast", "algorithm-1")
 EXACT = ("exact", "exact-vi", "exact-gs", "exact-anderson", "exact-avi", "fast")
 POWERS = tuple(f"algorithm-1 p={p} q={q}" for p, q in ((0, 2), (1, 2), (2, 2), (1, 1), (1, 3)))
+STARTS = ("algorithm-1", "algorithm-1 random v", "fast")
 BOTH = (CERTIFIED, PRINTED)
 CHECKS = ("paper", "puterman", "certified")
 SQUARE = (("l1", 1), ("l2", 2), ("linf", math.inf))
@@ -171,6 +172,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((20, 20, n) for n in (20, 40, 80)), ("exact",), seeds=2),
         *_gap((2, 4, 8), (4, 6, 8), 5, methods=("gap-exact", "gap-conic"), limit=0.5, pairs=D1_D2),
         *_theory(8, 3, (6, 12, 24), limit=0.3),
+        Block("starts", ((8, 8, 5),), STARTS, seeds=2, limit=0.5),
         Block("rules", ((10, 10, 5),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95), tol=EPSILON, radii=(0.1,)),
         Block("radii", ((8, 8, 5),), (*OURS, "conic-vi"), radii=(0.01, 0.1, 1.0), limit=0.5),
         Block("discounts", ((10, 10, 5),), EXACT, discounts=(0.8, 0.95, 0.999), radii=(0.1,), limit=0.5),
@@ -187,6 +189,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((30, 30, n) for n in (50, 100, 200, 400)), ("exact",), radii=("paper", 0.1), seeds=5),
         *_gap(SIZES, SIZES, 10, methods=("gap-exact", "gap-conic"), seeds=2, limit=4.0, pairs=D1_D2),
         *_theory(15, 5, (10, 20, 40, 80), limit=5.0),
+        Block("starts", ((30, 30, 5), (30, 30, 20)), STARTS, seeds=3, limit=30.0),
         Block("rules", ((30, 30, 10),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95, 0.99), tol=EPSILON, radii=(0.1, "paper"), seeds=3),
         Block("radii", ((30, 30, 10),), OURS, radii=RADII, seeds=2, limit=30.0),
         Block("radii", ((30, 30, 10),), ("conic-vi",), radii=RADII, limit=2.0),

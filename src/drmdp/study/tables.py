@@ -224,6 +224,24 @@ def _powers(rows: list[Row]) -> str:
     )
 
 
+def _starts(rows: list[Row]) -> str:
+    """Algorithm 1 from v = 0, as in the experiments, and from a random v, as in the algorithm's first line."""
+    body = []
+    own = where(rows, study="starts")
+    for family, title in FAMILIES.items():
+        for N in sorted({row["n_kernels"] for row in own}):
+            for name in ("algorithm-1", "algorithm-1 random v", "fast"):
+                at = where(own, family=family, n_kernels=N, method=name)
+                if at:
+                    steps = spread([row["n_iters"] for row in at])
+                    body.append([title, _size(at), METHODS[name].label, steps, _cell(at)])
+    return markdown(("domain", "S/A/N", "method", "steps to (DG) ≤ .05", "median CPU time"), body)
+
+
+def _size(rows: list[Row]) -> str:
+    return f"{rows[0]['n_states']}/{rows[0]['n_actions']}/{rows[0]['n_kernels']}"
+
+
 def _steps(rows: list[Row]) -> str:
     body = []
     for letter, x in (("N", "n_kernels"), ("S", "n_states"), ("A", "n_actions")):
@@ -346,6 +364,7 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "gap": _gaps,
     "rates": _powers,
     "steps": _steps,
+    "starts": _starts,
     "radii": _by_setting("radii", "radius", "radius"),
     "discounts": _by_setting("discounts", "discount", "λ"),
     "pairs": _pairs,
