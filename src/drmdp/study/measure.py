@@ -202,7 +202,7 @@ def _gap(run: Run) -> Row:
 
 def _pair(model: Model, worst: loop.Outcome, best: loop.Outcome, cost: dict[str, Any]) -> Row:
     """Row of a computed (DG); the gap is its error."""
-    error = float((worst.upper - worst.lower).max() + (own.upper - best.lower).max())
+    error = float((worst.upper - worst.lower).max() + (best.upper - best.lower).max())
     last = worst.history[-1]
     found = {
         "status": str(worst.status),
