@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drmdp.study.claims import _power_slopes
+from drmdp.study.judge_theory import slopes
 from drmdp.study.rows import Row
 from drmdp.study.select import ratios, timed, where
 
@@ -81,7 +81,7 @@ def _saturated(rows: list[Row]) -> str | None:
 
 
 def _powers(rows: list[Row]) -> str | None:
-    by = {p: _power_slopes(rows, f"algorithm-1 p={p} q=2") for p in (0, 1, 2)}
+    by = {p: slopes(rows, f"algorithm-1 p={p} q=2") for p in (0, 1, 2)}
     if not all(by.values()):
         return None
     return "measured slopes, median: " + ", ".join(f"p={p} {np.median(own):.2f}" for p, own in by.items())

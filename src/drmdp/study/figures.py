@@ -11,7 +11,7 @@ import numpy as np
 from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, styled
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
-from drmdp.study.select import Point, fit, panel, points, where
+from drmdp.study.select import Point, panel, points, slope, where
 
 GREY = "#808080"
 STYLE: dict[str, tuple[str, str, str]] = {
@@ -242,7 +242,7 @@ def _growth(plt: Any, rows: list[Row]) -> Any:
     for family, title in FAMILIES.items():
         for radius in sorted({row["radius"] for row in where(own, family=family)}):
             chosen = where(own, family=family, radius=radius)
-            found = fit([row["n_kernels"] for row in chosen], [row["cpu_seconds"] for row in chosen])
+            found = slope(chosen, "n_kernels")
             line(axes, points(chosen, "n_kernels"), f"{title}, radius {radius:.3g}: N^({found})", next(looks))
     log_log(axes, LETTERS["n_kernels"], SECONDS, sizes(own, "n_kernels"))
     first = own[0]
@@ -257,7 +257,7 @@ def _rates(plt: Any, rows: list[Row]) -> Any:
         return None
     figure, grid = frame(plt, 2, 3)
     colours = (GREY, RED, PURPLE, BLUE, GREEN)
-    names = sorted({row["method"] for row in own})
+    names = sorted({row["method"] for row in own if " p=" in row["method"]})
     for k, small in enumerate((True, False)):
         for axes, (family, title) in zip(grid[k], FAMILIES.items(), strict=True):
             chosen = [row for row in where(own, family=family) if (row["radius"] == 0.1) == small]
@@ -284,7 +284,7 @@ def _steps(plt: Any, rows: list[Row]) -> Any:
     for axes, (letter, x) in zip(grid[0], (("N", "n_kernels"), ("S", "n_states"), ("A", "n_actions")), strict=True):
         chosen = where(own, study=f"step-{letter}")
         line(axes, points(chosen, x), "a step of Algorithm 1 in all states", STYLE["algorithm-1"])
-        found = fit([row[x] for row in chosen], [row["cpu_seconds"] for row in chosen])
+        found = slope(chosen, x)
         axes.set_title(f"Garnet, radius .3: grows as {letter}^({found})", fontsize=9)
         log_log(axes, LETTERS[x], ticks=sizes(chosen, x))
     grid[0][0].set_ylabel(SECONDS)

@@ -59,6 +59,9 @@ def _powers() -> None:
 
 
 _powers()
+METHODS["algorithm-1 mirror-prox"] = Entry(
+    "Mirror Prox, p = 1, q = 2", "first-order", lambda stop="certified": FirstOrder(stop=stop, steps="mirror-prox")
+)
 
 
 def rule(method: str, name: str) -> tuple[str, float]:

@@ -152,7 +152,15 @@ def _gap(kernels: tuple[int, ...], states: tuple[int, ...], n: int, **settings: 
 
 def _theory(S: int, N: int, sizes: tuple[int, ...], **settings: Any) -> Iterator[Block]:
     """Rates of convergence and the cost of a step."""
-    yield Block("rates", ((S, S, N),), POWERS, radii=(0.1, "paper"), task="curve", tol=1e-7, **settings)
+    yield Block(
+        "rates",
+        ((S, S, N),),
+        (*POWERS, "algorithm-1 mirror-prox"),
+        radii=(0.1, "paper"),
+        task="curve",
+        tol=1e-7,
+        **settings,
+    )
     for letter in "NSA":
         own = tuple(tuple(n if letter == other else sizes[1] for other in "SAN") for n in sizes)
         yield Block(f"step-{letter}", own, ("algorithm-1",), ("garnet",), (0.3,), task="step")  # type: ignore[arg-type]

@@ -10,9 +10,10 @@ import numpy as np
 
 from drmdp.study import claims, errata, findings
 from drmdp.study.figures import COMPARED, FAMILIES
+from drmdp.study.judge_theory import tail_slope
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
-from drmdp.study.select import fit, panel, ratios, reached, slope, timed, where
+from drmdp.study.select import panel, ratios, reached, slope, timed, where
 
 STUDIES = ("kernels", "states")
 RULES = {"duality-gap": "same certificate", "printed": "printed rules"}
@@ -204,24 +205,12 @@ def _gaps(rows: list[Row]) -> str:
 def _powers(rows: list[Row]) -> str:
     body = []
     for row in where(rows, study="rates"):
-        found = claims.tail_slope(row)
+        found = tail_slope(row)
         if found is not None:
-            p, q = (int(part.split("=")[1]) for part in row["method"].split()[1:])
-            body.append(
-                [
-                    FAMILIES[row["family"]],
-                    f"{row['radius']:.3g}",
-                    p,
-                    q,
-                    f"{found:.2f}",
-                    f"−{q / (q + 1):.2f}",
-                    row["curve"][-1][0],
-                ]
-            )
-    return markdown(
-        ("domain", "radius", "weight power p", "epoch power q", "slope of (DG) in T", "theorem", "T"),
-        sorted(body, key=str),
-    )
+            q = int(METHODS[row["method"]].label[-1])
+            cells = [FAMILIES[row["family"]], f"{row['radius']:.3g}", METHODS[row["method"]].label]
+            body.append([*cells, f"{found:.2f}", f"−{q / (q + 1):.2f}", row["curve"][-1][0]])
+    return markdown(("domain", "radius", "method", "slope of (DG) in T", "theorem", "T"), sorted(body, key=str))
 
 
 def _starts(rows: list[Row]) -> str:
@@ -246,8 +235,7 @@ def _steps(rows: list[Row]) -> str:
     body = []
     for letter, x in (("N", "n_kernels"), ("S", "n_states"), ("A", "n_actions")):
         own = where(rows, study=f"step-{letter}")
-        if len(own) > 1:
-            found = fit([row[x] for row in own], [row["cpu_seconds"] for row in own])
+        if found := slope(own, x):
             bound = "1" if letter != "S" else "2, and log S"
             body.append(
                 [
