@@ -193,6 +193,13 @@ def test_every_method_is_judged_by_the_same_certificate(method):
     assert 0 <= found["duality_gap"] <= RUN.tol * (1 + 1e-6)  # from scratch
 
 
+def test_where_judging_takes_minutes_the_bounds_of_the_solution_are_kept():
+    found = measure.measure(replace(RUN, order=np.inf))
+    assert found["judge"] == "solve"
+    assert found["duality_gap"] == found["own_duality_gap"] <= RUN.tol
+    assert measure.measure(RUN)["judge"] == "certify"
+
+
 def test_a_run_out_of_time_is_kept_as_such():
     found = measure.measure(replace(RUN, method="algorithm-1", rule="certified", tol=1e-9, limit=0.2))
     assert found["status"] == "time_limit"

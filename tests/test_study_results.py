@@ -28,6 +28,7 @@ def made(block, seconds, **more):
     return out
 
 
+PAIRED = ("exact", "exact-vi", "fast", "algorithm-1", "conic-vi", "baseline-2023")
 SIZES = tuple((30, 30, n) for n in (5, 10, 20, 40))
 
 

@@ -26,7 +26,7 @@ STYLE: dict[str, tuple[str, str, str]] = {
     "conic-gs": (PURPLE, "P", "--"),
     "conic-anderson": (BLACK, "X", "--"),
     "conic-avi": (GREY, "*", "--"),
-    "baseline-2023": (RED, "D", ":"),
+    "baseline-2023": (BLACK, "X", ":"),
     "cvxpy-clarabel": (GREEN, "^", ":"),
     "cvxpy-scs": (PURPLE, "P", ":"),
     "quantecon": (ORANGE, "v", "-"),

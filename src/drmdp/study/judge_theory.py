@@ -35,14 +35,11 @@ def step_exponents(rows: list[Row]) -> Finding | None:
 
 def rate(rows: list[Row]) -> Finding | None:
     """(DG) against T."""
-    slopes = [
-        own for row in where(rows, study="rates", method="algorithm-1 p=1 q=2") if (own := tail_slope(row)) is not None
-    ]
-    if not slopes:
+    own = slopes(rows, "algorithm-1 p=1 q=2")
+    if not own:
         return None
-    return f"slopes of (DG) in T from {min(slopes):.2f} to {max(slopes):.2f}, bound −.67", verdict(
-        sum(s <= -2 / 3 for s in slopes), len(slopes)
-    )
+    good = sum(value <= -2 / 3 for value in own)
+    return f"slopes of (DG) in T from {min(own):.2f} to {max(own):.2f}, bound −.67", verdict(good, len(own))
 
 
 def epochs(rows: list[Row]) -> Finding | None:
