@@ -215,6 +215,7 @@ def test_methods_of_one_picture_look_different():
         figures.COMPARED,
         ("exact", "quantecon", "mdpsolver"),
         ("exact", "conic-vi", "cvxpy-clarabel", "cvxpy-scs"),
+        PAIRED,
     ):
         looks = [figures.STYLE[name] for name in names]
         assert len({look[0] for look in looks}) == len({look[1] for look in looks}) == len(names)
