@@ -243,6 +243,20 @@ def test_a_convergence_curve_falls():
     assert gaps[-1] < 0.01 * gaps[0]
 
 
+def test_linear_algebra_has_one_thread(tmp_path, monkeypatch):
+    from threadpoolctl import threadpool_info
+
+    seen = []
+
+    def spy(run):
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return row(run.key)
+
+    monkeypatch.setattr(runner, "measure", spy)
+    assert runner.run_all([RUN], tmp_path) == 1
+    assert seen == [{1}, {1}]  # warmed, measured
+
+
 def test_runs_are_warmed_once(monkeypatch):
     seen = []
     monkeypatch.setattr(runner, "measure", lambda run: seen.append(run))

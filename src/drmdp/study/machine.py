@@ -7,6 +7,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -17,6 +18,7 @@ import numpy as np
 
 from drmdp import threads
 from drmdp._version import __version__
+from drmdp.errors import MissingExtra
 
 PACKAGES = ("numpy", "scipy", "numba", "clarabel", "highspy", "cvxpy-base", "scs", "quantecon", "mdpsolver")
 SHORT = 0.02
@@ -66,6 +68,16 @@ def _commit() -> str:
     except OSError:
         return ""
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Hold linear algebra to one thread: idle ones spin and count as CPU time."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise MissingExtra("threadpoolctl", "study") from error
+    found: AbstractContextManager[Any] = threadpool_limits(1)
+    return found
 
 
 @dataclass(frozen=True)

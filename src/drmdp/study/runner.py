@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from drmdp.study.machine import one_thread
 from drmdp.study.measure import measure
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import NAME, Writer
@@ -22,7 +23,7 @@ Step = Callable[[Run | None], None]
 
 def run_all(runs: list[Run], folder: str | Path, bar: bool | None = None) -> int:
     """Measure what is not there yet; return how many rows were added."""
-    with Writer(Path(folder) / NAME) as writer:
+    with one_thread(), Writer(Path(folder) / NAME) as writer:
         todo = [run for run in runs if run.key not in writer.keys]
         warmed: set[tuple[str, ...]] = set()
         with progress(todo, bar) as step:
