@@ -197,7 +197,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((30, 30, n) for n in (50, 100, 200, 400)), ("exact",), radii=("paper", 0.1), seeds=5),
         *_gap(SIZES, SIZES, 10, methods=("gap-exact", "gap-conic"), seeds=2, limit=4.0, pairs=D1_D2),
         *_theory(15, 5, (10, 20, 40, 80), limit=4.0),
-        Block("starts", ((30, 30, 5), (30, 30, 20)), STARTS, seeds=3, limit=30.0),
+        Block("starts", ((30, 30, 5), (30, 30, 20), (30, 30, 70)), STARTS, seeds=2, limit=60.0),
         Block("rules", ((30, 30, 10),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95, 0.99), tol=EPSILON, radii=(0.1, "paper"), seeds=3),
         Block("radii", ((30, 30, 10),), OURS, radii=RADII, seeds=2, limit=30.0),
         Block("radii", ((30, 30, 10),), ("conic-vi",), radii=RADII, limit=2.0),
