@@ -140,6 +140,11 @@ def test_ratio_table():
     body = tables.ratio_table(rows)
     assert [row[:2] for row in body] == [["same certificate", "Algorithm 1"], ["printed rules", "Algorithm 1"]]
     assert all(cell == "4 (4 – 4)" for cell in body[0][2:])
+    rows += growing("conic-vi", 8.0, 1.0, status="extrapolated")
+    assert tables.ratio_table(rows)[1][2] == "8 (8 – 8)*"
+    rows[-1]["status"] = "time_limit"
+    assert tables.ratio_table(rows)[1][2].endswith("*†")
+    assert tables.TABLES["ratios"]([]) == ""
 
 
 def test_where_the_exact_engine_is_behind_is_said():

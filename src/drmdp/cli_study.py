@@ -118,6 +118,8 @@ def _print(body: list[list[str]], families: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from drmdp.study.tables import MARKS
+
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, title="CPU time over that of the exact engine: median (least – most)"
     )
@@ -127,4 +129,4 @@ def _print(body: list[list[str]], families: tuple[str, ...]) -> None:
         table.add_row(*row)
     console = Console(markup=False, highlight=False, emoji=False)
     console.print(table)
-    console.print("*: at least one run is extrapolated")
+    console.print(MARKS)

@@ -16,6 +16,7 @@ from drmdp.study.rows import Row
 from drmdp.study.select import panel, ratios, reached, slope, timed, where
 
 STUDIES = ("kernels", "states")
+MARKS = "*: some runs are extrapolated; †: some were cut off and count with their limit"
 RULES = {"duality-gap": "same certificate", "printed": "printed rules"}
 
 
@@ -67,16 +68,20 @@ def ratio_table(rows: list[Row]) -> list[list[str]]:
             for family in FAMILIES:
                 domain = where(chosen, family=family, method=(name, "exact"))
                 found = ratios(where(domain, status=("solved", "stopped", "extrapolated", "time_limit")), name)
-                open_ended = any(row["status"] == "extrapolated" for row in where(domain, method=name))
-                cells.append(spread(found) + ("*" if open_ended else "") if found else "–")
+                cells.append(spread(found) + _marks(where(domain, method=name)) if found else "–")
             if any(cell != "–" for cell in cells):
                 body.append([label, METHODS[name].label, *cells])
     return body
 
 
+def _marks(rows: list[Row]) -> str:
+    statuses = {row["status"] for row in rows}
+    return "*" * ("extrapolated" in statuses) + "†" * ("time_limit" in statuses)
+
+
 def _ratios(rows: list[Row]) -> str:
-    head = ("rule", "method", *FAMILIES.values())
-    return markdown(head, ratio_table(rows)) + "\n*: at least one of the runs is extrapolated.\n"
+    text = markdown(("rule", "method", *FAMILIES.values()), ratio_table(rows))
+    return text + f"\n{MARKS}.\n" if text else ""
 
 
 def _exponents(rows: list[Row]) -> str:
@@ -90,13 +95,13 @@ def _exponents(rows: list[Row]) -> str:
                     cells.append(str(slope(chosen, x) or "–"))
             if any(cell != "–" for cell in cells):
                 body.append([letter, METHODS[name].label, *cells])
-    for family in FAMILIES:
-        cells = ["–"] * 6
-        for k, theta in enumerate(("paper", 0.1)):
-            found = slope(where(rows, study="growth", family=family, radius=theta), "n_kernels")
-            cells[2 * list(FAMILIES).index(family) + k] = str(found or "–")
-        if any(cell != "–" for cell in cells):
-            body.append(["N, large", f"{METHODS['exact'].label}", *cells])
+    large = [
+        str(slope(where(rows, study="growth", family=family, radius=theta), "n_kernels") or "–")
+        for family in FAMILIES
+        for theta in ("paper", 0.1)
+    ]
+    if any(cell != "–" for cell in large):
+        body.append(["N, large", METHODS["exact"].label, *large])
     head = ("in", "method", *(f"{title}, θ {radius}" for title in FAMILIES.values() for radius in ("paper", ".1")))
     note = "\nFitted slope in a log-log plot ± half width of the 95 % interval. *: with extrapolated runs.\n"
     return markdown(head, body) + note if body else ""
