@@ -257,6 +257,33 @@ def test_linear_algebra_has_one_thread(tmp_path, monkeypatch):
     assert seen == [{1}, {1}]  # warmed, measured
 
 
+def test_pairs_are_compiled_by_two_processes(monkeypatch):
+    started = []
+
+    class Job:
+        def __init__(self, command):
+            started.append(command[-1])
+
+        def wait(self):
+            return 0
+
+    monkeypatch.setattr(runner.subprocess, "Popen", Job)
+    runner.compile_ahead([RUN])
+    assert started == []  # one pair: not worth a process
+    runner.compile_ahead(
+        [replace(RUN, method="fast"), replace(RUN, metric="linf", order=np.inf), replace(RUN, metric="l1", order=1.0)]
+    )
+    given = []
+    monkeypatch.setattr(runner, "compile_pairs", given.append)
+    for code in started:
+        exec(code)
+    assert given == [[("l2", "2", True)], [("l1", "1", False), ("linf", "inf", False)]]
+
+
+def test_compiling_solves_a_tiny_problem():
+    runner.compile_pairs([("l2", "2", True), ("linf", "inf", False)])
+
+
 def test_runs_are_warmed_once(monkeypatch):
     seen = []
     monkeypatch.setattr(runner, "measure", lambda run: seen.append(run))
