@@ -14,7 +14,7 @@ import drmdp
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
-    {"errors", "_typing", "_version"},
+    {"errors", "_typing", "_version", "compiled"},
     {"threads"},
     {"kernels", "rows"},
     {"solution"},

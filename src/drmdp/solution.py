@@ -77,6 +77,9 @@ class Solution:
     fingerprint: str  # of the model
     seconds: float
     setup_seconds: float
+    kernels: Any = field(
+        default=None, repr=False
+    )  # the N kernels whose mean is `kernel`, if kept; `save` leaves them out
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
