@@ -162,6 +162,13 @@ def test_from_which_size_algorithm_1_is_ahead():
     assert tables.TABLES["crossover"](growing("conic-vi", 0.01, 3.0)) == ""
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.8181, "0.818"), (54.0, "54"), (1234.0, "1,230"), (4.03e4, "40,300"), (2e9, "2e+09")]
+)
+def test_numbers_are_short(value, text):
+    assert select.short(value) == text
+
+
 def test_markdown_has_one_cell_a_column():
     text = tables.markdown(("a", "b"), [[1, "x | y"], [2, "z"]])
     assert [line.count("|") for line in text.splitlines()] == [3, 3, 3, 3]

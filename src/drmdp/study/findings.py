@@ -6,7 +6,7 @@ import numpy as np
 
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
-from drmdp.study.select import panel, ratios, slope, timed, where
+from drmdp.study.select import panel, ratios, short, slope, timed, where
 
 FAMILIES = ("garnet", "machine", "forest")
 SLOW = (
@@ -43,7 +43,9 @@ def _ahead(rows: list[Row]) -> str:
         found = ratios(own, name)
         if found:
             behind, total = behind + sum(value <= 1 for value in found), total + len(found)
-            parts.append(f"{METHODS[name].label} {np.median(found):.3g} ({min(found):.2g} – {max(found):.2g})")
+            parts.append(
+                f"{METHODS[name].label} {short(float(np.median(found)))} ({short(min(found), 2)} – {short(max(found), 2)})"
+            )
     if not total:
         return ""
     first = f"The exact engine is ahead in {total - behind} of {total} comparisons with methods that do not use its updates, at the same certificate"

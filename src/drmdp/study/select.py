@@ -113,6 +113,11 @@ def _place(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
+def short(value: float, digits: int = 3) -> str:
+    """A number in few characters; large ones without an exponent."""
+    return f"{float(f'{value:.{digits}g}'):,.0f}" if 1000 <= value < 1e7 else f"{value:.{digits}g}"
+
+
 def panel(rows: Iterable[Row], rule: str) -> list[Row]:
     """Rows of one stopping rule; under the printed rules, the first-order methods and the exact engine stop as they always do."""
     own = list(rows)

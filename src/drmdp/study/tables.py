@@ -13,7 +13,7 @@ from drmdp.study.figures import COMPARED, FAMILIES
 from drmdp.study.judge_theory import tail_slope
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
-from drmdp.study.select import panel, ratios, reached, slope, timed, where
+from drmdp.study.select import panel, ratios, reached, short, slope, timed, where
 
 STUDIES = ("kernels", "states")
 MARKS = "*: some runs are extrapolated; †: some were cut off and count with their limit"
@@ -51,7 +51,7 @@ def seconds(value: float) -> str:
 def spread(values: list[float], digits: int = 3) -> str:
     """Median and extremes."""
     low, middle, high = min(values), float(np.median(values)), max(values)
-    return f"{middle:.{digits}g} ({low:.{digits}g} – {high:.{digits}g})"
+    return f"{short(middle, digits)} ({short(low, digits)} – {short(high, digits)})"
 
 
 # ---------------------------------------------------------------------- what the standard run must show
