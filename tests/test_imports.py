@@ -36,7 +36,7 @@ LAYERS = (
     {"plot"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius"},
+    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_study"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius
+from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius, cli_study
 from drmdp._version import __version__
 from drmdp.errors import InputError, MissingExtra
 
@@ -415,3 +415,4 @@ main.add_command(cli_radius.sweep)
 main.add_command(cli_policy.inspect)
 main.add_command(cli_policy.simulate)
 main.add_command(cli_horizon.horizon)
+main.add_command(cli_study.reproduce)

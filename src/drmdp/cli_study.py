@@ -1,0 +1,132 @@
+"""`drmdp reproduce`: run the paper's experiments, or draw what was run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drmdp.errors import InputError
+
+if TYPE_CHECKING:
+    from drmdp.study.rows import Row
+
+
+@click.command()
+@click.option(
+    "--scale",
+    type=click.Choice(["quick", "standard", "paper"]),
+    default="quick",
+    show_default=True,
+    help="How much to run.",
+)
+@click.option("--spec", help="JSON file with blocks of runs, instead of a scale.")
+@click.option("--only", multiple=True, metavar="STUDY", help="One study of the scale; may be repeated.")
+@click.option(
+    "--out",
+    default="reproduction",
+    show_default=True,
+    help="Folder for rows, figures and tables; what is there is kept.",
+)
+@click.option("--figures-only", metavar="DIR", help="Draw and tabulate the rows of a folder, run nothing.")
+@click.option("--no-figures", is_flag=True, help="Run, and draw nothing.")
+@click.option("--progress/--no-progress", default=None, help="A bar with the time left; by default on terminals.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def reproduce(
+    scale: str, spec: str | None, only: tuple[str, ...], out: str, figures_only: str | None, no_figures: bool,
+    progress: bool | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Run the experiments of the paper, with figures and tables.
+
+    quick takes about two minutes, standard half an hour, paper hours. Every run appends one row to DIR/rows.jsonl; rows
+    that are there are not run again, so a run that was interrupted or killed goes on where it stopped. A time limit is not
+    part of what identifies a row: use a new folder to repeat runs with another one.
+    """
+    from drmdp.study import rows as stored
+    from drmdp.study import specification
+
+    if figures_only is not None:
+        folder, added = Path(figures_only), 0
+    else:
+        blocks = specification.load(spec) if spec else specification.SCALES[scale]
+        runs = specification.expand(blocks, only)
+        if not no_figures:
+            _needs_matplotlib()
+        folder, added = Path(out), _run(runs, out, progress)
+    rows = stored.read(folder / stored.NAME)
+    if not rows:
+        raise InputError(f"{folder / stored.NAME}: no rows")
+    drawn, written = ([], []) if no_figures else _outputs(rows, folder)
+    _report(rows, folder, added, drawn, written, as_json)
+    return 0
+
+
+def _needs_matplotlib() -> None:
+    """Say at once, not after the runs, that figures cannot be drawn."""
+    from drmdp.plot.style import pyplot
+
+    pyplot()
+
+
+def _run(runs: list[Any], out: str, progress: bool | None) -> int:
+    from drmdp.study.runner import run_all
+
+    try:
+        return run_all(runs, out, progress)
+    except KeyboardInterrupt:
+        click.echo("interrupted: the same command goes on where this one stopped", err=True)
+        raise click.Abort from None
+
+
+def _outputs(rows: list[Row], folder: Path) -> tuple[list[str], list[str]]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from drmdp.study import figures, tables
+
+    return figures.draw(rows, folder / "figures"), tables.write(rows, folder / "tables")
+
+
+def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written: list[str], as_json: bool) -> None:
+    from drmdp.study.figures import FAMILIES
+    from drmdp.study.tables import ratio_table
+
+    body = ratio_table(rows)
+    if as_json:
+        ratios = [dict(zip(("rule", "method", *FAMILIES), row, strict=True)) for row in body]
+        found = {
+            "rows": len(rows),
+            "added": added,
+            "folder": str(folder),
+            "figures": drawn,
+            "tables": written,
+            "ratios": ratios,
+        }
+        click.echo(json.dumps(found))
+        return
+    click.echo(
+        f"{len(rows):,} rows in {folder / 'rows.jsonl'}, {added:,} of them new; {len(drawn)} figures, {len(written)} tables"
+    )
+    if body:
+        _print(body, tuple(FAMILIES.values()))
+
+
+def _print(body: list[list[str]], families: tuple[str, ...]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from drmdp.study.tables import MARKS
+
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, title="CPU time over that of the exact engine: median (least – most)"
+    )
+    for name in ("rule", "method", *families):
+        table.add_column(name, overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.print(table)
+    console.print(MARKS)
