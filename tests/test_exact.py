@@ -60,6 +60,21 @@ def test_agrees_with_the_conic_operator_cold_and_warm(pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+def test_the_kernels_behind_the_mean_are_in_the_ball(pair):
+    for case in cases.cases(pair, 40, seed=7):
+        model, ball, value = case.model, case.ball, case.value
+        operator = ExactOperator(model, ball, threads=1)
+        sure = operator.certify(value, operator.update(value, 0, model.n_states), fixed=False)
+        kernels = np.asarray(sure.nature.kernels)
+        own = model.available & ~model.terminal[:, None]
+        assert kernels.shape == (model.n_kernels, *own.shape, model.n_states)
+        kernels[:, ~own] = reference.dense_kernels(model)[:, ~own]
+        assert reference.violation(model, ball, kernels)[~model.terminal].max(initial=0.0) <= 1e-12, case.name
+        mean = np.tensordot(model.weights, kernels, axes=1)
+        np.testing.assert_allclose(mean[own], np.asarray(sure.kernel)[own], atol=1e-13, err_msg=case.name)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
 def test_a_fixed_policy_agrees_with_the_conic_operator(pair):
     rng = np.random.default_rng(6)
     for case in cases.cases(pair, 30, seed=6):

@@ -6,7 +6,8 @@ with a vector needs prefix sums of that vector and O(entries + prefixes) more, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -122,6 +123,23 @@ class MeanKernel:
 
     def __repr__(self) -> str:
         return f"MeanKernel{self.shape}: .rows(s) is (A, S), numpy.asarray(…) is all of it"
+
+
+class KernelTuple(Sequence[Any]):
+    """Nature's N kernels: number i is made when it is asked for, an array (S, A, S) or, of a sparse model, a `MeanKernel`."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._make(range(self._length)[operator.index(i)])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All of them, (N, S, A, S)."""
+        return np.stack([np.asarray(kernel) for kernel in self]).astype(dtype or np.float64, copy=False)
 
 
 STORED = tuple(f.name for f in fields(Rows) if f.name not in ("n_columns", "threads"))

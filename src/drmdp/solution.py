@@ -79,7 +79,7 @@ class Solution:
     setup_seconds: float
     kernels: Any = field(
         default=None, repr=False
-    )  # the N kernels whose mean is `kernel`, if kept; `save` leaves them out
+    )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:

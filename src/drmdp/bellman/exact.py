@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import importlib
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from drmdp._typing import Array
 from drmdp.ambiguity import Pair, Wasserstein
 from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, lay_out, order_of
 from drmdp.bellman.operator import Update
-from drmdp.bellman.response import respond
+from drmdp.bellman.response import respond, split
 from drmdp.model import Model
-from drmdp.rows import DENSE, MeanKernel, Rows
+from drmdp.rows import DENSE, KernelTuple, MeanKernel, Rows
 
 FAMILIES: dict[Pair, str] = {
     ("l1", 1): "l1_1",
@@ -42,8 +43,8 @@ FINEST, COARSEST = 1e-11, 1e-3
 class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
 
+    model: Model
     metric: str
-    sparse: bool
     layout: Layout
     order: Order
     value: Array  # without its level
@@ -60,7 +61,30 @@ class Remembered:
         """Mean kernel, (S, A, S)."""
         S, A = self.layout.available.shape
         kernel = MeanKernel(S, A, lambda: self._rows(np.ones((S, A)), by_pair=True))
-        return kernel if self.sparse else np.asarray(kernel)
+        return kernel if self.model.is_sparse else np.asarray(kernel)
+
+    @property
+    def kernels(self) -> KernelTuple:
+        """The N kernels whose mean that is; those of weight 0 stay as they are."""
+        model = self.model
+
+        @cache
+        def memory() -> Memory:
+            if self.metric != "l1" or self.memory.by_row.size:
+                return self.memory
+            return self.memory._replace(by_row=split(self.layout, self.order, self.value, self.memory))
+
+        def make(i: int) -> Any:
+            if not model.weights[i] > 0.0:
+                own = model.kernels[i]
+                return (
+                    own if isinstance(own, np.ndarray) else own.toarray().reshape(model.n_states, model.n_actions, -1)
+                )
+            place = int(np.count_nonzero(model.weights[:i]))
+            alone = self.layout._replace(weights=np.eye(self.layout.weights.size)[place])
+            return replace(self, layout=alone, memory=memory()).kernel()
+
+        return KernelTuple(model.n_kernels, make)
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         return respond(
@@ -141,7 +165,7 @@ class ExactOperator:
         high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
         nature = Remembered(
-            self.ball.metric, model.is_sparse, self._layout, order, u, memory,
+            model, self.ball.metric, self._layout, order, u, memory,
             np.ones((S, self._layout.weights.size)), self.threads,
         )  # fmt: skip
         return Update(new, low, high, policy, nature)

@@ -96,6 +96,36 @@ def respond(
     )  # fmt: skip
 
 
+def split(layout: Layout, order: Order, value: Array, memory: Memory) -> Array:
+    """Masses (S, A, N) that the kernels of (ℓ1, 1) move: each gives up of an entry what the mean kernel gives up of it, relatively."""
+    S, A = layout.available.shape
+    moved = np.zeros((S, A, layout.weights.size))
+    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
+    _split(layout, order, value, top, span, memory, moved)
+    return moved
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-untyped-def]
+    S, A, N = moved.shape
+    room = _make_room(layout, 0, S)
+    for s in range(S):
+        if not _begin(layout, order, value, top, span, s, room):
+            continue
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            u = room.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
+            left = memory.by_action[s, a]
+            for j in np.argsort(u):
+                mean = layout.mean[lo + j]
+                if not (layout.available[s, a] and left > 0.0):
+                    break
+                part = min(left / mean, 1.0) if mean > 0.0 else 0.0
+                left -= part * mean
+                for i in range(N):
+                    moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * room.scale[a, i]
+
+
 @njit(**INNER)
 def _make_room(layout, start, stop):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
