@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint fuzz bench clean clean-cache
+.PHONY: demo test lint fuzz bench browser clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -13,7 +13,7 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -q -n auto
 
 lint: $(READY)
@@ -23,6 +23,12 @@ lint: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m fuzz
+
+# Reports are tested in a real browser: where there is none, and apt-get may bring it, it does; elsewhere those tests are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null) \
+		|| echo "no browser: tests that need one are skipped, unless CI=true"
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import checks
+from drmdp import _html, checks
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
@@ -332,6 +332,23 @@ class Model:
             ends = int(self.terminal.sum())
             lines.append(f"  {_count(closed, 'unavailable pair')}, {_count(ends, 'terminal state')}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        first, *others = repr(self).removeprefix("Model: ").splitlines()
+        head = {"size": first, "data": "; ".join(line.strip() for line in others if "note: " not in line)}
+        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
+        costs = self._costs if self._costs.ndim == 2 else None
+        sign = -1.0 if self.maximise else 1.0
+        rows = []
+        for s in range(min(self.n_states, _html.ROWS)):
+            own = np.flatnonzero(self.available[s])
+            names = ", ".join(str(self.actions[a]) for a in own[:8]) + (", …" if own.size > 8 else "")
+            level = [] if costs is None or not own.size else sorted({float(0.0 + sign * costs[s, a]) for a in own})
+            span = "" if not level else f"{level[0]:.6g}" if len(level) == 1 else f"{level[0]:.6g} … {level[-1]:.6g}"
+            rows.append((self.states[s], names or "(end)", span))
+        columns = ("state", "actions", "reward" if self.maximise else "cost")
+        return _html.facts("Model", head) + _html.table(columns, rows, self.n_states)
 
 
 def _no_zeros(matrix: Any) -> Any:
