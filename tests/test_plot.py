@@ -154,6 +154,21 @@ def test_own_axes_are_used_and_the_callers_style_is_left_alone(found):
     assert len(plt.get_fignums()) == 1
 
 
+def test_a_backend_that_comes_up_with_the_first_picture_stays_interactive(found, monkeypatch):
+    def subplots(*given, **settings):
+        plt.ion()  # what the backend of notebooks does when it is loaded
+        return made(*given, **settings)
+
+    made, was = plt.subplots, plt.isinteractive()
+    monkeypatch.setattr(plt, "subplots", subplots)
+    try:
+        plt.ioff()
+        drmdp.plot.policy(found[1])
+        assert plt.isinteractive()
+    finally:
+        plt.ion() if was else plt.ioff()
+
+
 def test_a_loaded_solution_needs_its_model_for_nature_only(found, tmp_path):
     model, solution = found
     solution.save(tmp_path / "solution.npz")

@@ -28,7 +28,7 @@ FREE = "free"
 @contextmanager
 def axes(ax: Any, height: float) -> Iterator[Any]:
     """Axes to draw on: those given, or new ones, as high as the picture needs. Dollar signs are no mathematics: names are data."""
-    with styled() as plt, plt.rc_context({"text.parse_math": False}):
+    with styled({"text.parse_math": False}) as plt:
         if ax is None:
             ax = plt.subplots(figsize=(WIDTH, height))[1]
         elif ax.figure.get_label() == FREE:

@@ -18,7 +18,7 @@ GRID = "#b0b0b0"
 
 def draw(picture: Callable[[Any], Any], prefix: str, words: str) -> str:
     """An inline <svg> of what `picture` draws on axes; `prefix` keeps its ids apart, `words` say what it shows."""
-    with styled() as plt, plt.rc_context({"grid.color": GRID}), warnings.catch_warnings():
+    with styled({"grid.color": GRID}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has other fonts
         from matplotlib.figure import Figure
 
