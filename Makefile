@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint fuzz bench browser clean clean-cache
+.PHONY: demo test lint fuzz walk bench browser docs clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -16,6 +16,15 @@ demo: $(READY)
 test: $(READY) browser
 	$(BIN)/python -m pytest -q -n auto
 
+# The site, in docs/_build/site: every code cell is executed, every docstring example run, every internal link followed.
+# The tables of one story are in a package whose own dependencies nothing here needs.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "icu-sepsis==2.0.1"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/site
+	$(BIN)/sphinx-build -q -b doctest -D nb_execution_mode=off -D suppress_warnings=myst-nb.lexer,docutils docs docs/_build/doctest
+	$(BIN)/python docs/check_links.py docs/_build/site
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -23,6 +32,10 @@ lint: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m fuzz
+
+# Downloads: a wheel goes into an empty environment, and the README is followed as written.
+walk: $(READY) browser
+	$(BIN)/python -m pytest -q -m walk tests/test_walk.py
 
 # Reports are tested in a real browser: where there is none, and apt-get may bring it, it does; elsewhere those tests are skipped.
 browser:
@@ -37,4 +50,4 @@ clean-cache:
 	find src -name '*.nb[ic]' -delete
 
 clean: clean-cache
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
