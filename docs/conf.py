@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from pathlib import Path
 
 import drmdp
@@ -17,17 +18,20 @@ author = "The drmdp developers"
 copyright = "the drmdp developers, MIT licence"
 version = release = drmdp.__version__
 
+sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
+    "mathml",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build", "_ipython"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"drmdp {version}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]

@@ -157,7 +157,7 @@ class Model:
 
     @property
     def costs(self) -> Any:
-        """Costs (negated rewards): (S, A), or (S, A, S) or sparse (S·A, S) when they depend on the next state."""
+        """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the next state."""
         return self.blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
 
     @property
@@ -293,7 +293,7 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that defines the problem: equal models, and only they, share it."""
+        """Hash of everything that defines the problem; equal models, and only they, share it."""
         digest = hashlib.sha256()
         blocks = self.blocks
         for array in (
@@ -338,16 +338,18 @@ class Model:
         first, *others = repr(self).removeprefix("Model: ").splitlines()
         head = {"size": first, "data": "; ".join(line.strip() for line in others if "note: " not in line)}
         head |= {"notes": "; ".join(self.notes)} if self.notes else {}
-        costs = self._costs if self._costs.ndim == 2 else None
         sign = -1.0 if self.maximise else 1.0
         rows = []
         for s in range(min(self.n_states, _html.ROWS)):
             own = np.flatnonzero(self.available[s])
             names = ", ".join(str(self.actions[a]) for a in own[:8]) + (", …" if own.size > 8 else "")
-            level = [] if costs is None or not own.size else sorted({float(0.0 + sign * costs[s, a]) for a in own})
-            span = "" if not level else f"{level[0]:.6g}" if len(level) == 1 else f"{level[0]:.6g} … {level[-1]:.6g}"
-            rows.append((self.states[s], names or "(end)", span))
-        columns = ("state", "actions", "reward" if self.maximise else "cost")
+            rows.append([self.states[s], names or "(end)"])
+            if not self.next_costs:
+                level = sorted({float(0.0 + sign * self._costs[s, a]) for a in own})
+                rows[-1].append(
+                    " … ".join(f"{cost:.6g}" for cost in (level[0], level[-1])[: len(level)]) if level else ""
+                )
+        columns = ["state", "actions"] + ([] if self.next_costs else ["reward" if self.maximise else "cost"])
         return _html.facts("Model", head) + _html.table(columns, rows, self.n_states)
 
 

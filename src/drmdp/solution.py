@@ -93,7 +93,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Largest upper − lower over the states: the returned policy is at most this far from optimal."""
+        """Largest upper − lower over the states; the returned policy is at most this far from optimal."""
         return float((self.upper - self.lower).max())
 
     @property
