@@ -2,13 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS := .venv/.docs
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint fuzz walk bench browser docs clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(PIP) -e ".[test]"
 	touch $(READY)
+
+# The tables of one story are in a package whose own dependencies nothing here needs.
+$(DOCS): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) -e ".[docs]"
+	$(PIP) --no-deps "icu-sepsis==2.0.1"
+	touch $(DOCS)
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -17,10 +26,7 @@ test: $(READY) browser
 	$(BIN)/python -m pytest -q -n auto
 
 # The site, in docs/_build/site: every code cell is executed, every docstring example run, every internal link followed.
-# The tables of one story are in a package whose own dependencies nothing here needs.
-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "icu-sepsis==2.0.1"
+docs: $(DOCS)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/site
 	$(BIN)/sphinx-build -q -b doctest -D nb_execution_mode=off -D suppress_warnings=myst-nb.lexer,docutils docs docs/_build/doctest
 	$(BIN)/python docs/check_links.py docs/_build/site
