@@ -45,8 +45,9 @@ walk: $(READY) browser
 
 # Reports are tested in a real browser: where there is none, and apt-get may bring it, it does; elsewhere those tests are skipped.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
-		|| (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null) \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq \
+			&& apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 		|| echo "no browser: tests that need one are skipped, unless CI=true"
 
 bench: $(READY)
