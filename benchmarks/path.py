@@ -15,7 +15,7 @@ import numpy as np
 import drmdp
 from drmdp.instances import forest, garnet, machine, perturb
 
-PAIRS = (("l1", 1), ("l2", 2), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf))
+PAIRS = (("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf))
 
 
 def problems() -> dict[str, drmdp.Model]:

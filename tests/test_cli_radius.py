@@ -145,6 +145,15 @@ def test_horizon(run, folder):
     run(*args, "--tol", 0, code=3)
 
 
+def test_horizon_with_the_costs_of_each_stage(run, folder):
+    model = drmdp.read(folder / "machine.npz")
+    costs = np.random.default_rng(0).uniform(size=(3, model.n_states, model.n_actions))
+    np.save(folder / "costs.npy", costs)
+    found = run("horizon", "machine.npz", "--radius", 0.2, "--stages", 3, "--costs", "costs.npy", "--json")
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.2), 3, costs=costs)
+    np.testing.assert_allclose(json.loads(found.stdout)["value"], plan.value)
+
+
 def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
     def stop(*args, **given):
         raise KeyboardInterrupt
@@ -182,6 +191,7 @@ def test_progress_goes_to_standard_error(run):
         ("horizon machine.npz --radius .1 --stages 0", "stages: expected a whole number of at least 1, got 0"),
         ("horizon machine.npz --radius .1 --stages 2 --final bad.json", "bad.json: expected states of the model"),
         ("horizon machine.npz --radius .1 --stages 2 --final none.json", "none.json"),
+        ("horizon machine.npz --radius .1 --stages 2 --costs bad.json", "bad.json: expected an array in a .npy file"),
     ],
 )
 def test_mistakes_are_one_line(run, args, message):

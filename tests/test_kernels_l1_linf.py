@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -13,22 +12,12 @@ import drmdp
 import reference
 from cases import cases
 from drmdp.bellman import l1_1, linf_inf, rows_linf
-from drmdp.bellman import layout as layouts
 from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.layout import Memory, Out, order_of
+from drmdp.bellman.layout import Memory, Out, lay_out, order_of
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l1", 1): l1_1, ("linf", math.inf): linf_inf}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l1_1", "linf_inf"])
-EPS = np.finfo(float).eps
-
-
-def lay_out(model, ball):
-    """Lay out with all arrays read-only: what numba compiles for them serves every case."""
-    layout = layouts.lay_out(model, ball)
-    for array in layout:
-        if isinstance(array, np.ndarray):
-            array.setflags(write=False)
-    return layout
 
 
 def sweep(layout, pair, value, policy=None, memory=None, states=None):
@@ -44,35 +33,6 @@ def sweep(layout, pair, value, policy=None, memory=None, states=None):
     run(*(states or (0, S)), layout, order_of(layout, v), v, v.max(), np.ptp(v), 1e-12, memory, out)
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), memory
-
-
-def units(model, ball, value):
-    """Range of the stakes of each state, and the rounding of a stake, (S,) each."""
-    z = np.where(reference.support(model, ball), reference.stakes(model, value), np.nan)
-    unit, noise = np.zeros(model.n_states), np.zeros(model.n_states)
-    for s in np.flatnonzero(~model.terminal):
-        own = z[s][model.available[s]]
-        unit[s] = (np.nanmax(own, axis=1) - np.nanmin(own, axis=1)).max()
-        parts = np.nanmax(np.abs(own - model.discount * value)), np.abs(value).max()
-        noise[s] = 64 * EPS * max(parts)
-    return unit, noise
-
-
-def assert_close(a, b, tol, scale, own):
-    unit, noise = scale
-    assert (np.abs(a - b) <= tol * unit + noise)[own].all()
-
-
-def random_policy(rng, model):
-    x = np.where(model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0)
-    x[:, 1:] *= rng.random((model.n_states, model.n_actions - 1)) < 0.7
-    x += model.available * (x.sum(axis=1, keepdims=True) == 0)
-    return x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300)
-
-
-def small(n=60, seed=3):
-    made = [(pair, case) for pair in KERNELS for case in cases(pair, n, seed)]
-    return pytest.mark.parametrize("case", [case for _, case in made], ids=[f"{p[0]}-{c.name}" for p, c in made])
 
 
 def check_against_conic(case, rng):
@@ -101,7 +61,7 @@ def check_against_conic(case, rng):
     assert_close(fixed.upper, fixed.lower, 1e-10, scale, own)
 
 
-@small()
+@small(KERNELS, 60, seed=3)
 def test_agree_with_conic_programs(case):
     check_against_conic(case, np.random.default_rng(0))
 
@@ -109,23 +69,8 @@ def test_agree_with_conic_programs(case):
 # ---------------------------------------------------------------------- larger rows, every layout
 
 
-@cache
-def larger(kind, S=60, A=6, N=3):
-    """Make a model with rows beyond the insertion sort; `kind` is the layout."""
-    rng = np.random.default_rng(7)
-    y = rng.dirichlet(np.full(S, 0.3), (N, S, A))
-    if kind in ("observed", "unlisted"):
-        y *= rng.random((S, A, S)) < 0.6
-        y /= y.sum(axis=3, keepdims=True)
-    costs = rng.random((S, A, S) if kind == "next" else (S, A)) / 10
-    support = "observed" if kind == "observed" else "all"
-    value = rng.normal(size=S)
-    value[: S // 3] = value[0] * (1 + rng.integers(-2, 3, S // 3) * EPS)
-    return drmdp.Model(y, costs=costs, discount=0.9), support, value
-
-
 @pytest.mark.parametrize("radius", [0.01, 0.2, 0.7, 3.0])
-@pytest.mark.parametrize("kind", ["dense", "next", "observed", "unlisted"])
+@pytest.mark.parametrize("kind", LAYOUTS)
 @PAIRS
 def test_every_layout_agrees_with_conic_programs(pair, kind, radius):
     model, support, value = larger(kind)
@@ -194,13 +139,7 @@ def test_a_range_leaves_other_states_alone(pair):
 def test_float32_rows_are_renormalised():
     model, support, value = larger("dense")
     layout = lay_out(model, drmdp.Wasserstein(0.1, "linf", math.inf, support))
-    rows = layout.data.astype(np.float32).reshape(-1, model.n_states)
-    exact = rows / rows.sum(axis=1, keepdims=True, dtype=np.float64)
-    mean = np.einsum("i,kij->kj", layout.weights, exact.reshape(-1, layout.weights.size, model.n_states)).ravel()
-    single = layout._replace(data=rows.ravel(), mean=mean)
-    double = layout._replace(data=exact.ravel(), mean=mean)
-    for array in (single.data, double.data, mean):
-        array.setflags(write=False)
+    single, double = in_both_precisions(layout, model.n_states)
     a, b = (sweep(own, ("linf", math.inf), value)[0] for own in (single, double))
     np.testing.assert_allclose(a.upper, b.upper, rtol=0, atol=1e-13)
 
@@ -237,7 +176,7 @@ def test_slope_of_a_row_is_that_of_its_gain():
         u = np.minimum(np.round(rng.random(K), rng.integers(1, 4)) - 1, 0)
         u -= u.max()
         entry, level = np.zeros(K, dtype=np.int64), np.zeros(K)
-        order = order_of(layout, np.zeros(60))
+        order = order_of(layout, np.zeros(40))
         rows_linf.top_entries(u, np.arange(K), order, False, np.zeros(0, dtype=int), K, key, stack, entry, level, stack)
         for r in (0.0, *rng.random(5) * 0.5):
             gain, pivot, delta = rows_linf.row_gain(y, u, 1.0, r, entry, level) if r else (0.0, 0, 0.0)

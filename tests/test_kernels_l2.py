@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -11,17 +10,16 @@ import pytest
 from scipy import sparse
 
 import drmdp
-import reference
 from cases import cases
 from drmdp import certificate
 from drmdp.bellman import l2_2, l2_inf
 from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.layout import FLAT, Memory, Out, lay_out, order_of, prologue
 from drmdp.bellman.qp import simplex_qp
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l2", 2): l2_2, ("l2", math.inf): l2_inf}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l2_2", "l2_inf"])
-EPS = np.finfo(float).eps
 TOL = 1e-11  # asked of the kernels
 POISON = (np.nan, np.inf, -1.0, 0.0, 1e-300, 1e13)
 
@@ -161,30 +159,6 @@ def poisoned(memory, rng):
     return memory
 
 
-def units(model, ball, value):
-    """Range of the stakes of each state, and the rounding of a stake, (S,) each."""
-    z = np.where(reference.support(model, ball), reference.stakes(model, value), np.nan)
-    unit, noise = np.zeros(model.n_states), np.zeros(model.n_states)
-    for s in np.flatnonzero(~model.terminal):
-        own = z[s][model.available[s]]
-        unit[s] = (np.nanmax(own, axis=1) - np.nanmin(own, axis=1)).max()
-        parts = np.nanmax(np.abs(own - model.discount * value)), np.abs(value).max()
-        noise[s] = 64 * EPS * max(parts)
-    return unit, noise
-
-
-def assert_close(a, b, tol, scale, own, more=0.0):
-    unit, noise = scale
-    assert (np.abs(a - b) <= tol * unit + noise + more)[own].all()
-
-
-def random_policy(rng, model):
-    x = np.where(model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0)
-    x[:, 1:] *= rng.random((model.n_states, model.n_actions - 1)) < 0.7
-    x += model.available * (x.sum(axis=1, keepdims=True) == 0)
-    return x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300)
-
-
 def width(update):
     """What a conic program did not settle."""
     return update.upper_step - update.lower_step
@@ -218,13 +192,7 @@ def check_against_conic(case, rng):
     assert_close(fixed.upper, fixed.lower, 1e-10, scale, own)
 
 
-def small(n=60, seed=5):
-    made = [(pair, case) for pair in KERNELS for case in cases(pair, n, seed)]
-    ids = [f"{pair[1]:g}-{case.name}" for pair, case in made]
-    return pytest.mark.parametrize("case", [case for _, case in made], ids=ids)
-
-
-@small()
+@small(KERNELS, 60, seed=5)
 def test_agree_with_conic_programs(case):
     check_against_conic(case, np.random.default_rng(0))
 
@@ -232,26 +200,8 @@ def test_agree_with_conic_programs(case):
 # ---------------------------------------------------------------------- larger rows, every layout
 
 
-@cache
-def larger(kind, S=40, A=6, N=4):
-    """Make a model whose actions nearly tie; `kind` is the layout."""
-    rng = np.random.default_rng(7)
-    y = rng.dirichlet(np.full(S, 0.3), (N, S, A))
-    if kind in ("observed", "unlisted"):
-        y *= rng.random((S, A, S)) < 0.3
-        y /= y.sum(axis=3, keepdims=True)
-    costs = rng.random((S, A, S) if kind == "next" else (S, A)) / 10
-    support = "observed" if kind == "observed" else "all"
-    value = rng.normal(size=S)
-    value[: S // 3] = value[0] * (1 + rng.integers(-2, 3, S // 3) * EPS)
-    given = y
-    if kind == "unlisted":
-        given = [sparse.csr_array(kernel.reshape(S * A, S)) for kernel in y]
-    return drmdp.Model(given, costs=costs, discount=0.9), support, value
-
-
 @pytest.mark.parametrize("radius", [0.01, 0.3, 1.0, 2.4])
-@pytest.mark.parametrize("kind", ["dense", "next", "observed", "unlisted"])
+@pytest.mark.parametrize("kind", LAYOUTS)
 @PAIRS
 def test_every_layout_agrees_with_conic_programs(pair, kind, radius):
     model, support, value = larger(kind)
@@ -269,7 +219,7 @@ def test_every_layout_agrees_with_conic_programs(pair, kind, radius):
 @pytest.mark.parametrize("radius", [0.0, 1e-6, 0.1, 1.0, 2.4])
 @PAIRS
 def test_unlisted_states_count_as_if_they_were_listed(pair, radius):
-    model, _, value = larger("unlisted")
+    model, _, value = larger("unlisted", is_sparse=True)
     S, A = model.n_states, model.n_actions
     ball = drmdp.Wasserstein(radius, *pair)
     costs = np.repeat(model.costs[:, :, None], S, axis=2)
@@ -285,7 +235,7 @@ def test_unlisted_states_count_as_if_they_were_listed(pair, radius):
 
 @PAIRS
 def test_dense_and_sparse_models_agree(pair):
-    model, _, value = larger("unlisted")
+    model, _, value = larger("unlisted", is_sparse=True)
     S, A = model.n_states, model.n_actions
     kernels = np.stack([kernel.toarray().reshape(S, A, S) for kernel in model.kernels])
     twin = drmdp.Model(kernels, costs=model.costs, discount=model.discount)
@@ -312,13 +262,7 @@ def test_a_range_leaves_other_states_alone(pair):
 def check_float32(pair):
     model, support, value = larger("dense")
     layout = lay_out(model, drmdp.Wasserstein(0.3, *pair, support))
-    rows = layout.data.astype(np.float32).reshape(-1, model.n_states)
-    exact = rows / rows.sum(axis=1, keepdims=True, dtype=np.float64)
-    mean = np.einsum("i,kij->kj", layout.weights, exact.reshape(-1, layout.weights.size, model.n_states)).ravel()
-    single = layout._replace(data=rows.ravel(), mean=mean)
-    double = layout._replace(data=exact.ravel(), mean=mean)
-    for array in (single.data, double.data, mean):
-        array.setflags(write=False)
+    single, double = in_both_precisions(layout, model.n_states)
     a, b = (sweep(own, pair, value)[0] for own in (single, double))
     np.testing.assert_allclose(a.upper, b.upper, rtol=0, atol=1e-10)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -17,10 +16,10 @@ from drmdp.bellman import budget_each, budget_joint, game, l1_inf, linf_1, rows_
 from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.exact import FINEST
 from drmdp.bellman.layout import Memory, Order, Out, lay_out, order_of
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l1", math.inf): l1_inf, ("linf", 1): linf_1}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l1_inf", "linf_1"])
-EPS = np.finfo(float).eps
 
 
 def memory_of(layout):
@@ -51,29 +50,6 @@ def poisoned(rng, warm):
 def _poison(rng, array):
     bad = rng.choice([np.nan, np.inf, -1.0, 1e300], size=array.shape)
     return np.where(rng.random(array.shape) < 0.4, bad, array)
-
-
-def units(model, ball, value):
-    """Range of the stakes of each state, and the rounding of a stake, (S,) each."""
-    z = np.where(reference.support(model, ball), reference.stakes(model, value), np.nan)
-    unit, noise = np.zeros(model.n_states), np.zeros(model.n_states)
-    for s in np.flatnonzero(~model.terminal):
-        own = z[s][model.available[s]]
-        unit[s] = (np.nanmax(own, axis=1) - np.nanmin(own, axis=1)).max()
-        noise[s] = 64 * EPS * max(np.nanmax(np.abs(own - model.discount * value)), np.abs(value).max())
-    return unit, noise
-
-
-def assert_close(a, b, tol, scale, own):
-    unit, noise = scale
-    assert (np.abs(a - b) <= tol * unit + noise)[own].all()
-
-
-def random_policy(rng, model):
-    x = np.where(model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0)
-    x[:, 1:] *= rng.random((model.n_states, model.n_actions - 1)) < 0.7
-    x += model.available * (x.sum(axis=1, keepdims=True) == 0)
-    return x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300)
 
 
 def another_value(rng, case):
@@ -108,12 +84,7 @@ def check_against_conic(case, rng):
         assert_close(fixed.upper, fixed.lower, 1e-10, scale, own)
 
 
-def small(n=60, seed=4):
-    made = [(pair, case) for pair in KERNELS for case in cases(pair, n, seed)]
-    return pytest.mark.parametrize("case", [case for _, case in made], ids=[f"{p[0]}-{c.name}" for p, c in made])
-
-
-@small()
+@small(KERNELS, 60, seed=4)
 def test_agree_with_conic_programs(case):
     check_against_conic(case, np.random.default_rng(0))
 
@@ -197,23 +168,8 @@ def test_bounds_hold_by_themselves(pair):
 # ---------------------------------------------------------------------- larger ones, every layout
 
 
-@cache
-def larger(kind, S=40, A=7, N=5):
-    """Make a model whose actions nearly tie; `kind` is the layout."""
-    rng = np.random.default_rng(8)
-    y = rng.dirichlet(np.full(S, 0.3), (N, S, A))
-    if kind in ("observed", "unlisted"):
-        y *= rng.random((S, A, S)) < 0.4
-        y /= y.sum(axis=3, keepdims=True)
-    costs = rng.random((S, A, S) if kind == "next" else (S, A)) / 10
-    value = rng.normal(size=S)
-    value[: S // 3] = value[0] * (1 + rng.integers(-2, 3, S // 3) * EPS)
-    support = "observed" if kind == "observed" else "all"
-    return drmdp.Model(y, costs=costs, discount=0.9), support, value
-
-
 @pytest.mark.parametrize("radius", [0.01, 0.2, 0.7, 3.0])
-@pytest.mark.parametrize("kind", ["dense", "next", "observed", "unlisted"])
+@pytest.mark.parametrize("kind", LAYOUTS)
 @PAIRS
 def test_every_layout_agrees_with_conic_programs(pair, kind, radius):
     model, support, value = larger(kind)
@@ -410,12 +366,7 @@ def test_games_are_solved_column_by_column():
 def test_float32_rows_are_renormalised(pair):
     model, support, value = larger("dense")
     layout = lay_out(model, drmdp.Wasserstein(0.1, *pair, support))
-    rows = layout.data.astype(np.float32).reshape(-1, model.n_states)
-    exact = rows / rows.sum(axis=1, keepdims=True, dtype=np.float64)
-    mean = np.einsum("i,kij->kj", layout.weights, exact.reshape(-1, layout.weights.size, model.n_states)).ravel()
-    single, double = layout._replace(data=rows.ravel(), mean=mean), layout._replace(data=exact.ravel(), mean=mean)
-    for array in (single.data, double.data, mean):
-        array.setflags(write=False)
+    single, double = in_both_precisions(layout, model.n_states)
     for policy in (None, random_policy(np.random.default_rng(3), model)):
         a, b = (sweep(own, pair, value, policy)[0] for own in (single, double))
         np.testing.assert_allclose(a.upper, b.upper, rtol=0, atol=1e-10)

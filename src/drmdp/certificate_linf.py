@@ -14,15 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.certificate_sums import EPS, count_above, finish
+from drmdp.bellman.layout import count_above, largest_state, prologue, row_scales
+from drmdp.certificate_sums import EPS, finish
+from drmdp.compiled import INNER
 
 NEAR = 1e-12  # relative distance of the points on both sides of a radius
 LEAST = 1e-100  # stands for the limit r → 0
 TRIALS = 100
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-untyped-def]
     """Value of the best row within r of ŷ, and its pivot's u."""
     K = u.size
@@ -62,7 +63,7 @@ def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no
     return total, pivot
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     """Σ (u − τ)⁺ over the unlisted states."""
     k = count_above(order.u, tau)
@@ -73,7 +74,7 @@ def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     return max(total, 0.0), k
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _slope(layout, order, lo, hi, first, u, i, scale, r, tau):  # type: ignore[no-untyped-def]
     """Slopes of h to the right and left of r, entries within `NEAR` of r counting as equal to it."""
     K, N = hi - lo, layout.weights.size
@@ -94,7 +95,7 @@ def _slope(layout, order, lo, hi, first, u, i, scale, r, tau):  # type: ignore[n
     return right, right + more
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _tangent(layout, order, s, first, u, x, i, scale, r, down, place, tau):  # type: ignore[no-untyped-def]
     """Σ_a x_a V_ia(r), a slope there, and the pivots."""
     A, N = x.size, layout.weights.size
@@ -111,7 +112,7 @@ def _tangent(layout, order, s, first, u, x, i, scale, r, down, place, tau):  # t
     return total, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, place, tau, work):  # type: ignore[no-untyped-def]
     """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
     A = x.size
@@ -300,19 +301,5 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
         finish(
-            s,
-            base,
-            unit,
-            q,
-            terms,
-            cost,
-            x,
-            free + upper,
-            2.0 + free + size + budget,
-            0.0,
-            layout,
-            span,
-            fixed,
-            low,
-            high,
+            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size + budget, layout, span, fixed, low, high
         )

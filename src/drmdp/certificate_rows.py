@@ -23,9 +23,10 @@ from numba import njit
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, row_scales
 from drmdp.certificate_linf import states_linf
-from drmdp.certificate_sums import EPS, count_above, finish
+from drmdp.certificate_sums import EPS, finish
+from drmdp.compiled import INNER
 
 
 def derive(
@@ -52,7 +53,7 @@ def derive(
 # ---------------------------------------------------------------------- ℓ2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
     """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, how many terms that took, and the threshold.
 
@@ -194,9 +195,7 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
             upper_size += 1.0
-        finish(
-            s, base, unit, q, terms, cost, x, free + upper, 1.0 + upper_size, 0.0, layout, value_size, fixed, low, high
-        )
+        finish(s, base, unit, q, terms, cost, x, free + upper, 1.0 + upper_size, layout, value_size, fixed, low, high)
 
 
 # ---------------------------------------------------------------------- ℓ1
@@ -281,10 +280,10 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                     if left <= 0.0:
                         break
                 q[a] += (w[i] if every else 1.0) * gain
-        finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, 0.0, layout, span, fixed, low, high)
+        finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, layout, span, fixed, low, high)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
     """Probability of entry e in kernel i, or in the mean."""
     if not every:

@@ -1,4 +1,4 @@
-"""What the certificates of all metrics share: margins for rounding, and places in sorted stakes."""
+"""What the certificates of all metrics share: margins for rounding."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
+from drmdp.compiled import INNER
 
 EPS = float(np.finfo(np.float64).eps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
+@njit(**INNER)
+def finish(s, base, unit, q, terms, cost, x, upper, upper_size, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
     """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
     A = cost.size
     above = upper + (terms + 64) * EPS * upper_size
@@ -35,16 +36,3 @@ def finish(s, base, unit, q, terms, cost, x, upper, upper_size, width, layout, v
         low[s] = -np.inf
     if not math.isfinite(high[s]):
         high[s] = np.inf
-
-
-@njit(cache=True, nogil=True)
-def count_above(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if u[mid] > least:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo

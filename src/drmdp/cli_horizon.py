@@ -27,10 +27,13 @@ ROWS = 12
 @click.option("--stages", type=int, required=True, help="How many decisions.")
 @click.option("--stage-discount", type=float, help="In [0, 1]; the model's by default.")
 @click.option("--final", help=".json file that maps states to values after the last stage; 0 if not mentioned.")
+@click.option(
+    "--costs", help=".npy file with the costs, or rewards, of each stage, (stages, S, A) or (stages, S, A, S)."
+)
 @common
 def horizon(
-    model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, discount: float | None,
-    metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
+    model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, costs: str | None,
+    discount: float | None, metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
@@ -43,8 +46,9 @@ def horizon(
     ball = _ball(radius, metric, order, support)
     model = formats.read(model_path, discount=discount)
     values = None if final is None else _final(final, model)
+    prices = None if costs is None else _costs(costs)
     with bar("Stages", stages, progress) as step:
-        found = plans.finite_horizon(model, ball, stages, values, discount=stage_discount, callback=step)
+        found = plans.finite_horizon(model, ball, stages, values, prices, stage_discount, callback=step)
     if as_json:
         fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
         named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
@@ -69,6 +73,13 @@ def _final(path: str, model: Model) -> Any:
             raise InputError(f"{path}: expected states of the model with numbers, got {name!r}: {value!r}")
         values[place[name]] = value
     return values
+
+
+def _costs(path: str) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path}: expected an array in a .npy file: {error}") from None
 
 
 def _print_plan(model: Model, ball: str, found: HorizonSolution, stages: str) -> None:

@@ -18,10 +18,11 @@ from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.checks import numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
-from drmdp.rows import MeanKernel
+from drmdp.rows import DENSE, MeanKernel
+from drmdp.solvers import linear
 from drmdp.solvers.loop import heed, run, value_range
 from drmdp.solvers.policy_iteration import PolicyIteration
-from drmdp.solvers.problem import DENSE, Problem
+from drmdp.solvers.problem import Problem
 
 ROW_SUM_TOL = 1e-6
 """Rows whose sums differ from 1 by no more are divided by them."""
@@ -141,15 +142,12 @@ def values(model: Model, policy: Array, matrices: Sequence[Any]) -> Array:
     """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign."""
     S = model.n_states
     out = np.empty((len(matrices), S))
-    step = max(1, ENTRIES // (S * S))
-    for lo in range(0, len(matrices), step):
-        part = matrices[lo : lo + step]
-        if S > DENSE and any(sparse.issparse(matrix) for matrix in part):
-            out[lo : lo + step] = [_by_steps(model, policy, matrix) for matrix in part]
-            continue
-        chains = np.stack([_chain(policy, matrix) for matrix in part])
-        costs = np.stack([(policy * expected_costs(model, matrix)).sum(axis=1) for matrix in part])
-        out[lo : lo + step] = np.linalg.solve(np.eye(S) - model.discount * chains, costs[:, :, None])[:, :, 0]
+    for k, matrix in enumerate(matrices):
+        if S > DENSE and sparse.issparse(matrix):
+            out[k] = _by_steps(model, policy, matrix)
+        else:
+            costs = (policy * expected_costs(model, matrix)).sum(axis=1)
+            out[k] = linear.solve(_chain(policy, matrix), model.discount, costs)
     return -out if model.maximise else out
 
 

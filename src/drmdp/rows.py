@@ -17,6 +17,9 @@ from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.errors import InputError
 
+DENSE = 2000
+"""States up to which a chain, or a kernel, is a plain array."""
+
 
 @dataclass(frozen=True)
 class Rows:

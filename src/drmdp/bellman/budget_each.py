@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.compiled import INNER
 
 TRIALS = 20  # of Newton's method for a multiplier, before bisection
 
@@ -65,7 +66,7 @@ def gain_at(tables, a, i, m):  # type: ignore[no-untyped-def]
     return lines[at, 1] + ((m - lines[at, 0]) * lines[at + 1, 2] if at < last else 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[no-untyped-def]
     """Maximise x g(m) − μ m − ½ε (m − m⁰)² in one row from segment p on, inverse = 1/ε, centre = m⁰.
 
@@ -95,7 +96,7 @@ def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[n
     return m, lines[at + p - 1, 1] + (m - lines[at + p - 1, 0]) * slope, slope, p
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type: ignore[no-untyped-def]
     """Kernel i's amounts for n actions from a guess of μ.
 
@@ -142,7 +143,7 @@ def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type
     return mu, count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[no-untyped-def]
     """All rows of kernel i being at kinks: the μ nearest in the direction of balance at which one leaves its own."""
     best = np.inf if over > 0.0 else 0.0

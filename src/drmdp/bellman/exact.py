@@ -22,7 +22,7 @@ from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, lay_out,
 from drmdp.bellman.operator import Update
 from drmdp.bellman.response import respond
 from drmdp.model import Model
-from drmdp.rows import MeanKernel, Rows
+from drmdp.rows import DENSE, MeanKernel, Rows
 
 FAMILIES: dict[Pair, str] = {
     ("l1", 1): "l1_1",
@@ -34,8 +34,6 @@ FAMILIES: dict[Pair, str] = {
 }
 """The file of each (metric, order): a new one is one file and one line here."""
 
-DENSE = 2000
-"""Up to so many states a chain is a plain matrix."""
 FINEST, COARSEST = 1e-11, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
 

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.compiled import INNER
 
 PIVOT = 1e-13  # a smaller pivot is rounding
 NEGATIVE = 1e-11  # and so is a probability this far below 0
@@ -68,7 +69,7 @@ def begin(game, n, q):  # type: ignore[no-untyped-def]
             k += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _column(n, q, column):  # type: ignore[no-untyped-def]
     """The column of a point, divided by its largest entry."""
     size = 1.0
@@ -131,7 +132,7 @@ def admit(game, n, q):  # type: ignore[no-untyped-def]
     return slot if _enter(game, n, column, n + slot) != -2 else -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _enter(game, n, column, kind):  # type: ignore[no-untyped-def]
     """Exchange a basic variable for a new one; return the kind of the old one, −2 if there is none."""
     fresh = column.copy()

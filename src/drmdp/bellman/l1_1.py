@@ -33,9 +33,10 @@ from numba import njit
 
 from drmdp.bellman.layout import FAST, largest_state, prologue
 from drmdp.bellman.rows_linf import ascending_states, sort_ahead
+from drmdp.compiled import INNER
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, **INNER)
 def beyond(y, u, d):  # type: ignore[no-untyped-def]
     """Σ ȳ (Δ − d)⁺, and the mass with Δ > d and with Δ = d."""
     gain = 0.0
@@ -50,7 +51,7 @@ def beyond(y, u, d):  # type: ignore[no-untyped-def]
     return gain, above, at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type: ignore[no-untyped-def]
     """Walk the segments of an action until the mass is the budget or the gain exactly the target; return the gain.
 
@@ -90,7 +91,7 @@ def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type:
     return gain
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
     """Give up the gain `fall`; return how many segments were left for it, or −1 if it is more than was gained."""
     e = piece[3] - fall / piece[2]
@@ -116,7 +117,7 @@ def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
     return crossed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untyped-def]
     """Newton's method for Σ m = budget over the actions live[:n], all at one level.
 
@@ -142,7 +143,7 @@ def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untype
     return total, n, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyped-def]
     """Let all live actions give up a gain, and drop those that never had it.
 
@@ -160,7 +161,7 @@ def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyp
     return kept, crossed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # type: ignore[no-untyped-def]
     """U of the policy x ∝ 1/d, which it fills in, and L of the masses, which it makes feasible and fills in."""
     A = cost.size
@@ -187,7 +188,7 @@ def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # typ
     return upper, lower
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, live, pieces, moved, x):  # type: ignore[no-untyped-def]
     """Solve one normalised state; fill the moved masses and the policy; return U, L, steps.
 
@@ -236,7 +237,7 @@ def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, l
     return upper, lower, steps + more
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def evaluate_state(y, ptr, u, cost, nominal, x, theta, key, entry, stack, moved):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one normalised state; fill the moved masses; return U, L."""
     A = cost.size

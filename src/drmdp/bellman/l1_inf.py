@@ -24,9 +24,10 @@ from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.proximal import make_work, rounds, worst_case
 from drmdp.bellman.rows_l1 import by_gain, tabulate
 from drmdp.bellman.rows_linf import ascending_states
+from drmdp.compiled import INNER
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
     """Solve for the mean kernel alone, fills x and m (n,); returns its value, which bounds F̄ from above, and μ.
 
@@ -62,13 +63,13 @@ def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-d
     return gamma, 1.0 / rate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _known(x):  # type: ignore[no-untyped-def]
     """Whether a number of the last policy counts."""
     return x > 1e-12 and x <= 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def solve_state(  # type: ignore[no-untyped-def]
     y,
     ptr,
@@ -211,7 +212,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, scale, mu, mass, action, delta):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one normalised state; fill m and μ; return U, L."""
     A = cost.size

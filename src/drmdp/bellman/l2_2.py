@@ -26,9 +26,10 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, largest_state, prologue
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass, prefix_length
+from drmdp.bellman.layout import FAST, copy, largest_state, prologue
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget, prefix_length
 from drmdp.bellman.state_l2 import State, state_of
+from drmdp.compiled import INNER
 
 JOINT = 12
 NESTED = 60
@@ -46,13 +47,13 @@ class Work(NamedTuple):
     ones: Array  # (N,)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(np.zeros((A, FIELDS, N)), np.zeros((A, 5)), np.empty(A), np.ones(N))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, **INNER)
 def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     """Weighted sums V, E, D, Φ over the rows of an action."""
     value = 0.0
@@ -67,25 +68,25 @@ def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     sums[0], sums[1], sums[2], sums[3] = value, spent, slope, dual
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def pass_at(state, a, t, fresh, tau, work):  # type: ignore[no-untyped-def]
+@njit(**INNER)
+def pass_at(state, a, t, tau, work):  # type: ignore[no-untyped-def]
     """One pass over the rows of an action at (t, τ); fills its sums."""
     rows, sums = work.rows[a], work.sums[a]
     sums[4] = action_pass(
         state.y, state.ptr[a], state.ptr[a + 1], state.u, t, work.ones, state.order, state.unlisted, state.scale[a],
-        0.1, fresh, tau[a], rows,
+        0.1, tau[a], rows,
     )  # fmt: skip
     weigh(state.w, rows, sums)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, **INNER)
 def shift_thresholds(rows, t, tau):  # type: ignore[no-untyped-def]
     """τ_i at a new t while the active sets stay."""
     for i in range(tau.size):
         tau[i] = (rows[SY, i] + t * rows[SU, i] - 1.0) / rows[C, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def saturating(state, a):  # type: ignore[no-untyped-def]
     """Multiplier from which all mass of every row is at the top; 0 if there is nothing below the top."""
     least = 1e300
@@ -100,7 +101,7 @@ def saturating(state, a):  # type: ignore[no-untyped-def]
     return 2.0 / least if least < 1e299 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
     """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
     order = np.argsort(q[:A])
@@ -130,7 +131,7 @@ def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
     """U of the policy t/T and L of the scaled kernels; rows that are not settled widen L."""
     total = 0.0
@@ -154,7 +155,7 @@ def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
     return upper, lower - (4.0 * slack if slack > MASS else 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     """Solve one state from the multipliers in t and τ (zeros: cold); fill t, τ, x; return U, L, passes."""
     cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
@@ -189,7 +190,9 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
         passes += 1
         for a in range(A):
             if t[a] > 0.0:
-                pass_at(state, a, t[a], iteration == 0, tau, work)
+                if iteration == 0:
+                    forget(work.rows[a])
+                pass_at(state, a, t[a], tau, work)
         upper, lower = bounds(theta2, A, t, cost, nominal, sums)
         capped = not upper < 0.0
         if capped:
@@ -218,7 +221,7 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
             if t[a] <= 0.0:
                 t[a] = min(1e-9, most)
                 tau[a] = np.nan
-                pass_at(state, a, t[a], True, tau, work)
+                pass_at(state, a, t[a], tau, work)
             if iteration < JOINT:
                 _move(t, a, newton(t[a], target, sums[a], most), work.rows, tau)
             else:
@@ -234,7 +237,7 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     return upper, lower, passes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     """If t is 0, put the solution with the mean kernel alone there, an N-th of the work; returns its value.
 
@@ -249,11 +252,12 @@ def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyp
     )
     first = np.full((t.size, 1), np.nan)
     upper, _, _ = solve_state(alone, tol, t, first, x, work)
-    tau[:] = first
+    for a in range(t.size):
+        tau[a] = first[a, 0]
     return upper
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _move(t, a, new, rows, tau):  # type: ignore[no-untyped-def]
     was = t[a]
     t[a] = new
@@ -263,7 +267,7 @@ def _move(t, a, new, rows, tau):  # type: ignore[no-untyped-def]
         tau[a] = np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
     """A Newton step for V(t) = target. V is concave: the step ends left of the root, from where Newton's method is monotone."""
     if sums[2] > 1e-300:
@@ -273,7 +277,7 @@ def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
     return min(new, most) if new > 0.0 else min(0.1 * t, 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method for V_a(t_a) = target; returns the passes."""
     sums = work.sums[a]
@@ -282,11 +286,11 @@ def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-de
     left = False
     while steps < 100:
         steps += 1
-        pass_at(state, a, point, False, tau, work)
+        pass_at(state, a, point, tau, work)
         for _ in range(40):
             if sums[4] <= MASS:
                 break
-            pass_at(state, a, point, False, tau, work)
+            pass_at(state, a, point, tau, work)
         new = newton(point, target, sums, most)
         if abs(new - point) <= 4e-16 * point or (left and new <= point):  # rounding
             break
@@ -297,7 +301,7 @@ def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-de
     return steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one state; fill t, τ; return U, L, passes."""
     cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
@@ -337,7 +341,9 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
         for a in range(A):
             if x[a] > 0.0:
                 t[a] = kappa * x[a]
-                pass_at(state, a, t[a], passes == 1, tau, work)
+                if passes == 1:
+                    forget(work.rows[a])
+                pass_at(state, a, t[a], tau, work)
                 spent += sums[a, 1]
                 slope += x[a] * x[a] * sums[a, 2]
                 size += x[a] * x[a]
@@ -366,7 +372,7 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, single, tau = np.ones((A, N)), workspace(A, N), workspace(A, 1), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -374,10 +380,10 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
             state = state_of(layout, order, s, u, cost, nominal, scale)
             mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
             t, x = memory.by_action[s], out.policy[s]
-            tau[:] = memory.by_row[s]
+            copy(memory.by_row[s], tau)
             start_from_mean(state, mean, max(tol, ROUGH), t, tau, x, single)
             upper, lower, out.passes[s] = solve_state(state, tol, t, tau, x, work)
-            memory.by_row[s] = tau
+            copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -385,14 +391,14 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:
-            tau[:] = memory.by_row[s]
+            copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = evaluate_state(
                 state_of(layout, order, s, u, cost, nominal, scale), out.policy[s], tol, memory.by_action[s], tau, work
             )
-            memory.by_row[s] = tau
+            copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

@@ -39,10 +39,11 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import l2_2
-from drmdp.bellman.layout import largest_state, prologue
+from drmdp.bellman.layout import copy, largest_state, prologue
 from drmdp.bellman.qp import simplex_qp
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, action_pass
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget
 from drmdp.bellman.state_l2 import State, state_of
+from drmdp.compiled import INNER
 
 LEAST = 1e-13  # probability of a candidate
 DROP = 1e-11
@@ -51,7 +52,8 @@ MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
 GUARDED = 30  # the same, on the way to the radius
 STEPS = 80  # radii on the way, and θ itself
-INNER = 20  # Newton steps on m
+EVEN = 1e-14  # of the budget; a kernel all at the top may have spent just that, and is left where it is
+NEWTON = 20  # Newton steps on m
 EVALUATE = 200
 
 
@@ -72,7 +74,7 @@ class Work(NamedTuple):
     tau: Array  # (2, A, N)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(
@@ -82,7 +84,7 @@ def workspace(A, N):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignore[no-untyped-def]
     """Pass over all rows with share > 0; fills ΣE and Σx²D. Returns U of the policy without entries < drop, what it attains, and L."""
     A, N = share.size, kappa.size
@@ -97,9 +99,11 @@ def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignor
         x = share[a]
         if x > 0.0:
             rows = work.rows[a]
+            if fresh:
+                forget(rows)
             far = action_pass(
                 state.y, state.ptr[a], state.ptr[a + 1], state.u, x, kappa, state.order, state.unlisted, state.scale[a],
-                close, fresh, tau[a], rows,
+                close, tau[a], rows,
             )  # fmt: skip
             slack = max(slack, far)
             dual = 0.0
@@ -129,7 +133,7 @@ def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignor
     return upper / played, attained, lower if math.isfinite(attained) else -np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-def]
     """Let in the actions that must be bent, let go those that need not; list the candidates and return their number."""
     count = 0
@@ -143,7 +147,7 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
             tau[a] = np.nan
             action_pass(
                 state.y, state.ptr[a], state.ptr[a + 1], state.u, LEAST, kappa, state.order, state.unlisted, state.scale[a],
-                0.1, True, tau[a], work.rows[a],
+                0.1, tau[a], work.rows[a],
             )  # fmt: skip
             for i in range(kappa.size):
                 work.kernels[0, i] += work.rows[a, SPENT, i]
@@ -153,7 +157,7 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
     """Fill m: its linear part and r_i, 0 where the kernel spent far too much; returns whether none did."""
     N = kappa.size
@@ -174,7 +178,7 @@ def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
     return sound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def model(state, z, count, work):  # type: ignore[no-untyped-def]
     """m(z), z by candidates; fills Σz²D."""
     curvature = work.kernels[3]
@@ -190,7 +194,7 @@ def model(state, z, count, work):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
     """Fill g = ∇m(z) after `model`; returns (z − LEAST)·(g − min g), by how much z is not optimal."""
     N = state.w.size
@@ -214,7 +218,7 @@ def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
     return residual
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
     """Fill work.H = ∇²m(z) after `model_gradient`; the diagonal without cancellation."""
     H = work.H
@@ -233,7 +237,7 @@ def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
             H[c, r] = -product
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-def]
     """Fill work.target with the minimiser of m over policies ≥ LEAST on the candidates, up to a residual of `goal`."""
     point, g, inside, z = work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
@@ -241,7 +245,7 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
     for r in range(count):
         point[r] = share[work.own[r]]
     value = model(state, point, count, work)
-    for step in range(INNER):
+    for step in range(NEWTON):
         residual = model_gradient(state, point, count, g, work)
         if step > 0 and residual <= goal:
             break
@@ -271,11 +275,11 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
         work.target[work.own[r]] = point[r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Go to the policy work.target; κ and τ follow while active sets stay."""
     A, N = share.size, kappa.size
-    radius, curvature = work.kernels[2], work.kernels[3]
+    spent, radius, curvature = work.kernels[0], work.kernels[2], work.kernels[3]
     curvature[:] = 0.0
     size = 0.0
     for a in range(A):
@@ -285,8 +289,9 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
             for i in range(N):
                 curvature[i] += share[a] * share[a] * work.rows[a, SLOPE, i]
     for i in range(N):
-        if not radius[i] > 0.0:  # far too much was spent: start again from the left
-            kappa[i] = 0.5 * min(kappa[i], state.theta / math.sqrt(size))
+        if not radius[i] > 0.0:
+            if spent[i] > (1.0 + EVEN) * state.theta * state.theta:  # far too much was spent: start again from the left
+                kappa[i] = 0.5 * min(kappa[i], state.theta / math.sqrt(size))
         else:  # or all of it is at the top
             kappa[i] = min(radius[i] / math.sqrt(curvature[i]), FAR) if curvature[i] > 1e-300 else FAR
     for a in range(A):
@@ -296,7 +301,15 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
                 tau[a, i] = (rows[SY, i] + kappa[i] * share[a] * rows[SU, i] - 1.0) / rows[C, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
+def keep(share, kappa, tau, work, k):  # type: ignore[no-untyped-def]
+    """Keep a point under number k."""
+    copy(share, work.share[k])
+    copy(kappa, work.kappa[k])
+    copy(tau, work.tau[k])
+
+
+@njit(**INNER)
 def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """The joint iteration; returns U (not capped), L and passes. With `guard`, steps that do not lower U are halved."""
     best, upper, lower = np.inf, np.inf, -np.inf
@@ -318,18 +331,18 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
         if guard:
             halvings = 0
             best = upper
-            work.share[1], work.kappa[1], work.tau[1] = share, kappa, tau
+            keep(share, kappa, tau, work, 1)
         count = screen(state, share, kappa, tau, capped, work)
         if linearise(state, share, kappa, count, work):
             gap = min(attained - lower, 1.0)
             minimise_model(state, share, count, max(0.1 * gap * gap, 0.01 * tol), work)
         else:
-            work.target[:] = share
+            copy(share, work.target)
         move(state, share, kappa, tau, work)
     return upper, lower, iteration + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyped-def]
     """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
     A = share.size
@@ -353,7 +366,7 @@ def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyp
     kappa[:] = total if upper < 0.0 else (small if small > 0.0 else 1.0) / LEAST
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def usable(state, share, kappa):  # type: ignore[no-untyped-def]
     """Whether a policy and multipliers can be started from; normalises the policy on what may be a candidate."""
     total = 0.0
@@ -370,7 +383,7 @@ def usable(state, share, kappa):  # type: ignore[no-untyped-def]
     return good
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[no-untyped-def]
     """Solve one state from the policy, multipliers and thresholds left behind (zeros: cold); fill them and x; return U, L, passes.
 
@@ -396,7 +409,9 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
             state.unlisted, state.scale,
         )  # fmt: skip
         if last > 0.0:
-            share[:], kappa[:], tau[:] = work.share[0], work.kappa[0], work.tau[0]
+            copy(work.share[0], share)
+            copy(work.kappa[0], kappa)
+            copy(work.tau[0], tau)
         elif attempt > 0 or not warm:
             cold_start(here, mean, tol, share, kappa, tau, x)
         limit = 1 if attempt == STEPS - 1 else GUARDED if attempt > 0 else JOINT
@@ -406,7 +421,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
             if part >= 1.0:
                 break
             last = part
-            work.share[0], work.kappa[0], work.tau[0] = share, kappa, tau
+            keep(share, kappa, tau, work, 0)
             reach = min(2.0 * reach, 0.9)
         elif last > 0.0:
             reach *= 0.3
@@ -424,7 +439,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
     return (upper if upper < 0.0 else 0.0), lower, passes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Worst case of the policy x; fill the policy, multipliers and thresholds; return U, L, passes."""
     A = x.size
@@ -463,18 +478,18 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:  # not terminal
-            tau[:] = memory.by_row[s]
+            copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = solve_state(
                 state_of(layout, order, s, u, cost, nominal, scale),
                 layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
                 memory.by_action[s], memory.by_kernel[s], tau, out.policy[s], work,
             )  # fmt: skip
-            memory.by_row[s] = tau
+            copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -482,15 +497,15 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
+    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
     scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
         if base < np.inf:
-            tau[:] = memory.by_row[s]
+            copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = evaluate_state(
                 state_of(layout, order, s, u, cost, nominal, scale), tol, out.policy[s],
                 memory.by_action[s], memory.by_kernel[s], tau, work,
             )  # fmt: skip
-            memory.by_row[s] = tau
+            copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

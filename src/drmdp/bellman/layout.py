@@ -26,6 +26,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
+from drmdp.compiled import INNER
 from drmdp.model import Model
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
@@ -80,10 +81,7 @@ class Out(NamedTuple):
 
 def lay_out(model: Model, ball: Wasserstein) -> Layout:
     """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
-    layout = _choose(model, ball)
-    # plain and read-only, all of them: a kernel is compiled once, not once for each mixture
-    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
-    return Layout(*parts)
+    return _uniform(_choose(model, ball))
 
 
 def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
@@ -91,8 +89,13 @@ def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
     layout = lay_out(model, ball)
     if not layout.unlisted:
         return layout
-    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in _list_all(model, ball))
-    return Layout(*parts)
+    return _uniform(_list_all(model, ball))
+
+
+def _uniform(layout: Layout) -> Layout:
+    """Plain and read-only arrays, so that a kernel is compiled once and not for each mixture; kernels make weights of their own."""
+    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
+    return Layout(*parts)._replace(weights=np.array(layout.weights))
 
 
 def at_radius(layout: Layout, model: Model, ball: Wasserstein) -> Layout:
@@ -192,7 +195,7 @@ def order_of(layout: Layout, value: Array) -> Order:
     return Order(common, states, u, prefix[0], prefix[1], rank)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
     """Most entries any state of a range has."""
     n_actions = layout.available.shape[1]
@@ -202,7 +205,28 @@ def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
     return most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
+def count_above(u, least):  # type: ignore[no-untyped-def]
+    """#{u > least}, u descending."""
+    lo, hi = 0, u.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if u[mid] > least:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(**INNER)
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy a contiguous array; compiled in no time, unlike a slice assignment with its messages."""
+    flat, own = source.reshape(source.size), target.reshape(target.size)
+    for k in range(own.size):
+        own[k] = flat[k]
+
+
+@njit(**INNER)
 def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
     """1/Σ of the stored rows of state s, (A, N): float32 rows are renormalised in float64, float64 rows already are."""
     n_actions, n = layout.available.shape[1], layout.weights.size
@@ -217,7 +241,7 @@ def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
             scale[a, i] = 1.0 / total if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST, **INNER)
 def _look_up(indices, mean, lo, hi, common, u, first):  # type: ignore[no-untyped-def]
     """Fill u with the common stakes of the listed states; returns Σ ȳ u."""
     total = 0.0
@@ -229,7 +253,7 @@ def _look_up(indices, mean, lo, hi, common, u, first):  # type: ignore[no-untype
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST, **INNER)
 def _stakes(layout, value, lo, hi, z):  # type: ignore[no-untyped-def]
     """Z = next costs + λ v at the listed states; returns its extremes."""
     highest = -np.inf
@@ -244,7 +268,7 @@ def _stakes(layout, value, lo, hi, z):  # type: ignore[no-untyped-def]
     return highest, lowest
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST, **INNER)
 def _shift(z, mean, highest, shrink):  # type: ignore[no-untyped-def]
     """Turn z into u in place; returns Σ ȳ u."""
     total = 0.0

@@ -33,6 +33,7 @@ from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.proximal import gains, make_work, rounds, worst_case
 from drmdp.bellman.rows_linf import add_gains, ascending_states, row_gain, top_entries, walk_length
 from drmdp.bellman.table_linf import lines_needed, places, tabulate, tabulate_row
+from drmdp.compiled import INNER
 
 JOIN = 3  # actions at a time
 NEAR, FAR = 0.8, 0.1  # how far the tables of the only action reach, relative to its amounts and to the budget
@@ -60,7 +61,7 @@ class Room(NamedTuple):
     index: Any  # (K + 1,)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def make_room(A, N, K, S):  # type: ignore[no-untyped-def]
     """Work space."""
     return Room(
@@ -70,7 +71,7 @@ def make_room(A, N, K, S):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-untyped-def]
     """Entry and level of the top entries of a pair, as far as radii from `least` on reach."""
     lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
@@ -91,7 +92,7 @@ def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-un
     return room.entry[:length], room.level[:length]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  # type: ignore[no-untyped-def]
     """Make the tables of action a as number n from `line` on; returns the tables and the next line."""
     N = layout.weights.size
@@ -105,7 +106,7 @@ def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  
     return tables, line
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _admit_near(layout, order, ascending, pair, u, a, size, tables, centre, room):  # type: ignore[no-untyped-def]
     """Make the tables of action a as the only one, each row near its r⁰ alone; returns the tables and the next line."""
     N, stride = layout.weights.size, lines_needed(u.size)
@@ -121,7 +122,7 @@ def _admit_near(layout, order, ascending, pair, u, a, size, tables, centre, room
     return tables, N * stride
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _redo(layout, order, ascending, pair, u, a, size, tables, span, room):  # type: ignore[no-untyped-def]
     """Tables of the only action on the spans, radii, where they begin at 0 or later; turns those into spans of the amounts."""
     N = layout.weights.size
@@ -150,7 +151,7 @@ def _redo(layout, order, ascending, pair, u, a, size, tables, span, room):  # ty
             room.span[1, i] = high / size if high < 2.0 else np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _widen(N, amounts, every, todo, span):  # type: ignore[no-untyped-def]
     """List in todo the rows whose amount is not inside the span of their table, or all that have one; returns how many."""
     count = 0
@@ -163,7 +164,7 @@ def _widen(N, amounts, every, todo, span):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room):  # type: ignore[no-untyped-def]
     """Best action for the mean kernel alone."""
     A = cost.size
@@ -183,7 +184,7 @@ def _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room):  # t
     return choice
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  # type: ignore[no-untyped-def]
     """Price the actions without tables at room.radius; returns the least value and how many are below `enough`, at most JOIN.
 
@@ -218,7 +219,7 @@ def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  
     return lower, count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, policy, tables, work, room):  # type: ignore[no-untyped-def]
     """Solve one normalised state, from the memory in policy, radius and μ if that is sound, and fill them.
 
@@ -326,7 +327,7 @@ def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, 
     return bottom + size * high, bottom + size * max(low, 0.0), passes, tables
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def evaluate_state(layout, order, ascending, s, u, cost, nominal, mu, radius, x, tables, work, room):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one normalised state; fill r and μ; return U, L and the tables, which may have grown."""
     A, N = cost.size, layout.weights.size

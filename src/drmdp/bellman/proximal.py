@@ -37,6 +37,7 @@ from drmdp.bellman import budget_each, budget_joint
 from drmdp.bellman import game as play
 from drmdp.bellman.budget_each import gain_at
 from drmdp.bellman.qp import simplex_qp
+from drmdp.compiled import INNER
 
 ROUNDS = 40
 STEPS = 25
@@ -71,7 +72,7 @@ class Work(NamedTuple):
     eps: Array  # (N,)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def make_work(A, N, joint):  # type: ignore[no-untyped-def]
     """Work space."""
     rows = 1 if joint else A
@@ -83,7 +84,7 @@ def make_work(A, N, joint):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _copy(source, target, n):  # type: ignore[no-untyped-def]
     """Copy the first n rows."""
     for a in range(n):
@@ -91,7 +92,7 @@ def _copy(source, target, n):  # type: ignore[no-untyped-def]
             target[a, i] = source[a, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def respond(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     """Nature's answer to x: amounts, multipliers, the gradient q and the Hessian of Θ."""
     H = work.H
@@ -108,7 +109,7 @@ def respond(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
             H[b, a] = H[a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     gain, slope, H = work.vectors[0], work.vectors[1], work.H
     for i in range(N):
@@ -127,7 +128,7 @@ def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-de
                         H[a, b] -= shared * slope[a] * slope[b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     r, total, slope, H = work.amounts[0], work.vectors[0], work.vectors[1], work.H
     work.mu[0], rate, spent = budget_joint.share(
@@ -156,7 +157,7 @@ def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-d
                 H[a, b] -= total[a] * total[b] / rate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def worst_case(n, N, tables, w, B, x, work):  # type: ignore[no-untyped-def]
     """U = f(x), from guesses of the multipliers; fills the exact ones, and amounts that attain U."""
     total = 0.0
@@ -190,7 +191,7 @@ def worst_case(n, N, tables, w, B, x, work):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def gains(n, N, tables, w, amounts, work, q):  # type: ignore[no-untyped-def]
     """Value of each action at given amounts; returns the least."""
     least = np.inf
@@ -202,7 +203,7 @@ def gains(n, N, tables, w, amounts, work, q):  # type: ignore[no-untyped-def]
     return least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-def]
     """Minimise Θ over the simplex from x until x·q − min q ≤ goal or min q ≥ enough; returns the steps, which are
     STEPS if that fails, and nature's answers.
@@ -266,7 +267,7 @@ def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-d
     return steps, answers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
     """The proximal-point method from x, m⁰ and μ; keeps the best x, m, μ; returns U, L and the answers of nature.
 
@@ -326,7 +327,7 @@ def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
     return high, low, answers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _upper(n, N, tables, w, B, high, work):  # type: ignore[no-untyped-def]
     """U at x, amounts that attain it; keeps x and μ if it is below `high`."""
     upper = worst_case(n, N, tables, w, B, work.x, work)
@@ -338,7 +339,7 @@ def _upper(n, N, tables, w, B, high, work):  # type: ignore[no-untyped-def]
     return upper
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def finish(n, N, tables, w, B, cap, tol, high, low, work):  # type: ignore[no-untyped-def]
     """Close the gap by the simplex method from the best amounts; returns U, L and the answers of nature."""
     m, q, x, joint = work.amounts, work.q, work.x, work.joint[0]
@@ -387,7 +388,7 @@ def finish(n, N, tables, w, B, cap, tol, high, low, work):  # type: ignore[no-un
     return high, low, answers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _shrink(joint, rows, N, w, B, m):  # type: ignore[no-untyped-def]
     """Undo what rounding spends beyond the budget."""
     mean = 0.0

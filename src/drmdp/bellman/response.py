@@ -15,7 +15,8 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, largest_state, prologue, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, row_scales
+from drmdp.compiled import INNER
 from drmdp.rows import Rows
 
 L1, L2, LINF = 0, 1, 2
@@ -109,7 +110,7 @@ def _respond(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass, plength, pslope, plevel):  # type: ignore[no-untyped-def]
     for i in range(w.size):
         t = t_a * kappa[i]
@@ -121,7 +122,7 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
         moved = c * share[i]
         th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            plength[i] = _prefix(order.u, th / t)
+            plength[i] = count_above(order.u, th / t)
             pslope[i] = moved * t
             plevel[i] = -moved * th
         for j in range(K):
@@ -134,13 +135,13 @@ def _row_l2(y, K, u, scale, w, x, share, t_a, kappa, tau, order, unlisted, mass,
                 mass[j] -= moved * (t * u[j] - th)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
     """A threshold that was kept in float32, after a Newton step."""
     c = 0.0
     total = 0.0
     if unlisted:
-        k = _prefix(order.u, tau / t)
+        k = count_above(order.u, tau / t)
         c += k
         total += t * order.sum1[k]
     for j in range(K):
@@ -153,20 +154,7 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
     return (total - 1.0) / c if c > 0.5 else np.float64(tau)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _prefix(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if u[mid] > least:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _row_l1_mean(mean, K, u, x, share, moved, mass):  # type: ignore[no-untyped-def]
     """Take `moved` from the lowest stakes of the mean row to the top."""
     left = share * moved if moved > 0.0 else 0.0
@@ -183,7 +171,7 @@ def _row_l1_mean(mean, K, u, x, share, moved, mass):  # type: ignore[no-untyped-
             break
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _row_l1(y, K, u, scale, w, x, share, moved, mass):  # type: ignore[no-untyped-def]
     ascending = np.argsort(u)
     for i in range(w.size):
@@ -198,7 +186,7 @@ def _row_l1(y, K, u, scale, w, x, share, moved, mass):  # type: ignore[no-untype
             left -= take
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _row_linf(y, K, u, scale, w, x, share, radius, order, unlisted, listed, states, mass, plength, plevel):  # type: ignore[no-untyped-def]
     """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
     place = order.rank[listed].astype(np.int64) if unlisted else np.argsort(np.argsort(-u))

@@ -12,9 +12,10 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
+from drmdp.compiled import INNER
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[no-untyped-def]
     """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
 

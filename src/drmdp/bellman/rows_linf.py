@@ -21,11 +21,12 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST
+from drmdp.compiled import INNER
 
 SHORT = 20  # pieces up to this length are sorted by insertion
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, **INNER)
 def losses(y, u, scale, r):  # type: ignore[no-untyped-def]
     """W = Σ p and −Σ p u over the listed entries, p = min(r, ŷ)."""
     mass = 0.0
@@ -57,7 +58,7 @@ def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
     return max(gain + delta * level[n], 0.0), n, delta
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, **INNER)
 def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enough):  # type: ignore[no-untyped-def]
     """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below.
 
@@ -121,7 +122,7 @@ def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-d
     return slope + level[n] * (count - n)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def row_scale(y):  # type: ignore[no-untyped-def]
     """1/Σ of a stored row; 1 for float64, which is normalised already."""
     if y.itemsize == 8:
@@ -212,7 +213,7 @@ def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def]
     """States by ascending v if that is the order of u of some pair of the range, else nothing.
 

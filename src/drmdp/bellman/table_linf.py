@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
+from drmdp.compiled import INNER
 
 BELOW = 1 << 40  # the place of entries that are never above a pivot
 
@@ -54,7 +55,7 @@ def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, 
     return first + N * lines_needed(K)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def tabulate_row(y, u, i, scale, size, entry, level, place, low, high, tables, a, mass, index):  # type: ignore[no-untyped-def]
     """Table of row i from `low` to `high`; returns from where on it is the gain, −1 if from 0 on.
 
@@ -157,7 +158,7 @@ def tabulate_row(y, u, i, scale, size, entry, level, place, low, high, tables, a
     return exact
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _sort(mass, index, n):  # type: ignore[no-untyped-def]
     """By ascending mass: insertion with shrinking gaps."""
     gap = 1

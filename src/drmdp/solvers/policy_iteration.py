@@ -19,8 +19,9 @@ from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.model import Model
+from drmdp.rows import DENSE
 from drmdp.solvers import linear, loop
-from drmdp.solvers.problem import DENSE, Problem, State, mean_kernel, swept
+from drmdp.solvers.problem import Problem, State, mean_kernel, swept
 
 ACCEPT = 0.7
 EVALUATION = 0.2

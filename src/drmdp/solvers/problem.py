@@ -12,6 +12,7 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Operator, Update
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
+from drmdp.rows import DENSE
 
 
 class NotFinite(ArithmeticError):  # noqa: N818
@@ -74,10 +75,6 @@ class Problem:
 def _finite(numbers: Array) -> None:
     if not np.isfinite(numbers).all():
         raise NotFinite
-
-
-DENSE = 2000
-"""States up to which a chain, or a kernel, is a plain array."""
 
 
 def mean_kernel(model: Model) -> Any:
