@@ -59,6 +59,10 @@ def test_broken_links_of_a_site_are_found(tmp_path):
     spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    (tmp_path / "a.html").write_text('<h1 id="x"></h1><a href="b.html#y">ok</a><a href="#x">ok</a><a href="https://a.example/">out</a>')
-    (tmp_path / "b.html").write_text('<h1 id="y"></h1><a href="a.html#z">no</a><a href="c.html">no</a><img src="d.png">')
+    (tmp_path / "a.html").write_text(
+        '<h1 id="x"></h1><a href="b.html#y">ok</a><a href="#x">ok</a><a href="https://a.example/">out</a>'
+    )
+    (tmp_path / "b.html").write_text(
+        '<h1 id="y"></h1><a href="a.html#z">no</a><a href="c.html">no</a><img src="d.png">'
+    )
     assert list(module.broken(tmp_path)) == ["b.html: a.html#z", "b.html: c.html", "b.html: d.png"]

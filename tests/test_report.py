@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy import sparse
 
 import drmdp
 from browser import Visit, chromium
@@ -239,17 +238,8 @@ def test_the_machine_instance_is_a_small_page_quickly(page):
 
 
 def test_ten_thousand_states_are_a_small_page_quickly(tmp_path):
-    S, A, K = 10_000, 20, 8
-    rng = np.random.default_rng(0)
-    states = rng.integers(S, size=(S * A, K))
-    kernels = []
-    for _ in range(2):
-        matrix = sparse.csr_array(
-            (rng.dirichlet(np.ones(K), S * A).ravel(), states.ravel(), np.arange(S * A + 1) * K), shape=(S * A, S)
-        )
-        matrix.sum_duplicates()
-        kernels.append(matrix)
-    model = drmdp.Model(kernels, costs=rng.random((S, A)), discount=0.9)
+    model = drmdp.instances.garnet(10_000, 20, branching=5, discount=0.9, sparse=True)
+    model = drmdp.instances.perturb(model, 2, same_support=True)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="observed"), tol=1e-2)
     path = tmp_path / "large.html"
     assert seconds(lambda: solution.report(path)) < 10
