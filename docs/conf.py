@@ -40,6 +40,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -296,5 +296,5 @@ def choice(row: Array, actions: Any) -> str:
 
 
 def _span(values: Array) -> str:
-    lo, hi = float(values.min()), float(values.max())
+    lo, hi = float(values.min()) + 0.0, float(values.max()) + 0.0  # never −0
     return f"{lo:.6g}" if math.isclose(lo, hi) else f"{lo:.6g} … {hi:.6g} over {values.size} states"
