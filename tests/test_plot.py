@@ -56,7 +56,7 @@ def test_many_states_are_averaged_over_those_that_run():
     model = large(203)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
     shares = np.asarray(drmdp.plot.policy(solution).images[0].get_array())
-    assert len(shares) == _axes.ROWS
+    assert len(shares) == 34  # six states a bin
     np.testing.assert_allclose(shares[10:].sum(axis=1), 1)
     assert (shares[:5] == 0).all()  # terminal
     edges = _axes.bins(203)
@@ -68,8 +68,10 @@ def test_bins_cover_everything_once(n):
     edges = _axes.bins(n)
     assert (edges[0], edges[-1]) == (0, n)
     assert (np.diff(edges) > 0).all()
-    assert len(edges) - 1 == min(n, _axes.ROWS)
-    assert np.ptp(np.diff(edges)) <= 1
+    sizes = np.diff(edges)
+    assert min(n, _axes.ROWS) / 2 <= sizes.size <= _axes.ROWS
+    assert (sizes[:-1] == sizes[0]).all()
+    assert n > _axes.ROWS or (sizes == 1).all()
 
 
 def test_values_are_the_certified_ones_and_those_under_the_mean_kernel(found):
@@ -123,7 +125,10 @@ def test_transitions_are_the_most_bent(found):
     model, solution = found
     ax = drmdp.plot.transitions(solution, n=3)
     most = drmdp.policies.bent(model, solution.kernel, 3, solution.policy)
-    assert texts(ax.get_yticklabels())[0] == f"{most[0].state}, {most[0].action} → {most[0].next_state}"
+    assert (most[0].action, texts(ax.get_yticklabels())[0]) == (
+        "repair",
+        f"{most[0].state}, repair → {most[0].next_state}",
+    )
     np.testing.assert_array_equal(line(ax, "worst case").get_xdata(), [one.worst for one in most])
     np.testing.assert_array_equal(line(ax, "mean kernel").get_xdata(), [one.nominal for one in most])
 
@@ -188,7 +193,7 @@ def test_names_are_drawn_as_they_are():
     )
     ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1)))
     ax.figure.canvas.draw()  # mathematics would fail here
-    assert texts(ax.get_yticklabels()) == ["$\\frac{1", "a b", "x" * 23 + "…"]
+    assert texts(ax.get_yticklabels()) == ["$\\frac{1", "a b", "x" * 10 + "…" + "x" * 9]
 
 
 def test_time_spent_in_states():

@@ -102,7 +102,7 @@ def test_names_are_text_never_markup(browser, tmp_path):
         for name in HOSTILE[:5]:
             assert name in cells, name
         labels = visit.page.locator("#policy-figure_1 text").all_text_contents()
-        assert "<script>alert(3)</script…"[:23] in {text[:23] for text in labels}
+        assert "<script>al…</script>" in labels
         assert visit.overflow() == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.plot._axes import axes, kind
+from drmdp.plot._axes import axes, kind, legend
 from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, RED
 from drmdp.radius import Choice, Path
 from drmdp.solution import Solution
@@ -29,7 +29,7 @@ def convergence(solution: Solution, ax: Any = None) -> Any:
         ax.set_yscale("log")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="iteration", ylabel="largest over the states")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, fontsize="small")
+        legend(ax, 3)
     return ax
 
 
@@ -45,7 +45,7 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
         if mark is not None:
             ax.axvline(mark, color=BLACK, linestyle=":", label="this ball")
         ax.set(xlabel="radius", ylabel=f"{noun}, mean over the start")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, fontsize="small")
+        legend(ax, 3)
     return ax
 
 
@@ -59,5 +59,5 @@ def choice(found: Choice, ax: Any = None) -> Any:
         ax.axvline(found.radius, color=GREEN, linestyle="--", label="chosen")
         noun = "reward" if found.maximise else "cost"
         ax.set(xlabel="radius", ylabel=f"{noun} on held-out kernels")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0, fontsize="small")
+        legend(ax, 4)
     return ax

@@ -9,7 +9,7 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array, IntArray
 from drmdp.model import Model
-from drmdp.plot._axes import axes, bin_labels, bins, label, needed, ticks, upright
+from drmdp.plot._axes import axes, bin_labels, bins, label, needed, ticks, turn, upright
 from drmdp.plot.states import _bar
 from drmdp.plot.style import ORANGE, RED
 from drmdp.solution import Solution
@@ -28,12 +28,12 @@ def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> An
     edges = bins(found.n_states)
     change = moved(solution, found, edges)
     names = bin_labels(found.states, edges)
-    with axes(ax, 1.6 + 0.19 * len(change)) as ax:
+    with axes(ax, 1.4 + 0.19 * max(len(change), 3) + upright(names)) as ax:
         most = float(np.abs(change).max()) or 1.0
         image = ax.imshow(change, aspect="auto", cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
         ticks(ax.yaxis, names)
         ticks(ax.xaxis, names)
-        upright(ax, names)
+        turn(ax, names)
         binned = len(change) < found.n_states
         ax.set(
             xlabel="next states, in bins" if binned else "next state", ylabel="from" if not binned else "from, in bins"
@@ -60,7 +60,7 @@ def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax:
     """The n played transitions that nature bent most: probability in the mean kernel and in the worst case; returns the axes."""
     found = needed(solution, model)
     most = bent(solution, found, n)
-    names = [f"{label(one.state)}, {label(one.action)} → {label(one.next_state)}" for one in most]
+    names = [f"{label(one.state, 9)}, {label(one.action, 9)} → {label(one.next_state, 9)}" for one in most]
     rows = np.arange(len(most))
     with axes(ax, 1.4 + 0.24 * max(len(most), 2)) as ax:
         nominal, worst = np.array([[one.nominal, one.worst] for one in most]).reshape(-1, 2).T

@@ -9,7 +9,7 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array
 from drmdp.model import Model
-from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, model_of, ticks, upright
+from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, legend, model_of, ticks, turn, upright
 from drmdp.plot.style import BLACK, BLUE, ORANGE
 from drmdp.solution import Solution
 
@@ -25,16 +25,20 @@ def policy(solution: Solution, ax: Any = None) -> Any:
     running = solution.policy.sum(axis=1) > 0  # not terminal
     sums = np.add.reduceat(solution.policy, edges[:-1], axis=0)
     shares = sums / np.maximum(np.add.reduceat(running.astype(float), edges[:-1]), 1)[:, None]
-    columns = np.sort(np.argsort(-sums.sum(axis=0), kind="stable")[:ROWS])
+    often = sums.sum(axis=0)
+    columns = np.arange(often.size)
+    if often.size > ROWS:
+        columns = np.sort(np.argsort(-often, kind="stable")[: min(ROWS, max(int((often > 0).sum()), 1))])
     names = [label(solution.actions[a]) for a in columns]
     binned = len(shares) < len(solution.states)
-    with axes(ax, 1.3 + 0.19 * len(shares)) as ax:
+    with axes(ax, 1.3 + 0.19 * max(len(shares), 3) + upright(names)) as ax:
         top = float(shares.max()) if binned else 1.0  # means of many states are small
         image = ax.imshow(shares[:, columns], aspect="auto", cmap=COLOURS, vmin=0, vmax=top, interpolation="nearest")
         ticks(ax.yaxis, bin_labels(solution.states, edges))
         ticks(ax.xaxis, names)
-        upright(ax, names)
-        ax.set(xlabel="action", ylabel="states, in bins" if binned else "state")
+        turn(ax, names)
+        some = columns.size < often.size
+        ax.set(xlabel="action, most played" if some else "action", ylabel="states, in bins" if binned else "state")
         ax.grid(False)
         _bar(ax, image, "probability of the action" + (", mean of the bin" if binned else ""))
     return ax
@@ -48,9 +52,9 @@ def values(solution: Solution, model: Model | None = None, ax: Any = None) -> An
     found = model_of(solution, model)
     mean = None if found is None else policies.under(found, solution.policy, [None])[0]
     many = len(solution.states) > ROWS
-    with axes(ax, 3.2 if many else 1.4 + 0.19 * len(solution.states)) as ax:
+    with axes(ax, 3.2 if many else 1.7 + 0.19 * max(len(solution.states), 3)) as ax:
         (_histogram if many else _dots)(ax, solution, mean, kind(found))
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, fontsize="small")
+        legend(ax, 3, () if many else [label(name) for name in solution.states])
     return ax
 
 

@@ -228,7 +228,8 @@ def reproduce(subject: Subject) -> dict[str, str]:
     solution = subject.solution
     settings = {name: value for name, value in solution.settings.items() if name not in ("ball", "method")}
     given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value is not None)
-    call = f"drmdp.solve(model, drmdp.{solution.settings['ball']}, method={solution.settings['method']!r}, tol={solution.settings['tol']!r})"
+    ball = str(solution.settings["ball"]).replace("order=inf", "order=math.inf")
+    call = f"drmdp.solve(model, drmdp.{ball}, method={solution.settings['method']!r}, tol={solution.settings['tol']!r})"
     versions = [f"drmdp {__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "numba")]
     return {
