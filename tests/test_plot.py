@@ -187,13 +187,13 @@ def test_a_loaded_solution_needs_its_model_for_nature_only(found, tmp_path):
 
 
 def test_names_are_drawn_as_they_are():
-    names = ["$\\frac{1", "a\nb", "x" * 99]
+    names = ["$\\frac{1$", "a\nb", "x" * 99]
     model = drmdp.Model(
         np.full((3, 2, 3), 1 / 3), costs=np.zeros((3, 2)), discount=0.5, states=names, actions=["$", "$x$"]
     )
     ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1)))
     ax.figure.canvas.draw()  # mathematics would fail here
-    assert texts(ax.get_yticklabels()) == ["$\\frac{1", "a b", "x" * 10 + "…" + "x" * 9]
+    assert texts(ax.get_yticklabels()) == ["$\\frac{1$", "a b", "x" * 10 + "…" + "x" * 9]
 
 
 def test_time_spent_in_states():
