@@ -1,17 +1,24 @@
 """Algorithm 1: step by step against plain NumPy, on the paper's domains, and what it promises about memory and certificates."""
 
+import json
 import math
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import cases
 import drmdp
 from drmdp import instances
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
+from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.layout import lay_out_all
+from drmdp.cli import main
 from drmdp.prox import registry
 from drmdp.solvers.problem import Problem
 
@@ -54,18 +61,37 @@ def policy_step(settings, x, gradient, tau):
     return np.maximum(x - tau * gradient - level[np.flatnonzero(z > level)[-1]], 0)
 
 
+def balanced(model, ball, reach, usual, x, y, v):
+    """How far nature's steps reach, for the (l2, 2) ball: longer or shorter where she is inside it and not at the data.
+
+    v is that of the last step.
+    """
+    new = np.full(len(reach), usual)
+    for s in range(model.n_states):
+        far = np.linalg.norm(y[:, s] - model.kernels[:, s]) / math.sqrt(model.n_kernels)
+        q = model.costs[s] + model.discount * y[:, s].mean(axis=0) @ v
+        if 0 < far < ball.radius * (1 - 1e-6):
+            more = x[s] @ (model.costs[s] + model.discount * v.max() - q) > x[s] @ q - q.min()
+            new[s] = np.clip(reach[s] * (16 if more else 1 / 16), 0.03 * usual, 100 * usual)
+    return new
+
+
 def by_hand(settings, model, ball, n_epochs):
     """Algorithm 1 state by state, with equal weights and costs (S, A): v, and the answer's policy and kernel."""
     y_hat, N, A, S = model.kernels, model.n_kernels, model.n_actions, model.n_states
     x, y = np.full((S, A), 1 / A), y_hat.copy()
     v, t = np.zeros(S), 0
+    if settings.origin == "nominal":
+        v = drmdp.solve(model, drmdp.Wasserstein(0)).value
     answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
-    ratio = settings.step_ratio
-    if ratio == "ball":
-        ratio = max(1, math.sqrt(A) / (math.sqrt(2) * ball.radius))
+    by_ball = settings.step_ratio == "ball"
+    usual = min(math.sqrt(A), math.sqrt(2) * ball.radius) if by_ball else math.sqrt(A) / settings.step_ratio
+    reach, before = np.full(S, usual), v
     for epoch in range(1, n_epochs + 1):
         norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
-        tau, sigma = (ratio / (math.sqrt(A) * norm), N * math.sqrt(A) / (ratio * norm)) if norm > 0 else (INF, 0.0)
+        if by_ball:
+            reach, before = balanced(model, ball, reach, usual, x, y, before), v
+        taus, sigmas = (1 / (reach * norm), N * reach / norm) if norm > 0 else (np.full(S, INF), np.zeros(S))
         means, weight = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
         if settings.output == "epoch":
             answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
@@ -77,8 +103,10 @@ def by_hand(settings, model, ball, n_epochs):
                 def stakes(rows, s=s, v=v):
                     return model.costs[s] + model.discount * rows.mean(axis=0) @ v
 
-                def push(direction, s=s, v=v, sigma=sigma):
-                    point = y[:, s] + sigma / N * direction[:, None] * model.discount * v
+                tau = taus[s]
+
+                def push(direction, s=s, v=v, sigmas=sigmas):
+                    point = y[:, s] + sigmas[s] / N * direction[:, None] * model.discount * v
                     return drmdp.project(point, y_hat[:, s], ball)
 
                 new = policy_step(settings, x[s], stakes(y[:, s]), tau)
@@ -231,6 +259,69 @@ def test_a_kernel_outside_the_ball_is_not_believed():
     assert np.all(state.swept(problem).update.bounds.lower <= exact.upper)
 
 
+@EVERY_PAIR
+def test_the_averaged_kernels_are_a_tuple_of_the_ball_with_the_mean_returned(pair):
+    rng = np.random.default_rng(3)
+    nominal = domain("garnet")
+    model = drmdp.Model(nominal.kernels, costs=nominal.costs, discount=0.8, weights=[0.5, 0.0, 0.5])
+    ball = drmdp.Wasserstein(rng.uniform(0.05, 0.2, 6), *pair)
+    for method in (drmdp.FirstOrder(keep_kernels=True), drmdp.FirstOrder.fast(keep_kernels=True)):
+        found = drmdp.solve(model, ball, method, tol=0.05)
+        assert found.kernels.shape == (3, 6, 4, 6)
+        assert found.kernels.min() >= 0
+        assert np.array_equal(found.kernels[1], model.kernels[1])  # without weight
+        np.testing.assert_allclose(found.kernels.sum(axis=3), 1, atol=1e-14)
+        np.testing.assert_allclose(np.einsum("i,isat->sat", model.weights, found.kernels), found.kernel, atol=1e-13)
+        moves = np.abs(found.kernels - model.kernels)[[0, 2]]
+        far = {
+            "l1": moves.sum(axis=(2, 3)), "l2": np.sqrt((moves**2).sum(axis=(2, 3))), "linf": moves.max(axis=(2, 3)),
+        }[pair[0]]  # fmt: skip
+        far = far.max(axis=0) if pair[1] == INF else (far ** pair[1]).mean(axis=0) ** (1 / pair[1])
+        assert np.all(far <= ball.radius * (1 + 1e-12))
+        assert far.max() > 0.5 * ball.radius.min()
+        again = drmdp.certify(model, ball, found.policy, found.kernels)
+        assert np.all(np.abs(again.lower - found.lower) <= 0.05)
+    assert drmdp.solve(model, ball, "first-order", tol=0.5).kernels is None
+
+
+def test_the_averaged_kernels_of_a_sparse_model_are_sparse():
+    model = instances.ring(12, n_kernels=2, discount=0.8, sparse=True)
+    ball = drmdp.Wasserstein(0.1, support="observed")
+    found = drmdp.solve(model, ball, drmdp.FirstOrder(keep_kernels=True), tol=0.5)
+    mean = sum(w * own.toarray() for w, own in zip(model.weights, found.kernels, strict=True))
+    np.testing.assert_allclose(mean, np.asarray(found.kernel).reshape(36, 12), atol=1e-13)
+
+
+@EVERY_PAIR
+def test_no_program_is_solved(pair, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a conic operator was built")
+
+    monkeypatch.setattr(ConicOperator, "__init__", refuse)
+    found = drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1, *pair), drmdp.FirstOrder.fast(), tol=0.2)
+    assert found.status == "solved"
+
+
+def test_forecast_certificates_are_few_and_enough():
+    model, ball = instances.perturb(instances.garnet(12, 6, seed=3), 4), drmdp.Wasserstein(0.3)
+    often, seldom = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(check_every=n), tol=0.01) for n in (1, "auto"))
+    assert often.status == seldom.status == "solved"
+    assert often.n_iters <= seldom.n_iters <= 1.5 * often.n_iters + 1
+    assert len(seldom.history) <= 0.6 * len(often.history)
+    often, soon = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(check_every=n), tol=0.3) for n in (1, "auto"))
+    assert soon.n_iters <= often.n_iters + 2 < 8  # before patience ends
+    endless = drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0, max_iters=100)
+    assert len(endless.history) <= 10  # nothing is good enough: work grows by half from one to the next
+
+
+def test_the_nominal_origin_is_where_the_preset_begins():
+    model, ball = domain("machine"), drmdp.Wasserstein(0.1)
+    nominal = drmdp.solve(model, drmdp.Wasserstein(0)).value
+    one, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in (None, nominal))
+    assert one.n_iters == other.n_iters
+    np.testing.assert_allclose(one.value, other.value, atol=1e-6)
+
+
 # ---------------------------------------------------------------------- limits, memory, settings
 
 
@@ -302,6 +393,9 @@ def test_sparse_models_need_observed_support():
         ({"setup": "l1"}, "setup: expected one of euclidean, entropy, got 'l1'"),
         ({"stop": "puterman"}, "stop: 'puterman' needs"),
         ({"check_every": 0}, "check_every: expected a whole number of at least 1, got 0"),
+        ({"check_every": "never"}, "check_every: expected a whole number of at least 1, got 'never'"),
+        ({"origin": "random"}, "origin: expected one of zero, nominal, got 'random'"),
+        ({"keep_kernels": 1}, "keep_kernels: expected True or False, got 1"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -320,3 +414,47 @@ def test_projections_from_a_guess_are_those_from_nothing():
         registry.project_states(ball.pair, 0, 6, layout, y, step, value, memory, 1e-9)
         registry.project_states(ball.pair, 0, 6, layout, cold, step, value, registry.remember(ball.pair, layout), 1e-9)
         np.testing.assert_allclose(y, cold, atol=1e-7)
+
+
+@EVERY_PAIR
+def test_rows_without_a_step_may_be_left_alone(pair):
+    """The same projections whether or not the map may rely on the iterate being in the ball."""
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.1, *pair)
+    layout = lay_out_all(model, ball)
+    rng, y = np.random.default_rng(1), layout.data.copy()
+    for _ in range(12):
+        step, value = rng.uniform(-1, 4, (6, 4)) * (rng.random((6, 4)) < 0.5), rng.uniform(0, 1, 6)
+        plain = y.copy()
+        for rows, inside in ((y, True), (plain, False)):
+            memory = registry.remember(ball.pair, layout)
+            registry.project_states(ball.pair, 0, 6, layout, rows, step, value, memory, inside=inside)
+        np.testing.assert_allclose(y, plain, atol=1e-11)
+
+
+# ---------------------------------------------------------------------- at the edge
+
+
+def test_command_line(tmp_path):
+    path = tmp_path / "model.npz"
+    drmdp.write(domain("machine"), path)
+    result = CliRunner().invoke(
+        main, ["solve", str(path), "--radius", "0.1", "--method", "first-order", "--tol", "0.5", "--json"]
+    )
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["status"] == "solved"
+    assert found["gap"] <= 0.5
+
+
+@pytest.mark.parametrize("tables", [("comparison",), pytest.param((), marks=pytest.mark.fuzz)], ids=["one", "all"])
+def test_the_benchmark_runs(tables, tmp_path):
+    """At toy size, where only the distance to the conic solver is judged."""
+    script = Path(__file__).parents[1] / "benchmarks" / "first_order.py"
+    rows = tmp_path / "rows.jsonl"
+    command = [sys.executable, str(script), "--quick", "--json", str(rows), *tables]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in rows.read_text().splitlines()]
+    every = "rates", "slopes", "trials", "cost", "seeds", "kernels", "total", "comparison", "pairs"
+    assert {row["table"] for row in found} == set(tables or every)
+    assert all(row["conic_over_fast"] > 1 for row in found if row["table"] == "comparison")

@@ -103,6 +103,7 @@ def solve(
         fingerprint=model.fingerprint,
         seconds=found.seconds,
         setup_seconds=setup,
+        kernels=found.kernels,
     )
     object.__setattr__(solution, "problem", (model, ball))
     return solution

@@ -83,6 +83,9 @@ class Solution:
     fingerprint: str  # of the model
     seconds: float
     setup_seconds: float
+    kernels: Any = field(
+        default=None, repr=False
+    )  # the N kernels whose mean is `kernel`, if kept; `save` leaves them out
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 
     def __post_init__(self) -> None:

@@ -15,15 +15,31 @@ moves. For a row, α lies within [max d − m − 1, max d − m]. For order ∞
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, pull_in, reset, restore, smallest
+from drmdp.prox.rows import (
+    LARGE,
+    MISLED,
+    ROUGH,
+    ROUNDING,
+    displace,
+    largest,
+    make_work,
+    pass_on,
+    pull_in,
+    reset,
+    restore,
+    smallest,
+)
 
 TRIALS = 200
 PASSES = 200
 SAFE = 12  # trials after which the bracket is halved now and then
+APART = 3.0  # factor between distances up to which their slopes say more
 NEAR = 0.1  # relative distance from θ up to which a Newton step is best
 
 
@@ -149,8 +165,20 @@ def outline(layout, s, y, first, stop, w, threshold, work):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def first_guess(layout, s, y, first, stop, w, theta, threshold, work):  # type: ignore[no-untyped-def]
+    """A multiplier for the kernels first … stop − 1 from the distance and slope at 0 and where it ends."""
+    far, slope = outline(layout, s, y, first, stop, w, threshold, work)
+    most = ceiling(layout, s, y, first, stop, w)
+    if far > theta and slope > 0.0 and most > 0.0:
+        return most - most * (theta / far) ** min(far / (slope * most), 1.0)
+    return 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def between(low, far_low, slope_low, high, far_high, slope_high, theta):  # type: ignore[no-untyped-def]
-    """μ at θ on the cubic through two points of the inverse function with its slopes."""
+    """μ at θ from two points around it: as if log far were linear, or, if both are near, on the cubic with their slopes."""
+    if far_low > APART * theta or theta > APART * far_high:
+        return low + (high - low) * math.log(far_low / theta) / math.log(far_low / far_high)
     h = far_high - far_low
     t = (theta - far_low) / h
     u = 1.0 - t
@@ -159,8 +187,8 @@ def between(low, far_low, slope_low, high, far_high, slope_high, theta):  # type
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work):  # type: ignore[no-untyped-def]
-    """Multiplier of the kernels first … stop − 1, trials, and what the multiplier lacks."""
+def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshold, work):  # type: ignore[no-untyped-def]
+    """Multiplier of the kernels first … stop − 1, trials, and what the multiplier lacks; −1 for a guess in doubt that leads far off."""
     mu = guess
     for i in range(first, stop):
         work.kernel[0, i] = mu * w[i]
@@ -170,15 +198,12 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
     far_low, slope_low, far_high, slope_high = 0.0, 0.0, 0.0, 0.0
     most = 0.0
     far = theta
-    if not mu > 0.0:
-        far, slope = outline(layout, s, y, first, stop, w, threshold, work)
-        most = ceiling(layout, s, y, first, stop, w)
-        if far > theta and slope > 0.0 and most > 0.0:
-            mu = most - most * (theta / far) ** min(far / (slope * most), 1.0)
     for trial in range(1, TRIALS + 1):
         far, slope, noise = distance(layout, s, y, first, stop, w, mu, threshold, work)
         if far <= theta and mu == 0.0:
             return 0.0, 0, 0.0
+        if doubt and trial == 1 and mu > 0.0 and abs(far - theta) > MISLED * theta:
+            return -1.0, 1, 0.0
         noise = min(noise, 1e-4 * theta)
         if abs(far - theta) <= max(accuracy * theta, noise):
             if noise <= accuracy * theta:
@@ -199,7 +224,7 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
             continue
         new = mu + (far - theta) / slope if slope > 0.0 else np.inf
         if abs(far - theta) > NEAR * theta and slope > 0.0 and far > 0.0:
-            if low > 0.0 and high < np.inf and slope_low > 0.0 and slope_high > 0.0:
+            if low >= 0.0 and high < np.inf and far_high > 0.0 and slope_low > 0.0 and slope_high > 0.0:
                 new = between(low, far_low, slope_low, high, far_high, slope_high, theta)
             else:
                 if most == 0.0:
@@ -210,7 +235,13 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, threshold, work
         if not (new > low and new < high) or (trial > SAFE and trial % 3 == 0):
             if high == np.inf:
                 high = max(ceiling(layout, s, y, first, stop, w), 2.0 * low)
-            new = 0.5 * (max(low, 0.0) + high) if low >= 0.0 else 0.0
+            if low >= 0.0:
+                new = 0.5 * (low + high)
+            else:  # all that is known is that μ is too large
+                new = first_guess(layout, s, y, first, stop, w, theta, threshold, work)
+                new = new if new < 0.9 * high else 0.0
+                work.rate[:, first:stop] = 0.0
+                work.shift[:, first:stop] = 0.0
         mu = new
     change = (far - theta) / slope if slope > 0.0 and abs(far - theta) <= max(accuracy * theta, noise) else 0.0
     return mu, trial, change
@@ -249,26 +280,47 @@ def write(layout, s, y, first, stop, w, theta, mu, change, threshold, work):  # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
+def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
 
-    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
+    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy. Kernels are samples
+    of one thing: without a guess, that of one kernel alone, or of the kernel before, is one.
     """
-    N = layout.weights.size
+    N, A = layout.weights.size, layout.available.shape[1]
     work = make_work(layout)
     one = np.ones(N)
+    k = np.argmax(layout.weights)
     for s in range(start, stop):
         theta = layout.radius[s]
         row_scales(layout, s, work.scale)
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, memory, work)
+        displace(layout, s, y, step, value, memory, work, False)
         for g in range(N if each else 1):
             first, end = (g, g + 1) if each else (0, N)
             w = one if each else layout.weights
-            mu, memory.trials[s, g], change = search(
-                layout, s, y, first, end, w, theta, memory.multiplier[s, g], accuracy, memory.threshold, work
-            )
+            guess, tried = memory.multiplier[s, g], 0
+            mu, change = -1.0, 0.0
+            if guess > 0.0:
+                mu, tried, change = search(
+                    layout, s, y, first, end, w, theta, guess, accuracy, True, memory.threshold, work
+                )
+            if mu < 0.0:
+                goal = theta if each else layout.weights[k] * theta
+                i = g if each else k
+                if each and g > 0 and memory.multiplier[s, g - 1] > 0.0:
+                    guess = memory.multiplier[s, g - 1]
+                    pass_on(s * A, A, g - 1, g, g + 1, memory.threshold)
+                else:
+                    guess = first_guess(layout, s, y, i, i + 1, w, goal, memory.threshold, work)
+                if not each:
+                    guess = search(layout, s, y, k, k + 1, w, goal, guess, ROUGH, False, memory.threshold, work)[0]
+                    pass_on(s * A, A, k, 0, N, memory.threshold)
+                mu, more, change = search(
+                    layout, s, y, first, end, w, theta, guess, accuracy, False, memory.threshold, work
+                )
+                tried = tried + more if mu > 0.0 else 0
+            memory.trials[s, g] = tried
             memory.multiplier[s, g] = mu + change
             write(layout, s, y, first, end, w, theta, mu, change, memory.threshold, work)

@@ -107,6 +107,8 @@ def write(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
     N, A = layout.weights.size, layout.available.shape[1]
     for a in range(A):
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+        if work.still[a]:
+            continue
         e = N * lo + i * (hi - lo)
         row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
         _move(row, p, work.scale[a, i], r, threshold[s * A + a, i], work.shift[a, i])
@@ -115,7 +117,7 @@ def write(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def boxes(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
+def boxes(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Order ∞: project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; nothing is tried."""
     N, A = layout.weights.size, layout.available.shape[1]
     work = make_work(layout)
@@ -125,11 +127,11 @@ def boxes(start, stop, layout, y, step, value, accuracy, memory, each):  # type:
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, memory, work)
+        displace(layout, s, y, step, value, memory, work, inside)
         for i in range(N):
             for a in range(A):
                 lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                if hi > lo:
+                if not work.still[a]:
                     e = N * lo + i * (hi - lo)
                     memory.threshold[s * A + a, i], work.shift[a, i] = solve_row(
                         y[e : e + hi - lo],

@@ -226,7 +226,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each):  # type: ignore[no-untyped-def]
+def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1.
 
     The multipliers of a state are μ and r_i, found when the r_i are right up to the accuracy relative to θ.
@@ -239,7 +239,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each):
         if theta == 0.0:
             reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, memory, work)
+        displace(layout, s, y, step, value, memory, work, False)
         warm = memory.multiplier[s, 0] > 0.0
         mu, memory.trials[s, 0], found = search(layout, s, y, theta, accuracy, memory, work)
         if warm and not found:  # misled by where the rows were

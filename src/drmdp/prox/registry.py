@@ -44,13 +44,14 @@ def remember(pair: Pair, layout: Layout) -> Memory:
 
 def project_states(
     pair: Pair, start: int, stop: int, layout: Layout, y: Array, step: Array, value: Array, memory: Memory,
-    accuracy: float = ACCURACY,
+    accuracy: float = ACCURACY, inside: bool = False,
 ) -> None:  # fmt: skip
     """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, in place.
 
     Row (s, a, i) of the point to be projected is y_ia + w_i·step[s, a]·(c + λ v), with c the costs of next states,
     if the layout has any, and v = value: formed on the fly, so that the iterate is the only array of its size. Every next
-    state that nature may use must be listed.
+    state that nature may use must be listed. With `inside` the iterate is in the ball already, so that rows without a step
+    cost little.
     """
     family = FAMILIES[pair]
-    family.kernel(start, stop, layout, y, step, value, accuracy, memory, family.each)
+    family.kernel(start, stop, layout, y, step, value, accuracy, memory, family.each, inside)

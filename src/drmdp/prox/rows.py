@@ -23,6 +23,13 @@ LARGE = 64.0
 """From this size of thresholds on, d − α is formed first: sums that may be reordered would round α + r instead, say."""
 
 
+ROUGH = 0.01
+"""Relative accuracy of the distance for which one kernel is solved to have a guess for all."""
+
+MISLED = 0.5
+"""Relative error of the distance from which on a guess is dropped for a fresh one."""
+
+
 class Memory(NamedTuple):
     """What a map leaves behind for the next one, and reads as a guess; zeros to begin with."""
 
@@ -37,6 +44,10 @@ class Work(NamedTuple):
     scale: Array  # (A, N), 1/Σ of stored rows
     rate: Array  # (A, N), how α changes with the multiplier
     shift: Array  # (A, N), what α lacks: apart, since for large points it is less than the rounding of α
+    level: Array  # (A, N), mean of d
+    peak: Array  # (A, N), largest entry of the point, ŷ + d
+    still: Any  # (A,) bool, rows that are not displaced: the point is in the simplex
+    spread: Array  # (N,), Σ (d − mean d)² of the other rows
     stake: Array  # (K,)
     kernel: Array  # (8, N), by kernel
 
@@ -48,49 +59,72 @@ def make_work(layout):  # type: ignore[no-untyped-def]
     longest = 0
     for k in range(layout.indptr.size - 1):
         longest = max(longest, layout.indptr[k + 1] - layout.indptr[k])
-    return Work(np.ones((A, N)), np.zeros((A, N)), np.zeros((A, N)), np.empty(longest), np.zeros((8, N)))
+    own = np.zeros((4, A, N))
+    return Work(
+        np.ones((A, N)), own[0], own[1], own[2], own[3], np.zeros(A, dtype=np.bool_), np.zeros(N), np.empty(longest),
+        np.zeros((8, N)),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _displace(y, p, scale, size, stake):  # type: ignore[no-untyped-def]
+    """Turn a row into d; its mean, the largest entry of the point, and Σ (d − mean d)² but for rounding."""
+    total = 0.0
+    square = 0.0
+    peak = -np.inf
     for j in range(y.size):
-        y[j] += size * stake[j] - scale * p[j]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _subtract(y, p, scale):  # type: ignore[no-untyped-def]
-    for j in range(y.size):
-        y[j] -= scale * p[j]
+        z = y[j] + size * stake[j]
+        d = z - scale * p[j]
+        peak = z if z > peak else peak
+        total += d
+        square += d * d
+        y[j] = d
+    return total / y.size, peak, max(square - total * total / y.size, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def displace(layout, s, y, step, value, memory, work):  # type: ignore[no-untyped-def]
+def displace(layout, s, y, step, value, memory, work, inside):  # type: ignore[no-untyped-def]
     """Turn the rows of state s into displacements of y_ia + w_i·step[s, a]·(c + λ v), c being the costs of next states.
 
-    Also drops what cannot be a guess from the memory.
+    With `inside` rows without a step are in the simplex already, and left alone. Also drops what cannot be a guess from the memory.
     """
     for g in range(memory.multiplier.shape[1]):
         if not (memory.multiplier[s, g] > 0.0 and memory.multiplier[s, g] < FARTHEST):
             memory.multiplier[s, g] = 0.0
     N, A = layout.weights.size, layout.available.shape[1]
+    work.spread[:] = 0.0
     for a in range(A):
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         K = hi - lo
+        work.still[a] = K == 0 or (inside and step[s, a] == 0.0)
+        if work.still[a]:
+            memory.threshold[s * A + a] = 0.0
+            continue
         stake = work.stake[:K]
+        stake[:] = 0.0
         if step[s, a] != 0.0:
             for j in range(K):
                 stake[j] = layout.discount * value[layout.indices[lo + j]]
             if layout.next_costs.size > 0:
                 stake += layout.next_costs[lo:hi]
+            stake -= largest(stake) if step[s, a] > 0.0 else smallest(stake)  # changes nothing, and keeps α small
         for i in range(N):
             if not abs(memory.threshold[s * A + a, i]) < FARTHEST:
                 memory.threshold[s * A + a, i] = 0.0
             e = N * lo + i * K
-            if step[s, a] != 0.0:
-                size = layout.weights[i] * step[s, a]
-                _displace(y[e : e + K], layout.data[e : e + K], work.scale[a, i], size, stake)
-            else:
-                _subtract(y[e : e + K], layout.data[e : e + K], work.scale[a, i])
+            work.level[a, i], work.peak[a, i], spread = _displace(
+                y[e : e + K], layout.data[e : e + K], work.scale[a, i], layout.weights[i] * step[s, a], stake
+            )
+            work.spread[i] += spread
+
+
+@njit(cache=True, nogil=True)
+def pass_on(row, A, k, first, stop, threshold):  # type: ignore[no-untyped-def]
+    """Where kernels first … stop − 1 have no threshold take that of kernel k, rows row … row + A − 1."""
+    for a in range(row, row + A):
+        for i in range(first, stop):
+            if threshold[a, i] == 0.0:
+                threshold[a, i] = threshold[a, k]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

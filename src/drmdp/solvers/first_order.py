@@ -8,10 +8,12 @@ where the last epoch ended. Step t since the beginning weighs t^p. Then, with th
 and the answer is the average of all policies and kernels so far. The paper's theorem bounds the gap of Bellman's equation
 by O(T^−q/(q+1)) after T steps, whatever p; measured slopes are steeper (`benchmarks/first_order.py`).
 
-**Certificate.** After every `check_every` epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
+**Certificate.** At the end of some epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
 ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
 No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
+With `check_every="auto"` what the policy could gain against the current kernels, x·q − min_a q_a, foretells the gap, up to the
+factor between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
 
 An iteration is one step in all states, as the paper counts; kernel passes count it once, Mirror Prox twice.
 """
@@ -26,20 +28,33 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.layout import Layout, lay_out_all
-from drmdp.bellman.nominal import NominalOperator
+from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import EPS, Bounds
 from drmdp.errors import InputError, shown
 from drmdp.solvers import loop
-from drmdp.solvers.policy_iteration import PolicyIteration
-from drmdp.solvers.primal_dual import Average, Players, Scheme
+from drmdp.solvers.linear import dot
+from drmdp.solvers.policy_iteration import PolicyIteration, nominal_value
+from drmdp.solvers.primal_dual import Average, Players, Scheme, power
 from drmdp.solvers.problem import Problem, State, whole
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox")
 SETUPS = ("euclidean", "entropy")
+ORIGINS = ("zero", "nominal")
+PATIENCE = 8, 1.5
+"""Automatic certificates: the steps after which the first is made in any case, and the factor from one to the next."""
+FLOOR = 0.1
+"""No forecast is below this share of the tolerance."""
 PRECISION = 0.01
 """Error of the values in a certificate, as a share of the last gap, while that is more than the loop asks for."""
+
+
+@dataclass(frozen=True)
+class Kernels(Fixed):
+    """Nature with a fixed mean kernel that remembers whose mean it is."""
+
+    kernels: Any  # (N, S, A, S), or N sparse matrices (S·A, S)
 
 
 @dataclass
@@ -48,13 +63,16 @@ class _Epochs(State):
     update: Update | None
     layout: Layout
     players: Players
-    answer: Average  # policy, mean kernel, distance
+    answer: Average  # policy, mean kernel, distance and, if asked for, all kernels
     epoch: Average  # policy, stakes
     number: int = 0  # of the epoch
     left: int = 0  # steps of the epoch
     steps: int = 0  # taken
     tol: float = 0.0  # of the values in a certificate
     gap: float = np.inf  # at the last certificate
+    weighted: float = np.inf  # the same, weighted by the start distribution
+    trust: float = 1.0  # gap at the last certificate over its forecast
+    next_check: float = PATIENCE[0]  # steps after which there is a certificate whatever the forecast
     worst: Array | None = None  # value of the last policy judged
     best: Array | None = None  # against the last kernel judged
     change: Array | None = None  # of v in the last epoch: what records call the residual
@@ -83,8 +101,12 @@ class FirstOrder:
         Mirror Prox needs two projections a step and holds the iterate twice.
     setup : "euclidean" or "entropy"
         Proximal set-up of the policy.
-    check_every : int
+    check_every : int or "auto"
         Epochs between certificates.
+    origin : "zero" or "nominal"
+        Where v begins unless `solve` is given a start: 0, as in the paper, or the optimum of the mean kernel.
+    keep_kernels : bool
+        Average all N kernels too, N·A·S² numbers more, and return them as `Solution.kernels`; a mean kernel needs none of them.
     backend, stop
         Operator that evaluates the policy in certificates, and stopping rule.
     """
@@ -98,11 +120,16 @@ class FirstOrder:
     output: str = "average"
     steps: str = "primal-dual"
     setup: str = "euclidean"
-    check_every: int = 1
+    check_every: int | str = 1
+    origin: str = "zero"
+    keep_kernels: bool = False
     max_iters: ClassVar[int] = 200_000
 
     def __post_init__(self) -> None:
-        whole("check_every", self.check_every)
+        if self.check_every != "auto":
+            whole("check_every", self.check_every)
+        if not isinstance(self.keep_kernels, bool):
+            raise InputError(f"keep_kernels: expected True or False, got {shown(self.keep_kernels)}")
         for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):
             value = getattr(self, name)
             if name == "step_ratio" and value == "ball":
@@ -111,7 +138,7 @@ class FirstOrder:
                 raise InputError(f"{name}: expected a finite number of at least {least}, got {shown(value)}")
         if self.stop in ("puterman", "paper"):
             raise InputError(f"stop: {self.stop!r} needs ‖F(v) − v‖, which the first-order method does not compute")
-        for name, known in (("output", OUTPUTS), ("steps", STEPS), ("setup", SETUPS)):
+        for name, known in (("output", OUTPUTS), ("steps", STEPS), ("setup", SETUPS), ("origin", ORIGINS)):
             if getattr(self, name) not in known:
                 raise InputError(f"{name}: expected one of {', '.join(known)}, got {shown(getattr(self, name))}")
 
@@ -119,14 +146,17 @@ class FirstOrder:
     def fast(cls, **settings: Any) -> FirstOrder:
         """The fastest variant on every domain tried; `settings` override it.
 
-        The last step is the answer, v moves after each one, and steps are centred and balanced for the ball. No theorem covers
-        it; the certificate does.
+        From the nominal optimum, the last step is the answer, v moves after each one, and steps are centred and balanced for the
+        ball. No theorem covers it; the certificate does.
         """
-        preset = {"epoch_power": 0, "step_ratio": "ball", "centre": True, "output": "last", "check_every": 4}
+        preset = {
+            "epoch_power": 0, "step_ratio": "ball", "centre": True, "output": "last", "check_every": "auto",
+            "origin": "nominal",
+        }  # fmt: skip
         return cls(**{**preset, **settings})
 
     def init(self, problem: Problem, value: Array | None) -> _Epochs:
-        """Start at `value` or 0, the uniform policy and the data."""
+        """Start at `value` or the origin, the uniform policy and the data."""
         model, ball, operator = problem.model, problem.operator.ball, problem.operator
         assert ball is not None
         assert problem.policy is None
@@ -142,13 +172,23 @@ class FirstOrder:
         ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
         scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", ratio)
         players = Players(layout, ball, scheme, operator.threads)
-        v = np.zeros(model.n_states) if value is None else value
-        answer = Average(players.policy, players.mean, players.apart)
-        answer.add(1.0, players.policy, players.mean, players.apart)
-        state = _Epochs(v, None, layout, players, answer, Average(), tol=operator.accuracy / (1 - model.discount))
-        state.swept(problem)
+        if value is None:
+            value = nominal_value(problem) if self.origin == "nominal" else np.zeros(model.n_states)
+        answer = Average(*self._parts(players))
+        answer.add(1.0, *self._parts(players))
+        tol = operator.accuracy / (1 - model.discount)
+        state = _Epochs(value, None, layout, players, answer, Average(), tol=tol)
+        if self.check_every == "auto":
+            low, high = loop.value_range(model)
+            state.gap = high - low
+        else:
+            state.swept(problem)
         answer.weight = 0.0
         return state
+
+    def _parts(self, players: Players) -> tuple[Array, ...]:
+        parts = players.policy, players.mean, players.apart
+        return (*parts, players.kernels) if self.keep_kernels else parts
 
     def step(self, problem: Problem, state: _Epochs) -> _Epochs:
         """One step in every state; at the end of an epoch a new v, and at times a certificate."""
@@ -170,9 +210,26 @@ class FirstOrder:
             x, stakes = state.epoch.parts
             new = np.where(problem.model.terminal, 0.0, (x * stakes).sum(axis=1))
             state.change, state.value = new - state.value, new
-            if state.number % self.check_every == 0:
+            if self.check_every == "auto":
+                self._look(problem, state)
+            elif state.number % int(self.check_every) == 0:
                 state.swept(problem)
         return state
+
+    def _look(self, problem: Problem, state: _Epochs) -> None:
+        """Certify if the forecast says that it is time."""
+        model, x, q = problem.model, state.players.policy, state.players.stakes
+        regret = np.where(model.terminal, 0.0, (x * q).sum(axis=1) - np.where(model.available, q, np.inf).min(axis=1))
+        weighted = self.stop == "duality-gap"
+        goal = state.tol / loop.OPERATOR
+        size = dot(model.initial, regret) if weighted else float(regret.max())
+        forecast = max(size / (1 - model.discount), FLOOR * goal)
+        if state.trust * forecast > goal and state.steps < state.next_check:
+            return
+        state.gap = min(state.gap, max(state.trust * forecast, goal))  # how precise the values need to be
+        state.swept(problem)
+        state.trust = (state.weighted if weighted else state.gap) / forecast if forecast > 0 else 1.0
+        state.next_check = PATIENCE[1] * state.steps
 
     def _average(self, state: _Epochs) -> None:
         players = state.players
@@ -183,7 +240,7 @@ class FirstOrder:
         if self.output == "epoch":
             inside = max(1, round(state.number**self.epoch_power)) - state.left
             weight = float(inside) ** self.weight_power
-        state.answer.add(weight, players.policy, players.mean, players.apart)
+        state.answer.add(weight, *self._parts(players))
 
 
 # ---------------------------------------------------------------------- the certificate
@@ -193,15 +250,20 @@ def _judge(problem: Problem, state: _Epochs) -> Update:
     """Bounds from the answer's own values."""
     model = problem.model
     policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
-    kernel = _feasible(problem.operator, state)
+    kernel, kernels = _feasible(problem.operator, state)
     tol = max(state.tol, PRECISION * state.gap)
-    above = _value(problem, problem.operator, policy, state.worst, tol)
-    below = _value(problem, NominalOperator(model, kernel), None, state.best, tol)
+    above = _value(problem, problem.operator, policy, state.value if state.worst is None else state.worst, tol)
+    below = _value(
+        problem, NominalOperator(model, kernel), None, state.value if state.best is None else state.best, tol
+    )
     state.worst, state.best = (above.lower + above.upper) / 2, (below.lower + below.upper) / 2
     change = np.full(model.n_states, np.nan) if state.change is None else state.change
     bounds = Bounds(below.lower, above.upper)
-    state.gap = bounds.gap
-    return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, bounds)
+    state.gap, state.weighted = bounds.gap, dot(model.initial, bounds.upper - bounds.lower)
+    nature = NominalOperator(model, kernel).nature
+    if kernels is not None:
+        nature = Kernels(nature.matrix, nature.shape, kernels)
+    return Update(state.value, change, change, policy, nature, bounds)
 
 
 def _value(problem: Problem, operator: Any, policy: Array | None, start: Array | None, tol: float) -> loop.Outcome:
@@ -214,19 +276,41 @@ def _value(problem: Problem, operator: Any, policy: Array | None, start: Array |
     return found
 
 
-def _feasible(operator: Operator, state: _Epochs) -> Any:
-    """The averaged kernel, pulled towards the data until it is surely nature's: (S, A, S), or a sparse (S·A, S) matrix."""
+def _feasible(operator: Operator, state: _Epochs) -> tuple[Any, Any]:
+    """The averaged kernel, pulled towards the data until it is surely nature's: (S, A, S), or a sparse (S·A, S) matrix.
+
+    With it the N kernels that it is the mean of, if they were averaged.
+    """
     model, ball, layout = operator.model, operator.ball, state.layout
     assert ball is not None
     S, A = layout.available.shape
-    _, mean, apart = state.answer.parts
-    order = 1.0 if ball.order == np.inf else float(ball.order)
-    far = apart.max(axis=1) ** (1 / order)  # order ∞: of the farthest kernel
+    _, mean, apart, *kernels = state.answer.parts
+    far = apart.max(axis=1) ** (1 / power(ball))  # order ∞: of the farthest kernel
     slack = A * (2 * S + 64 + state.steps) * EPS
     room = np.maximum(layout.radius - slack, 0.0)
-    share = np.where(far > room, room / np.where(far > room, far, 1.0), 1.0)
-    pair = np.repeat(np.arange(S * A), np.diff(layout.indptr))
-    rows = layout.mean + np.repeat(share, A)[pair] * (np.maximum(mean, 0.0) - layout.mean)
-    sums = np.bincount(pair, weights=rows, minlength=S * A)
-    matrix = sparse.csr_array((rows / sums[pair], layout.indices, layout.indptr), shape=(S * A, S))
-    return matrix if model.is_sparse else matrix.toarray().reshape(S, A, S)
+    share = np.repeat(np.where(far > room, room / np.where(far > room, far, 1.0), 1.0), A)
+
+    def pulled(rows: Array, centre: Array) -> Any:
+        """Rows of all pairs, (nnz,), as a kernel."""
+        pair = np.repeat(np.arange(S * A), np.diff(layout.indptr))
+        rows = centre + share[pair] * (np.maximum(rows, 0.0) - centre)
+        sums = np.bincount(pair, weights=rows, minlength=S * A)
+        matrix = sparse.csr_array((rows / sums[pair], layout.indices, layout.indptr), shape=(S * A, S))
+        return matrix if model.is_sparse else matrix.toarray().reshape(S, A, S)
+
+    found = pulled(mean, layout.mean)
+    if not kernels:
+        return found, None
+    tuples: list[Any] = list(model.kernels)  # those of weight 0 stay
+    for i, k in enumerate(np.flatnonzero(model.weights > 0)):
+        tuples[k] = pulled(_of_kernel(layout, kernels[0], i), _of_kernel(layout, layout.data, i))
+    return found, tuple(tuples) if model.is_sparse else np.stack(tuples)
+
+
+def _of_kernel(layout: Layout, data: Array, i: int) -> Array:
+    """Rows of kernel i, each with sum 1, out of those of all, (nnz,)."""
+    lengths, N = np.diff(layout.indptr), layout.weights.size
+    first = N * layout.indptr[:-1] + i * lengths
+    pair = np.repeat(np.arange(lengths.size), lengths)
+    rows = data[first[pair] + np.arange(pair.size) - layout.indptr[pair]]
+    return np.asarray(rows / np.bincount(pair, weights=rows, minlength=lengths.size)[pair])

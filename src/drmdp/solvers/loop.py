@@ -45,6 +45,7 @@ class Outcome:
 
     policy: Array  # (S, A)
     kernel: Any  # (S, A, S)
+    kernels: Any  # the N kernels with this mean where a method keeps them, else None
     lower: Array  # (S,)
     upper: Array  # (S,)
     status: Status
@@ -97,6 +98,11 @@ class _Best:
         if self._sweep is None:
             return NominalOperator(self._problem.model, self._problem.model.mean_kernel).kernel
         return self._sweep[1].kernel
+
+    @property
+    def kernels(self) -> Any:
+        """The N kernels of that sweep, if nature remembers them."""
+        return None if self._sweep is None else getattr(self._sweep[1].nature, "kernels", None)
 
     @property
     def gap(self) -> float:
@@ -194,7 +200,7 @@ def run(
     seconds = time.perf_counter() - begin
     if not history or history[-1].iteration < iteration:
         history.append(_record(model, best, iteration, seconds, None, problem.kernel_passes))
-    return Outcome(best.policy, best.kernel, best.lower, best.upper, status, tuple(history), seconds)
+    return Outcome(best.policy, best.kernel, best.kernels, best.lower, best.upper, status, tuple(history), seconds)
 
 
 def heed(found: Outcome) -> None:

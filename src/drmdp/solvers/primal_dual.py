@@ -13,10 +13,22 @@ same step again from (x°, y) with q and x of the point it led to, which is the 
 
 **Steps.** x ↦ Σ_a x_a Σ_i w_i y_ia·z_a has norm L = ‖w‖₂ max_a ‖z_a‖₂, and τ = r/(√A ‖z‖₂), σ = 1/(τ L²); for equal weights and
 costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. The paper balances them for
-Θ_X = 1 and Θ_Y = NA; a ball is smaller, Θ_Y = min(NA, 2Nθ²) for ℓ2, with θ²/2 for θ² in ℓ1 (rows of y − ŷ sum to 0) and θ² times
-the number of entries in ℓ∞: without a ratio this is what counts. Rows sum to 1, so a constant in z_a changes no step: with
-`centre` the norm is that of z_a minus its mean, and steps are longer.
+Θ_X = 1 and Θ_Y = NA; a ball is smaller, Θ_Y = min(NA, 2Nθ²) for ℓ2, with θ²/2 for θ² in ℓ1 (rows of y − ŷ sum to 0) and
+min(Kθ², 2θ) in ℓ∞ (of the K entries of a row none moves by more than θ, and all that gain, or lose, by at most 1 together):
+without a ratio this is what counts where the ball binds. Where it does not, what each player could still gain is known,
+
+    regret of x: x·q − min_a q_a,        of y: Σ_a x_a (max_t z_a(t) − Σ_i w_i y_ia·z_a),
+
+and the one with more to gain gets the longer step, by factors of BALANCE, until the ball binds again.
+Rows sum to 1, so a constant in z_a changes no step: with `centre` the norm is that of z_a minus its mean, and steps are longer.
 Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
+
+**Entropy.** For x it is one line and `Scheme.entropy`. For y it is not offered. Per row it would be as easy as the distance for ℓ1,
+y = max(u e^−m, min(ŷ, u e^m)) with u = e^α y° e^(σ w x z), and for ℓ∞, where y = u clipped to ŷ ± r: sums are linear in e^α between
+breakpoints; for ℓ2 each entry is a Lambert W. But steps multiply, and a probability that is 0 stays 0: nature, who begins at the
+data, could never use a next state that a kernel has not seen, and from data mixed with a little of everything the divergence is
+log(1/little) however small the ball, where the Euclidean Θ_Y shrinks with θ². The exponentials of one step alone take as long as a
+whole warm projection (3.7 of 4 ms at S = A = N = 30).
 
 **Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
 and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
@@ -42,10 +54,15 @@ from drmdp.simplex import entropy_step, project_rows
 
 L1, L2, LINF = 0, 1, 2
 CODES = {"l1": L1, "l2": L2, "linf": LINF}
-ACCURACY = 1e-9
-"""Relative accuracy of the distances of projections; too long ones are cut, so this is optimality, not feasibility."""
+ACCURACY = 1e-4
+"""Distances of projections, relative to the radius, up to which the last step towards it is made unchecked; its error is of second
+order, and what is too long is cut, so this is optimality, not feasibility."""
 NEAREST = 1e-3
 """A ball counts as at least so large beside the simplex."""
+BALANCE, SHORTEST, LONGEST = 16.0, 0.03, 100.0
+"""How fast, and between which shares, nature's step changes where the ball does not bind."""
+REACHED = 1e-6
+"""A distance is the radius up to this relative difference."""
 LEAST = 1e-200
 """Entropy: no probability below it, or it could never come back."""
 
@@ -86,28 +103,52 @@ class Players:
         _begin(layout, self._y)
         self._half = np.empty_like(self._y) if scheme.mirror_prox else self._y
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
-        self._reach = _reach(layout, ball, scheme.ratio)
+        self._reach = self._usual_reach = _reach(layout, ball, scheme.ratio)
         self._value = np.zeros(S)
         self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
         self.policy = self._policy.copy()  # to be averaged, like the rest
         self.mean = np.array(layout.mean)  # of y, (nnz,)
         self.stakes = np.zeros((S, A))  # q
+        self._top = np.zeros((S, A))  # max_t z_a(t)
         self.apart = np.zeros((S, layout.weights.size if ball.order == math.inf else 1))
+
+    @property
+    def kernels(self) -> Array:
+        """The tuple to be averaged, (N·nnz,) like the layout's data."""
+        return self._half
+
+    @property
+    def trials(self) -> Any:
+        """Multipliers that the last projections tried, 0 where the ball did not bind."""
+        return self._memory.trials
 
     def face(self, value: Array) -> None:
         """Set v, and with it steps and stakes."""
+        if self._scheme.ratio is None:
+            self._balance()
         self._value = value
+        if self._scheme.mirror_prox:
+            self._map(lambda lo, hi: self._look(lo, hi, self._y))
+        else:
+            self._map(self._weigh)
         norm = np.zeros(value.size)
-        _norms(self._layout, value, self._scheme.centre, norm)
+        _measure(self._layout, value, self._scheme.centre, norm, self._top)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm
         self._tau = inverse / self._reach
         sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
-        if self._scheme.mirror_prox:
-            self._map(lambda lo, hi: self._look(lo, hi, self._y))
-        else:
-            self._map(self._weigh)
+
+    def _balance(self) -> None:
+        """Change the steps where nature has moved, but not as far as the ball allows; v is still that of the last step."""
+        layout, x, q = self._layout, self.policy, self.stakes
+        far = self.apart.max(axis=1) ** (1 / power(self._ball))
+        between = (far > 0) & (far < (1 - REACHED) * layout.radius)
+        policy = (x * q).sum(axis=1) - np.where(layout.available, q, np.inf).min(axis=1)
+        nature = (x * (layout.costs + self._top - q)).sum(axis=1)
+        factor = np.where(nature > policy, BALANCE, 1 / BALANCE)
+        usual = self._usual_reach
+        self._reach = np.where(between, np.clip(factor * self._reach, SHORTEST * usual, LONGEST * usual), usual)
 
     def step(self) -> None:
         """One step of both."""
@@ -140,7 +181,7 @@ class Players:
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        project_states(self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY)
+        project_states(self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, inside=True)
 
     def _look(self, lo: int, hi: int, y: Array) -> None:
         code, order = CODES[self._ball.metric], float(self._ball.order)
@@ -151,14 +192,21 @@ class Players:
         _weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
 
 
+def power(ball: Wasserstein) -> float:
+    """The p of the distances that are kept; for order ∞ they are those of each kernel."""
+    return 1.0 if ball.order == math.inf else float(ball.order)
+
+
 def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
     """How far nature can go compared with the policy, √(Θ_Y/NΘ_X), (S,)."""
     A = layout.available.shape[1]
     most = np.sqrt(np.maximum(layout.available.sum(axis=1), 1))
     if ratio is not None:
         return np.asarray(most / ratio)
-    wide = {"l1": math.sqrt(0.5), "l2": 1.0, "linf": np.sqrt(np.diff(layout.indptr[::A]))}[ball.metric]
-    return np.asarray(np.clip(math.sqrt(2) * wide * layout.radius, NEAREST * most, most))
+    theta = layout.radius
+    entries = np.diff(layout.indptr).reshape(-1, A).max(axis=1)
+    far = {"l1": math.sqrt(0.5) * theta, "l2": theta, "linf": np.sqrt(np.minimum(entries * theta**2, 2 * theta))}
+    return np.asarray(np.clip(math.sqrt(2) * far[ball.metric], NEAREST * most, most))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -177,8 +225,8 @@ def _begin(layout, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _norms(layout, value, centre, norm):  # type: ignore[no-untyped-def]
-    """max_a ‖z_a‖₂ over what nature may use."""
+def _measure(layout, value, centre, norm, top):  # type: ignore[no-untyped-def]
+    """max_a ‖z_a‖₂, and max_t z_a(t), over what nature may use."""
     S, A = layout.available.shape
     for s in range(S):
         for a in range(A):
@@ -190,6 +238,7 @@ def _norms(layout, value, centre, norm):  # type: ignore[no-untyped-def]
                 z += layout.next_costs[lo:hi]
             level = z.mean() if centre else 0.0
             norm[s] = max(norm[s], math.sqrt(((z - level) ** 2).sum()))
+            top[s, a] = z.max()
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
