@@ -12,7 +12,10 @@ import drmdp
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
-RUN, PLAIN = {"{code-cell}"}, {"{toctree}", "{eval-rst}", ""}  # a block without a language is output, or a command too long to run here
+RUN, PLAIN = (
+    {"{code-cell}"},
+    {"{toctree}", "{eval-rst}", ""},
+)  # a block without a language is output, or a command too long to run here
 
 
 def fences(page):
