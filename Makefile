@@ -2,19 +2,34 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS := .venv/.docs
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fuzz bench clean clean-cache
+.PHONY: demo test lint fuzz walk bench browser docs clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(PIP) -e ".[test]"
 	touch $(READY)
+
+# The tables of one story are in a package whose own dependencies nothing here needs.
+$(DOCS): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) -e ".[docs]"
+	$(PIP) --no-deps "icu-sepsis==2.0.1"
+	touch $(DOCS)
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -q -n auto
+
+# The site, in docs/_build/site: every code cell is executed, every docstring example run, every internal link followed.
+docs: $(DOCS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/site
+	$(BIN)/sphinx-build -q -b doctest -D nb_execution_mode=off -D suppress_warnings=myst-nb.lexer,docutils docs docs/_build/doctest
+	$(BIN)/python docs/check_links.py docs/_build/site
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -24,6 +39,17 @@ lint: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m fuzz
 
+# Downloads: a wheel goes into an empty environment, and the README is followed as written.
+walk: $(READY) browser
+	$(BIN)/python -m pytest -q -m walk tests/test_walk.py
+
+# Reports are tested in a real browser: where there is none, and apt-get may bring it, it does; elsewhere those tests are skipped.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq \
+			&& apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+		|| echo "no browser: tests that need one are skipped, unless CI=true"
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -31,4 +57,4 @@ clean-cache:
 	find src -name '*.nb[ic]' -delete
 
 clean: clean-cache
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,9 @@
 """Machine replacement with doubtful transition probabilities: what a robust policy buys, and what it costs.
 
-Run with ``make demo`` or ``python examples/demo.py``.
+Run with ``make demo`` or ``python examples/demo.py``. Writes report.html into the folder where it is run.
 """
+
+from pathlib import Path
 
 import numpy as np
 from rich import box
@@ -80,6 +82,11 @@ def main():
         f"[bold]Proof[/]: {robust.status}, certified gap {robust.gap:.1e}: no policy has a worst case "
         f"better by more in any state. Found in {robust.seconds:.2f} s, {robust.n_iters} iterations of "
         f"{robust.settings['method']}."
+    )
+    page = Path("report.html")
+    robust.report(page, drmdp.radius.path(model, ball, radii=15), title="Machine replacement", command="make demo")
+    console.print(
+        f"[bold]Report[/]: open {page} in a browser: policy, values, what nature does, the radius, the proof.\n"
     )
 
 

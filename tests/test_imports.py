@@ -14,7 +14,7 @@ import drmdp
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
-    {"errors", "_typing", "_version", "compiled"},
+    {"errors", "_html", "_typing", "_version", "compiled"},
     {"threads"},
     {"kernels", "rows"},
     {"solution"},
@@ -36,10 +36,12 @@ LAYERS = (
     {"plot"},
     {"bench", "study"},
     {"report"},
-    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_study"},
+    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_report", "cli_study"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
+UPWARDS = {("solution", "report")}
+"""Imports against the layers, when called and only then: `solution.report(path)` hands the solution to the page."""
 NEVER = {
     "certificate": {"bellman", "certificate_rows", "solvers", "api"},
     "membership": {"bellman", "certificate_rows", "solvers", "api"},
@@ -48,7 +50,7 @@ NEVER = {
     "instances": {"bellman", "solvers", "api"},
 }
 """What a part must not reach even through others."""
-HEAVY = {"clarabel", "highspy", "cvxpy", "matplotlib", "click", "polars", "pandas", "gymnasium", "quantecon"}
+HEAVY = {"jinja2", "clarabel", "highspy", "cvxpy", "matplotlib", "click", "polars", "pandas", "gymnasium", "quantecon"}
 
 
 def module_of(path):
@@ -60,11 +62,18 @@ def module_of(path):
 MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
+def for_types(node):
+    return isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING"
+
+
 def imports(module, lazy=True):
-    """Find the modules of the package that a module imports; without `lazy`, only at its top level."""
+    """Find the modules of the package that a module imports; without `lazy`, only at its top level. Imports for hints are none."""
     tree = ast.parse(MODULES[module].read_text())
+    hints = {id(node) for outer in ast.walk(tree) if for_types(outer) for node in ast.walk(outer)}
     found = set()
     for node in ast.walk(tree) if lazy else tree.body:
+        if id(node) in hints:
+            continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -76,7 +85,7 @@ def imports(module, lazy=True):
             continue
         found |= {name.removeprefix("drmdp.") for name in names if name.startswith("drmdp.")}
         assert "drmdp" not in names or module == "", f"{module}: imports from the package as a whole"
-    return found - {module}
+    return {other for other in found if (lazy is False) or (module, other) not in UPWARDS} - {module}
 
 
 def part(module):

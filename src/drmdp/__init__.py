@@ -1,6 +1,6 @@
 """Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
 
-from drmdp import formats, instances, policies, radius
+from drmdp import formats, instances, plot, policies, radius
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
@@ -24,5 +24,5 @@ __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",
     "HorizonSolution", "InputError", "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status",
     "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "policies", "project", "radius", "read", "simulate", "solve", "write",
+    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "simulate", "solve", "write",
 ]  # fmt: skip

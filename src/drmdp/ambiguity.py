@@ -104,8 +104,8 @@ class Wasserstein:
         shape = (stop - start, model.n_actions, model.n_states)
         return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
 
-    def saturation(self, model: Model) -> Array:
-        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states.
+    def saturation(self, model: Model, states: Any = None) -> Array:
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
 
         The set of mean kernels is convex, so it is everything as soon as it holds every choice of one next state t_a
         per action: the largest distance of such a choice from the data. For ("linf", 1) the next states are chosen
@@ -113,9 +113,11 @@ class Wasserstein:
         otherwise errs on the large side.
         """
         w = model.weights
-        out = np.zeros(model.n_states)
-        for s in np.flatnonzero(~model.terminal).tolist():
-            out[s] = self._farthest(*self._rows(model, s), w)
+        asked = np.arange(model.n_states) if states is None else np.asarray(states)
+        out = np.zeros(asked.size)
+        for k, s in enumerate(asked.tolist()):
+            if not model.terminal[s]:
+                out[k] = self._farthest(*self._rows(model, s), w)
         return out
 
     def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:

@@ -81,7 +81,7 @@ def solve(
     else:
         found = _run(chosen, operator, first, tolerance, max_iters, max_seconds, callback)
     lower, upper = _sides(model, found.lower, found.upper)
-    return Solution(
+    solution = Solution(
         value=lower if model.maximise else upper,
         policy=found.policy,
         lower=lower,
@@ -105,6 +105,8 @@ def solve(
         setup_seconds=setup,
         kernels=found.kernels,
     )
+    object.__setattr__(solution, "problem", (model, ball))
+    return solution
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius, cli_study
+from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius, cli_report, cli_study
 from drmdp._version import __version__
 from drmdp.errors import InputError, MissingExtra
 
@@ -166,6 +166,12 @@ def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
 @click.option("--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default.")
 @click.option("--start", help="Saved solution to begin from.")
 @click.option("--out", help="Save the solution here (.npz).")
+@click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`.")
+@click.option(
+    "--report-radii",
+    type=int,
+    help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
+)
 @click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal.")
 def solve(
     model_path: str,
@@ -179,6 +185,8 @@ def solve(
     threads: int | None,
     start: str | None,
     out: str | None,
+    report: str | None,
+    report_radii: int | None,
     progress: bool | None,
     **region: Any,
 ) -> int:
@@ -189,6 +197,7 @@ def solve(
     ball = _ball(**region)
     if out is not None:
         _check_out(out, model_path)
+    cli_report.check(report, report_radii)
     from drmdp import api, formats
     from drmdp.solution import Solution
     from drmdp.solvers.registry import resolve
@@ -209,6 +218,8 @@ def solve(
     try:
         if out is not None:
             solution.save(out)
+        if report is not None:
+            cli_report.write(model, ball, solution, report, report_radii)
     finally:  # a full disk must not cost the result as well
         if as_json:
             names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
@@ -223,6 +234,8 @@ def solve(
             }
             if out is not None:
                 lines["Saved"] = out
+            if report is not None:
+                lines["Report"] = report
             limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
             columns = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
             _print_summary(model, ball, lines, solution.policy, solution.value, columns)
@@ -372,6 +385,8 @@ def _print_summary(
     from rich.console import Console
     from rich.table import Table
 
+    from drmdp.solution import choice
+
     console = Console(markup=False, highlight=False, emoji=False)
     console.width = min(console.width, WIDTH)
     sizes = " × ".join(_count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
@@ -389,21 +404,13 @@ def _print_summary(
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for s in range(min(model.n_states, ROWS)):
-        table.add_row(str(model.states[s]), _choice(policy[s], model), *(f"{x[s]:.6g}" for x in columns.values()))
+        table.add_row(
+            str(model.states[s]), choice(policy[s], model.actions), *(f"{x[s]:.6g}" for x in columns.values())
+        )
     console.print(grid)
     console.print(table)
     if model.n_states > ROWS:
         console.print(f"… {model.n_states - ROWS:,} more")
-
-
-def _choice(row: Any, model: Model) -> str:
-    """Name the action of a state, or its actions with their shares, likeliest first."""
-    played = [(float(row[a]), str(model.actions[a])) for a in (-row).argsort(kind="stable") if row[a] >= 0.005]
-    if not played:
-        return "(end)"
-    if len(played) == 1:
-        return played[0][1]
-    return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")
 
 
 # ---------------------------------------------------------------------- verbs of other modules

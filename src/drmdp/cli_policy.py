@@ -83,7 +83,7 @@ def _print_inspected(
     model: Model, ball: str, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None,
     most: tuple[Bent, ...],
 ) -> None:  # fmt: skip
-    from drmdp.cli import _choice
+    from drmdp.solution import choice
 
     out, p0 = console(), model.initial
     single = found.by_kernel.min(axis=0) if model.maximise else found.by_kernel.max(axis=0)
@@ -108,7 +108,7 @@ def _print_inspected(
         cells = [f"{x[s]:.6g}" for x in (found.worst.value, found.mean, single)]
         if rounded is not None:
             cells.append(f"{rounded.loss[s]:.2g}")
-        table.add_row(str(model.states[s]), _choice(policy[s], model), *cells)
+        table.add_row(str(model.states[s]), choice(policy[s], model.actions), *cells)
     out.print(table)
     if model.n_states > ROWS:
         out.print(f"… {model.n_states - ROWS:,} more")

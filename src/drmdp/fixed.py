@@ -151,9 +151,14 @@ def values(model: Model, policy: Array, matrices: Sequence[Any]) -> Array:
     return -out if model.maximise else out
 
 
+def chain(policy: Array, matrix: Any) -> Any:
+    """Transitions (S, S) of a policy under a kernel (S·A, S), sparse if it is."""
+    return Fixed(matrix, policy.shape).chain(policy)
+
+
 def _chain(policy: Array, matrix: Any) -> Array:
-    chain = Fixed(matrix, policy.shape).chain(policy)
-    return np.asarray(chain.toarray() if sparse.issparse(chain) else chain)
+    found = chain(policy, matrix)
+    return np.asarray(found.toarray() if sparse.issparse(found) else found)
 
 
 def _by_steps(model: Model, policy: Array, matrix: Any) -> Array:

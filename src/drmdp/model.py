@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import checks
+from drmdp import _html, checks
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
@@ -157,7 +157,7 @@ class Model:
 
     @property
     def costs(self) -> Any:
-        """Costs (negated rewards): (S, A), or (S, A, S) or sparse (S·A, S) when they depend on the next state."""
+        """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the next state."""
         return self.blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
 
     @property
@@ -293,7 +293,7 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that defines the problem: equal models, and only they, share it."""
+        """Hash of everything that defines the problem; equal models, and only they, share it."""
         digest = hashlib.sha256()
         blocks = self.blocks
         for array in (
@@ -332,6 +332,25 @@ class Model:
             ends = int(self.terminal.sum())
             lines.append(f"  {_count(closed, 'unavailable pair')}, {_count(ends, 'terminal state')}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        first, *others = repr(self).removeprefix("Model: ").splitlines()
+        head = {"size": first, "data": "; ".join(line.strip() for line in others if "note: " not in line)}
+        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
+        sign = -1.0 if self.maximise else 1.0
+        rows = []
+        for s in range(min(self.n_states, _html.ROWS)):
+            own = np.flatnonzero(self.available[s])
+            names = ", ".join(str(self.actions[a]) for a in own[:8]) + (", …" if own.size > 8 else "")
+            rows.append([self.states[s], names or "(end)"])
+            if not self.next_costs:
+                level = sorted({float(0.0 + sign * self._costs[s, a]) for a in own})
+                rows[-1].append(
+                    " … ".join(f"{cost:.6g}" for cost in (level[0], level[-1])[: len(level)]) if level else ""
+                )
+        columns = ["state", "actions"] + ([] if self.next_costs else ["reward" if self.maximise else "cost"])
+        return _html.facts("Model", head) + _html.table(columns, rows, self.n_states)
 
 
 def _no_zeros(matrix: Any) -> Any:

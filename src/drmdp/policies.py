@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp import certificate, fixed
-from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp._typing import Array, ArrayLike, BoolArray, IntArray
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import DEFAULT_BACKEND, Evaluation, _sides, build, evaluate
 from drmdp.checks import number
@@ -40,6 +40,8 @@ NOTHING = 1e-12
 """A smaller difference of probabilities is rounding."""
 ROUNDS = 100
 """Of improvement of a deterministic policy."""
+STEPS = 2000
+"""Of a chain followed from the start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,34 @@ def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
     number of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
     """
     return fixed.values(model, model.policy(policy), fixed.matrices_of(model, kernels))
+
+
+def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
+    """Share of the discounted time that a policy spends in each state under a kernel, (S,); the mean kernel by default.
+
+    The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. The sum ends where λ^t
+    is below 1e-6, or after `STEPS` steps.
+    """
+    x = model.policy(policy)
+    chain = fixed.chain(x, fixed.matrix_of(model, kernel)).T
+    now = np.where(model.terminal, 0.0, model.initial)
+    total = now.copy()
+    share = model.discount
+    for _ in range(STEPS):
+        if share < 1e-6:
+            break
+        now = np.where(model.terminal, 0.0, chain @ now)
+        total += share * now
+        share *= model.discount
+    return total / (total.sum() or 1.0)
+
+
+def most_visited(model: Model, policy: ArrayLike, n: int) -> IntArray:
+    """Numbers of the n states, ascending, that a policy spends most time in under the mean kernel; all if there are no more."""
+    if model.n_states <= n:
+        return np.flatnonzero(~model.terminal)
+    shares = np.where(model.terminal, -1.0, visits(model, policy))
+    return np.sort(np.argsort(-shares, kind="stable")[: min(n, int((~model.terminal).sum()))])
 
 
 # ---------------------------------------------------------------------- actions
@@ -180,10 +210,11 @@ class Bent:
         return self.worst - self.nominal
 
 
-def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None) -> tuple[Bent, ...]:
+def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None, states: Any = None) -> tuple[Bent, ...]:
     """The n transitions whose probability differs most between nature's kernel and the mean kernel, largest first.
 
-    With `policy`, only of actions it plays; the kernel of a solution bends the others as well, to make them unattractive.
+    With `policy`, only of actions it plays; the kernel of a solution bends the others as well, to make them unattractive. With `states`,
+    numbers of states, only from these.
     """
     count = whole("n", n, 1)
     S, A = model.n_states, model.n_actions
@@ -194,7 +225,10 @@ def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None) -> tu
         raise InputError(f"kernel: expected shape {(S, A, S)}, got {kernel.shape}")
     mean = model.blocks.matrix(model.mean)
     found: list[tuple[float, int, int, int, float, float]] = []
-    for s in np.flatnonzero(played.any(axis=1)).tolist():
+    chosen = np.flatnonzero(played.any(axis=1))
+    if states is not None:
+        chosen = np.intersect1d(chosen, states)
+    for s in chosen.tolist():
         rows, nominal = _rows(kernel, s, A), mean[s * A : (s + 1) * A].toarray()
         off = np.where(played[s][:, None], np.abs(rows - nominal), 0.0)
         for k in np.argpartition(-off, min(count, off.size) - 1, axis=None)[:count].tolist():

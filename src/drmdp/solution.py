@@ -10,12 +10,18 @@ import warnings
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError
+
+if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
+    from drmdp.model import Model
+    from drmdp.radius import Path as RadiusPath
 
 
 class Status(StrEnum):
@@ -80,6 +86,7 @@ class Solution:
     kernels: Any = field(
         default=None, repr=False
     )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
+    problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -89,7 +96,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Largest upper − lower over the states: the returned policy is at most this far from optimal."""
+        """Largest upper − lower over the states; the returned policy is at most this far from optimal."""
         return float((self.upper - self.lower).max())
 
     @property
@@ -113,7 +120,53 @@ class Solution:
         ]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        head = {
+            "status": f"{self.status}: {self.status.sentence}",
+            "certified gap": f"{self.gap:.3g} (tolerance {self.settings['tol']:g})",
+            "work": f"{self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
+            "method": f"{self.settings['method']}, backend {self.settings['backend']}",
+            "ball": self.settings["ball"],
+        }
+        rows = [
+            (self.states[s], choice(self.policy[s], self.actions), *(f"{x[s]:.6g}" for x in (self.lower, self.upper)))
+            for s in range(min(len(self.states), _html.ROWS))
+        ]
+        columns = ("state", "action", "optimum at least", "at most")
+        return _html.facts("Solution", head) + _html.table(columns, rows, len(self.states))
+
     # ------------------------------------------------------------------ files
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        sweep: RadiusPath | None = None,
+        *,
+        model: Model | None = None,
+        ball: Wasserstein | None = None,
+        title: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Write one self-contained HTML page: the problem, the policy, the certificate, what nature did, how to do it again.
+
+        The page needs no network and no script. It never solves: the radius curve is drawn from `sweep`, a `drmdp.radius.path`. Needs the extra
+        `report`.
+
+        Parameters
+        ----------
+        path : path
+            Written completely or not at all.
+        sweep : `drmdp.radius.Path`, optional
+        model, ball : optional
+            For a solution that was loaded: it does not hold them. What the page leaves out without them, it says.
+        title : str, optional
+        command : str, optional
+            How the result was made, shown for whoever wants it again.
+        """
+        from drmdp.report import write
+
+        write(self, path, sweep, model=model, ball=ball, title=title, command=command)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
@@ -157,7 +210,7 @@ _FORMAT = "drmdp solution 1"
 _ARRAYS = ("value", "policy", "lower", "upper", "kernel")
 _PART = "kernel."
 """Prefix of the arrays of a compact kernel."""
-_PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*_ARRAYS, "status", "history"))
+_PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*_ARRAYS, "status", "history", "kernels"))
 
 
 def _plain(value: Any) -> Any:
@@ -235,6 +288,16 @@ def write_whole(path: str | os.PathLike[str], write: Any) -> None:
         raise
 
 
+def choice(row: Array, actions: Any) -> str:
+    """Name the action of a state, or its actions with their shares, likeliest first."""
+    played = [(float(row[a]), str(actions[a])) for a in (-row).argsort(kind="stable")[:4] if row[a] >= 0.005]
+    if not played:
+        return "(end)"
+    if len(played) == 1:
+        return played[0][1]
+    return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")
+
+
 def _span(values: Array) -> str:
-    lo, hi = float(values.min()), float(values.max())
+    lo, hi = float(values.min()) + 0.0, float(values.max()) + 0.0  # never −0
     return f"{lo:.6g}" if math.isclose(lo, hi) else f"{lo:.6g} … {hi:.6g} over {values.size} states"

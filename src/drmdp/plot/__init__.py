@@ -1,1 +1,22 @@
-"""Pictures of models, solutions and radius paths, in one style."""
+"""Pictures of models, solutions and radius paths, in one style.
+
+Each function draws on the axes it is given, or on new ones, and returns them. They need matplotlib (``pip install 'drmdp[plot]'``), which is
+imported when the first picture is drawn. Names of states and actions are drawn as they are, never read as mathematics.
+
+Examples
+--------
+>>> import drmdp, matplotlib
+>>> matplotlib.use("agg")
+>>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+>>> solution = drmdp.solve(model, drmdp.Wasserstein(0.5))
+>>> ax = drmdp.plot.policy(solution)
+>>> [tick.get_text() for tick in ax.get_xticklabels()]
+['no repair', 'repair']
+>>> matplotlib.pyplot.close(ax.figure)
+"""
+
+from drmdp.plot.curves import choice, convergence, radius
+from drmdp.plot.nature import kernel, transitions
+from drmdp.plot.states import policy, values
+
+__all__ = ["choice", "convergence", "kernel", "policy", "radius", "transitions", "values"]

@@ -5,7 +5,7 @@ Matplotlib is imported when the first picture is asked for; it is an extra (``pi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,10 +44,12 @@ def pyplot() -> Any:
 
 
 @contextmanager
-def styled() -> Iterator[Any]:
-    """Pyplot inside the style of the package; the caller's own settings are left alone."""
+def styled(more: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    """Pyplot inside the style of the package, with `more` settings; the caller's own are left alone."""
     plt = pyplot()
     from cycler import cycler
 
-    with plt.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}):
+    with plt.rc_context({**SETTINGS, "axes.prop_cycle": cycler(color=PALETTE), **(more or {})}):
         yield plt
+        interactive = plt.isinteractive()  # a notebook's backend is loaded by the first figure, and switches it on
+    plt.ion() if interactive else plt.ioff()

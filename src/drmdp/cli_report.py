@@ -1,0 +1,56 @@
+"""`drmdp solve --report`: the page, with a curve over radii around the one asked for."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from drmdp.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
+    from drmdp.model import Model
+    from drmdp.solution import Solution
+
+RADII = 11
+LARGE = 1_000_000
+"""Models with more stored probabilities get a curve only on request."""
+
+
+def check(path: str | None, radii: int | None) -> None:
+    """Refuse what cannot be written, or drawn, before any work is done."""
+    if radii is not None and radii != 0 and radii < 2:
+        raise InputError(f"--report-radii: expected 0 or at least 2, got {radii}")
+    if path is None:
+        if radii is not None:
+            raise InputError("--report-radii: there is no --report")
+        return
+    from drmdp.formats._files import check_file
+
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--report {path}: a report is an .html file")
+    check_file(Path(path))
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("jinja2 or matplotlib", "report") from None
+
+
+def write(model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None) -> None:
+    """Write the page about a solution."""
+    from drmdp import radius
+    from drmdp.solution import Status
+
+    n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
+    sweep = None
+    if n and solution.status is not Status.interrupted:
+        far = float(ball.saturation(model).max())
+        top = min(2 * float(ball.radius), far) or far
+        asked = np.union1d(np.linspace(0, top, n), [min(float(ball.radius), far)])
+        sweep = radius.path(model, ball, asked, float(solution.settings["tol"]))
+    solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))

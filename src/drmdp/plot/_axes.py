@@ -1,0 +1,102 @@
+"""Axes in the style of the package, and the user's names on them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import IntArray
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.plot.style import styled
+from drmdp.solution import Solution
+
+WIDTH = 5.4
+"""Of a picture, in inches: its letters are still read on a phone."""
+ROWS = 40
+"""More rows or columns than these are put into bins."""
+LETTERS = 20
+"""Longer names are cut in the middle: what tells them apart is often at the end."""
+FREE = "free"
+"""Label of a figure that takes the size its picture asks for; that of a caller's own figure is left alone."""
+
+
+@contextmanager
+def axes(ax: Any, height: float) -> Iterator[Any]:
+    """Axes to draw on: those given, or new ones, as high as the picture needs. Dollar signs are no mathematics: names are data."""
+    with styled({"text.parse_math": False}) as plt:
+        if ax is None:
+            ax = plt.subplots(figsize=(WIDTH, height))[1]
+        elif ax.figure.get_label() == FREE:
+            ax.figure.set_size_inches(WIDTH, height)
+        yield ax
+
+
+def label(name: Any, letters: int = LETTERS) -> str:
+    """A name on one short line that any backend can draw."""
+    text = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in str(name))
+    text = " ".join(text.split())
+    half = letters // 2
+    return text if len(text) <= letters else f"{text[: letters - half]}…{text[len(text) - half + 1 :]}"
+
+
+def bins(n: int, most: int = ROWS) -> IntArray:
+    """First members of at most so many bins of n things in their order, and n: (bins + 1,). Bins are equal but for the last."""
+    return np.append(np.arange(0, n, -(-n // most)), n)
+
+
+def bin_labels(names: Sequence[Any], edges: IntArray) -> list[str]:
+    """A name, or the first and the last one of a bin."""
+    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    return [
+        label(names[lo]) if hi - lo == 1 else f"{label(names[lo], 9)} – {label(names[hi - 1], 9)}" for lo, hi in ends
+    ]
+
+
+def ticks(axis: Any, labels: Sequence[str], most: int = ROWS) -> None:
+    """Name positions 0, 1, 2, …; every second, third, … if they are many."""
+    step = max(1, -(-len(labels) // most))
+    axis.set_ticks(range(0, len(labels), step), list(labels)[::step])
+
+
+def upright(labels: Sequence[str]) -> float:
+    """Inches that names on the x axis need to stand upright; 0 if they can lie."""
+    return 0.08 * max(map(len, labels)) if sum(map(len, labels)) > 45 else 0.0
+
+
+def turn(ax: Any, labels: Sequence[str]) -> None:
+    """Turn names on the x axis that would run into each other."""
+    if upright(labels):
+        ax.tick_params(axis="x", labelrotation=90)
+
+
+def legend(ax: Any, columns: int, labels: Sequence[str] = ()) -> None:
+    """A legend above the axes, in one column where long names on the left make them narrow."""
+    ncols = columns if max(map(len, labels), default=0) <= 10 else 1
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=ncols, borderaxespad=0, fontsize="small")
+
+
+def model_of(solution: Solution, model: Model | None) -> Model | None:
+    """The model of a solution, as given or as remembered; None if neither."""
+    if model is None:
+        return None if solution.problem is None else solution.problem[0]
+    if solution.fingerprint != model.fingerprint:
+        raise InputError("the solution is of another model")
+    return model
+
+
+def needed(solution: Solution, model: Model | None) -> Model:
+    """The same, or an error."""
+    found = model_of(solution, model)
+    if found is None:
+        raise InputError("a loaded solution does not hold its model: give model=…")
+    return found
+
+
+def kind(model: Model | None) -> str:
+    """What values are made of."""
+    return "value" if model is None else "reward" if model.maximise else "cost"

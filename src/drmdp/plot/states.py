@@ -1,0 +1,89 @@
+"""What to do in each state, and what it is worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drmdp import policies
+from drmdp._typing import Array
+from drmdp.model import Model
+from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, legend, model_of, ticks, turn, upright
+from drmdp.plot.style import BLACK, BLUE, ORANGE
+from drmdp.solution import Solution
+
+COLOURS = "cividis"
+
+
+def policy(solution: Solution, ax: Any = None) -> Any:
+    """Heat map of the probability of each action in each state; returns the axes.
+
+    Many states are put into bins of neighbours and their probabilities averaged; of many actions, the most played are shown.
+    """
+    edges = bins(len(solution.states))
+    running = solution.policy.sum(axis=1) > 0  # not terminal
+    sums = np.add.reduceat(solution.policy, edges[:-1], axis=0)
+    shares = sums / np.maximum(np.add.reduceat(running.astype(float), edges[:-1]), 1)[:, None]
+    often = sums.sum(axis=0)
+    columns = np.arange(often.size)
+    if often.size > ROWS:
+        columns = np.sort(np.argsort(-often, kind="stable")[: min(ROWS, max(int((often > 0).sum()), 1))])
+    names = [label(solution.actions[a]) for a in columns]
+    binned = len(shares) < len(solution.states)
+    with axes(ax, 1.3 + 0.19 * max(len(shares), 3) + upright(names)) as ax:
+        top = float(shares.max()) if binned else 1.0  # means of many states are small
+        image = ax.imshow(shares[:, columns], aspect="auto", cmap=COLOURS, vmin=0, vmax=top, interpolation="nearest")
+        ticks(ax.yaxis, bin_labels(solution.states, edges))
+        ticks(ax.xaxis, names)
+        turn(ax, names)
+        some = columns.size < often.size
+        ax.set(xlabel="action, most played" if some else "action", ylabel="states, in bins" if binned else "state")
+        ax.grid(False)
+        _bar(ax, image, "probability of the action" + (", mean of the bin" if binned else ""))
+    return ax
+
+
+def values(solution: Solution, model: Model | None = None, ax: Any = None) -> Any:
+    """Certified worst case of each state and, if the model is known, the value under the mean kernel; returns the axes.
+
+    Up to 40 states are shown one by one, with the bound on what any policy can reach; more as a histogram.
+    """
+    found = model_of(solution, model)
+    mean = None if found is None else policies.under(found, solution.policy, [None])[0]
+    many = len(solution.states) > ROWS
+    with axes(ax, 3.2 if many else 1.7 + 0.19 * max(len(solution.states), 3)) as ax:
+        (_histogram if many else _dots)(ax, solution, mean, kind(found))
+        legend(ax, 3, () if many else [label(name) for name in solution.states])
+    return ax
+
+
+def _dots(ax: Any, solution: Solution, mean: Array | None, noun: str) -> None:
+    rows = np.arange(len(solution.states))
+    other = np.where(solution.value == solution.upper, solution.lower, solution.upper)
+    ax.hlines(rows, solution.lower, solution.upper, color=BLACK)
+    if mean is not None:
+        ax.hlines(rows, np.minimum(mean, solution.value), np.maximum(mean, solution.value), color=BLUE, alpha=0.35)
+        ax.plot(mean, rows, "s", color=ORANGE, label="under the mean kernel")
+    ax.plot(solution.value, rows, "o", color=BLUE, label="worst case")
+    ax.plot(other, rows, "|", color=BLACK, markersize=9, label="no policy does better")
+    ticks(ax.yaxis, [label(name) for name in solution.states])
+    ax.invert_yaxis()
+    ax.set(xlabel=noun, ylabel="state")
+
+
+def _histogram(ax: Any, solution: Solution, mean: Array | None, noun: str) -> None:
+    both = [solution.value] if mean is None else [solution.value, mean]
+    edges = np.histogram_bin_edges(np.concatenate(both), bins=ROWS)
+    shares = [np.histogram(values, edges)[0] / values.size for values in both]
+    ax.stairs(shares[0], edges, fill=True, color=BLUE, alpha=0.6, label="worst case")
+    if mean is not None:
+        ax.stairs(shares[1], edges, color=ORANGE, linewidth=1.8, label="under the mean kernel")
+    ax.set(xlabel=noun, ylabel="share of the states", ylim=(0, None))
+
+
+def _bar(ax: Any, image: Any, text: str) -> None:
+    """A colour bar that says what the colours are."""
+    bar = ax.figure.colorbar(image, ax=ax, location="top", aspect=40, shrink=0.9)
+    bar.outline.set_visible(False)
+    bar.set_label(text, fontsize="small")

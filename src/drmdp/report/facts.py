@@ -1,0 +1,241 @@
+"""What the page says: plain texts and numbers, in the user's words and sign."""
+
+from __future__ import annotations
+
+import math
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from drmdp import policies
+from drmdp._typing import Array
+from drmdp._version import __version__
+from drmdp.ambiguity import Wasserstein
+from drmdp.model import Model, _bytes, _count
+from drmdp.plot._axes import kind
+from drmdp.plot.nature import bent
+from drmdp.radius import Path
+from drmdp.solution import Solution, Status, choice
+
+ALL = 40
+"""So many states are all listed; of more, this many."""
+BENT = 12
+NUMBER = "{:.6g}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about; model and ball may be unknown."""
+
+    solution: Solution
+    model: Model | None
+    ball: Wasserstein | None
+    sweep: Path | None
+    command: str | None
+
+    @property
+    def noun(self) -> str:
+        """Cost, reward or value."""
+        return kind(self.model)
+
+    @property
+    def start(self) -> Array:
+        """Start distribution, uniform if unknown."""
+        S = len(self.solution.states)
+        return np.full(S, 1 / S) if self.model is None else self.model.initial
+
+
+def headline(subject: Subject) -> dict[str, Any]:
+    """How it ended, in one sentence and four numbers."""
+    solution, noun = subject.solution, subject.noun
+    figures = {
+        f"worst-case {noun}, mean over the start": NUMBER.format(float(subject.start @ solution.value)),
+        "certified gap": f"{solution.gap:.2g}",
+        "states × actions": f"{len(solution.states):,} × {len(solution.actions):,}",
+        "time": f"{solution.seconds:.2g} s",
+    }
+    return {"status": str(solution.status), "sentence": solution.status.sentence, "figures": figures,
+            "good": solution.status is Status.solved}  # fmt: skip
+
+
+def problem(subject: Subject) -> dict[str, str]:
+    """The data, as a table."""
+    model, solution = subject.model, subject.solution
+    if model is None:
+        return {
+            "states": f"{len(solution.states):,}", "actions": f"{len(solution.actions):,}",
+            "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…",
+        }  # fmt: skip
+    low, high = model.cost_range
+    if model.maximise:
+        low, high = 0.0 - high, 0.0 - low
+    by = "state, action and next state" if model.next_costs else "state and action"
+    closed = int((~model.available[~model.terminal]).sum())
+    weights = model.weights[model.weights > 0]
+    equal = "equally weighted" if np.ptp(weights) < 1e-12 else f"weights {weights.min():.3g} to {weights.max():.3g}"
+    facts = {
+        "states": f"{model.n_states:,}, {_count(int(model.terminal.sum()), 'terminal state')}",
+        "actions": f"{model.n_actions:,}, {_count(closed, 'unavailable pair')}",
+        "observed kernels": f"{model.n_kernels:,}, {equal}",
+        f"{subject.noun}s": f"by {by}, from {low:.6g} to {high:.6g}",
+        "discount": f"{model.discount:g} a step",
+        "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
+        "memory": f"{_bytes(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
+    }
+    return facts | ({"notes": "; ".join(model.notes)} if model.notes else {})
+
+
+def region(subject: Subject) -> dict[str, str]:
+    """The ball, and what its radius is to be read against."""
+    model, ball = subject.model, subject.ball
+    if ball is None:
+        return {"ball": str(subject.solution.settings["ball"])}
+    radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
+    text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
+    metric = {"l1": "ℓ1: total probability moved, twice", "l2": "ℓ2", "linf": "ℓ∞: largest change of a probability"}[
+        ball.metric
+    ]
+    order = {
+        1: "1: the mean distance over the kernels is bounded",
+        2: "2: the root mean square of the distances is bounded",
+        math.inf: "∞: the distance from every single kernel is bounded",
+    }[ball.order]
+    where = {"all": "to any state", "observed": "only to next states that some kernel has seen"}[ball.support]
+    facts = {"radius": text, "metric": metric, "order": order, "mass may move": where}
+    if model is not None:
+        states = policies.most_visited(model, subject.solution.policy, ALL)
+        far = ball.saturation(model, states) if states.size else np.zeros(1)
+        some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"
+        facts["unconstrained from"] = f"{far.min():.3g} to {far.max():.3g}{some}: there nature may do anything"
+        facts["kernels among themselves"] = (
+            f"{np.mean(spread(model, ball, states)):.3g}: the distance of the observed kernels from their mean, by the same rule{some}"
+        )
+    return facts
+
+
+def spread(model: Model, ball: Wasserstein, states: Any) -> Array:
+    """Distance of the N kernels from their mean in each of some states, measured as the ball does."""
+    used = model.weights > 0
+    w, found = model.weights[used], []
+    for s in np.asarray(states).tolist():
+        y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
+        off = np.abs(y - np.einsum("i,ait->at", w, y)[:, None, :])
+        norm = {"l1": off.sum(axis=(0, 2)), "l2": np.sqrt((off**2).sum(axis=(0, 2))), "linf": off.max(axis=(0, 2))}
+        own = norm[ball.metric]
+        found.append(own.max() if ball.order == math.inf else (w @ own**ball.order) ** (1 / ball.order))
+    return np.array(found)
+
+
+def certificate(subject: Subject) -> list[str]:
+    """The proof in words."""
+    solution, model = subject.solution, subject.model
+    gap, noun = f"{solution.gap:.2g}", subject.noun
+    if model is None:
+        sides = "Its worst-case value and the best that any policy can reach lie between the bounds below"
+        better = "better"
+    elif model.maximise:
+        sides = "Over the whole ball this policy earns at least the lower bound, and no policy can be sure of more than the upper bound"
+        better = "higher"
+    else:
+        sides = "Over the whole ball this policy costs at most the upper bound, and no policy can be sure of less than the lower bound"
+        better = "lower"
+    first = f"{sides}. The two differ by at most {gap} in any state: no policy has a worst-case {noun} that is {better} by more."
+    return [
+        first,
+        "One side follows from weak duality for the policy, the other from an explicit kernel inside the ball, the one shown below. Both were computed "
+        "from the data again after the run, with a margin for rounding, and hold whatever the method did on the way.",
+        f"Weighted by the start distribution the gap is {solution.duality_gap:.2g}. The tolerance asked for was {solution.settings['tol']:g}.",
+    ]
+
+
+def states_table(subject: Subject) -> dict[str, Any]:
+    """Action, bounds and values of the states, or of those visited most."""
+    solution, model, noun = subject.solution, subject.model, subject.noun
+    total = len(solution.states)
+    columns = ["state", "action", f"worst-case {noun}", "certified gap"]
+    order = np.arange(min(total, ALL))
+    if model is not None:
+        columns += ["under the mean kernel", "share of time"]
+        share = policies.visits(model, solution.policy)
+        mean = policies.under(model, solution.policy, [None])[0]
+        if total > ALL:
+            order = np.argsort(-share, kind="stable")[:ALL]
+    rows = []
+    for s in order.tolist():
+        row = [str(solution.states[s]), choice(solution.policy[s], solution.actions)]
+        row += [NUMBER.format(float(solution.value[s])), f"{solution.upper[s] - solution.lower[s]:.2g}"]
+        rows.append(row + ([NUMBER.format(float(mean[s])), f"{share[s]:.2%}"] if model is not None else []))
+    which = "visited most" if model is not None else "that come first"
+    note = f"The {len(rows)} states {which}, of {total:,}." if total > len(rows) else ""
+    return {"columns": columns, "rows": rows, "note": note}
+
+
+def mixed(subject: Subject) -> str:
+    """How much of the policy is random."""
+    policy = subject.solution.policy
+    running = policy.sum(axis=1) > 0
+    random = int((policy[running].max(axis=1) < 0.995).sum())
+    if not random:
+        return "The policy is deterministic."
+    share = f"{_count(random, 'state')} of {int(running.sum()):,}"
+    return f"In {share} the policy draws its action at random: nature moves before the draw, so mixing denies it a sure target."
+
+
+def bent_table(subject: Subject) -> dict[str, Any]:
+    """The transitions nature changed most."""
+    assert subject.model is not None
+    most = bent(subject.solution, subject.model, BENT)
+    rows = [
+        [
+            str(one.state),
+            str(one.action),
+            str(one.next_state),
+            f"{one.nominal:.4f}",
+            f"{one.worst:.4f}",
+            f"{one.change:+.4f}",
+        ]
+        for one in most
+    ]
+    return {
+        "columns": ["state", "action", "next state", "mean kernel", "worst case", "change"],
+        "rows": rows,
+        "note": "",
+    }
+
+
+def radius_table(sweep: Path, noun: str) -> dict[str, Any]:
+    """The radius curve in numbers."""
+    first = sweep.points[0].actions
+    rows = [
+        [
+            f"{p.radius:.4g}",
+            f"{p.fraction:.1%}",
+            f"{worst:.6g}",
+            f"{nominal:.6g}",
+            f"{int((p.actions != first).sum()):,}",
+        ]
+        for p, worst, nominal in zip(sweep.points, sweep.worst, sweep.nominal, strict=True)
+    ]
+    columns = ["radius", "of unconstrained", f"worst-case {noun}", "under the mean kernel", "states that act otherwise"]
+    return {"columns": columns, "rows": rows, "note": ""}
+
+
+def reproduce(subject: Subject) -> dict[str, str]:
+    """Everything needed to do it again."""
+    solution = subject.solution
+    settings = {name: value for name, value in solution.settings.items() if name not in ("ball", "method")}
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value is not None)
+    ball = str(solution.settings["ball"]).replace("order=inf", "order=math.inf")
+    call = f"drmdp.solve(model, drmdp.{ball}, method={solution.settings['method']!r}, tol={solution.settings['tol']!r})"
+    versions = [f"drmdp {__version__}", f"Python {platform.python_version()}"]
+    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "numba")]
+    return {
+        "command": subject.command or call,
+        "settings": given,
+        "model": f"SHA-256 {solution.fingerprint}",
+        "randomness": "none in the method: the same model and settings give the same result. Seeds that made the data belong to the data",
+        "versions": ", ".join(versions) + f", {platform.system()} {platform.machine()}",
+    }

@@ -1,0 +1,111 @@
+"""Put the page together and write it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from html import escape
+from importlib import resources
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from drmdp import plot
+from drmdp.ambiguity import Wasserstein
+from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.model import Model
+from drmdp.plot._axes import model_of
+from drmdp.radius import Path
+from drmdp.report import facts
+from drmdp.report.facts import Subject
+from drmdp.report.svg import draw
+from drmdp.solution import Solution, write_whole
+
+
+def write(
+    solution: Solution,
+    path: str | os.PathLike[str],
+    sweep: Path | None = None,
+    *,
+    model: Model | None = None,
+    ball: Wasserstein | None = None,
+    title: str | None = None,
+    command: str | None = None,
+) -> None:
+    """Write the page about a solution; see `drmdp.Solution.report`."""
+    own = model_of(solution, model)
+    if sweep is not None and not isinstance(sweep, Path):
+        raise InputError(f"sweep: expected a drmdp.radius.path, got {shown(sweep)}")
+    if sweep is not None and sweep.model.fingerprint != solution.fingerprint:
+        raise InputError("sweep: it is of another model")
+    if ball is not None and repr(ball) != solution.settings["ball"]:
+        raise InputError(f"ball: the solution is for {solution.settings['ball']}, got {shown(ball)}")
+    if ball is None and solution.problem is not None:
+        ball = solution.problem[1]
+    folder = FilePath(path).parent
+    if not folder.is_dir():
+        raise InputError(f"{os.fspath(path)}: there is no folder {os.fspath(folder)}")
+    text = render(Subject(solution, own, ball, sweep, command), title)
+    write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
+
+
+def render(subject: Subject, title: str | None = None) -> str:
+    """The page as text."""
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtra("jinja2", "report") from error
+    source = resources.files("drmdp.report").joinpath("page.html").read_text("utf-8")
+    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
+    return template.render(
+        title=title or "A robust policy, and how sure it is",
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        noun=subject.noun,
+        head=facts.headline(subject),
+        problem=facts.problem(subject),
+        region=facts.region(subject),
+        certificate=facts.certificate(subject),
+        states=facts.states_table(subject),
+        mixed=facts.mixed(subject),
+        bent=None if subject.model is None else facts.bent_table(subject),
+        radii=None if subject.sweep is None else facts.radius_table(subject.sweep, subject.noun),
+        reproduce=facts.reproduce(subject),
+        pictures={name: Markup(text) for name, text in _pictures(subject).items()},
+        many=len(subject.solution.states) > facts.ALL,
+    )
+
+
+def _pictures(subject: Subject) -> dict[str, str]:
+    solution, model, sweep = subject.solution, subject.model, subject.sweep
+    wanted: dict[str, tuple[Callable[[Any], Any], str]] = {
+        "policy": (lambda ax: plot.policy(solution, ax=ax), "Heat map: probability of each action in each state"),
+        "values": (lambda ax: plot.values(solution, model, ax=ax), "Worst-case values with bounds"),
+        "convergence": (lambda ax: plot.convergence(solution, ax=ax), "Certified gap and residual by iteration"),
+    }
+    if model is not None:
+        wanted["kernel"] = (
+            partial(_kernel, solution, model),
+            "Heat map: how nature changed the transitions of the policy",
+        )
+        wanted["bent"] = (partial(_bent, solution, model), "The transitions nature changed most")
+    if sweep is not None:
+        radius = None if subject.ball is None or np.ndim(subject.ball.radius) else subject.ball.radius
+        wanted["radius"] = (lambda ax: plot.radius(sweep, radius, ax=ax), "Worst-case and mean-kernel value by radius")
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="constrained_layout not applied"
+        )  # very long names on a small picture
+        return {name: draw(picture, name, escape(words)) for name, (picture, words) in wanted.items()}
+
+
+def _kernel(solution: Solution, model: Model, ax: Any) -> Any:
+    return plot.kernel(solution, model, ax=ax)
+
+
+def _bent(solution: Solution, model: Model, ax: Any) -> Any:
+    return plot.transitions(solution, model, facts.BENT, ax=ax)

@@ -1,0 +1,71 @@
+"""The site at rest: every code block is one that the build executes, and every page can be reached. `make docs` does the rest."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import drmdp
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
+RUN, PLAIN = (
+    {"{code-cell}"},
+    {"{toctree}", "{eval-rst}", ""},
+)  # a block without a language is output, or a command too long to run here
+
+
+def fences(page):
+    return re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_block_is_executed_and_every_link_leads_somewhere(page):
+    text = page.read_text("utf-8")
+    kinds = {kind for kind, _ in fences(page)}
+    assert kinds <= RUN | PLAIN, "a block of code that nothing runs"
+    assert ("file_format: mystnb" in text) == bool(kinds & RUN)
+    for kind, code in fences(page):
+        if kind in RUN and not code.startswith("%%"):
+            ast.parse(code)
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_contents():
+    listed = "\n".join(body for kind, body in fences(DOCS / "index.md") if kind == "{toctree}").splitlines()
+    patterns = [Path(line).with_suffix(".md") for line in listed if line and not line.startswith(":")]
+    for name in NAMES:
+        assert name == "index.md" or any(Path(name).match(str(pattern)) for pattern in patterns), name
+
+
+def test_the_reference_names_everything_public():
+    text = (DOCS / "api.md").read_text("utf-8")
+    for name in set(drmdp.__all__) - {"METHODS", "__version__"}:
+        assert re.search(rf"drmdp\.{name}\b", text), name
+    for module in (drmdp.radius, drmdp.instances, drmdp.formats):  # of others, all members are listed
+        for name in module.__all__:
+            if callable(getattr(module, name)):
+                assert re.search(rf"\b{name}\b", text), f"{module.__name__}.{name}"
+
+
+def test_the_first_answer_takes_less_than_twenty_lines():
+    first = next(code for kind, code in fences(DOCS / "quickstart.md") if kind in RUN)
+    assert "drmdp.solve" in first
+    assert len(first.splitlines()) < 20
+
+
+def test_broken_links_of_a_site_are_found(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "a.html").write_text(
+        '<h1 id="x"></h1><a href="b.html#y">ok</a><a href="#x">ok</a><a href="https://a.example/">out</a>'
+    )
+    (tmp_path / "b.html").write_text(
+        '<h1 id="y"></h1><a href="a.html#z">no</a><a href="c.html">no</a><img src="d.png">'
+    )
+    assert list(module.broken(tmp_path)) == ["b.html: a.html#z", "b.html: c.html", "b.html: d.png"]

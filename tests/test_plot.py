@@ -1,0 +1,218 @@
+"""Pictures: what they show is what was found, on the caller's axes or new ones, under the user's names."""
+
+import itertools
+
+import matplotlib
+import numpy as np
+import pytest
+
+import drmdp
+from drmdp.plot import _axes
+from drmdp.plot.nature import moved
+
+matplotlib.use("agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def found():
+    model = drmdp.instances.perturb(drmdp.instances.machine(8), 5)
+    return model, drmdp.solve(model, drmdp.Wasserstein(0.5))
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def line(ax, name):
+    return next(own for own in ax.get_lines() if own.get_label() == name)
+
+
+def test_a_policy_is_a_heat_map_under_the_users_names(found):
+    model, solution = found
+    ax = drmdp.plot.policy(solution)
+    np.testing.assert_array_equal(ax.images[0].get_array(), solution.policy)
+    assert texts(ax.get_xticklabels()) == list(model.actions)
+    assert texts(ax.get_yticklabels()) == list(model.states)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("action", "state")
+
+
+def large(n=1003, rewards=False):
+    kernels = np.zeros((2, n, 2, n))
+    start = np.arange(n)
+    kernels[0, start, :, (start + 1) % n] = kernels[1, start, :, (start + 2) % n] = 1
+    payoff = {"rewards" if rewards else "costs": np.stack([start % 7.0, start % 5.0], axis=1)}
+    terminal = start < 30
+    return drmdp.Model(kernels, **payoff, discount=0.9, terminal=terminal)
+
+
+def test_many_states_are_averaged_over_those_that_run():
+    model = large(203)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
+    shares = np.asarray(drmdp.plot.policy(solution).images[0].get_array())
+    assert len(shares) == 34  # six states a bin
+    np.testing.assert_allclose(shares[10:].sum(axis=1), 1)
+    assert (shares[:5] == 0).all()  # terminal
+    edges = _axes.bins(203)
+    np.testing.assert_allclose(shares[-1], solution.policy[edges[-2] :].mean(axis=0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 39, 40, 41, 1000])
+def test_bins_cover_everything_once(n):
+    edges = _axes.bins(n)
+    assert (edges[0], edges[-1]) == (0, n)
+    assert (np.diff(edges) > 0).all()
+    sizes = np.diff(edges)
+    assert min(n, _axes.ROWS) / 2 <= sizes.size <= _axes.ROWS
+    assert (sizes[:-1] == sizes[0]).all()
+    assert n > _axes.ROWS or (sizes == 1).all()
+
+
+def test_values_are_the_certified_ones_and_those_under_the_mean_kernel(found):
+    model, solution = found
+    ax = drmdp.plot.values(solution)
+    np.testing.assert_array_equal(line(ax, "worst case").get_xdata(), solution.value)
+    np.testing.assert_array_equal(line(ax, "no policy does better").get_xdata(), solution.lower)
+    mean = drmdp.policies.under(model, solution.policy, [None])[0]
+    np.testing.assert_array_equal(line(ax, "under the mean kernel").get_xdata(), mean)
+    assert ax.get_xlabel() == "cost"
+
+
+def test_values_of_rewards_have_the_other_side():
+    model = drmdp.instances.perturb(drmdp.instances.forest(5), 3)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.2))
+    ax = drmdp.plot.values(solution)
+    np.testing.assert_array_equal(line(ax, "no policy does better").get_xdata(), solution.upper)
+    assert ax.get_xlabel() == "reward"
+
+
+def test_a_histogram_of_many_values_counts_each_state_once():
+    ax = drmdp.plot.values(drmdp.solve(large(203), drmdp.Wasserstein(0.3)))
+    for stairs in ax.patches:
+        assert stairs.get_data().values.sum() == pytest.approx(1)
+
+
+def test_changes_of_the_kernel_are_those_of_the_policy(found):
+    model, solution = found
+    expected = np.einsum("sa,sat->st", solution.policy, solution.kernel - model.mean_kernel)
+    image = drmdp.plot.kernel(solution).images[0]
+    np.testing.assert_allclose(image.get_array(), expected, atol=1e-12)
+    low, high = image.get_clim()
+    assert low == -high  # 0 is in the middle
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_changes_in_bins_are_sums_over_next_states_and_means_over_states(sparse):
+    model = drmdp.instances.perturb(drmdp.instances.ring(50, n_kernels=1, sparse=sparse), 3, same_support=True)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
+    mean = np.asarray(model.mean_kernel.todense()).reshape(50, -1, 50) if sparse else model.mean_kernel
+    change = np.einsum("sa,sat->st", solution.policy, np.asarray(solution.kernel) - mean)
+    edges = _axes.bins(50, 7)
+    expected = [
+        [change[a:b, c:d].sum(axis=1).mean() for c, d in itertools.pairwise(edges)]
+        for a, b in itertools.pairwise(edges)
+    ]
+    np.testing.assert_allclose(moved(solution, model, edges), expected, atol=1e-12)
+
+
+def test_transitions_are_the_most_bent(found):
+    model, solution = found
+    ax = drmdp.plot.transitions(solution, n=3)
+    most = drmdp.policies.bent(model, solution.kernel, 3, solution.policy)
+    assert (most[0].action, texts(ax.get_yticklabels())[0]) == (
+        "repair",
+        f"{most[0].state}, repair → {most[0].next_state}",
+    )
+    np.testing.assert_array_equal(line(ax, "worst case").get_xdata(), [one.worst for one in most])
+    np.testing.assert_array_equal(line(ax, "mean kernel").get_xdata(), [one.nominal for one in most])
+
+
+def test_curves(found):
+    model, solution = found
+    ax = drmdp.plot.convergence(solution)
+    gaps = [record.gap for record in solution.history if np.isfinite(record.gap)]
+    np.testing.assert_array_equal(line(ax, "certified gap").get_ydata(), gaps)
+    assert ax.get_yscale() == "log"
+    path = drmdp.radius.path(model, drmdp.Wasserstein(0), [0, 0.2, 0.4])
+    ax = drmdp.plot.radius(path, mark=0.2)
+    np.testing.assert_array_equal(line(ax, "worst case").get_xydata(), np.stack([path.radii, path.worst], axis=1))
+    np.testing.assert_array_equal(line(ax, "under the mean kernel").get_ydata(), path.nominal)
+    choice = drmdp.radius.choose(path, model)
+    ax = drmdp.plot.choice(choice)
+    np.testing.assert_array_equal(line(ax, "mean").get_ydata(), choice.mean)
+    assert line(ax, "chosen").get_xdata()[0] == choice.radius
+
+
+def test_own_axes_are_used_and_the_callers_style_is_left_alone(found):
+    figure, (left, right) = plt.subplots(ncols=2, figsize=(7, 3))
+    before = dict(matplotlib.rcParams)
+    assert drmdp.plot.policy(found[1], ax=left) is left
+    assert drmdp.plot.convergence(found[1], ax=right) is right
+    assert tuple(figure.get_size_inches()) == (7, 3)
+    assert dict(matplotlib.rcParams) == before
+    assert len(plt.get_fignums()) == 1
+
+
+def test_a_backend_that_comes_up_with_the_first_picture_stays_interactive(found, monkeypatch):
+    def subplots(*given, **settings):
+        plt.ion()  # what the backend of notebooks does when it is loaded
+        return made(*given, **settings)
+
+    made, was = plt.subplots, plt.isinteractive()
+    monkeypatch.setattr(plt, "subplots", subplots)
+    try:
+        plt.ioff()
+        drmdp.plot.policy(found[1])
+        assert plt.isinteractive()
+    finally:
+        plt.ion() if was else plt.ioff()
+
+
+def test_a_loaded_solution_needs_its_model_for_nature_only(found, tmp_path):
+    model, solution = found
+    solution.save(tmp_path / "solution.npz")
+    loaded = drmdp.Solution.load(tmp_path / "solution.npz")
+    assert len(drmdp.plot.values(loaded).get_lines()) == 2
+    with pytest.raises(drmdp.InputError, match="give model="):
+        drmdp.plot.kernel(loaded)
+    assert drmdp.plot.kernel(loaded, model).images
+    with pytest.raises(drmdp.InputError, match="another model"):
+        drmdp.plot.kernel(loaded, drmdp.instances.machine(8))
+
+
+def test_names_are_drawn_as_they_are():
+    names = ["$\\frac{1$", "a\nb", "x" * 99]
+    model = drmdp.Model(
+        np.full((3, 2, 3), 1 / 3), costs=np.zeros((3, 2)), discount=0.5, states=names, actions=["$", "$x$"]
+    )
+    ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1)))
+    ax.figure.canvas.draw()  # mathematics would fail here
+    assert texts(ax.get_yticklabels()) == ["$\\frac{1$", "a b", "x" * 10 + "…" + "x" * 9]
+
+
+def test_time_spent_in_states():
+    kernels = np.zeros((3, 1, 3))
+    kernels[0, 0, 1] = kernels[1, 0, 2] = kernels[2, 0, 2] = 1
+    model = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0], terminal=[2])
+    np.testing.assert_allclose(drmdp.policies.visits(model, [0, 0, 0]), [2 / 3, 1 / 3, 0])
+    running = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0])
+    np.testing.assert_allclose(drmdp.policies.visits(running, [0, 0, 0]), [1 / 2, 1 / 4, 1 / 4], atol=1e-6)
+    np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 1), [0])
+    np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 9), [0, 1])
+
+
+def test_notebooks_show_models_and_solutions(found):
+    model, solution = found
+    text = model._repr_html_() + solution._repr_html_()
+    assert text.count("<bdi>R1</bdi>") == 2
+    assert "8 states × 2 actions × 5 kernels" in text
+    assert f"{solution.value[0]:.6g}" in text
+    many = large()
+    assert len(many._repr_html_()) < 10_000
+    assert "… 991 more" in many._repr_html_()

@@ -1,0 +1,116 @@
+"""What a newcomer does: install a wheel into an empty environment, follow the README line by line, open the page.
+
+The whole walk downloads and compiles, so it runs apart (`make walk`); that the README works and the wheel is complete is in the default suite.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from browser import Visit, chromium
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language):
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    return [text for own, text in found if own == language]
+
+
+def commands():
+    """Lines of the README that call `drmdp`, as words; `bench` is left out, which takes a minute and writes nothing."""
+    lines = "".join(blocks("")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("drmdp ") and "bench" not in line]
+
+
+def write_log(path):
+    """A log as the README describes it: a row per bus and month, mileage grows until the engine is replaced."""
+    rng = np.random.default_rng(0)
+    lines = ["bus,month,state,replace"]
+    for bus in range(4):
+        state = 0
+        for month in range(60):
+            replace = int(state >= 3 + bus % 3)
+            lines.append(f"B{bus},{month},{state},{replace}")
+            state = 0 if replace else min(state + int(rng.integers(0, 3)), 7)
+    path.write_text("\n".join(lines))
+
+
+def build(folder):
+    """The wheel, without a look at the network."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_the_readme_begins_with_ten_lines_and_names_what_there_is():
+    assert {words[1] for words in commands()} == {"instance", "solve", "evaluate", "estimate"}
+    code = blocks("python")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) == 10
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert {"demo", "test", "docs"} <= set(re.findall(r"(?:^|`)make (\w+)", README, flags=re.MULTILINE)) <= known
+
+
+def test_the_code_of_the_readme_runs_as_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in blocks("python"):
+        exec(compile(code, "README.md", "exec"), names)
+    assert "Solution: solved" in capsys.readouterr().out
+    assert names["solution"].gap <= 1e-6
+    assert (tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_the_wheel_is_complete(tmp_path):
+    with zipfile.ZipFile(build(tmp_path)) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".html") or path.name == "py.typed"]
+    assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= names
+    assert "drmdp/report/page.html" in names
+    assert all(name.startswith("drmdp/") for name in names)
+
+
+@pytest.mark.walk
+def test_the_walk(tmp_path):
+    """An empty environment, an empty directory, the README."""
+    wheel = build(tmp_path / "dist")
+    venv.create(tmp_path / "env", with_pip=True)
+    programs = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin")
+    install = [programs / "python", "-m", "pip", "install", "--quiet", f"{wheel}[report,data]"]
+    subprocess.run([str(word) for word in install], check=True)
+    here = tmp_path / "here"
+    here.mkdir()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP"))}
+
+    def run(*words):
+        shown = subprocess.run([str(word) for word in words], cwd=here, env=clean, capture_output=True, text=True)
+        assert shown.returncode == 0, (words, shown.stdout, shown.stderr)
+        assert shown.stderr == "", (words, shown.stderr)
+        return shown.stdout
+
+    where = run(programs / "python", "-c", "import drmdp; print(drmdp.__file__)")
+    assert where.startswith(str(tmp_path / "env"))
+    (here / "ten_lines.py").write_text(blocks("python")[0])
+    assert "Solution: solved" in run(programs / "python", "ten_lines.py")
+    first = (here / "report.html").read_bytes()
+    write_log(here / "log.csv")
+    for command in commands():
+        run(programs / command[0], *command[1:])
+    assert (here / "report.html").read_bytes() != first
+    assert {"machine.npz", "solution.npz", "buses.npz"} <= {path.name for path in here.iterdir()}
+    with chromium() as browser, Visit(browser, here / "report.html") as visit:
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+        assert visit.page.locator("svg").count() == 6
+        assert "solved" in visit.page.locator(".status").inner_text()
