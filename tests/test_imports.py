@@ -36,6 +36,7 @@ LAYERS = (
     {"plot"},
     {"bench", "study"},
     {"report"},
+    {"cli_common"},
     {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_report", "cli_study"},
     {"__main__"},
 )

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import inspect
 import io
-import json
-import math
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,17 +18,31 @@ import click
 
 from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius, cli_report, cli_study
 from drmdp._version import __version__
+from drmdp.cli_common import (
+    BAD_INPUT,
+    INTERRUPTED,
+    RADIUS,
+    ball_of,
+    columns,
+    common,
+    console,
+    count,
+    exit_code,
+    grid,
+    options,
+    print_json,
+    problem,
+    read_policy,
+)
 from drmdp.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
-    from drmdp.solution import Status
 
-BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
+BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
 ROWS = 12
 """States shown in a table."""
-WIDTH = 80
 
 
 class _Group(click.Group):
@@ -108,7 +119,7 @@ def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, 
     formats.write(model, out)
     if as_json:
         sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-        _print_json({"path": out, **sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint})
+        print_json({"path": out, **sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint})
     else:
         click.echo(f"{model!r}\nwritten to {out}")
 
@@ -136,30 +147,11 @@ def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> M
 # ---------------------------------------------------------------------- solve and evaluate
 
 
-def _ball_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-        click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
-        click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default."),
-        click.option("--support", default="all", show_default=True, help="Where mass may move: all or observed."),
-        click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
-        click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
-        click.option("--radius", type=float, required=True, help="Radius of the ball, at every state."),
-        click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
-    ):
-        command = option(command)
-    return command
-
-
-def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
-    from drmdp.ambiguity import Wasserstein, parse_order
-
-    return Wasserstein(radius, metric, parse_order(order), support)  # type: ignore[arg-type]
-
-
 @main.command()
 @click.argument("model_path", metavar="MODEL")
-@_ball_options
+@common
+@RADIUS
+@BACKEND
 @click.option("--method", default="auto", show_default=True, help="auto or a name in drmdp.METHODS.")
 @click.option("--max-iters", type=int, help="Stop after so many iterations.")
 @click.option("--max-seconds", type=float, help="Stop after so many seconds.")
@@ -172,7 +164,6 @@ def _ball(radius: float, metric: str, order: str, support: str) -> Wasserstein:
     type=int,
     help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
 )
-@click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal.")
 def solve(
     model_path: str,
     discount: float | None,
@@ -194,7 +185,7 @@ def solve(
 
     MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file.
     """
-    ball = _ball(**region)
+    ball = ball_of(**region)
     if out is not None:
         _check_out(out, model_path)
     cli_report.check(report, report_radii)
@@ -224,9 +215,9 @@ def solve(
         if as_json:
             names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
             fields = (*names, "policy", "states", "actions", "settings", "fingerprint")
-            _print_json({name: getattr(solution, name) for name in fields})
+            print_json({name: getattr(solution, name) for name in fields})
         else:
-            work = f"{_count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
+            work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
             lines = {
                 "Status": f"{solution.status}: {solution.status.sentence}",
                 "Gap": f"{solution.gap:.2e} (tolerance {tol:g}), duality gap {solution.duality_gap:.2e}",
@@ -237,15 +228,17 @@ def solve(
             if report is not None:
                 lines["Report"] = report
             limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
-            columns = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
-            _print_summary(model, ball, lines, solution.policy, solution.value, columns)
-    return _exit_code(solution.status)
+            figures = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
+            _print_summary(model, ball, lines, solution.policy, solution.value, figures)
+    return exit_code(solution.status)
 
 
 @main.command()
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="POLICY")
-@_ball_options
+@options("json", "tol", "support", "order", "metric", "discount")
+@RADIUS
+@BACKEND
 def evaluate(
     model_path: str,
     policy_path: str,
@@ -262,9 +255,9 @@ def evaluate(
     """
     from drmdp import api, formats
 
-    ball = _ball(**region)
+    ball = ball_of(**region)
     model = formats.read(model_path, discount=discount)
-    policy = _read_policy(policy_path, model)
+    policy = read_policy(policy_path, model)
     backend = backend or api.DEFAULT_BACKEND
     begin = time.perf_counter()
     found = api.evaluate(model, ball, policy, tol=tol, backend=backend)
@@ -274,7 +267,7 @@ def evaluate(
         document: dict[str, Any] = {name: getattr(found, name) for name in fields}
         document |= {"seconds": seconds, "policy": policy, "states": list(model.states), "actions": list(model.actions)}
         settings = {"ball": repr(ball), "tol": tol, "backend": backend, "policy": policy_path}
-        _print_json({**document, "settings": settings, "fingerprint": model.fingerprint})
+        print_json({**document, "settings": settings, "fingerprint": model.fingerprint})
     else:
         lines = {
             "Policy": policy_path,
@@ -282,13 +275,9 @@ def evaluate(
             "Gap": f"{found.gap:.2e} (tolerance {tol:g})",
             "Work": f"{seconds:.3g} s, backend {backend}",
         }
-        columns = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
-        _print_summary(model, ball, lines, policy, found.value, columns)
-    return _exit_code(found.status)
-
-
-def _exit_code(status: Status) -> int:
-    return {"solved": 0, "interrupted": INTERRUPTED}.get(status, LIMIT)
+        figures = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
+        _print_summary(model, ball, lines, policy, found.value, figures)
+    return exit_code(found.status)
 
 
 def _check_out(out: str, model_path: str) -> None:
@@ -303,74 +292,7 @@ def _check_out(out: str, model_path: str) -> None:
         raise InputError(f"--out {out}: would overwrite the model")
 
 
-# ---------------------------------------------------------------------- policies
-
-
-def _read_policy(path: str, model: Model) -> Any:
-    """Read an (S, A) policy from a saved solution or a JSON file."""
-    from drmdp.solution import Solution
-
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".npz", ".json"):
-        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
-    try:
-        if suffix == ".json":
-            return model.policy(_policy_mapping(json.loads(Path(path).read_bytes(), object_pairs_hook=_once), model))
-        solution = Solution.load(path)
-        for kind in ("states", "actions"):
-            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
-                raise InputError(f"it is for other {kind} than the model's")
-        return model.policy(solution.policy)
-    except (InputError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        reason = str(error)
-        raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return found
-
-
-def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
-    """Give names their types back: JSON keys are strings, names may be integers."""
-    if not isinstance(document, dict):
-        raise InputError(f"expected an object that maps states to actions, got {type(document).__name__}")
-    states, actions = (
-        {**{str(name): name for name in names}, **{name: name for name in names}}
-        for names in (model.states, model.actions)
-    )
-    policy = {}
-    for state, choice in document.items():
-        row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
-        if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
-            raise InputError(f"state {state!r}: expected an action, or probabilities of actions, got {choice!r}")
-        policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
-    return policy
-
-
 # ---------------------------------------------------------------------- printing
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(_plain(document), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """Make lists of arrays and tuples, and null of what is not a finite number."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _worst(model: Model) -> str:
@@ -378,39 +300,23 @@ def _worst(model: Model) -> str:
 
 
 def _print_summary(
-    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, columns: dict[str, Any]
+    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
 ) -> None:
     """Print what was asked, how it ended, and the first states."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     from drmdp.solution import choice
 
-    console = Console(markup=False, highlight=False, emoji=False)
-    console.width = min(console.width, WIDTH)
-    sizes = " × ".join(_count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
-    problem = f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {model.discount:g}"
+    out = console()
     region = f"radius {ball.radius:g}, metric {ball.metric}, order {ball.order:g}, support {ball.support}"
     mean = f"{float(model.initial @ value):.6g} {_worst(model)}, mean over the start distribution"
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in {"Problem": problem, "Ball": region, **lines, "Value": mean}.items():
-        grid.add_row(name, text)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("state", no_wrap=True, overflow="ellipsis", max_width=20)
-    table.add_column("action", overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
+    out.print(grid({"Problem": problem(model), "Ball": region, **lines, "Value": mean}))
+    table = columns(["state", "action"], list(figures))
     for s in range(min(model.n_states, ROWS)):
         table.add_row(
-            str(model.states[s]), choice(policy[s], model.actions), *(f"{x[s]:.6g}" for x in columns.values())
+            str(model.states[s]), choice(policy[s], model.actions), *(f"{x[s]:.6g}" for x in figures.values())
         )
-    console.print(grid)
-    console.print(table)
+    out.print(table)
     if model.n_states > ROWS:
-        console.print(f"… {model.n_states - ROWS:,} more")
+        out.print(f"… {model.n_states - ROWS:,} more")
 
 
 # ---------------------------------------------------------------------- verbs of other modules

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp.cli_common import print_json
+
 if TYPE_CHECKING:
     from drmdp.estimate import Estimate, Summary
     from drmdp.model import Model
@@ -61,7 +63,6 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
     was used.
     """  # fmt: skip
     from drmdp import formats
-    from drmdp.cli import _print_json
     from drmdp.estimate import Columns, Settings, fit
 
     formats.check_target(out)
@@ -75,7 +76,7 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
     seconds = time.perf_counter() - begin
     if as_json:
         document = {"path": out, **_sizes(found.model)}
-        _print_json({**document, "seconds": seconds, "summary": found.summary.as_dict()})
+        print_json({**document, "seconds": seconds, "summary": found.summary.as_dict()})
     else:
         _print_estimate(found, out, seconds)
 
@@ -98,13 +99,12 @@ def convert(
     Suffixes: .npz and .drmdp (ours), .csv (craam), .tra (PRISM).
     """
     from drmdp import formats
-    from drmdp.cli import _print_json
 
     formats.check_target(target, to_format)
     model = formats.read(source, from_format, **given)
     formats.write(model, target, to_format)
     if as_json:
-        _print_json({"path": target, **_sizes(model)})
+        print_json({"path": target, **_sizes(model)})
     else:
         click.echo(f"{model!r}\nwritten to {target}")
 

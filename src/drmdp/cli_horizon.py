@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli_radius import RADIUS, bar, columns, common, console, grid, problem
+from drmdp.cli_common import LIMIT, RADIUS, ball_of, bar, columns, common, console, grid, print_json, problem
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ def horizon(
     """
     from drmdp import formats
     from drmdp import horizon as plans
-    from drmdp.cli import LIMIT, _ball, _print_json
 
-    ball = _ball(radius, metric, order, support)
+    ball = ball_of(radius, metric, order, support)
     model = formats.read(model_path, discount=discount)
     values = None if final is None else _final(final, model)
     prices = None if costs is None else _costs(costs)
@@ -52,7 +51,7 @@ def horizon(
     if as_json:
         fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
         named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
-        _print_json({**fields, **named, "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}})
+        print_json({**fields, **named, "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}})
     else:
         own = model.discount if stage_discount is None else stage_discount
         _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {own:g}")

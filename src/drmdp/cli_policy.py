@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli_radius import OPTIONS, RADIUS, bar, columns, common, console, grid, problem
+from drmdp.cli_common import (
+    OPTIONS,
+    RADIUS,
+    ball_of,
+    bar,
+    columns,
+    common,
+    console,
+    exit_code,
+    grid,
+    print_json,
+    problem,
+    read_policy,
+)
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,13 +54,12 @@ def inspect(
     the best deterministic policy with the most it can lose (≤), and the actions within --loss of the optimum.
     """
     from drmdp import api, formats, policies
-    from drmdp.cli import _ball, _exit_code, _print_json, _read_policy
 
-    ball = _ball(radius, metric, order, support)
+    ball = ball_of(radius, metric, order, support)
     model = formats.read(model_path, discount=discount)
     rounded = near = None
     if policy_path is not None:
-        policy = _read_policy(policy_path, model)
+        policy = read_policy(policy_path, model)
     else:
         with bar("Solving", None, progress) as step:
             solution = api.solve(model, ball, tol=tol, callback=step)
@@ -60,10 +72,10 @@ def inspect(
         most = policies.bent(model, kernel, n_bent, policy)
     status = found.worst.status if policy_path is not None else solution.status
     if as_json:
-        _print_json(_inspected(model, policy, found, rounded, near, most, str(status)))
+        print_json(_inspected(model, policy, found, rounded, near, most, str(status)))
     else:
         _print_inspected(model, repr(ball), policy, found, rounded, near, most)
-    return _exit_code(status)
+    return exit_code(status)
 
 
 def _inspected(
@@ -166,20 +178,19 @@ def simulate(
     """
     from drmdp import api, formats
     from drmdp import trajectories as simulation
-    from drmdp.cli import _ball, _print_json, _read_policy
 
     if out is not None and Path(out).suffix.lower() != ".csv":
         raise InputError(f"--out {out}: expected a .csv file")
     if kernel == "worst" and radius is None:
         raise InputError("--kernel worst needs --radius")
     model = formats.read(model_path, discount=discount)
-    policy = _read_policy(policy_path, model)
+    policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     with bar("Simulating", None, progress):
         nature: Any = None
         if kernel == "worst":
             assert radius is not None
-            nature = api.evaluate(model, _ball(radius, metric, order, support), policy, tol).kernel
+            nature = api.evaluate(model, ball_of(radius, metric, order, support), policy, tol).kernel
         elif kernel != "mean":
             nature = _number(kernel)
         found = simulation.simulate(model, policy, nature, n, steps, first, seed)
@@ -191,7 +202,7 @@ def simulate(
     document = {"mean": totals.mean(), "deviation": totals.std(), "q05": low, "median": middle, "q95": high}
     if as_json:
         own = {"n": n, "steps": steps, "kernel": kernel, "seed": seed, "ended": ended, "out": out}
-        _print_json({**{name: float(value) for name, value in document.items()}, **own, "totals": totals})
+        print_json({**{name: float(value) for name, value in document.items()}, **own, "totals": totals})
         return
     kind = "rewards" if model.maximise else "costs"
     error = totals.std() / np.sqrt(totals.size)

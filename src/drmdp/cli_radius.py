@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp.cli_common import INTERRUPTED, ball_of, bar, columns, common, console, exit_code, grid, print_json, problem
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drmdp.model import Model
     from drmdp.radius import Change, Choice, Path
 
 ROWS = 20
 """Changes shown in a table."""
-WIDTH = 80
-RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
-OPTIONS = {
-    "progress": click.option("--progress/--no-progress", default=None, help="Progress; by default on a terminal."),
-    "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-    "tol": click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
-    "support": click.option(
-        "--support", default="all", show_default=True, help="Where mass may move: all or observed."
-    ),
-    "order": click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
-    "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
-    "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
-}
-
-
-def common(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that every command with a ball has."""
-    for option in OPTIONS.values():
-        command = option(command)
-    return command
 
 
 def _radii(context: click.Context, option: click.Parameter, text: str) -> Any:
@@ -80,11 +56,10 @@ def sweep(
     the worst case, both over the start distribution, and in how many states the policy's likeliest action differs from that of the first radius.
     """
     from drmdp import formats, radius
-    from drmdp.cli import INTERRUPTED, _ball, _exit_code, _print_json
 
     if held_out is not None and folds is not None:
         raise InputError("give --held-out or --folds, not both")
-    ball = _ball(0.0, metric, order, support)
+    ball = ball_of(0.0, metric, order, support)
     model = formats.read(model_path, discount=discount)
     other = None if held_out is None else formats.read(held_out, discount=discount)
     enough = None if samples is None else radius.sufficient(model, ball, samples, confidence)
@@ -93,7 +68,7 @@ def sweep(
         found = radius.path(model, ball, radii, tol, callback=step)
     choice: Choice | None = None
     changes: tuple[Change, ...] | None = None
-    code = _exit_code(found.status)
+    code = exit_code(found.status)
     try:
         if other is not None and code != INTERRUPTED:
             choice = radius.choose(found, other, by)
@@ -106,28 +81,10 @@ def sweep(
     except KeyboardInterrupt:  # what is found already is printed
         code = INTERRUPTED
     if as_json:
-        _print_json(_document(found, choice, changes, enough))
+        print_json(_document(found, choice, changes, enough))
     else:
         _print(found, choice, changes, enough, confidence)
     return code
-
-
-@contextmanager
-def bar(what: str, total: int | None, progress: bool | None) -> Iterator[Callable[[Any], None]]:
-    """Count calls on standard error."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    out = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    begin = time.perf_counter()
-    with Progress(*columns, console=out, transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda _: shown.advance(task)
-    out.print(f"{what}: {time.perf_counter() - begin:.1f} s")
 
 
 def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> dict[str, Any]:
@@ -158,48 +115,6 @@ def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> 
         document["sufficient"] = enough
     named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
     return {**document, **named}
-
-
-def console() -> Console:
-    """Standard output, no wider than it need be."""
-    from rich.console import Console
-
-    out = Console(markup=False, highlight=False, emoji=False)
-    out.width = min(out.width, WIDTH)
-    return out
-
-
-def grid(lines: dict[str, str]) -> Any:
-    """Names and texts."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in lines.items():
-        table.add_row(name, text)
-    return table
-
-
-def columns(left: list[str], right: list[str]) -> Any:
-    """A table with columns of names, then of numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in left:
-        table.add_column(name, overflow="fold", max_width=24)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def problem(model: Model) -> str:
-    """Sizes in words."""
-    from drmdp.cli import _count
-
-    sizes = " × ".join(_count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
-    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {model.discount:g}"
 
 
 def _print(found: Path, choice: Choice | None, changes: Any, enough: Any, confidence: float) -> None:

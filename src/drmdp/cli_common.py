@@ -1,0 +1,193 @@
+"""What the commands share: options, exit codes, policies from files, tables and progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drmdp.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from drmdp.ambiguity import Wasserstein
+    from drmdp.model import Model
+    from drmdp.solution import Status
+
+BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
+WIDTH = 80
+RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
+OPTIONS = {
+    "progress": click.option("--progress/--no-progress", default=None, help="Progress; by default on a terminal."),
+    "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+    "tol": click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
+    "support": click.option(
+        "--support", default="all", show_default=True, help="Where mass may move: all or observed."
+    ),
+    "order": click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
+    "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
+    "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
+}
+
+
+def options(*names: str) -> Callable[[Any], Any]:
+    """Some of them, in the order of the help."""
+
+    def decorate(command: Any) -> Any:
+        for name in names:
+            command = OPTIONS[name](command)
+        return command
+
+    return decorate
+
+
+def common(command: Any) -> Any:
+    """Options that every command with a ball has, and progress."""
+    return options(*OPTIONS)(command)
+
+
+def ball_of(radius: float, metric: str, order: str, support: str) -> Wasserstein:
+    """The ball of the options."""
+    from drmdp.ambiguity import Wasserstein, parse_order
+
+    return Wasserstein(radius, metric, parse_order(order), support)  # type: ignore[arg-type]
+
+
+def exit_code(status: Status) -> int:
+    """0 solved, 130 interrupted, 3 anything else."""
+    return {"solved": 0, "interrupted": INTERRUPTED}.get(status, LIMIT)
+
+
+def read_policy(path: str, model: Model) -> Any:
+    """Read an (S, A) policy from a saved solution or a JSON file."""
+    from drmdp.solution import Solution
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npz", ".json"):
+        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
+    try:
+        if suffix == ".json":
+            return model.policy(_policy_mapping(json.loads(Path(path).read_bytes(), object_pairs_hook=_once), model))
+        solution = Solution.load(path)
+        for kind in ("states", "actions"):
+            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
+                raise InputError(f"it is for other {kind} than the model's")
+        return model.policy(solution.policy)
+    except (InputError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        reason = str(error)
+        raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return found
+
+
+def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
+    """Give names their types back: JSON keys are strings, names may be integers."""
+    if not isinstance(document, dict):
+        raise InputError(f"expected an object that maps states to actions, got {type(document).__name__}")
+    states, actions = (
+        {**{str(name): name for name in names}, **{name: name for name in names}}
+        for names in (model.states, model.actions)
+    )
+    policy = {}
+    for state, choice in document.items():
+        row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
+        if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
+            raise InputError(f"state {state!r}: expected an action, or probabilities of actions, got {choice!r}")
+        policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
+    return policy
+
+
+# ---------------------------------------------------------------------- printing
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One document on standard output."""
+    click.echo(json.dumps(plain(document), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Make lists of arrays and tuples, and null of what is not a finite number."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def count(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+@contextmanager
+def bar(what: str, total: int | None, progress: bool | None) -> Iterator[Callable[[Any], None]]:
+    """Count calls on standard error."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    out = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    begin = time.perf_counter()
+    with Progress(*columns, console=out, transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda _: shown.advance(task)
+    out.print(f"{what}: {time.perf_counter() - begin:.1f} s")
+
+
+def console() -> Console:
+    """Standard output, no wider than it need be."""
+    from rich.console import Console
+
+    out = Console(markup=False, highlight=False, emoji=False)
+    out.width = min(out.width, WIDTH)
+    return out
+
+
+def grid(lines: dict[str, str]) -> Any:
+    """Names and texts."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in lines.items():
+        table.add_row(name, text)
+    return table
+
+
+def columns(left: list[str], right: list[str]) -> Any:
+    """A table with columns of names, then of numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in left:
+        table.add_column(name, overflow="fold", max_width=24)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def problem(model: Model) -> str:
+    """Sizes in words."""
+    sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
+    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {model.discount:g}"
