@@ -181,7 +181,7 @@ def columns(left: list[str], right: list[str]) -> Any:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in left:
-        table.add_column(name, overflow="fold", max_width=24)
+        table.add_column(name, overflow="fold", max_width=24 if len(left) > 2 else 36)
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table
