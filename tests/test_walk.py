@@ -27,9 +27,9 @@ def blocks(language):
 
 
 def commands():
-    """Lines of the README that call `drmdp`, as words; `bench` is left out, which takes a minute and writes nothing."""
+    """Lines of the README that call `drmdp`, as words; what takes minutes, `bench` and `reproduce`, is left out."""
     lines = "".join(blocks("")).replace("\\\n", " ").splitlines()
-    return [shlex.split(line, comments=True) for line in lines if line.startswith("drmdp ") and "bench" not in line]
+    return [shlex.split(line, comments=True) for line in lines if re.match(r"drmdp (?!bench|reproduce)", line)]
 
 
 def write_log(path):
