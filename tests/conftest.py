@@ -4,15 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import compile_ahead
-import drmdp
+HERE = Path(__file__).parent
+HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
+"""About as much work each."""
 
 
 def pytest_configure(config):
     workers = getattr(config.option, "numprocesses", None)
-    cold = not list(Path(drmdp.__file__).parent.glob("bellman/__pycache__/linf_1.update*.nbc"))
+    cold = not list(HERE.parent.glob("src/drmdp/bellman/__pycache__/linf_1.update*.nbc"))
     if cold and workers and not hasattr(config, "workerinput"):
-        script = Path(compile_ahead.__file__)
-        jobs = [subprocess.Popen([sys.executable, script, *half]) for half in compile_ahead.HALVES]
+        script = HERE / "compile_ahead.py"
+        jobs = [subprocess.Popen([sys.executable, script, *half]) for half in HALVES]
         for job in jobs:
             assert job.wait() == 0

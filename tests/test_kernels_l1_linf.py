@@ -136,6 +136,7 @@ def test_a_range_leaves_other_states_alone(pair):
     assert not np.isnan(left[inside]).any()
 
 
+@pytest.mark.fuzz  # for what it takes to compile
 def test_float32_rows_are_renormalised():
     model, support, value = larger("dense")
     layout = lay_out(model, drmdp.Wasserstein(0.1, "linf", math.inf, support))
