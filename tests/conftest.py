@@ -4,16 +4,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+SOURCE = Path(__file__).parent.parent / "src" / "drmdp"
 HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
 """About as much work each."""
 
 
 def pytest_configure(config):
-    workers = getattr(config.option, "numprocesses", None)
-    cold = not list(HERE.parent.glob("src/drmdp/bellman/__pycache__/linf_1.update*.nbc"))
-    if cold and workers and not hasattr(config, "workerinput"):
-        script = HERE / "compile_ahead.py"
-        jobs = [subprocess.Popen([sys.executable, script, *half]) for half in HALVES]
-        for job in jobs:
-            assert job.wait() == 0
+    cold = not list(SOURCE.glob("bellman/__pycache__/linf_1.update*.nbc"))
+    if not (cold and getattr(config.option, "numprocesses", None)) or hasattr(config, "workerinput"):
+        return
+    jobs = []
+    for half in HALVES:
+        pairs = [(*name.split("-"), True) for name in half]
+        command = f"from drmdp.study.runner import compile_pairs; compile_pairs({pairs!r})"
+        jobs.append(subprocess.Popen([sys.executable, "-c", command]))
+    for job in jobs:
+        assert job.wait() == 0
