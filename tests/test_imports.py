@@ -126,26 +126,31 @@ def test_what_is_never_reached(start):
 PROBE = """
 import json, sys, time
 begin = time.process_time()  # with warm caches the same as on a clock, but for what else the machine does
+import numba, scipy.sparse.linalg
+needed = time.process_time() - begin
 import drmdp
-print(json.dumps([time.process_time() - begin, sorted({name.split(".")[0] for name in sys.modules})]))
+seconds = time.process_time() - begin
+packages = {name.split(".")[0] for name in sys.modules} | {"scipy.optimize"} & set(sys.modules)
+print(json.dumps([seconds, needed, sorted(packages)]))
 """
 
 
 @functools.cache
 def probe(attempt):
-    """Import in a fresh process: seconds, and the packages that came along."""
+    """Import in a fresh process: seconds, those of what cannot be done without, and the packages that came along."""
     run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
-    seconds, packages = json.loads(run.stdout)
-    return seconds, set(packages)
+    seconds, needed, packages = json.loads(run.stdout)
+    return seconds, needed, set(packages)
 
 
 def test_importing_the_package_is_light():
-    assert not HEAVY & probe(0)[1]
+    assert not HEAVY & probe(0)[2]
 
 
 def test_importing_the_package_takes_less_than_a_second():
-    quick = any(probe(attempt)[0] < 1 for attempt in range(4))  # the first may have to warm the caches
-    assert quick, f"{[probe(attempt)[0] for attempt in range(4)]} s; slowest:\n{slowest()}"
+    """On a machine where what cannot be done without takes most of a second, not much more than that."""
+    found = [probe(attempt)[:2] for attempt in range(4)]  # the first may have to warm the caches
+    assert any(seconds < max(1.0, 1.6 * needed) for seconds, needed in found), f"{found} s; slowest:\n{slowest()}"
 
 
 def slowest(n=8):
