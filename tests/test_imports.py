@@ -51,7 +51,19 @@ NEVER = {
     "instances": {"bellman", "solvers", "api"},
 }
 """What a part must not reach even through others."""
-HEAVY = {"jinja2", "clarabel", "highspy", "cvxpy", "matplotlib", "click", "polars", "pandas", "gymnasium", "quantecon"}
+HEAVY = {
+    "scipy.optimize",
+    "jinja2",
+    "clarabel",
+    "highspy",
+    "cvxpy",
+    "matplotlib",
+    "click",
+    "polars",
+    "pandas",
+    "gymnasium",
+    "quantecon",
+}
 
 
 def module_of(path):
