@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import count_above, largest_state, prologue, row_scales
+from drmdp.bellman.layout import copy, count_above, largest_state, places, prologue, ranked, row_scales
 from drmdp.certificate_sums import EPS, finish
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 NEAR = 1e-12  # relative distance of the points on both sides of a radius
 LEAST = 1e-100  # stands for the limit r → 0
@@ -63,7 +63,7 @@ def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no
     return total, pivot
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     """Σ (u − τ)⁺ over the unlisted states."""
     k = count_above(order.u, tau)
@@ -112,7 +112,7 @@ def _tangent(layout, order, s, first, u, x, i, scale, r, down, place, tau):  # t
     return total, slope
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, place, tau, work):  # type: ignore[no-untyped-def]
     """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
     A = x.size
@@ -122,16 +122,16 @@ def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, plac
     hi_value, hi_slope = _tangent(layout, order, s, first, u, x, i, scale, hi, down, place, above)
     if lo_slope < mu:
         hi, hi_value, hi_slope = lo, lo_value, lo_slope
-        above[:] = below
+        copy(below, above)
         lo = LEAST
         lo_value, lo_slope = _tangent(layout, order, s, first, u, x, i, scale, lo, down, place, below)
     elif hi_slope > mu:
         lo, lo_value, lo_slope = hi, hi_value, hi_slope
-        below[:] = above
+        copy(above, below)
         hi = 1.0
         hi_value, hi_slope = _tangent(layout, order, s, first, u, x, i, scale, hi, down, place, above)
     if lo_slope <= mu or hi_slope >= mu:
-        tau[:] = below if lo_slope <= mu else above
+        copy(below if lo_slope <= mu else above, tau)
         return
     at = hi
     for _ in range(TRIALS):
@@ -143,10 +143,10 @@ def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, plac
             break
         if slope > mu:
             lo, lo_value, lo_slope = at, value, slope
-            below[:] = middle
+            copy(middle, below)
         else:
             hi, hi_value, hi_slope = at, value, slope
-            above[:] = middle
+            copy(middle, above)
     # mix
     left, left_excess, right, right_excess = 0.0, hi_slope - mu, 1.0, lo_slope - mu
     part = left_excess / (left_excess - right_excess)
@@ -216,11 +216,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
             K = hi - lo
             ua = u[lo - first : hi - first]
             own = slice(lo - first, hi - first)
-            if layout.unlisted:
-                place[own] = order.rank[layout.indices[lo:hi]]
-            else:
-                place[own] = np.argsort(np.argsort(-ua))
-            down[own] = np.argsort(place[own])
+            places(order, layout.unlisted, layout.indices[lo:hi], ua, place[own], down[own])
             for i in range(N):
                 row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
                 r = share[s, i] * memory.by_kernel[s, i] if share[s, i] > 0.0 else 0.0
@@ -240,7 +236,8 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
             rise = -mu  # slope of what does not depend on r's position
             n = 0
             if every:
-                tau[:] = pivots[:, i]
+                for a in range(A):
+                    tau[a] = pivots[a, i]
             else:
                 r = memory.by_kernel[s, i]
                 r = r if r >= 0.0 and r <= 1.0 else 1.0
@@ -278,7 +275,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 for m in range(n):
                     slope += drops[m]
                 sizes = slope + 2.0 * mu
-                by_end = np.argsort(ends[:n])
+                by_end = ranked(ends[:n])
                 at = 0.0
                 worth = fixed_part
                 m = 0

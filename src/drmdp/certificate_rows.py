@@ -23,7 +23,7 @@ from numba import njit
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, ranked, row_scales
 from drmdp.certificate_linf import states_linf
 from drmdp.certificate_sums import EPS, finish
 from drmdp.compiled import INNER
@@ -231,7 +231,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                     entry[n] = e
                     action[n] = a
                     n += 1
-        ascending = np.argsort(slope[:n])
+        ascending = ranked(slope[:n])
         room = max(0.5 * theta - A * (terms + 8.0) * EPS, 0.0)
         upper = 0.0
         for i in range(rows):
@@ -266,7 +266,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
             if not layout.available[s, a]:
                 continue
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            worst = np.argsort(u[lo - first : hi - first])
+            worst = ranked(u[lo - first : hi - first])
             for i in range(rows):
                 left = share[s, i] * (memory.by_row[s, a, i] if every else memory.by_action[s, a])
                 if not left > 0.0:

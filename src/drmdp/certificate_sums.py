@@ -8,12 +8,12 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE
 
 EPS = float(np.finfo(np.float64).eps)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def finish(s, base, unit, q, terms, cost, x, upper, upper_size, layout, value_size, fixed, low, high):  # type: ignore[no-untyped-def]
     """Normalised results to units of cost, with margins; q (A,) are the actions' values under nature's kernels."""
     A = cost.size

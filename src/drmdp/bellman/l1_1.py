@@ -31,9 +31,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, largest_state, prologue
+from drmdp.bellman.layout import FAST, copy, largest_state, prologue
 from drmdp.bellman.rows_linf import ascending_states, sort_ahead
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 
 @njit(fastmath=FAST, **INNER)
@@ -51,7 +51,7 @@ def beyond(y, u, d):  # type: ignore[no-untyped-def]
     return gain, above, at
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type: ignore[no-untyped-def]
     """Walk the segments of an action until the mass is the budget or the gain exactly the target; return the gain.
 
@@ -60,7 +60,7 @@ def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type:
     K = y.size
     done = 0
     if ascending.size == K:
-        entry[:] = ascending
+        copy(ascending, entry)
         done = K
     else:
         for j in range(K):
@@ -91,7 +91,7 @@ def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type:
     return gain
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
     """Give up the gain `fall`; return how many segments were left for it, or −1 if it is more than was gained."""
     e = piece[3] - fall / piece[2]
@@ -161,7 +161,7 @@ def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyp
     return kept, crossed
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # type: ignore[no-untyped-def]
     """U of the policy x ∝ 1/d, which it fills in, and L of the masses, which it makes feasible and fills in."""
     A = cost.size
@@ -207,7 +207,7 @@ def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, l
         x[lowest if theta <= 0.0 else np.argmin(cost)] = 1.0
         return start, start, 0
     level = 0.0
-    n = 0
+    n = np.int64(0)  # a literal would compile everything that takes it twice
     steps = 0
     settled = 1  # live actions at the last Newton iteration
     for j in range(A):

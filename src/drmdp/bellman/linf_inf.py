@@ -22,10 +22,10 @@ from numba import njit
 
 from drmdp.bellman.layout import largest_state, prologue, row_scales
 from drmdp.bellman.rows_linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def bent_value(layout, order, ascending, k, first, u, r, radius, scale, cost, nominal, enough, scratch):  # type: ignore[no-untyped-def]
     """Value of pair k under rows bent by r > 0, all numbers in radius, or anything from `enough` on if it is not below."""
     if r >= 1.0:
@@ -43,7 +43,7 @@ def bent_value(layout, order, ascending, k, first, u, r, radius, scale, cost, no
     return min(value, cost)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def room(layout, start, stop):  # type: ignore[no-untyped-def]
     """Scratch for `top_entries`: key, where, entry, level, stack."""
     n_actions = layout.available.shape[1]

@@ -17,8 +17,8 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, row_scales
-from drmdp.compiled import INNER
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, places, prologue, ranked, row_scales
+from drmdp.compiled import INLINE
 from drmdp.rows import Rows
 
 
@@ -116,7 +116,7 @@ def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-u
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             u = room.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
             left = memory.by_action[s, a]
-            for j in np.argsort(u):
+            for j in ranked(u):
                 mean = layout.mean[lo + j]
                 if not (layout.available[s, a] and left > 0.0):
                     break
@@ -126,13 +126,13 @@ def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-u
                     moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * room.scale[a, i]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _make_room(layout, start, stop):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
     return Room(np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A), np.ones((A, N)))
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _begin(layout, order, value, top, span, s, room):  # type: ignore[no-untyped-def]
     """Normalise state s; False if it is terminal."""
     base, _ = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
@@ -140,7 +140,7 @@ def _begin(layout, order, value, top, span, s, room):  # type: ignore[no-untyped
     return base < np.inf
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
     """The pair (s, a), its listed states written down."""
     A, N = room.scale.shape
@@ -202,7 +202,7 @@ def _respond_linf(start, stop, layout, order, value, top, span, memory, weights,
                     )
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: ignore[no-untyped-def]
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
@@ -229,7 +229,7 @@ def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: igno
                 mass[j] -= moved * (t * u[j] - th)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
     """A threshold that was kept in float32, after a Newton step."""
     c = 0.0
@@ -248,13 +248,13 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
     return (total - 1.0) / c if c > 0.5 else np.float64(tau)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _row_l1_mean(piece, mean, x, share, moved):  # type: ignore[no-untyped-def]
     """Take `moved` from the lowest stakes of the mean row to the top."""
     u, mass = piece.u, piece.mass
     K = u.size
     left = share * moved if moved > 0.0 else 0.0
-    ascending = np.argsort(u)
+    ascending = ranked(u)
     for j in range(K):
         mass[j] += x * mean[j]
     for n in range(K):
@@ -267,11 +267,11 @@ def _row_l1_mean(piece, mean, x, share, moved):  # type: ignore[no-untyped-def]
             break
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _row_l1(piece, w, x, share, moved):  # type: ignore[no-untyped-def]
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    ascending = np.argsort(u)
+    ascending = ranked(u)
     for i in range(w.size):
         c = x * w[i]
         left = share[i] * moved[i] if moved[i] > 0.0 else 0.0
@@ -284,13 +284,13 @@ def _row_l1(piece, w, x, share, moved):  # type: ignore[no-untyped-def]
             left -= take
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _row_linf(piece, w, x, share, radius, order, unlisted):  # type: ignore[no-untyped-def]
     """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    place = order.rank[piece.listed].astype(np.int64) if unlisted else np.argsort(np.argsort(-u))
-    down = np.argsort(place)  # listed entries from the top
+    place, down = np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64)
+    places(order, unlisted, piece.listed, u, place, down)
     n_states = order.u.size if unlisted else K
     for i in range(w.size):
         c = x * w[i]

@@ -25,8 +25,8 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, copy
-from drmdp.compiled import INNER
+from drmdp.bellman.layout import FAST
+from drmdp.compiled import INLINE, INNER
 
 WIDE = 8  # entries; compiled loops take so many at a time
 NEVER = -1e300  # below every stake: never active
@@ -36,7 +36,7 @@ FIELDS = 13
 """What is kept of each row, (FIELDS, N) an action."""
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
     """#{t u > τ} for u in descending order, galloping from a guess."""
     n = u.size
@@ -64,7 +64,7 @@ def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
     return lo
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
     """Smallest |t u − τ|, k being the length of the prefix."""
     above = t * u[k - 1] - tau if k > 0 else np.inf
@@ -72,7 +72,7 @@ def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
     return min(above, below)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: ignore[no-untyped-def]
     """A τ from which Newton's method is monotone: max(ŷ + t u) − 1."""
     most = t * order.u[0] if unlisted else -1e300
@@ -81,7 +81,7 @@ def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: igno
     return most - 1.0
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def forget(rows):  # type: ignore[no-untyped-def]
     """Nothing is known of the rows: the next pass reads them."""
     for i in range(rows.shape[1]):
@@ -101,8 +101,10 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, 
     k = 0
     u0 = np.uint64(lo)  # unsigned indices vectorise
     whole = (K + WIDE - 1) // WIDE * WIDE
-    following = u[hi : lo + whole].copy()  # given back at the end
-    u[hi : lo + whole] = NEVER
+    following = np.empty(WIDE)  # given back at the end
+    for j in range(hi, lo + whole):
+        following[j - hi] = u[j]
+        u[j] = NEVER
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
         th = tau[i]
@@ -176,5 +178,6 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, 
             distance = t * t * rows[SLOPE, i]
         tau[i] = th
         rows[VALUE, i], rows[SPENT, i], rows[DUAL, i] = value, distance, dual
-    copy(following, u[hi : lo + whole])
+    for j in range(hi, lo + whole):
+        u[j] = following[j - hi]
     return slack

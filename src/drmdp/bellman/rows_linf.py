@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST
-from drmdp.compiled import INNER
+from drmdp.bellman.layout import FAST, ranked
+from drmdp.compiled import INLINE, INNER
 
 SHORT = 20  # pieces up to this length are sorted by insertion
 
@@ -213,7 +213,7 @@ def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
     return end
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def]
     """States by ascending v if that is the order of u of some pair of the range, else nothing.
 
@@ -223,5 +223,5 @@ def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def
     if layout.next_costs.size == 0 and not layout.unlisted:
         for k in range(start * n_actions, stop * n_actions):
             if layout.indptr[k + 1] - layout.indptr[k] == value.size:
-                return np.argsort(value)
+                return ranked(value)
     return np.zeros(0, dtype=np.int64)

@@ -9,7 +9,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.layout import Order, row_scales
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE
 
 
 class State(NamedTuple):
@@ -27,7 +27,7 @@ class State(NamedTuple):
     scale: Array  # (A, N)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def state_of(layout, order, s, u, cost, nominal, scale):  # type: ignore[no-untyped-def]
     """Gather state s after its prologue."""
     A, N = scale.shape
