@@ -14,16 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import copy, count_above, largest_state, places, prologue, ranked, row_scales
+from drmdp.bellman.layout import copy, count_above, places, prologue, rank, row_scales
 from drmdp.certificate_sums import EPS, finish
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, KERNEL, LEAN
 
 NEAR = 1e-12  # relative distance of the points on both sides of a radius
 LEAST = 1e-100  # stands for the limit r → 0
 TRIALS = 100
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-untyped-def]
     """Value of the best row within r of ŷ, and its pivot's u."""
     K = u.size
@@ -74,7 +74,7 @@ def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     return max(total, 0.0), k
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _slope(layout, order, lo, hi, first, u, i, scale, r, tau):  # type: ignore[no-untyped-def]
     """Slopes of h to the right and left of r, entries within `NEAR` of r counting as equal to it."""
     K, N = hi - lo, layout.weights.size
@@ -95,7 +95,7 @@ def _slope(layout, order, lo, hi, first, u, i, scale, r, tau):  # type: ignore[n
     return right, right + more
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _tangent(layout, order, s, first, u, x, i, scale, r, down, place, tau):  # type: ignore[no-untyped-def]
     """Σ_a x_a V_ia(r), a slope there, and the pivots."""
     A, N = x.size, layout.weights.size
@@ -171,16 +171,14 @@ def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, plac
             part = left + (right - left) * left_excess / (left_excess - right_excess)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def states_linf(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def states_linf(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    scale, q, pivots = np.ones((A, N)), np.empty(A), np.zeros((A, N))
-    down, place = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    tau, work = np.zeros(A), np.zeros((3, A))
-    ends, drops = np.empty(most), np.empty(most)
+    u, cost, nominal, scale, q, pivots = room.u, room.cost, room.nominal, room.scale, room.q, room.gain
+    down, place, by_end = room.places[0], room.places[1], room.places[2]
+    tau, work = room.actions[0], room.actions[1:]
+    ends, drops, key = room.reals[0], room.reals[1], room.reals[2]
     w = layout.weights
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
@@ -194,7 +192,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
         for a in range(A):
             terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
         slack = (2.0 * terms + 8.0) * EPS
-        room = max(theta - slack, 0.0)
+        most = max(theta - slack, 0.0)
         mean = 0.0
         for i in range(N):
             r = memory.by_kernel[s, i]
@@ -202,7 +200,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
         for i in range(N):
             r = memory.by_kernel[s, i]
             far = r if every else mean
-            share[s, i] = room / far if far > room else 1.0
+            share[s, i] = most / far if far > most else 1.0
             if not r > 0.0:
                 share[s, i] = 0.0
         free = 0.0
@@ -216,7 +214,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
             K = hi - lo
             ua = u[lo - first : hi - first]
             own = slice(lo - first, hi - first)
-            places(order, layout.unlisted, layout.indices[lo:hi], ua, place[own], down[own])
+            places(order, layout.unlisted, layout.indices[lo:hi], ua, key, place[own], down[own])
             for i in range(N):
                 row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
                 r = share[s, i] * memory.by_kernel[s, i] if share[s, i] > 0.0 else 0.0
@@ -275,7 +273,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 for m in range(n):
                     slope += drops[m]
                 sizes = slope + 2.0 * mu
-                by_end = ranked(ends[:n])
+                rank(ends[:n], by_end, room.places[3])
                 at = 0.0
                 worth = fixed_part
                 m = 0

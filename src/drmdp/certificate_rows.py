@@ -23,10 +23,10 @@ from numba import njit
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, prologue, ranked, row_scales
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, prologue, rank, row_scales
 from drmdp.certificate_linf import states_linf
-from drmdp.certificate_sums import EPS, finish
-from drmdp.compiled import INNER
+from drmdp.certificate_sums import EPS, finish, work_space
+from drmdp.compiled import KERNEL, LEAN
 
 
 def derive(
@@ -44,7 +44,8 @@ def derive(
     every = ball.order == np.inf
 
     def over(lo: int, hi: int) -> None:
-        kernel(lo, hi, layout, order, value, top, span, policy, memory, every, fixed, low, high, share)
+        room = work_space(layout, lo, hi)
+        kernel(lo, hi, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room)
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return low, high, share
@@ -53,7 +54,7 @@ def derive(
 # ---------------------------------------------------------------------- ℓ2
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
     """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, how many terms that took, and the threshold.
 
@@ -94,13 +95,11 @@ def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ig
     return c, su, suu, sy, syu, si, all_yu, terms, tau
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _states_l2(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def _states_l2(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    scale, q = np.ones((A, N)), np.empty(A)
-    dual, size, kappa, spent = np.empty(N), np.empty(N), np.empty(N), np.empty(N)
-    gain = np.empty((A, N))
+    u, cost, nominal, scale, q, gain = room.u, room.cost, room.nominal, room.scale, room.q, room.gain
+    dual, size, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2], room.kernels[3]
     w = layout.weights
     value_size = span
     for s in range(start, stop):
@@ -165,13 +164,13 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
             q[a] += nominal[a]
         # what is surely feasible
         slack = A * (2.0 * terms + 8.0) * EPS
-        room = max(theta - slack, 0.0)
+        most = max(theta - slack, 0.0)
         total = 0.0
         for i in range(N):
             total += w[i] * spent[i]
         for i in range(N):
             far = math.sqrt(spent[i] if every else total)
-            share[s, i] = room / far if far > room else 1.0
+            share[s, i] = most / far if far > most else 1.0
         for a in range(A):
             for i in range(N):
                 q[a] += w[i] * share[s, i] * gain[a, i]
@@ -201,13 +200,11 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
 # ---------------------------------------------------------------------- ℓ1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _states_l1(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def _states_l1(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    slope, entry, action = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    scale, q = np.ones((A, N)), np.empty(A)
+    u, cost, nominal, scale, q = room.u, room.cost, room.nominal, room.scale, room.q
+    slope, entry, action, ascending = room.reals[0], room.places[0], room.places[1], room.places[2]
     w = layout.weights
     rows = N if every else 1
     for s in range(start, stop):
@@ -231,8 +228,8 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                     entry[n] = e
                     action[n] = a
                     n += 1
-        ascending = ranked(slope[:n])
-        room = max(0.5 * theta - A * (terms + 8.0) * EPS, 0.0)
+        rank(slope[:n], ascending, room.places[3])
+        most = max(0.5 * theta - A * (terms + 8.0) * EPS, 0.0)
         upper = 0.0
         for i in range(rows):
             # multiplier: the slope at which the budget is used up
@@ -258,7 +255,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
                 m_a = memory.by_row[s, a, i] if every else memory.by_action[s, a]
                 if layout.available[s, a] and m_a > 0.0:
                     moved += m_a
-            share[s, i] = room / moved if moved > room else 1.0
+            share[s, i] = most / moved if moved > most else 1.0
         if not every:
             for i in range(N):
                 share[s, i] = share[s, 0]
@@ -266,7 +263,8 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
             if not layout.available[s, a]:
                 continue
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            worst = ranked(u[lo - first : hi - first])
+            worst = room.places[2]
+            rank(u[lo - first : hi - first], worst, room.places[3])
             for i in range(rows):
                 left = share[s, i] * (memory.by_row[s, a, i] if every else memory.by_action[s, a])
                 if not left > 0.0:
@@ -283,7 +281,7 @@ def _states_l1(start, stop, layout, order, value, top, span, policy, memory, eve
         finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, layout, span, fixed, low, high)
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
     """Probability of entry e in kernel i, or in the mean."""
     if not every:

@@ -1,16 +1,43 @@
-"""What the certificates of all metrics share: margins for rounding."""
+"""What the certificates of all metrics share: work space, and margins for rounding."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FLAT
+from drmdp._typing import Array
+from drmdp.bellman.layout import FLAT, Layout, scratch
 from drmdp.compiled import INLINE
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+class Room(NamedTuple):
+    """Work space for a state of K entries."""
+
+    u: Array  # (K,)
+    cost: Array  # (A,)
+    nominal: Array  # (A,)
+    scale: Array  # (A, N)
+    q: Array  # (A,)
+    gain: Array  # (A, N)
+    kernels: Array  # (4, N)
+    actions: Array  # (4, A)
+    reals: Array  # (3, K)
+    places: Any  # (4, K)
+
+
+def work_space(layout: Layout, start: int, stop: int) -> Room:
+    """Work space for the states start … stop − 1."""
+    own = scratch(layout, start, stop)
+    (A, N), K = own.scale.shape, own.u.size
+    return Room(
+        *own[:4], np.empty(A), np.empty((A, N)), np.empty((4, N)), np.zeros((4, A)), np.empty((3, K)),
+        np.empty((4, K), dtype=np.int64),
+    )  # fmt: skip
 
 
 @njit(**INLINE)

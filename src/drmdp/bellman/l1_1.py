@@ -28,15 +28,18 @@ Memory: by_action holds m.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, copy, largest_state, prologue
+from drmdp._typing import Array
+from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy, prologue, scratch
 from drmdp.bellman.rows_linf import ascending_states, sort_ahead
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, KERNEL, LEAN
 
 
-@njit(fastmath=FAST, **INNER)
+@njit(fastmath=FAST, **LEAN)
 def beyond(y, u, d):  # type: ignore[no-untyped-def]
     """Σ ȳ (Δ − d)⁺, and the mass with Δ > d and with Δ = d."""
     gain = 0.0
@@ -117,7 +120,7 @@ def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
     return crossed
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untyped-def]
     """Newton's method for Σ m = budget over the actions live[:n], all at one level.
 
@@ -143,7 +146,7 @@ def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untype
     return total, n, steps
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyped-def]
     """Let all live actions give up a gain, and drop those that never had it.
 
@@ -188,7 +191,7 @@ def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # typ
     return upper, lower
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, live, pieces, moved, x):  # type: ignore[no-untyped-def]
     """Solve one normalised state; fill the moved masses and the policy; return U, L, steps.
 
@@ -232,12 +235,13 @@ def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, l
     upper, lower = certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x)
     if not upper < 0.0:
         upper = 0.0
-        x[:] = 0.0
+        for a in range(A):
+            x[a] = 0.0
         x[np.argmin(cost)] = 1.0
     return upper, lower, steps + more
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def evaluate_state(y, ptr, u, cost, nominal, x, theta, key, entry, stack, moved):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one normalised state; fill the moved masses; return U, L."""
     A = cost.size
@@ -280,42 +284,73 @@ def evaluate_state(y, ptr, u, cost, nominal, x, theta, key, entry, stack, moved)
     return min(upper, free), min(lower, free)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+class Work(NamedTuple):
+    """Scratch memory."""
+
+    key: Array  # entries
+    entry: Any  # entries
+    stack: Any  # entries + 2
+    live: Any  # (A,)
+    pieces: Array  # (A, 4)
+
+
+def workspace(A: int, K: int) -> Work:
+    """Scratch memory for A actions and K entries in all."""
+    whole = np.int64
+    return Work(
+        np.empty(K), np.empty(K, dtype=whole), np.empty(K + 2, dtype=whole), np.empty(A, dtype=whole), np.empty((A, 4))
+    )
+
+
+@njit(**INLINE)
+def mean_of(layout, s, room):  # type: ignore[no-untyped-def]
+    """Mean rows of a state; fills where each action's begin."""
+    A = room.cost.size
+    first = layout.indptr[s * A]
+    for a in range(A + 1):
+        room.ptr[a] = layout.indptr[s * A + a] - first
+    return layout.mean[first : layout.indptr[(s + 1) * A]]
+
+
+@njit(**KERNEL)
+def _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        if base < np.inf:  # not terminal
+            upper, lower, out.passes[s] = solve_state(
+                mean_of(layout, s, room), room.ptr, room.u, ascending, room.cost, room.nominal, layout.radius[s],
+                work.key, work.entry, work.stack, work.live, work.pieces, memory.by_action[s], out.policy[s],
+            )  # fmt: skip
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+
+
+@njit(**KERNEL)
+def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        if base < np.inf:
+            upper, lower = evaluate_state(
+                mean_of(layout, s, room), room.ptr, room.u, room.cost, room.nominal, out.policy[s], layout.radius[s],
+                work.key, work.entry, work.stack, memory.by_action[s],
+            )  # fmt: skip
+            out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
+
+
+def update(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
     """Update the states start … stop − 1 that are not terminal."""
-    A, most = layout.available.shape[1], largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    key, entry, stack = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most + 2, dtype=np.int64)
-    live, pieces = np.empty(A, dtype=np.int64), np.empty((A, 4))
-    ascending = ascending_states(layout, value, start, stop)
-    for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:  # terminal
-            continue
-        first = layout.indptr[s * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        mean = layout.mean[first : layout.indptr[(s + 1) * A]]
-        upper, lower, out.passes[s] = solve_state(
-            mean, ptr, u, ascending, cost, nominal, layout.radius[s], key, entry, stack, live, pieces,
-            memory.by_action[s], out.policy[s],
-        )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+    room, ascending = scratch(layout, start, stop), ascending_states(layout, value, start, stop)
+    work = workspace(room.cost.size, room.u.size)
+    _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
+def evaluate(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
     """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, most = layout.available.shape[1], largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    key, entry, stack = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most + 2, dtype=np.int64)
-    for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        first = layout.indptr[s * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        mean = layout.mean[first : layout.indptr[(s + 1) * A]]
-        upper, lower = evaluate_state(
-            mean, ptr, u, cost, nominal, out.policy[s], layout.radius[s], key, entry, stack, memory.by_action[s]
-        )
-        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
+    room = scratch(layout, start, stop)
+    work = workspace(room.cost.size, room.u.size)
+    _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work)

@@ -20,16 +20,16 @@ Memory: by_action holds t, by_kernel ones, by_row τ (rounded, if the data are f
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, copy, count_above, largest_state, prologue, ranked
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget
+from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy, prologue, rank, scratch
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, KERNEL, LEAN
 
 JOINT = 12
 NESTED = 60
@@ -42,18 +42,23 @@ class Work(NamedTuple):
     """Scratch memory."""
 
     rows: Array  # (A, FIELDS, N), see `rows_l2`
-    sums: Array  # (A, 5): V, E, D, Φ, how far from 1 the masses were
+    sums: Array  # (A, 4): V, E, D, Φ
+    off: Array  # (A,) how far from 1 the masses were
     q: Array  # (A,)
-    ones: Array  # (N,)
+    ones: Array  # (A, N)
+    first: Array  # (A, N) thresholds
+    order: Any  # (2, A)
 
 
-@njit(**INLINE)
-def workspace(A, N):  # type: ignore[no-untyped-def]
+def workspace(A: int, N: int) -> Work:
     """Scratch memory for A actions and N kernels."""
-    return Work(np.zeros((A, FIELDS, N)), np.zeros((A, 5)), np.empty(A), np.ones(N))
+    return Work(
+        np.zeros((A, FIELDS, N)), np.zeros((A, 4)), np.empty(A), np.empty(A), np.ones((A, N)), np.empty((A, N)),
+        np.empty((2, A), dtype=np.int64),
+    )  # fmt: skip
 
 
-@njit(**INLINE)
+@njit(fastmath=FAST, **LEAN)
 def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     """Weighted sums V, E, D, Φ over the rows of an action."""
     value = 0.0
@@ -68,18 +73,16 @@ def weigh(w, rows, sums):  # type: ignore[no-untyped-def]
     sums[0], sums[1], sums[2], sums[3] = value, spent, slope, dual
 
 
-@njit(fastmath=FAST, **INNER)
-def pass_at(state, a, t, tau, work):  # type: ignore[no-untyped-def]
-    """One pass over the rows of an action at (t, τ); fills its sums."""
-    rows, sums = work.rows[a], work.sums[a]
-    sums[4] = action_pass(
-        state.y, state.ptr[a], state.ptr[a + 1], state.u, t, work.ones, state.order, state.unlisted, state.scale[a],
-        0.1, tau[a], rows,
-    )  # fmt: skip
-    weigh(state.w, rows, sums)
+@njit(**INLINE)
+def pass_at(state, first, last, t, tau, work):  # type: ignore[no-untyped-def]
+    """One pass over the rows of the actions first … last − 1 with t > 0 at (t, τ); fills their sums."""
+    visit_rows(state, first, last, t, work.ones[0], 0.1, tau, work.rows, work.off)
+    for a in range(first, last):
+        if t[a] > 0.0:
+            weigh(state.w, work.rows[a], work.sums[a])
 
 
-@njit(fastmath=FAST, **INNER)
+@njit(fastmath=FAST, **LEAN)
 def shift_thresholds(rows, t, tau):  # type: ignore[no-untyped-def]
     """τ_i at a new t while the active sets stay."""
     for i in range(tau.size):
@@ -90,49 +93,58 @@ def shift_thresholds(rows, t, tau):  # type: ignore[no-untyped-def]
 def saturating(state, a):  # type: ignore[no-untyped-def]
     """Multiplier from which all mass of every row is at the top; 0 if there is nothing below the top."""
     least = 1e300
-    for e in range(state.ptr[a], state.ptr[a + 1]):
-        if state.u[e] < 0.0:
-            least = min(least, -state.u[e])
     if state.unlisted:
-        u = state.order.u
-        k = count_above(u, -1e-300)  # first entry below the top
-        if k < u.size:
-            least = min(least, -u[k])
+        least = -state.order.second if state.order.second < 0.0 else least
+    else:
+        for e in range(state.ptr[a], state.ptr[a + 1]):
+            if state.u[e] < 0.0:
+                least = min(least, -state.u[e])
     return 2.0 / least if least < 1e299 else 0.0
 
 
 @njit(**INLINE)
-def quadratic_level(theta2, A, t, sums, q):  # type: ignore[no-untyped-def]
+def quadratic_level(theta2, A, t, work):  # type: ignore[no-untyped-def]
     """γ with Σ_{q_a<γ} [E_a − t_a² D_a + (γ − q_a)²/D_a] = θ² over the actions with t_a > 0; inf if all their D vanish."""
-    order = ranked(q[:A])
-    origin = q[order[0]]  # levels count from here, or their squares hide a small θ²
-    fixed = 0.0  # of actions with D = 0, whose E no longer changes
+    sums, q = work.sums, work.q
+    origin = np.inf  # levels count from the lowest, or their squares hide a small θ²
+    highest = -np.inf
+    fixed = -theta2  # and of actions with D = 0, whose E no longer changes
     for a in range(A):
-        if t[a] > 0.0 and sums[a, 2] <= 1e-300:
-            fixed += sums[a, 1]
-    alpha = 0.0
-    beta = 0.0
-    kappa = fixed - theta2
-    best = np.inf
-    for n in range(A):
-        a = order[n]
-        if not (t[a] > 0.0 and sums[a, 2] > 1e-300):
-            continue
-        level = q[a] - origin
-        if level >= best:
+        if t[a] > 0.0:
+            origin = min(origin, q[a])
+            if sums[a, 2] > 1e-300:
+                highest = max(highest, q[a])
+            else:
+                fixed += sums[a, 1]
+    for attempt in range(2):  # with all of them; if that level leaves some out, one by one from the lowest
+        order = work.order[0]
+        if attempt > 0:
+            rank(q, order, work.order[1])
+        alpha = 0.0
+        beta = 0.0
+        kappa = fixed
+        best = np.inf
+        for n in range(A):
+            a = order[n] if attempt > 0 else n
+            if not (t[a] > 0.0 and sums[a, 2] > 1e-300):
+                continue
+            level = q[a] - origin
+            if attempt > 0 and level >= best:
+                break
+            D = sums[a, 2]
+            alpha += 1.0 / D
+            beta += level / D
+            kappa += sums[a, 1] - t[a] * t[a] * D + level * level / D
+            disc = beta * beta - alpha * kappa
+            best = (beta + math.sqrt(disc)) / alpha if disc > 0.0 else beta / alpha
+        best += origin
+        if best > highest:
             break
-        D = sums[a, 2]
-        alpha += 1.0 / D
-        beta += level / D
-        kappa += sums[a, 1] - t[a] * t[a] * D + level * level / D
-        disc = beta * beta - alpha * kappa
-        best = (beta + math.sqrt(disc)) / alpha if disc > 0.0 else beta / alpha
-    best += origin
     return best
 
 
 @njit(**INLINE)
-def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
+def bounds(theta2, A, t, cost, nominal, sums, off):  # type: ignore[no-untyped-def]
     """U of the policy t/T and L of the scaled kernels; rows that are not settled widen L."""
     total = 0.0
     upper = 0.5 * theta2
@@ -143,7 +155,7 @@ def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
             total += t[a]
             upper += t[a] * cost[a] + sums[a, 3]
             spent += sums[a, 1]
-            slack = max(slack, sums[a, 4])
+            slack = max(slack, off[a])
     upper = upper / total if total > 0.0 else np.inf
     rho = 1.0
     if spent > theta2:
@@ -155,7 +167,7 @@ def bounds(theta2, A, t, cost, nominal, sums):  # type: ignore[no-untyped-def]
     return upper, lower - (4.0 * slack if slack > MASS else 0.0)
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     """Solve one state from the multipliers in t and τ (zeros: cold); fill t, τ, x; return U, L, passes."""
     cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
@@ -188,12 +200,11 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
     gamma = 0.0
     for iteration in range(JOINT + NESTED):
         passes += 1
-        for a in range(A):
-            if t[a] > 0.0:
-                if iteration == 0:
-                    forget(work.rows[a])
-                pass_at(state, a, t[a], tau, work)
-        upper, lower = bounds(theta2, A, t, cost, nominal, sums)
+        if iteration == 0:
+            for a in range(A):
+                forget(work.rows[a])
+        pass_at(state, np.int64(0), A, t, tau, work)
+        upper, lower = bounds(theta2, A, t, cost, nominal, sums, work.off)
         capped = not upper < 0.0
         if capped:
             upper = 0.0
@@ -205,7 +216,7 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
             q = work.q
             for a in range(A):
                 q[a] = cost[a] + sums[a, 0] - t[a] * sums[a, 2] if t[a] > 0.0 else np.inf
-            gamma = quadratic_level(theta2, A, t, sums, q)
+            gamma = quadratic_level(theta2, A, t, work)
             gamma = min(max(gamma, low), high)
         else:
             gamma = high
@@ -221,7 +232,7 @@ def solve_state(state, tol, t, tau, x, work):  # type: ignore[no-untyped-def]
             if t[a] <= 0.0:
                 t[a] = min(1e-9, most)
                 tau[a] = np.nan
-                pass_at(state, a, t[a], tau, work)
+                pass_at(state, a, a + 1, t, tau, work)
             if iteration < JOINT:
                 _move(t, a, newton(t[a], target, sums[a], most), work.rows, tau)
             else:
@@ -246,11 +257,21 @@ def start_from_mean(state, mean, tol, t, tau, x, work):  # type: ignore[no-untyp
     for a in range(t.size):
         if t[a] != 0.0:
             return 0.0
-    ones = np.ones((t.size, 1))
     alone = State(
-        mean, state.ptr, state.u, work.ones, state.cost, state.nominal, state.theta, state.order, state.unlisted, ones
+        mean,
+        state.ptr,
+        state.u,
+        work.ones[0],
+        state.cost,
+        state.nominal,
+        state.theta,
+        state.order,
+        state.unlisted,
+        work.ones,
     )
-    first = np.full((t.size, 1), np.nan)
+    first = work.first
+    for a in range(t.size):
+        first[a, 0] = np.nan
     upper, _, _ = solve_state(alone, tol, t, first, x, work)
     for a in range(t.size):
         tau[a] = first[a, 0]
@@ -281,27 +302,25 @@ def newton(t, target, sums, most):  # type: ignore[no-untyped-def]
 def _nested(state, a, t, target, most, tau, work):  # type: ignore[no-untyped-def]
     """Newton's method for V_a(t_a) = target; returns the passes."""
     sums = work.sums[a]
-    point = min(t[a], most)
+    t[a] = min(t[a], most)
     steps = 0
     left = False
     while steps < 100:
         steps += 1
-        pass_at(state, a, point, tau, work)
         for _ in range(40):
-            if sums[4] <= MASS:
+            pass_at(state, a, a + 1, t, tau, work)
+            if work.off[a] <= MASS:
                 break
-            pass_at(state, a, point, tau, work)
-        new = newton(point, target, sums, most)
-        if abs(new - point) <= 4e-16 * point or (left and new <= point):  # rounding
+        new = newton(t[a], target, sums, most)
+        if abs(new - t[a]) <= 4e-16 * t[a] or (left and new <= t[a]):  # rounding
             break
         left = sums[0] < target
         shift_thresholds(work.rows[a], new, tau[a])
-        point = new
-    t[a] = point
+        t[a] = new
     return steps
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one state; fill t, τ; return U, L, passes."""
     cost, nominal, theta, sums = state.cost, state.nominal, state.theta, work.sums
@@ -327,11 +346,11 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
         return free + base, free + base, 0
     theta2 = theta * theta
     kappa = min(warm if warm > 0.0 else theta, most)
-    passes = 0
+    count = 0
     upper = 0.0
     lower = base
-    while passes < EVALUATE:
-        passes += 1
+    while count < EVALUATE:
+        count += 1
         spent = 0.0
         slope = 0.0
         size = 0.0
@@ -339,17 +358,18 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
         slack = 0.0
         upper = 0.5 * theta2
         for a in range(A):
+            t[a] = kappa * x[a]
+            if count == 1:
+                forget(work.rows[a])
+        pass_at(state, np.int64(0), A, t, tau, work)
+        for a in range(A):
             if x[a] > 0.0:
-                t[a] = kappa * x[a]
-                if passes == 1:
-                    forget(work.rows[a])
-                pass_at(state, a, t[a], tau, work)
                 spent += sums[a, 1]
                 slope += x[a] * x[a] * sums[a, 2]
                 size += x[a] * x[a]
                 gain += x[a] * (sums[a, 0] - nominal[a])
                 upper += sums[a, 3]
-                slack = max(slack, sums[a, 4])
+                slack = max(slack, work.off[a])
         upper = min(upper / kappa, 0.0)
         rho = math.sqrt(theta2 / spent) if spent > theta2 else 1.0
         lower = base + rho * gain - (4.0 * slack if slack > MASS else 0.0)
@@ -365,19 +385,16 @@ def evaluate_state(state, x, tol, t, tau, work):  # type: ignore[no-untyped-def]
         for a in range(A):
             if x[a] > 0.0:
                 shift_thresholds(work.rows[a], kappa * x[a], tau[a])
-    return free + upper, free + lower, passes
+    return free + upper, free + lower, count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Update the states start … stop − 1 that are not terminal."""
-    A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
-    scale, work, single, tau = np.ones((A, N)), workspace(A, N), workspace(A, 1), np.empty((A, N))
+@njit(**KERNEL)
+def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau):  # type: ignore[no-untyped-def]
+    A = room.cost.size
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:  # not terminal
-            state = state_of(layout, order, s, u, cost, nominal, scale)
+            state = state_of(layout, order, s, room)
             mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
             t, x = memory.by_action[s], out.policy[s]
             copy(memory.by_row[s], tau)
@@ -387,18 +404,35 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
-    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
+@njit(**KERNEL)
+def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
             copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, u, cost, nominal, scale), out.policy[s], tol, memory.by_action[s], tau, work
+                state_of(layout, order, s, room), out.policy[s], tol, memory.by_action[s], tau, work
             )
             copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+
+
+def update(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Update the states start … stop − 1 that are not terminal."""
+    room = scratch(layout, start, stop, 2 * WIDE)
+    A, N = room.scale.shape
+    work, single, tau = workspace(A, N), workspace(A, 1), np.empty((A, N))
+    _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau)
+
+
+def evaluate(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    room = scratch(layout, start, stop, 2 * WIDE)
+    work, tau = workspace(*room.scale.shape), np.empty(room.scale.shape)
+    _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau)

@@ -39,11 +39,11 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import l2_2
-from drmdp.bellman.layout import copy, largest_state, prologue
+from drmdp.bellman.layout import Layout, Memory, Order, Out, copy, prologue, scratch
 from drmdp.bellman.qp import simplex_qp
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, action_pass, forget
+from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, KERNEL, LEAN
 
 LEAST = 1e-13  # probability of a candidate
 DROP = 1e-11
@@ -64,6 +64,7 @@ class Work(NamedTuple):
     kernels: Array  # (5, N): ΣE, Σx²D, r, Σz²D, √(w κ/Σz²D)
     own: Any  # (A,) the candidates
     target: Array  # (A,)
+    off: Array  # (A,) how far from 1 the masses were
     vectors: Array  # (7, A), by candidates: linear part of m, z, gradient, work space of qp
     side: Array  # (A, N): the rank-one terms of ∇²m are its columns
     H: Array  # (A, A)
@@ -74,11 +75,10 @@ class Work(NamedTuple):
     tau: Array  # (2, A, N)
 
 
-@njit(**INLINE)
-def workspace(A, N):  # type: ignore[no-untyped-def]
+def workspace(A: int, N: int) -> Work:
     """Scratch memory for A actions and N kernels."""
     return Work(
-        np.zeros((A, FIELDS, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty((7, A)),
+        np.zeros((A, FIELDS, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty(A), np.empty((7, A)),
         np.empty((A, N)), np.empty((A, A)), np.empty((A, A)), np.empty((2, A), dtype=np.int64),
         np.empty((2, A)), np.empty((2, N)), np.empty((2, A, N)),
     )  # fmt: skip
@@ -95,17 +95,15 @@ def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignor
     for i in range(N):
         spent[i], curvature[i] = 0.0, 0.0
         upper += w[i] * 0.5 * theta2 / kappa[i]
+    if fresh:
+        for a in range(A):
+            forget(work.rows[a])
+    visit_rows(state, np.int64(0), A, share, kappa, close, tau, work.rows, work.off)
     for a in range(A):
         x = share[a]
         if x > 0.0:
             rows = work.rows[a]
-            if fresh:
-                forget(rows)
-            far = action_pass(
-                state.y, state.ptr[a], state.ptr[a + 1], state.u, x, kappa, state.order, state.unlisted, state.scale[a],
-                close, tau[a], rows,
-            )  # fmt: skip
-            slack = max(slack, far)
+            slack = max(slack, work.off[a])
             dual = 0.0
             for i in range(N):
                 spent[i] += rows[SPENT, i]
@@ -145,10 +143,7 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
         if not share[a] > 0.0:
             share[a] = LEAST
             tau[a] = np.nan
-            action_pass(
-                state.y, state.ptr[a], state.ptr[a + 1], state.u, LEAST, kappa, state.order, state.unlisted, state.scale[a],
-                0.1, tau[a], work.rows[a],
-            )  # fmt: skip
+            visit_rows(state, a, a + 1, share, kappa, 0.1, tau, work.rows, work.off)
             for i in range(kappa.size):
                 work.kernels[0, i] += work.rows[a, SPENT, i]
                 work.kernels[1, i] += LEAST * LEAST * work.rows[a, SLOPE, i]
@@ -178,7 +173,7 @@ def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
     return sound
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def model(state, z, count, work):  # type: ignore[no-untyped-def]
     """m(z), z by candidates; fills Σz²D."""
     curvature = work.kernels[3]
@@ -237,7 +232,7 @@ def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
             H[c, r] = -product
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-def]
     """Fill work.target with the minimiser of m over policies ≥ LEAST on the candidates, up to a residual of `goal`."""
     point, g, inside, z = work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
@@ -309,7 +304,7 @@ def keep(share, kappa, tau, work, k):  # type: ignore[no-untyped-def]
     copy(tau, work.tau[k])
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no-untyped-def]
     """The joint iteration; returns U (not capped), L and passes. With `guard`, steps that do not lower U are halved."""
     best, upper, lower = np.inf, np.inf, -np.inf
@@ -343,11 +338,11 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
 
 
 @njit(**INLINE)
-def cold_start(state, mean, tol, share, kappa, tau, x):  # type: ignore[no-untyped-def]
-    """Policy and multipliers of (ℓ2, 2) with the mean kernel alone."""
+def cold_start(state, mean, tol, share, kappa, tau, x, t, single):  # type: ignore[no-untyped-def]
+    """Policy and multipliers of (ℓ2, 2) with the mean kernel alone; t is work space."""
     A = share.size
-    t = np.zeros(A)
-    upper = l2_2.start_from_mean(state, mean, tol, t, tau, x, l2_2.workspace(A, 1))
+    t[:] = 0.0
+    upper = l2_2.start_from_mean(state, mean, tol, t, tau, x, single)
     total, most = 0.0, 0.0
     for a in range(A):
         total += t[a]
@@ -384,10 +379,10 @@ def usable(state, share, kappa):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[no-untyped-def]
+def solve_state(state, mean, tol, share, kappa, tau, x, work, single):  # type: ignore[no-untyped-def]
     """Solve one state from the policy, multipliers and thresholds left behind (zeros: cold); fill them and x; return U, L, passes.
 
-    `mean` is the mean kernel in the layout of state.u.
+    `mean` is the mean kernel in the layout of state.u, `single` the workspace of (ℓ2, 2) for one kernel.
     """
     first, lowest = 0, 0  # attains the cap, is best at ŷ
     for a in range(x.size):
@@ -413,7 +408,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work):  # type: ignore[n
             copy(work.kappa[0], kappa)
             copy(work.tau[0], tau)
         elif attempt > 0 or not warm:
-            cold_start(here, mean, tol, share, kappa, tau, x)
+            cold_start(here, mean, tol, share, kappa, tau, x, work.target, single)
         limit = 1 if attempt == STEPS - 1 else GUARDED if attempt > 0 else JOINT
         upper, lower, more = joint(here, tol, limit, attempt > 0, share, kappa, tau, work)
         passes += more
@@ -474,38 +469,56 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
     return free + upper, free + lower, passes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Update the states start … stop − 1 that are not terminal."""
-    A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
-    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
+@njit(**KERNEL)
+def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau):  # type: ignore[no-untyped-def]
+    A = room.cost.size
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:  # not terminal
             copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = solve_state(
-                state_of(layout, order, s, u, cost, nominal, scale),
-                layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
-                memory.by_action[s], memory.by_kernel[s], tau, out.policy[s], work,
+                state_of(layout, order, s, room), layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
+                memory.by_action[s], memory.by_kernel[s], tau, out.policy[s], work, single,
             )  # fmt: skip
             copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal = np.empty(largest_state(layout, start, stop) + WIDE), np.empty(A), np.empty(A)
-    scale, work, tau = np.ones((A, N)), workspace(A, N), np.empty((A, N))
+@njit(**KERNEL)
+def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
             copy(memory.by_row[s], tau)
             upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, u, cost, nominal, scale), tol, out.policy[s],
-                memory.by_action[s], memory.by_kernel[s], tau, work,
-            )  # fmt: skip
+                state_of(layout, order, s, room),
+                tol,
+                out.policy[s],
+                memory.by_action[s],
+                memory.by_kernel[s],
+                tau,
+                work,
+            )
             copy(tau, memory.by_row[s])
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+
+
+def update(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Update the states start … stop − 1 that are not terminal."""
+    room = scratch(layout, start, stop, 2 * WIDE)
+    A, N = room.scale.shape
+    work, single, tau = workspace(A, N), l2_2.workspace(A, 1), np.empty((A, N))
+    _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau)
+
+
+def evaluate(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    room = scratch(layout, start, stop, 2 * WIDE)
+    work, tau = workspace(*room.scale.shape), np.empty(room.scale.shape)
+    _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau)

@@ -17,60 +17,71 @@ Memory: by_kernel holds the bend r_i = θ.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import largest_state, prologue, row_scales
+from drmdp._typing import Array
+from drmdp.bellman.layout import Layout, Memory, Order, Out, prologue, row_scales, scratch
 from drmdp.bellman.rows_linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
-from drmdp.compiled import INLINE
+from drmdp.compiled import INLINE, KERNEL
 
 
 @njit(**INLINE)
-def bent_value(layout, order, ascending, k, first, u, r, radius, scale, cost, nominal, enough, scratch):  # type: ignore[no-untyped-def]
-    """Value of pair k under rows bent by r > 0, all numbers in radius, or anything from `enough` on if it is not below."""
+def bent_value(layout, order, ascending, s, a, r, radius, enough, room, work):  # type: ignore[no-untyped-def]
+    """Value of an action under rows bent by r > 0, all numbers in radius, or anything from `enough` on if it is not below."""
+    cost = room.cost[a]
     if r >= 1.0:
         return cost
-    key, where, entry, level, stack = scratch
-    N = layout.weights.size
-    lo, hi = layout.indptr[k], layout.indptr[k + 1]
-    own = u[lo - first : hi - first]
+    A, N = room.scale.shape
+    lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
     length = walk_length(hi - lo, order.u.size, layout.unlisted, r)
-    top_entries(own, layout.indices[lo:hi], order, layout.unlisted, ascending, length, key, where, entry, level, stack)
+    top_entries(
+        room.u[lo - first : hi - first], layout.indices[lo:hi], order, layout.unlisted, ascending, length,
+        work.key, work.where, work.entry, work.level, work.stack,
+    )  # fmt: skip
     value = add_gains(
-        layout.data, N * lo, hi - lo, u, lo - first, scale, layout.weights, radius, entry, level, length,
-        cost + nominal, enough,
+        layout.data, N * lo, hi - lo, room.u, lo - first, room.scale[a], layout.weights, radius, work.entry, work.level,
+        length, cost + room.nominal[a], enough,
     )  # fmt: skip
     return min(value, cost)
 
 
-@njit(**INLINE)
-def room(layout, start, stop):  # type: ignore[no-untyped-def]
-    """Scratch for `top_entries`: key, where, entry, level, stack."""
-    n_actions = layout.available.shape[1]
-    most = 0
-    for k in range(start * n_actions, stop * n_actions):
-        most = max(most, layout.indptr[k + 1] - layout.indptr[k])
-    return (
-        np.empty(most), np.full(layout.radius.size, -1), np.empty(most + 1, dtype=np.int64), np.empty(most + 1),
-        np.empty(most + 2, dtype=np.int64),
+class Work(NamedTuple):
+    """Scratch memory; the first five are those of `top_entries`."""
+
+    key: Array
+    where: Any  # (S,)
+    entry: Any
+    level: Array
+    stack: Any
+    low: Array  # (A,)
+    action: Any  # (A,)
+    left: Any  # (A + 2,)
+
+
+def workspace(layout: Layout, start: int, stop: int) -> Work:
+    """Scratch memory for the states start … stop − 1."""
+    A, whole = layout.available.shape[1], np.int64
+    most = int(np.diff(layout.indptr[start * A : stop * A + 1]).max(initial=0))
+    return Work(
+        np.empty(most), np.full(layout.radius.size, -1), np.empty(most + 1, dtype=whole), np.empty(most + 1),
+        np.empty(most + 2, dtype=whole), np.empty(A), np.empty(A, dtype=whole), np.empty(A + 2, dtype=whole),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Update the states start … stop − 1 that are not terminal."""
-    A, N = layout.available.shape[1], layout.weights.size
-    scale = np.ones((A, N))
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    low, action, stack = np.empty(A), np.empty(A, dtype=np.int64), np.empty(A + 2, dtype=np.int64)
-    ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
+@njit(**KERNEL)
+def _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+    A = room.cost.size
+    cost, nominal, low, action, stack = room.cost, room.nominal, work.low, work.action, work.left
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, cost, nominal)
         if not base < np.inf:  # terminal
             continue
         r = layout.radius[s]
         memory.by_kernel[s] = r
-        row_scales(layout, s, scale)
+        row_scales(layout, s, room.scale)
         best, played = 0.0, np.argmin(cost)
         n = 0
         for a in range(A):
@@ -78,7 +89,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
                 low[n], action[n] = cost[a] + nominal[a], a
                 n += 1
         stack[0], stack[1] = 1, n
-        done = 0
+        done = np.int64(0)
         for k in range(n):
             if k == done:
                 done = sort_ahead(low, action, stack, done)
@@ -86,11 +97,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
                 break
             a, bent = action[k], low[k]
             if r > 0.0:
-                first = layout.indptr[s * A]
-                bent = bent_value(
-                    layout, order, ascending, s * A + a, first, u, r, memory.by_kernel[s], scale[a], cost[a], nominal[a],
-                    best, scratch,
-                )  # fmt: skip
+                bent = bent_value(layout, order, ascending, s, a, r, memory.by_kernel[s], best, room, work)
             if bent < best:
                 best, played = bent, a
         out.policy[s] = 0.0
@@ -100,31 +107,42 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         out.passes[s] = 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    scale = np.ones((A, N))
-    u, cost, nominal = np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A)
-    ascending, scratch = ascending_states(layout, value, start, stop), room(layout, start, stop)
+@njit(**KERNEL)
+def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if not base < np.inf:
             continue
         r = layout.radius[s]
         memory.by_kernel[s] = r
-        row_scales(layout, s, scale)
+        row_scales(layout, s, room.scale)
         worst = 0.0
-        for a in range(A):
+        for a in range(room.cost.size):
             if out.policy[s, a] > 0.0:
-                bent = cost[a] + nominal[a]
+                bent = room.cost[a] + room.nominal[a]
                 if r > 0.0:
-                    first = layout.indptr[s * A]
-                    bent = bent_value(
-                        layout, order, ascending, s * A + a, first, u, r, memory.by_kernel[s], scale[a], cost[a],
-                        nominal[a], np.inf, scratch,
-                    )  # fmt: skip
+                    bent = bent_value(layout, order, ascending, s, a, r, memory.by_kernel[s], np.inf, room, work)
                 worst += out.policy[s, a] * bent
         out.upper[s] = base + unit * worst
         out.lower[s] = out.upper[s]
         out.passes[s] = 1
+
+
+def update(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Update the states start … stop − 1 that are not terminal."""
+    room, work = scratch(layout, start, stop), workspace(layout, start, stop)
+    ascending = ascending_states(layout, value, start, stop)
+    _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
+
+
+def evaluate(
+    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
+    memory: Memory, out: Out,
+) -> None:  # fmt: skip
+    """Worst case of the policy in out.policy at the states start … stop − 1."""
+    room, work = scratch(layout, start, stop), workspace(layout, start, stop)
+    ascending = ascending_states(layout, value, start, stop)
+    _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)

@@ -18,14 +18,14 @@ import math
 
 from numba import njit
 
-from drmdp.compiled import INNER
+from drmdp.compiled import KERNEL, LEAN
 
 LOST = 1e-14  # a pivot this small beside its diagonal entry is rounding
 FLAT_CURVATURE = 1e-12  # takes its place, beside the gradient
 NOISE = 1e-15  # rounding of a gradient, beside the sum of its terms
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def simplex_qp(H, g, x, n, extra, z, grad, step, factor, index):  # type: ignore[no-untyped-def]
     """Fill z with the minimiser; False, and z = x, if the data or the result are not finite.
 
@@ -75,7 +75,7 @@ def simplex_qp(H, g, x, n, extra, z, grad, step, factor, index):  # type: ignore
     return finite
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _largest(z, n):  # type: ignore[no-untyped-def]
     best = 0
     for j in range(1, n):
@@ -84,7 +84,7 @@ def _largest(z, n):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _gradient(H, g, x, z, m, grad, noise):  # type: ignore[no-untyped-def]
     """G + H(z − x), and its rounding."""
     for j in range(m):
@@ -98,7 +98,7 @@ def _gradient(H, g, x, z, m, grad, noise):  # type: ignore[no-untyped-def]
         noise[j] = NOISE * size
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _most_negative(grad, noise, pivot, n, m, free):  # type: ignore[no-untyped-def]
     """The bound variable whose multiplier is most negative, beyond rounding; −1 if there is none."""
     best = -1
@@ -114,7 +114,7 @@ def _most_negative(grad, noise, pivot, n, m, free):  # type: ignore[no-untyped-d
     return best
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _minimise(H, grad, pivot, n, m, index, size, step, factor):  # type: ignore[no-untyped-def]
     """Fill `step` with the minimiser over the free variables, 0 elsewhere: Cholesky's method, the sum eliminated."""
     free, order = index[0], index[1]
@@ -158,7 +158,7 @@ def _minimise(H, grad, pivot, n, m, index, size, step, factor):  # type: ignore[
     step[pivot] = -balance
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _advance(z, step, m, free):  # type: ignore[no-untyped-def]
     """Go as far as the bounds allow, at most the whole step; return the variable that is met, −1 if none, m if not finite."""
     met = -1

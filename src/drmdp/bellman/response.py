@@ -17,8 +17,8 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, largest_state, places, prologue, ranked, row_scales
-from drmdp.compiled import INLINE
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, places, prologue, rank, row_scales, scratch
+from drmdp.compiled import INLINE, KERNEL
 from drmdp.rows import Rows
 
 
@@ -35,12 +35,22 @@ class Target(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Work space: a normalised state."""
+    """Work space: a normalised state, and orders of its entries."""
 
     u: Array
     cost: Array  # (A,)
     nominal: Array  # (A,)
     scale: Array  # (A, N)
+    key: Array
+    place: Any
+    down: Any
+
+
+def make_room(layout: Layout, start: int, stop: int) -> Room:
+    """Work space for the states start … stop − 1."""
+    own = scratch(layout, start, stop)
+    K = own.u.size
+    return Room(*own[:4], np.empty(K), np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64))
 
 
 class Piece(NamedTuple):
@@ -86,7 +96,7 @@ def respond(
     target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
 
     def over(lo: int, hi: int) -> None:
-        kernel(lo, hi, layout, order, value, top, span, memory, weights, share, target)
+        kernel(lo, hi, layout, order, value, top, span, memory, weights, share, target, make_room(layout, lo, hi))
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A
@@ -101,14 +111,13 @@ def split(layout: Layout, order: Order, value: Array, memory: Memory) -> Array:
     S, A = layout.available.shape
     moved = np.zeros((S, A, layout.weights.size))
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    _split(layout, order, value, top, span, memory, moved)
+    _split(layout, order, value, top, span, memory, moved, make_room(layout, 0, S))
     return moved
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def _split(layout, order, value, top, span, memory, moved, room):  # type: ignore[no-untyped-def]
     S, A, N = moved.shape
-    room = _make_room(layout, 0, S)
     for s in range(S):
         if not _begin(layout, order, value, top, span, s, room):
             continue
@@ -116,7 +125,9 @@ def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-u
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             u = room.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
             left = memory.by_action[s, a]
-            for j in ranked(u):
+            rank(u, room.place, room.down)
+            for n in range(u.size):
+                j = room.place[n]
                 mean = layout.mean[lo + j]
                 if not (layout.available[s, a] and left > 0.0):
                     break
@@ -124,12 +135,6 @@ def _split(layout, order, value, top, span, memory, moved):  # type: ignore[no-u
                 left -= part * mean
                 for i in range(N):
                     moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * room.scale[a, i]
-
-
-@njit(**INLINE)
-def _make_room(layout, start, stop):  # type: ignore[no-untyped-def]
-    A, N = layout.available.shape[1], layout.weights.size
-    return Room(np.empty(largest_state(layout, start, stop)), np.empty(A), np.empty(A), np.ones((A, N)))
 
 
 @njit(**INLINE)
@@ -157,9 +162,8 @@ def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
-    room = _make_room(layout, start, stop)
+@njit(**KERNEL)
+def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         if _begin(layout, order, value, top, span, s, room):
             for a in range(weights.shape[1]):
@@ -171,9 +175,8 @@ def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, s
                     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
-    room = _make_room(layout, start, stop)
+@njit(**KERNEL)
+def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         if _begin(layout, order, value, top, span, s, room):
             for a in range(weights.shape[1]):
@@ -184,21 +187,27 @@ def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, s
                     if memory.by_row.shape[1] == 0:
                         lo = layout.indptr[s * weights.shape[1] + a]
                         moved = memory.by_action[s, a]
-                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved)
+                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved, room)
                     else:
-                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a])
+                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], room)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _respond_linf(start, stop, layout, order, value, top, span, memory, weights, share, target):  # type: ignore[no-untyped-def]
-    room = _make_room(layout, start, stop)
+@njit(**KERNEL)
+def _respond_linf(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         if _begin(layout, order, value, top, span, s, room):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
                     piece = _piece(layout, s, a, room, target)
                     _row_linf(
-                        piece, layout.weights, weights[s, a], share[s], memory.by_kernel[s], order, layout.unlisted
+                        piece,
+                        layout.weights,
+                        weights[s, a],
+                        share[s],
+                        memory.by_kernel[s],
+                        order,
+                        layout.unlisted,
+                        room,
                     )
 
 
@@ -249,12 +258,13 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
 
 
 @njit(**INLINE)
-def _row_l1_mean(piece, mean, x, share, moved):  # type: ignore[no-untyped-def]
+def _row_l1_mean(piece, mean, x, share, moved, room):  # type: ignore[no-untyped-def]
     """Take `moved` from the lowest stakes of the mean row to the top."""
     u, mass = piece.u, piece.mass
     K = u.size
     left = share * moved if moved > 0.0 else 0.0
-    ascending = ranked(u)
+    ascending = room.place
+    rank(u, ascending, room.down)
     for j in range(K):
         mass[j] += x * mean[j]
     for n in range(K):
@@ -268,10 +278,11 @@ def _row_l1_mean(piece, mean, x, share, moved):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _row_l1(piece, w, x, share, moved):  # type: ignore[no-untyped-def]
+def _row_l1(piece, w, x, share, moved, room):  # type: ignore[no-untyped-def]
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    ascending = ranked(u)
+    ascending = room.place
+    rank(u, ascending, room.down)
     for i in range(w.size):
         c = x * w[i]
         left = share[i] * moved[i] if moved[i] > 0.0 else 0.0
@@ -285,12 +296,12 @@ def _row_l1(piece, w, x, share, moved):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _row_linf(piece, w, x, share, radius, order, unlisted):  # type: ignore[no-untyped-def]
+def _row_linf(piece, w, x, share, radius, order, unlisted, room):  # type: ignore[no-untyped-def]
     """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    place, down = np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64)
-    places(order, unlisted, piece.listed, u, place, down)
+    place, down = room.place, room.down
+    places(order, unlisted, piece.listed, u, room.key, place, down)
     n_states = order.u.size if unlisted else K
     for i in range(w.size):
         c = x * w[i]

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FAST
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, LEAN
 
 WIDE = 8  # entries; compiled loops take so many at a time
 NEVER = -1e300  # below every stake: never active
@@ -37,10 +37,12 @@ FIELDS = 13
 
 
 @njit(**INLINE)
-def prefix_length(u, t, tau, guess):  # type: ignore[no-untyped-def]
-    """#{t u > τ} for u in descending order, galloping from a guess."""
+def prefix_length(order, t, tau):  # type: ignore[no-untyped-def]
+    """#{t u > τ}, galloping from where the part of τ/t begins."""
+    u = order.u
     n = u.size
-    lo = min(max(guess, 0), n)
+    part = -n * tau / t
+    lo = np.int64(order.below[np.int64(part)]) if part >= 0.0 and part < n else 0
     hi = lo
     step = 1
     if lo < n and t * u[lo] > tau:
@@ -88,22 +90,34 @@ def forget(rows):  # type: ignore[no-untyped-def]
         rows[MARGIN, i] = -1.0
 
 
-@njit(fastmath=FAST, **INNER)
-def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, rows):  # type: ignore[no-untyped-def]
+@njit(fastmath=FAST, **LEAN)
+def visit_rows(state, first, last, share, kappa, close, tau, rows, off):  # type: ignore[no-untyped-def]
+    """Pass over the rows of the actions first … last − 1 that have a share; off (A,) takes how far from 1 their masses were.
+
+    One call for all of them: to hand over a state takes as long as to read two rows. `first` is no literal, or this is compiled twice.
+    """
+    for a in range(first, last):
+        if share[a] > 0.0:
+            off[a] = _action(
+                state.y, state.ptr[a], state.ptr[a + 1], state.u, share[a], kappa, state.order, state.unlisted,
+                state.scale[a], close, tau[a], rows[a],
+            )  # fmt: skip
+
+
+@njit(**INLINE)
+def _action(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, rows):  # type: ignore[no-untyped-def]
     """Pass over the N rows of an action at t_i = share·κ_i and move τ by a Newton step; returns how far from 1 the masses were.
 
-    The rows begin at y[N·lo], u is indexed from lo to hi and has room for WIDE − 1 more. A row is repeated while its mass is further than
+    The rows begin at y[N·lo], u is indexed from lo to hi and has room for 2·WIDE more. A row is repeated while its mass is further than
     `close` from 1; unless τ is NaN, what `rows` holds is of the same y and u, or forgotten. Below `PROBE` a row is taken at PROBE, V and E are
     those of its first piece, and t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
     """
     K, N = hi - lo, kappa.size
     slack = 0.0
-    k = 0
     u0 = np.uint64(lo)  # unsigned indices vectorise
     whole = (K + WIDE - 1) // WIDE * WIDE
-    following = np.empty(WIDE)  # given back at the end
-    for j in range(hi, lo + whole):
-        following[j - hi] = u[j]
+    for j in range(hi, lo + whole):  # given back at the end
+        u[j - hi + u.size - WIDE] = u[j]
         u[j] = NEVER
     for i in range(N):
         t = max(kappa[i] * share, PROBE)
@@ -150,7 +164,7 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, 
                     nearest = bits if bits < nearest else nearest
                 margin = np.int64(nearest).view(np.float64)
                 if unlisted:
-                    k = prefix_length(order.u, t, th, k)
+                    k = prefix_length(order, t, th)
                     margin = min(margin, prefix_margin(order.u, t, th, k))
                     c += k
                     su += order.sum1[k]
@@ -179,5 +193,5 @@ def action_pass(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, 
         tau[i] = th
         rows[VALUE, i], rows[SPENT, i], rows[DUAL, i] = value, distance, dual
     for j in range(hi, lo + whole):
-        u[j] = following[j - hi]
+        u[j] = u[j - hi + u.size - WIDE]
     return slack

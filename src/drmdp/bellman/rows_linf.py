@@ -17,16 +17,19 @@ the pivot moves only up, and the walk stops at the highest entry that can be it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, ranked
-from drmdp.compiled import INLINE, INNER
+from drmdp._typing import Array
+from drmdp.bellman.layout import FAST, Layout
+from drmdp.compiled import KERNEL, LEAN
 
 SHORT = 20  # pieces up to this length are sorted by insertion
 
 
-@njit(fastmath=FAST, **INNER)
+@njit(fastmath=FAST, **LEAN)
 def losses(y, u, scale, r):  # type: ignore[no-untyped-def]
     """W = Σ p and −Σ p u over the listed entries, p = min(r, ŷ)."""
     mass = 0.0
@@ -39,7 +42,7 @@ def losses(y, u, scale, r):  # type: ignore[no-untyped-def]
     return mass, gain
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
     """g(r), the place of the pivot and its change δ, for r > 0; entry and level are those of `top_entries`."""
     mass, gain = losses(y, u, scale, r)
@@ -58,7 +61,7 @@ def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
     return max(gain + delta * level[n], 0.0), n, delta
 
 
-@njit(fastmath=FAST, **INNER)
+@njit(fastmath=FAST, **LEAN)
 def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enough):  # type: ignore[no-untyped-def]
     """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below.
 
@@ -98,7 +101,7 @@ def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enou
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-def]
     """Right slope g'(r) for r ≥ 0; the pivot is that of `row_gain` at r, and any number at r = 0.
 
@@ -122,7 +125,7 @@ def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-d
     return slope + level[n] * (count - n)
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def row_scale(y):  # type: ignore[no-untyped-def]
     """1/Σ of a stored row; 1 for float64, which is normalised already."""
     if y.itemsize == 8:
@@ -133,14 +136,14 @@ def row_scale(y):  # type: ignore[no-untyped-def]
     return 1.0 / total if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def walk_length(listed, n_states, unlisted, r):  # type: ignore[no-untyped-def]
     """How many entries from the top a walk at r can reach."""
     most = min(listed + 1, n_states) if unlisted else listed
     return int(1.0 / r) + 2 if (most - 2) * r > 1.0 else most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def top_entries(u, indices, order, unlisted, ascending, length, key, where, entry, level, stack):  # type: ignore[no-untyped-def]
     """Fill entry and level with the top entries of a pair: place among its listed ones, or −1 if unlisted, and u.
 
@@ -175,7 +178,7 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, where, entr
 # ---------------------------------------------------------------------- entries in order of u
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
     """Continue an incremental quicksort of (key, entry) by ascending key; return how many are in place, always more.
 
@@ -213,15 +216,13 @@ def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
     return end
 
 
-@njit(**INLINE)
-def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def]
+def ascending_states(layout: Layout, value: Array, start: int, stop: int) -> Any:
     """States by ascending v if that is the order of u of some pair of the range, else nothing.
 
     It is for a pair that lists every state with costs that do not depend on the next one; no such pair is sorted again.
     """
-    n_actions = layout.available.shape[1]
-    if layout.next_costs.size == 0 and not layout.unlisted:
-        for k in range(start * n_actions, stop * n_actions):
-            if layout.indptr[k + 1] - layout.indptr[k] == value.size:
-                return ranked(value)
+    A = layout.available.shape[1]
+    same = layout.next_costs.size == 0 and not layout.unlisted
+    if same and (np.diff(layout.indptr[start * A : stop * A + 1]) == value.size).any():
+        return np.argsort(value)
     return np.zeros(0, dtype=np.int64)

@@ -28,13 +28,15 @@ class State(NamedTuple):
 
 
 @njit(**INLINE)
-def state_of(layout, order, s, u, cost, nominal, scale):  # type: ignore[no-untyped-def]
+def state_of(layout, order, s, room):  # type: ignore[no-untyped-def]
     """Gather state s after its prologue."""
-    A, N = scale.shape
-    row_scales(layout, s, scale)
+    A, N = room.scale.shape
+    row_scales(layout, s, room.scale)
     first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
+    for a in range(A + 1):
+        room.ptr[a] = layout.indptr[s * A + a] - first
     theta = min(layout.radius[s], 2.0 * math.sqrt(A))  # no distance exceeds √(2A)
     return State(
-        layout.data[N * first : N * last], layout.indptr[s * A : (s + 1) * A + 1] - first, u, layout.weights,
-        cost, nominal, theta, order, layout.unlisted, scale,
+        layout.data[N * first : N * last], room.ptr, room.u, layout.weights, room.cost, room.nominal, theta,
+        order, layout.unlisted, room.scale,
     )  # fmt: skip
