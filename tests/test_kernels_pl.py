@@ -265,7 +265,16 @@ def test_tables_of_linf_rows_are_their_gains():
         v = rng.normal(size=S) if rng.random() < 0.6 else rng.integers(3, size=S) * 1.0
         v = (v - v.max()) / (np.ptp(v) or 1.0)
         down = np.argsort(-v, kind="stable").astype(np.int32)
-        order = Order(np.zeros(0), down, v[down], np.zeros(S + 1), np.zeros(S + 1), np.argsort(down).astype(np.int32), np.zeros(0, dtype=np.int32), 0.0)
+        order = Order(
+            np.zeros(0),
+            down,
+            v[down],
+            np.zeros(S + 1),
+            np.zeros(S + 1),
+            np.argsort(down).astype(np.int32),
+            np.zeros(0, dtype=np.int32),
+            0.0,
+        )
         indices = np.sort(rng.choice(S, K, replace=False)).astype(np.int32)
         u = v[indices] - (v[indices].max() if K == S else 0.0)
         length = rows_linf.walk_length(K, S, K < S, 0.0)

@@ -66,7 +66,7 @@ def _walk_linf(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no
 @njit(**INLINE)
 def _unlisted_above(order, u, tau):  # type: ignore[no-untyped-def]
     """Σ (u − τ)⁺ over the unlisted states."""
-    k = count_above(order.u, tau)
+    k = count_above(order, 1.0, tau)
     total = order.sum1[k] - k * tau
     for j in range(u.size):
         if u[j] > tau:

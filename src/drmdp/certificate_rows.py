@@ -70,7 +70,7 @@ def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ig
         all_yu = 0.0
         terms = K
         if unlisted:
-            k = count_above(order.u, tau / t)
+            k = count_above(order, t, tau)
             terms += k
             c += k
             su += order.sum1[k]
@@ -82,7 +82,7 @@ def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ig
             if p + t * z > tau:
                 sy += p
                 syu += p * z
-                if not (unlisted and z > tau / t):
+                if not (unlisted and t * z > tau):
                     c += 1.0
                     su += z
                     suu += z * z
@@ -135,12 +135,13 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                 for i in range(N):
                     gain[a, i] = 0.0
                 continue
+            c, su, suu, sy, syu, si, own, th = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             for i in range(N):
                 at = N * lo + i * K
                 gain[a, i] = 0.0
                 t = kappa[i] * x[a]
                 if played and t > 0.0:
-                    c, su, suu, sy, syu, si, _, n, th = _sums_l2(
+                    c, su, suu, sy, syu, si, own, n, th = _sums_l2(
                         layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
                     )
                     terms = max(terms, n + N + A)
@@ -150,10 +151,11 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
                     )
                 t = k_i[i] * t_a[a] if every else t_a[a]
                 if bent and t > 0.0:
-                    c, su, suu, sy, syu, si, own, n, th = _sums_l2(
-                        layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
-                    )
-                    terms = max(terms, n + N + A)
+                    if not (played and abs(t - kappa[i] * x[a]) <= 4.0 * EPS * t):  # or the sums are those above
+                        c, su, suu, sy, syu, si, own, n, th = _sums_l2(
+                            layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
+                        )
+                        terms = max(terms, n + N + A)
                     mass = sy + t * su - c * th
                     if mass > 0.5:
                         gain[a, i] = (syu + t * suu - th * su) / mass - own

@@ -155,7 +155,8 @@ class Kernels:
     def matrix(self, values: Array) -> Any:
         """Give one value per stored column, (nnz,), as a sparse (S·A, S) matrix."""
         shape = (self.n_states * self.n_actions, self.n_states)
-        return sparse.csr_array((values, self.indices, self.indptr), shape=shape)
+        short = self.indptr.astype(np.int32) if self.indices.size < 2**31 else self.indptr  # or the indices are copied
+        return sparse.csr_array((values, self.indices, short), shape=shape)
 
 
 def compress_dense(kernels: Array, available: BoolArray) -> Kernels:

@@ -354,6 +354,8 @@ class Model:
 
 
 def _no_zeros(matrix: Any) -> Any:
+    if matrix.data.all():
+        return matrix
     matrix = matrix.copy()
     matrix.eliminate_zeros()
     return matrix

@@ -49,7 +49,7 @@ class Remembered:
     order: Order
     value: Array  # without its level
     memory: Memory
-    share: Array  # (S, N) of the move that counts
+    share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
 
     def chain(self, policy: Array) -> Any:
@@ -87,8 +87,9 @@ class Remembered:
         return KernelTuple(model.n_kernels, make)
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
+        share = np.ones((self.value.size, 1)) if self.share is None else self.share
         return respond(
-            self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, self.share, self.threads
+            self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, share, self.threads
         )
 
 
@@ -105,7 +106,8 @@ class ExactOperator:
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
         rows = (S, 0, 0) if ball.metric == "linf" or ball.pair == ("l1", 1) else (S, A, N)
         kept = self._layout.data.dtype if ball.metric == "l2" else np.float64  # thresholds can be made exact again
-        self._memory = Memory(np.zeros((S, A)), np.ones((S, N)), np.zeros(rows, dtype=kept))
+        shared = ball.pair in (("l1", 1), ("l2", 2))  # nothing is kept of single kernels
+        self._memory = Memory(np.zeros((S, A)), np.ones((S, 0 if shared else N)), np.zeros(rows, dtype=kept))
         self._policy = np.zeros((S, A))
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
@@ -164,8 +166,5 @@ class ExactOperator:
         low = certificate.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
-        nature = Remembered(
-            model, self.ball.metric, self._layout, order, u, memory,
-            np.ones((S, self._layout.weights.size)), self.threads,
-        )  # fmt: skip
+        nature = Remembered(model, self.ball.metric, self._layout, order, u, memory, None, self.threads)
         return Update(new, low, high, policy, nature)

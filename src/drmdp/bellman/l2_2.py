@@ -14,7 +14,7 @@ U is a Newton step from the right on the convex ΣE(γ) = θ², monotone and fin
 
 With a policy x fixed, t_a = κ x_a with one κ, Σ_a E_a(κ x_a) = θ². In κ² this sum is concave and piecewise linear: Newton's method is monotone and finite.
 
-Memory: by_action holds t, by_kernel ones, by_row τ (rounded, if the data are float32).
+Memory: by_action holds t, by_kernel nothing, by_row τ (rounded, if the data are float32).
 """
 
 from __future__ import annotations

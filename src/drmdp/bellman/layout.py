@@ -68,7 +68,7 @@ class Memory(NamedTuple):
     """What a kernel leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
 
     by_action: Array  # (S, A)
-    by_kernel: Array  # (S, N)
+    by_kernel: Array  # (S, N) or (S, 0)
     by_row: Array  # (S, A, N)
 
 
@@ -235,13 +235,30 @@ def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
     return most
 
 
-@njit(**LEAN)
-def count_above(u, least):  # type: ignore[no-untyped-def]
-    """#{u > least}, u descending."""
-    lo, hi = 0, u.size
+@njit(**INLINE)
+def count_above(order, t, tau):  # type: ignore[no-untyped-def]
+    """#{t u > τ}, galloping from where the part of τ/t begins."""
+    u = order.u
+    n = u.size
+    part = -n * tau / t
+    lo = np.int64(order.below[np.int64(part)]) if part >= 0.0 and part < n else 0
+    hi = lo
+    step = 1
+    if lo < n and t * u[lo] > tau:
+        while hi < n and t * u[hi] > tau:
+            lo = hi + 1
+            hi += step
+            step *= 2
+        hi = min(hi, n)
+    else:
+        while lo > 0 and not t * u[lo - 1] > tau:
+            hi = lo - 1
+            lo -= step
+            step *= 2
+        lo = max(lo, 0)
     while lo < hi:
         mid = (lo + hi) // 2
-        if u[mid] > least:
+        if t * u[mid] > tau:
             lo = mid + 1
         else:
             hi = mid

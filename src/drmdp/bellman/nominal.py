@@ -41,6 +41,8 @@ class Fixed:
         """Σ_a x_a y_a, (S, S)."""
         S, A = self.shape
         if sparse.issparse(self.matrix):
+            if A > 0 and (policy.max(axis=1) == 1).all():
+                return self.matrix[np.arange(S) * A + policy.argmax(axis=1)]
             pairs = np.arange(S * A)
             return sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
         return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))

@@ -73,19 +73,17 @@ def respond(
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
-    Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N) as in the module.
+    Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N), or (S, 1) for all kernels, as in the module.
     """
     kernel, extra = {"l1": (_respond_l1, 1), "l2": (_respond_l2, 0), "linf": (_respond_linf, layout.weights.size)}[
         metric
     ]
     S, A = layout.available.shape
     N = layout.weights.size
-    lengths = np.diff(layout.indptr).reshape(S, A)
     used = (weights > 0) & layout.available
-    entries = np.where(used, lengths + extra, 0)
-    prefixes = np.where(used, N if layout.unlisted and metric != "l1" else 0, 0)
-    entry_at = np.concatenate([[0], np.cumsum(entries.ravel())]).astype(np.int64)
-    prefix_at = np.concatenate([[0], np.cumsum(prefixes.ravel())]).astype(np.int64)
+    entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
+    np.cumsum(used.ravel() * (np.diff(layout.indptr) + extra), out=entry_at[1:])
+    np.cumsum(used.ravel() * (N if layout.unlisted and metric != "l1" else 0), out=prefix_at[1:])
     real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
@@ -216,16 +214,16 @@ def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: igno
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
     for i in range(w.size):
-        t = t_a * kappa[i]
+        t = t_a * kappa[i] if kappa.size > 0 else t_a
         c = x * w[i]
         if not t > 0.0:
             for j in range(K):
                 mass[j] += c * y[i * K + j] * scale[i]
             continue
-        moved = c * share[i]
+        moved = c * share[min(i, share.size - 1)]
         th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
         if unlisted:
-            piece.length[i] = count_above(order.u, th / t)
+            piece.length[i] = count_above(order, t, th)
             piece.slope[i] = moved * t
             piece.level[i] = -moved * th
         for j in range(K):
@@ -234,7 +232,7 @@ def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: igno
             if z > 0.0:
                 mass[j] += moved * z
             mass[j] += (c - moved) * p
-            if unlisted and u[j] > th / t:  # counted in the prefix
+            if unlisted and t * u[j] > th:  # counted in the prefix
                 mass[j] -= moved * (t * u[j] - th)
 
 
@@ -244,14 +242,14 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
     c = 0.0
     total = 0.0
     if unlisted:
-        k = count_above(order.u, tau / t)
+        k = count_above(order, t, tau)
         c += k
         total += t * order.sum1[k]
     for j in range(K):
         p = y[at + j] * scale
         if p + t * u[j] > tau:
             total += p
-            if not (unlisted and u[j] > tau / t):
+            if not (unlisted and t * u[j] > tau):
                 c += 1.0
                 total += t * u[j]
     return (total - 1.0) / c if c > 0.5 else np.float64(tau)
@@ -285,7 +283,7 @@ def _row_l1(piece, w, x, share, moved, room):  # type: ignore[no-untyped-def]
     rank(u, ascending, room.down)
     for i in range(w.size):
         c = x * w[i]
-        left = share[i] * moved[i] if moved[i] > 0.0 else 0.0
+        left = share[min(i, share.size - 1)] * moved[i] if moved[i] > 0.0 else 0.0
         for n in range(K):
             j = ascending[n]
             p = y[i * K + j] * scale[i]
@@ -305,7 +303,7 @@ def _row_linf(piece, w, x, share, radius, order, unlisted, room):  # type: ignor
     n_states = order.u.size if unlisted else K
     for i in range(w.size):
         c = x * w[i]
-        r = share[i] * radius[i]
+        r = share[min(i, share.size - 1)] * radius[i]
         supply = 0.0
         for j in range(K):
             p = y[i * K + j] * scale[i]

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST
+from drmdp.bellman.layout import FAST, count_above
 from drmdp.compiled import INLINE, LEAN
 
 WIDE = 8  # entries; compiled loops take so many at a time
@@ -34,36 +34,6 @@ PROBE = 1e-13  # t below which rounding hides which entries are active
 C, SY, SU, VALUE, SPENT, SLOPE, DUAL, SUU, SYU, SI, T0, TAU0, MARGIN = range(13)
 FIELDS = 13
 """What is kept of each row, (FIELDS, N) an action."""
-
-
-@njit(**INLINE)
-def prefix_length(order, t, tau):  # type: ignore[no-untyped-def]
-    """#{t u > τ}, galloping from where the part of τ/t begins."""
-    u = order.u
-    n = u.size
-    part = -n * tau / t
-    lo = np.int64(order.below[np.int64(part)]) if part >= 0.0 and part < n else 0
-    hi = lo
-    step = 1
-    if lo < n and t * u[lo] > tau:
-        while hi < n and t * u[hi] > tau:
-            lo = hi + 1
-            hi += step
-            step *= 2
-        hi = min(hi, n)
-    else:
-        while lo > 0 and not t * u[lo - 1] > tau:
-            hi = lo - 1
-            lo -= step
-            step *= 2
-        lo = max(lo, 0)
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if t * u[mid] > tau:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
 
 
 @njit(**INLINE)
@@ -164,7 +134,7 @@ def _action(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, rows
                     nearest = bits if bits < nearest else nearest
                 margin = np.int64(nearest).view(np.float64)
                 if unlisted:
-                    k = prefix_length(order, t, th)
+                    k = count_above(order, t, th)
                     margin = min(margin, prefix_margin(order.u, t, th, k))
                     c += k
                     su += order.sum1[k]
