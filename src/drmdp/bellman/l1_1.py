@@ -34,9 +34,29 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy, prologue, scratch
-from drmdp.bellman.rows_linf import ascending_states, sort_ahead
+from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, prologue, scratch
+from drmdp.bellman.rows_linf import ascending_states, by_ascending, sort_ahead
 from drmdp.compiled import INLINE, KERNEL, LEAN
+
+
+class Work(NamedTuple):
+    """Scratch memory."""
+
+    where: Any  # (S,), holds −1
+    key: Array  # entries
+    entry: Any  # entries
+    stack: Any  # entries + 2
+    live: Any  # (A,)
+    pieces: Array  # (A, 4)
+
+
+def workspace(S: int, A: int, K: int) -> Work:
+    """Scratch memory for A actions and K entries in all."""
+    whole = np.int64
+    return Work(
+        np.full(S, -1), np.empty(K), np.empty(K, dtype=whole), np.empty(K + 2, dtype=whole), np.empty(A, dtype=whole),
+        np.empty((A, 4)),
+    )  # fmt: skip
 
 
 @njit(fastmath=FAST, **LEAN)
@@ -55,17 +75,14 @@ def beyond(y, u, d):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def advance(y, u, ascending, budget, target, key, entry, stack, piece):  # type: ignore[no-untyped-def]
+def advance(y, u, indices, order, ascending, where, budget, target, key, entry, stack, piece):  # type: ignore[no-untyped-def]
     """Walk the segments of an action until the mass is the budget or the gain exactly the target; return the gain.
 
     Fills piece with: number of the segment, mass before it, slope d, mass e taken of it. There is a segment to take.
     """
     K = y.size
-    done = 0
-    if ascending.size == K:
-        copy(ascending, entry)
-        done = K
-    else:
+    done = K if by_ascending(indices, order, ascending, where, entry) else 0
+    if done == 0:
         for j in range(K):
             key[j] = u[j]
             entry[j] = j
@@ -191,12 +208,14 @@ def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # typ
     return upper, lower
 
 
-@njit(**LEAN)
-def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, live, pieces, moved, x):  # type: ignore[no-untyped-def]
+@njit(**INLINE)
+def solve_state(y, indices, order, ascending, theta, room, work, moved, x):  # type: ignore[no-untyped-def]
     """Solve one normalised state; fill the moved masses and the policy; return U, L, steps.
 
-    y holds the mean rows, u the entries, ptr (A + 1,) where each action's begin; unavailable actions have cost inf.
+    y holds the mean rows, indices their states; unavailable actions have cost inf.
     """
+    ptr, u, cost, nominal = room.ptr, room.u, room.cost, room.nominal
+    entry, live, pieces = work.entry, work.live, work.pieces
     A = cost.size
     budget = 0.5 * theta
     lowest = 0
@@ -220,7 +239,10 @@ def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, l
             continue
         lo, hi = ptr[a], ptr[a + 1]
         target = level - low
-        gain = advance(y[lo:hi], u[lo:hi], ascending, budget, target, key[lo:hi], entry[lo:hi], stack, pieces[a])
+        gain = advance(
+            y[lo:hi], u[lo:hi], indices[lo:hi], order, ascending, work.where, budget, target, work.key[lo:hi], entry[lo:hi],
+            work.stack, pieces[a],
+        )  # fmt: skip
         if gain < target:
             n, _ = lower_all(y, u, ptr, entry, target - gain, live, n, pieces)
             level -= target - gain
@@ -241,9 +263,18 @@ def solve_state(y, ptr, u, ascending, cost, nominal, theta, key, entry, stack, l
     return upper, lower, steps + more
 
 
-@njit(**LEAN)
-def evaluate_state(y, ptr, u, cost, nominal, x, theta, key, entry, stack, moved):  # type: ignore[no-untyped-def]
+@njit(**INLINE)
+def evaluate_state(y, x, theta, room, work, moved):  # type: ignore[no-untyped-def]
     """Worst case of the policy x at one normalised state; fill the moved masses; return U, L."""
+    ptr, u, cost, nominal, key, entry, stack = (
+        room.ptr,
+        room.u,
+        room.cost,
+        room.nominal,
+        work.key,
+        work.entry,
+        work.stack,
+    )
     A = cost.size
     budget = 0.5 * theta
     n = 0
@@ -284,32 +315,14 @@ def evaluate_state(y, ptr, u, cost, nominal, x, theta, key, entry, stack, moved)
     return min(upper, free), min(lower, free)
 
 
-class Work(NamedTuple):
-    """Scratch memory."""
-
-    key: Array  # entries
-    entry: Any  # entries
-    stack: Any  # entries + 2
-    live: Any  # (A,)
-    pieces: Array  # (A, 4)
-
-
-def workspace(A: int, K: int) -> Work:
-    """Scratch memory for A actions and K entries in all."""
-    whole = np.int64
-    return Work(
-        np.empty(K), np.empty(K, dtype=whole), np.empty(K + 2, dtype=whole), np.empty(A, dtype=whole), np.empty((A, 4))
-    )
-
-
 @njit(**INLINE)
-def mean_of(layout, s, room):  # type: ignore[no-untyped-def]
-    """Mean rows of a state; fills where each action's begin."""
+def rows_of(layout, s, room):  # type: ignore[no-untyped-def]
+    """Mean rows of a state, and the states of their entries; fills where each action's begin."""
     A = room.cost.size
-    first = layout.indptr[s * A]
+    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
     for a in range(A + 1):
         room.ptr[a] = layout.indptr[s * A + a] - first
-    return layout.mean[first : layout.indptr[(s + 1) * A]]
+    return layout.mean[first:last], layout.indices[first:last]
 
 
 @njit(**KERNEL)
@@ -317,10 +330,10 @@ def _update(start, stop, layout, order, value, top, span, memory, out, room, wor
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:  # not terminal
+            mean, indices = rows_of(layout, s, room)
             upper, lower, out.passes[s] = solve_state(
-                mean_of(layout, s, room), room.ptr, room.u, ascending, room.cost, room.nominal, layout.radius[s],
-                work.key, work.entry, work.stack, work.live, work.pieces, memory.by_action[s], out.policy[s],
-            )  # fmt: skip
+                mean, indices, order, ascending, layout.radius[s], room, work, memory.by_action[s], out.policy[s]
+            )
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -329,10 +342,8 @@ def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, w
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
-            upper, lower = evaluate_state(
-                mean_of(layout, s, room), room.ptr, room.u, room.cost, room.nominal, out.policy[s], layout.radius[s],
-                work.key, work.entry, work.stack, memory.by_action[s],
-            )  # fmt: skip
+            mean, _ = rows_of(layout, s, room)
+            upper, lower = evaluate_state(mean, out.policy[s], layout.radius[s], room, work, memory.by_action[s])
             out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
 
 
@@ -342,7 +353,7 @@ def update(
 ) -> None:  # fmt: skip
     """Update the states start … stop − 1 that are not terminal."""
     room, ascending = scratch(layout, start, stop), ascending_states(layout, value, start, stop)
-    work = workspace(room.cost.size, room.u.size)
+    work = workspace(value.size, room.cost.size, room.u.size)
     _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
 
 
@@ -352,5 +363,5 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     room = scratch(layout, start, stop)
-    work = workspace(room.cost.size, room.u.size)
+    work = workspace(value.size, room.cost.size, room.u.size)
     _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work)

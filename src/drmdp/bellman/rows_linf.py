@@ -216,6 +216,31 @@ def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
     return end
 
 
+@njit(**LEAN)
+def by_ascending(indices, order, ascending, where, entry):  # type: ignore[no-untyped-def]
+    """Fill entry (K,) with the entries of a pair by ascending u if that can be read off the order of all states; returns whether it can.
+
+    It can for pairs that list all states, or a quarter of them; `ascending` is that of `ascending_states`, and `where`, (S,), holds −1.
+    """
+    K, S = indices.size, order.states.size
+    if ascending.size == K:
+        for k in range(K):
+            entry[k] = ascending[k]
+        return True
+    if S == 0 or S > 4 * K:
+        return False
+    for j in range(K):
+        where[indices[j]] = j
+    k = 0
+    for m in range(S - 1, -1, -1):
+        j = where[order.states[m]]
+        if j >= 0:
+            where[order.states[m]] = -1
+            entry[k] = j
+            k += 1
+    return True
+
+
 def ascending_states(layout: Layout, value: Array, start: int, stop: int) -> Any:
     """States by ascending v if that is the order of u of some pair of the range, else nothing.
 
