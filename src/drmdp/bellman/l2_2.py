@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy, prologue, rank, scratch
+from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy_some, prologue, rank, scratch
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
 from drmdp.compiled import INLINE, KERNEL, LEAN
@@ -397,10 +397,10 @@ def _update(start, stop, layout, order, value, top, span, tol, memory, out, room
             state = state_of(layout, order, s, room)
             mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
             t, x = memory.by_action[s], out.policy[s]
-            copy(memory.by_row[s], tau)
+            copy_some(memory.by_row[s], tau, t)
             start_from_mean(state, mean, max(tol, ROUGH), t, tau, x, single)
             upper, lower, out.passes[s] = solve_state(state, tol, t, tau, x, work)
-            copy(tau, memory.by_row[s])
+            copy_some(tau, memory.by_row[s], t)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -409,11 +409,11 @@ def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, ro
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
-            copy(memory.by_row[s], tau)
-            upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, room), out.policy[s], tol, memory.by_action[s], tau, work
-            )
-            copy(tau, memory.by_row[s])
+            t = memory.by_action[s]
+            copy_some(memory.by_row[s], tau, t)
+            state = state_of(layout, order, s, room)
+            upper, lower, out.passes[s] = evaluate_state(state, out.policy[s], tol, t, tau, work)
+            copy_some(tau, memory.by_row[s], t)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 

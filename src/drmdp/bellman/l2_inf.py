@@ -39,7 +39,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import l2_2
-from drmdp.bellman.layout import Layout, Memory, Order, Out, copy, prologue, scratch
+from drmdp.bellman.layout import Layout, Memory, Order, Out, copy, copy_some, prologue, scratch
 from drmdp.bellman.qp import simplex_qp
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
@@ -440,6 +440,8 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
     A = x.size
     total, size, nominal, free = 0.0, 0.0, 0.0, 0.0
     for a in range(A):
+        if not share[a] > 0.0:
+            tau[a] = np.nan
         share[a] = x[a] if x[a] > 0.0 else 0.0
         work.target[a] = share[a]
         if share[a] > 0.0:
@@ -447,8 +449,6 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
             size += x[a] * x[a]
             nominal += x[a] * state.nominal[a]
             free += x[a] * state.cost[a]
-        else:
-            tau[a] = 0.0
         state.cost[a] = 0.0  # set aside: wide costs would hide the gap
     if state.theta <= 0.0 or nominal >= -tol:
         share[:], kappa[:], tau[:] = 0.0, 1.0, 0.0
@@ -475,12 +475,13 @@ def _update(start, stop, layout, order, value, top, span, tol, memory, out, room
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:  # not terminal
-            copy(memory.by_row[s], tau)
+            share = memory.by_action[s]
+            copy_some(memory.by_row[s], tau, share)
             upper, lower, out.passes[s] = solve_state(
                 state_of(layout, order, s, room), layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
-                memory.by_action[s], memory.by_kernel[s], tau, out.policy[s], work, single,
+                share, memory.by_kernel[s], tau, out.policy[s], work, single,
             )  # fmt: skip
-            copy(tau, memory.by_row[s])
+            copy_some(tau, memory.by_row[s], share)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
@@ -489,17 +490,12 @@ def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, ro
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
-            copy(memory.by_row[s], tau)
+            share, state = memory.by_action[s], state_of(layout, order, s, room)
+            copy_some(memory.by_row[s], tau, share)
             upper, lower, out.passes[s] = evaluate_state(
-                state_of(layout, order, s, room),
-                tol,
-                out.policy[s],
-                memory.by_action[s],
-                memory.by_kernel[s],
-                tau,
-                work,
+                state, tol, out.policy[s], share, memory.by_kernel[s], tau, work
             )
-            copy(tau, memory.by_row[s])
+            copy_some(tau, memory.by_row[s], share)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 

@@ -299,6 +299,15 @@ def rank(keys, order, spare):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
+def copy_some(source, target, which):  # type: ignore[no-untyped-def]
+    """Copy the rows of an array (A, N) where `which` (A,) is positive."""
+    for a in range(which.size):
+        if which[a] > 0.0:
+            for i in range(target.shape[1]):
+                target[a, i] = source[a, i]
+
+
+@njit(**LEAN)
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Copy an array of one or two dimensions; compiled in no time, unlike a slice assignment with its messages."""
     for k in range(target.shape[0]):
