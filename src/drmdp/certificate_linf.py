@@ -171,9 +171,56 @@ def _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, plac
             part = left + (right - left) * left_excess / (left_excess - right_excess)
 
 
+@njit(**INLINE)
+def _pieces(layout, order, s, first, u, x, i, scale, tau, ends, drops):  # type: ignore[no-untyped-def]
+    """Σ_a x_a h_ia as its value at r = 0, the slope of what never ends, and pieces of slope drops[m] that end at ends[m].
+
+    Returns the first two, the number of pieces, and the number of terms.
+    """
+    A, N = x.size, layout.weights.size
+    value, rise = 0.0, 0.0
+    n, terms = 0, 0
+    for a in range(A):
+        if not x[a] > 0.0:
+            continue
+        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+        K = hi - lo
+        value += x[a] * tau[a]
+        if layout.unlisted:
+            above, k = _unlisted_above(order, u[lo - first : hi - first], tau[a])
+            rise += x[a] * above
+            terms = max(terms, k + K)
+        for j in range(K):
+            p = layout.data[N * lo + i * K + j] * scale[a, i]
+            d = u[lo - first + j] - tau[a]
+            value += x[a] * d * p
+            if d > 0.0:
+                rise += x[a] * d
+            elif p > 0.0:
+                ends[n] = p
+                drops[n] = -x[a] * d
+                n += 1
+    return value, rise, n, terms
+
+
+@njit(**INLINE)
+def _climb(value, slope, ends, drops, by_end):  # type: ignore[no-untyped-def]
+    """Maximum over r ≤ 1 of a concave function that begins at `value` with `slope` and loses the slope drops[m] at ends[m]."""
+    at = 0.0
+    m = 0
+    while slope > 0.0 and at < 1.0:
+        end = ends[by_end[m]] if m < ends.size else 1.0
+        value += slope * (end - at)
+        at = end
+        if m < ends.size:
+            slope -= drops[by_end[m]]
+        m += 1
+    return value
+
+
 @njit(**KERNEL)
-def states_linf(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
-    """Fill L, U and the share of nature's move for the states start … stop − 1."""
+def states_linf(start, stop, layout, order, value, top, span, policy, memory, joint, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
+    """Fill L, U and the share of nature's move for the states start … stop − 1; joint is None for order ∞, which spares the compiler the rest."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, nominal, scale, q, pivots = room.u, room.cost, room.nominal, room.scale, room.q, room.gain
     down, place, by_end = room.places[0], room.places[1], room.places[2]
@@ -191,15 +238,14 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
         terms = A + N
         for a in range(A):
             terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-        slack = (2.0 * terms + 8.0) * EPS
-        most = max(theta - slack, 0.0)
+        most = max(theta - (2.0 * terms + 8.0) * EPS, 0.0)
         mean = 0.0
         for i in range(N):
             r = memory.by_kernel[s, i]
             mean += w[i] * (r if r > 0.0 else 0.0)
         for i in range(N):
             r = memory.by_kernel[s, i]
-            far = r if every else mean
+            far = r if joint is None else mean
             share[s, i] = most / far if far > most else 1.0
             if not r > 0.0:
                 share[s, i] = 0.0
@@ -220,20 +266,14 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 r = share[s, i] * memory.by_kernel[s, i] if share[s, i] > 0.0 else 0.0
                 got, pivots[a, i] = _walk_linf(row, ua, scale[a, i], r, down[own], place[own], order, layout.unlisted)
                 q[a] += w[i] * got
-        upper = 0.0
-        size = 0.0
-        budget = 0.0
         mu = 0.0
-        if not every:
+        if joint is not None:
             mu = memory.by_action[s, 0]
-            if not (mu >= 0.0 and mu < 1e100):
-                mu = 0.0
-            budget = mu * theta
+            mu = mu if mu >= 0.0 and mu < 1e100 else 0.0
+        upper = mu * theta
+        size = upper
         for i in range(N):
-            fixed_part = 0.0  # Σ_a x_a (τ + Σ d ŷ⁺ …) at r = 0
-            rise = -mu  # slope of what does not depend on r's position
-            n = 0
-            if every:
+            if joint is None:
                 for a in range(A):
                     tau[a] = pivots[a, i]
             else:
@@ -241,53 +281,21 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
                 r = r if r >= 0.0 and r <= 1.0 else 1.0
                 near = NEAR * min(theta, 1.0)
                 _thresholds(layout, order, s, first, u, x, i, scale, mu, r, near, down, place, tau, work)
-            for a in range(A):
-                if not x[a] > 0.0:
-                    continue
-                lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                K = hi - lo
-                cut = tau[a]
-                fixed_part += x[a] * cut
-                if layout.unlisted:
-                    above, k = _unlisted_above(order, u[lo - first : hi - first], cut)
-                    rise += x[a] * above
-                    terms = max(terms, k + K)
-                for j in range(K):
-                    p = layout.data[N * lo + i * K + j] * scale[a, i]
-                    d = u[lo - first + j] - cut
-                    fixed_part += x[a] * d * p
-                    if d > 0.0:
-                        rise += x[a] * d
-                    elif p > 0.0:
-                        ends[n] = p
-                        drops[n] = -x[a] * d
-                        n += 1
-            if every:
-                worth = fixed_part + theta * rise
+            worth, rise, n, more = _pieces(layout, order, s, first, u, x, i, scale, tau, ends, drops)
+            terms = max(terms, more)
+            if joint is None:
+                worth += theta * rise
                 for m in range(n):
                     worth += drops[m] * min(theta, ends[m])
-                total = theta * (rise + 1.0)
+                upper += w[i] * min(worth, 0.0)
+                size += w[i] * (1.0 + theta * (rise + 1.0))
             else:
-                # concave in r: rise until the slope is used up; r ≤ 1
-                slope = rise
+                slope = rise - mu
                 for m in range(n):
                     slope += drops[m]
-                sizes = slope + 2.0 * mu
                 rank(ends[:n], by_end, room.places[3])
-                at = 0.0
-                worth = fixed_part
-                m = 0
-                while slope > 0.0 and at < 1.0:
-                    nxt = ends[by_end[m]] if m < n else 1.0
-                    worth += slope * (nxt - at)
-                    at = nxt
-                    if m < n:
-                        slope -= drops[by_end[m]]
-                    m += 1
-                total = sizes
-            upper += w[i] * worth if not every else w[i] * min(worth, 0.0)
-            size += w[i] * (1.0 + abs(total))
-        upper += budget
+                upper += w[i] * _climb(worth, slope, ends[:n], drops, by_end)
+                size += w[i] * (1.0 + abs(slope + 2.0 * mu))
         if not upper < 0.0:
             upper = 0.0
         if theta == 0.0:
@@ -295,6 +303,4 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, ev
             for a in range(A):
                 if x[a] > 0.0:
                     upper += x[a] * nominal[a]
-        finish(
-            s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size + budget, layout, span, fixed, low, high
-        )
+        finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + size, layout, span, fixed, low, high)

@@ -42,10 +42,11 @@ def derive(
     kernel = {"l1": _states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
     top, span = float(value.max()), float(np.ptp(value))
     every = ball.order == np.inf
+    kind = every if ball.metric != "linf" else None if every else True
 
     def over(lo: int, hi: int) -> None:
         room = work_space(layout, lo, hi)
-        kernel(lo, hi, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room)
+        kernel(lo, hi, layout, order, value, top, span, policy, memory, kind, fixed, low, high, share, room)
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return low, high, share
