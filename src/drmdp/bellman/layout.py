@@ -32,6 +32,10 @@ from drmdp.model import Model
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
 FLAT = 1e-13
 TINY = 1e-280  # a smaller unit is 0
+NEARLY, LARGE = (
+    0.75,
+    2**24,
+)  # rows as full as this are filled up, if the copy is no larger: reading a few zeros takes less time than searching
 
 
 class Layout(NamedTuple):
@@ -115,7 +119,9 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
-    if ball.support == "all" and short and model.next_costs:
+    whole = model.n_states * np.count_nonzero(model.available)
+    nearly = blocks.indices.size >= NEARLY * whole and model.n_kernels * whole <= LARGE
+    if ball.support == "all" and short and (model.next_costs or nearly):
         return _list_all(model, ball)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
@@ -164,8 +170,13 @@ def _list_all(model: Model, ball: Wasserstein) -> Layout:
     lengths = np.where(model.available.ravel(), S, 0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     pairs = model.available.reshape(-1)
-    dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
-    mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
+    dense = model.blocks.dense(0, S)
+    if weights.size < model.n_kernels:
+        dense = dense[:, :, model.weights > 0]
+    dense = dense.reshape(S * A, weights.size, S)
+    if not pairs.all():
+        dense = dense[pairs]
+    mean = np.matmul(weights, dense).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
     costs, next_costs = np.asarray(model.costs), np.zeros(0)
     if model.next_costs:
