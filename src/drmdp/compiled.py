@@ -1,5 +1,6 @@
 """How the kernels are compiled."""
 
+from collections.abc import Callable
 from typing import Any
 
 INNER: dict[str, Any] = {
@@ -13,3 +14,13 @@ INNER: dict[str, Any] = {
 
 INLINE: dict[str, Any] = INNER | {"inline": "always"}
 """For those called from one or two places: to become part of the caller saves their own machine code, a third of the time again."""
+
+
+def wall(function: Callable[..., Any], returns: Any, *examples: Any) -> Any:
+    """`function` compiled for arguments like the examples, to be handed to kernels that call it by its address.
+
+    A kernel is optimised again with all that it calls, in each of its callers; what is behind a wall is compiled once.
+    """
+    from numba import cfunc, typeof
+
+    return cfunc(returns(*map(typeof, examples)), cache=True, error_model="numpy")(function)

@@ -35,15 +35,14 @@ class Tables(NamedTuple):
     length: Any  # (A, N), L
 
 
-@njit(cache=True, nogil=True)
-def make_tables(A, N):  # type: ignore[no-untyped-def]
+def make_tables(A: int, N: int) -> Tables:
     """Tables with no room for lines yet."""
     return Tables(
         np.empty((1, 3)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.int64), np.empty((A, N), dtype=np.int64)
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def with_room(tables, used, lines):  # type: ignore[no-untyped-def]
     """The tables, or a larger copy of the lines used that has room for so many."""
     if lines <= tables.lines.shape[0]:
@@ -56,14 +55,17 @@ def with_room(tables, used, lines):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gain_at(tables, a, i, m):  # type: ignore[no-untyped-def]
-    """g(m) of row i of action a."""
+def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
+    """g(m) of row i of action a, looked for from segment p on."""
     lines = tables.lines
     at = tables.start[a] + i * tables.stride[a]
-    last = at + tables.length[a, i]
-    while at < last and lines[at + 1, 0] <= m:
-        at += 1
-    return lines[at, 1] + ((m - lines[at, 0]) * lines[at + 1, 2] if at < last else 0.0)
+    last = tables.length[a, i]
+    p = min(max(p, 1), last + 1)
+    while p <= last and lines[at + p, 0] <= m:
+        p += 1
+    while p > 1 and lines[at + p - 1, 0] > m:
+        p -= 1
+    return lines[at + p - 1, 1] + ((m - lines[at + p - 1, 0]) * lines[at + p, 2] if p <= last else 0.0)
 
 
 @njit(**INNER)
@@ -166,16 +168,16 @@ def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def knapsack(tables, n, i, B, x, mu, end):  # type: ignore[no-untyped-def]
-    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from a guess of μ; returns it, μ, the budget left and its taker.
+def knapsack(tables, n, i, B, x, mu, segment, end, m):  # type: ignore[no-untyped-def]
+    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from guesses of μ and the segments; returns it and μ.
 
-    Fills end (n,) with the numbers of segments taken in full; the taker, −1 if there is none, takes what is left.
+    Fills m[:, i] and its segments. Work space: end (n,), the numbers of segments taken in full.
     """
     lines = tables.lines
     total = 0.0
     for a in range(n):
         at = tables.start[a] + i * tables.stride[a]
-        p = min(max(end[a], 0), tables.length[a, i])
+        p = min(max(segment[a, i] - 1, 0), tables.length[a, i])
         while p > 0 and x[a] * lines[at + p, 2] <= mu:
             p -= 1
         while p < tables.length[a, i] and x[a] * lines[at + p + 1, 2] > mu:
@@ -213,5 +215,15 @@ def knapsack(tables, n, i, B, x, mu, end):  # type: ignore[no-untyped-def]
     left = max(B - total, 0.0)
     value = mu * left
     for a in range(n):
-        value += x[a] * lines[tables.start[a] + i * tables.stride[a] + end[a], 1]
-    return value, mu, left, best
+        at = tables.start[a] + i * tables.stride[a]
+        value += x[a] * lines[at + end[a], 1]
+        m[a, i] = lines[at + end[a], 0]
+        segment[a, i] = end[a] + 1
+    if best >= 0:
+        m[best, i] += left
+        return value, mu
+    for a in range(n):  # actions that are not played take the rest
+        more = min(left, lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0] - m[a, i])
+        m[a, i] += more
+        left -= more
+    return value, mu

@@ -4,10 +4,10 @@ Normalised as in `drmdp.bellman.layout`. With m_ia the mass moved in row (i, a),
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(m_ia) ≥ γ for every a,   Σ_a m_ia ≤ B for every i,   m ≥ 0 },
 
-which `drmdp.bellman.proximal` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: U
-of the last policy, or cold the value for the mean kernel alone, whose policy is also the start, bounds F̄ from above, and an action with
-cost_a + V⁰_a ≥ U takes no mass. Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small
-radii keep their digits.
+which `drmdp.bellman.proximal` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: those of
+the last policy, or cold of the policy for the mean kernel alone, are solved for. An action with cost_a + V⁰_a ≥ U takes no mass; the others join, and
+it is solved again. Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep
+their digits.
 
 With a policy x fixed, a knapsack for every kernel, all in the same order: that of x_a Δ.
 
@@ -20,16 +20,20 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.budget_each import make_tables, with_room
+from drmdp.bellman.finish import sweep
+from drmdp.bellman.held_l1 import hold, locate, make_held
 from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.bellman.proximal import make_work, rounds, worst_case
+from drmdp.bellman.proximal import make_work
 from drmdp.bellman.rows_l1 import by_gain, tabulate
-from drmdp.bellman.rows_linf import ascending_states
+from drmdp.bellman.rows_linf import ascending_order
 from drmdp.compiled import INNER
+
+PLAYED = 1e-12  # a smaller probability of the last policy does not count
 
 
 @njit(**INNER)
-def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
-    """Solve for the mean kernel alone, fills x and m (n,); returns its value, which bounds F̄ from above, and μ.
+def _lift(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
+    """Solve for one kernel alone, fills x and m (n,); returns μ.
 
     γ is found from above by Newton's method on the convex Σ_a m_a(γ) = B, where m_a(γ) lifts action a to γ.
     """
@@ -60,156 +64,152 @@ def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-d
         gamma = new
     for a in range(n):
         x[a] /= rate
-    return gamma, 1.0 / rate
+    return 1.0 / rate
 
 
-@njit(**INNER)
-def _known(x):  # type: ignore[no-untyped-def]
-    """Whether a number of the last policy counts."""
-    return x > 1e-12 and x <= 1.0
-
-
-@njit(**INNER)
-def solve_state(  # type: ignore[no-untyped-def]
-    y,
-    ptr,
-    N,
-    u,
-    w,
-    mean,
-    cost,
-    nominal,
-    theta,
-    tol,
-    scale,
-    mu,
-    mass,
-    policy,
-    tables,
-    work,
-    indices,
-    order,
-    ascending,
-    where,
-    action,
-    entry,
-    delta,
-):
-    """Solve one normalised state, from the memory in policy, mass and μ if that is sound; fill them; return U, L, passes."""
-    A = cost.size
-    first = 0  # attains the cap
-    lowest = 0
-    given = 0.0
-    for a in range(A):
-        if cost[a] < cost[first]:
-            first = a
-        if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
-            lowest = a
-        if _known(policy[a]) and cost[a] + nominal[a] < 0.0:
-            given += policy[a]
-    bottom = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or bottom >= -tol:
-        policy[:] = 0.0
-        mass[:] = 0.0
-        mu[:] = 0.0
-        policy[lowest if theta <= 0.0 else first] = 1.0
-        return bottom if theta <= 0.0 else 0.0, bottom, 0
-    size = min(0.5 * theta, 1.0)
-    B = 0.5 * theta / size
-    cap = -bottom / size
-    warm = given > 0.5
-    high = cap
-    n = np.int64(0)
-    line = np.int64(0)
-    one = np.ones(1)
-    for a in range(A):  # those of the last policy, or all for the mean kernel
-        if cost[a] + nominal[a] < 0.0 and (_known(policy[a]) or not warm):
-            K = ptr[a + 1] - ptr[a]
-            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
-            if warm:
-                line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
-            else:
-                line = tabulate(mean, ptr[a], K, 1, one, size, np.inf, entry, delta, k, tables, n, line)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = policy[a] / given
-            action[n] = a
-            n += 1
-    if warm:
-        for i in range(N):
-            work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
-        high = min(high, worst_case(n, N, tables, w, B, work.x, work))
-        for i in range(N):
-            work.mu[i] = work.exact[i]
-    else:
-        lifted = work.vectors[0]
-        high, level = start_from_mean(n, tables, work.head, B, cap, work.x, lifted)
-        policy[:] = 0.0
-        mass[:] = 0.0
-        for i in range(N):
-            work.mu[i] = level
-        for k in range(n):
-            policy[action[k]] = work.x[k]
-            for i in range(N):
-                mass[action[k], i] = size * lifted[k]
-        n = np.int64(0)
-        line = np.int64(0)
-    for a in range(A):
-        if (cost[a] + nominal[a] - bottom) / size < high and not (warm and _known(policy[a])):
-            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
-            K = ptr[a + 1] - ptr[a]
-            line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = 0.0 if warm else policy[a]
-            action[n] = a
-            n += 1
-    for k in range(n):
-        for i in range(N):
-            m = mass[action[k], i]
-            work.centre[k, i] = m / size if m >= 0.0 and m <= 1.0 else 0.0
-            work.segment[k, i] = 1
-    high, low, passes = rounds(n, N, tables, w, B, cap, tol / size, work)
-    policy[:] = 0.0
-    mass[:] = 0.0
-    for i in range(N):
-        mu[i] = work.best_mu[i] if high < cap else 0.0
-    if high < cap:
-        for k in range(n):
-            policy[action[k]] = work.best_x[k]
-    else:
-        policy[first] = 1.0
-    for k in range(n):
-        for i in range(N):
-            mass[action[k], i] = size * work.best[k, i]
-    return bottom + size * high, bottom + size * max(low, 0.0), passes
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
+    given = layout, order, value, top, span, tol, memory, ascending_order(layout, value, start, stop)
+    sweep(_update, False, start, stop, out, *given, make_work(A, N, False), make_tables(A, N), make_held(A, N))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _update(start, stop, out, layout, order, value, top, span, tol, memory, ascending, work, tables, held, solver):  # type: ignore[no-untyped-def]
+    """Each state from the memory in policy, mass and μ, if that is sound."""
+    A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
-    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
+    u, cost, head, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-    where = np.full(value.size, -1)
-    work, tables, ascending = make_work(A, N, False), make_tables(A, N), ascending_states(layout, value, start, stop)
+    where, stack = np.full(value.size, -1), np.empty(most + 2, dtype=np.int64)
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, head)
         if not base < np.inf:  # terminal
             continue
-        row_scales(layout, s, scale)
-        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        lines = 0
+        policy, mass, mu = out.policy[s], memory.by_row[s], memory.by_kernel[s]
+        theta = layout.radius[s]
+        first = 0  # attains the cap
+        lowest = 0
+        given = 0.0
         for a in range(A):
-            if cost[a] + nominal[a] < 0.0:
-                lines += N * (ptr[a + 1] - ptr[a] + 1)
-        tables = with_room(tables, 0, lines)
-        upper, lower, out.passes[s] = solve_state(
-            layout.data[N * first : N * last], ptr, N, u, layout.weights, layout.mean[first:last], cost, nominal,
-            layout.radius[s], tol, scale, memory.by_kernel[s], memory.by_row[s], out.policy[s], tables, work,
-            layout.indices[first:last], order, ascending, where, action, entry, delta,
-        )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+            head[a] += cost[a]
+            if cost[a] < cost[first]:
+                first = a
+            if head[a] < head[lowest]:
+                lowest = a
+            if not (policy[a] > PLAYED and policy[a] <= 1.0 and head[a] < 0.0):
+                policy[a] = 0.0
+            given += policy[a]
+        bottom = head[lowest]
+        if theta <= 0.0 or bottom >= -tol:
+            for a in range(A):
+                policy[a] = 0.0
+                for i in range(N):
+                    mass[a, i] = 0.0
+            for i in range(N):
+                mu[i] = 0.0
+            policy[lowest if theta <= 0.0 else first] = 1.0
+            out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
+            out.lower[s], out.passes[s] = base + unit * bottom, 0.0
+            continue
+        row_scales(layout, s, scale)
+        size = min(0.5 * theta, 1.0)
+        B = 0.5 * theta / size
+        cap = -bottom / size
+        for a in range(A):
+            head[a] = (head[a] - bottom) / size
+            policy[a] = policy[a] / given if given > 0.5 else 0.0
+        pairs, at = s * A, layout.indptr[s * A]
+        if not given > 0.5:
+            one, line, n = np.ones(1), np.int64(0), np.int64(0)
+            for a in range(A):
+                if head[a] < cap:
+                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
+                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
+                    tables = with_room(tables, line, line + k + 1)
+                    line = tabulate(layout.mean, lo, hi - lo, np.int64(1), one, size, np.inf, entry, delta, k, tables, n, line, one, work.segment[0])
+                    work.head[n] = head[a]
+                    action[n] = a
+                    n += 1
+            mu[0] = _lift(n, tables, work.head, B, cap, work.x, work.q)
+            for i in range(1, N):
+                mu[i] = mu[0]
+            for k in range(n):
+                policy[action[k]] = work.x[k]
+                for i in range(N):
+                    mass[action[k], i] = size * work.q[k]
+        else:
+            n = np.int64(0)
+            for a in range(A):
+                if policy[a] > 0.0:
+                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
+                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
+                    for i in range(N):
+                        m = B if policy[a] == 1.0 else mass[a, i] / size
+                        held.m[n, i] = m if m >= 0.0 and m <= B else 0.0
+                    locate(layout.data, N * lo, hi - lo, N, scale[a], size, entry, delta, k, held, n)
+                    work.head[n], work.x[n], action[n] = head[a], policy[a], a
+                    n += 1
+            high, low = hold(n, N, layout.weights, B, work.head, held, work.x, work.mu, work.q)
+            for a in range(A):
+                if policy[a] == 0.0 and head[a] < high:
+                    low = -np.inf
+            if high < cap and high - low <= tol / size:
+                for a in range(A):
+                    for i in range(N):
+                        mass[a, i] = 0.0
+                for k in range(n):
+                    policy[action[k]] = work.x[k]
+                    for i in range(N):
+                        mass[action[k], i] = size * held.m[k, i]
+                for i in range(N):
+                    mu[i] = work.mu[i]
+                out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * low)
+                out.passes[s] = 1.0
+                continue
+        for i in range(N):
+            work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
+        n, line, passes = np.int64(0), np.int64(0), 0
+        high, low = -np.inf, 0.0
+        while True:
+            before = n
+            for a in range(A):
+                if policy[a] > 0.0 if before == 0 else (head[a] < high and policy[a] >= 0.0):
+                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
+                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
+                    tables = with_room(tables, line, line + N * (k + 1))
+                    for i in range(N):
+                        m = mass[a, i] / size
+                        work.centre[n, i] = m if m >= 0.0 and m <= B else 0.0
+                    line = tabulate(
+                        layout.data, N * lo, hi - lo, N, scale[a], size, B, entry, delta, k, tables, n, line,
+                        work.centre[n], work.segment[n],
+                    )  # fmt: skip
+                    work.head[n], work.x[n], action[n] = head[a], policy[a], a
+                    policy[a] = -1.0  # has tables
+                    n += 1
+            if n == before:
+                break
+            high, low, more = solver(n, N, tables, layout.weights, B, cap, tol / size, work, None)
+            passes += more
+            for k in range(n):
+                work.x[k] = work.best_x[k] if high < cap else work.x[k]
+                for i in range(N):
+                    work.centre[k, i] = work.best[k, i]
+        for a in range(A):
+            policy[a] = 0.0
+            for i in range(N):
+                mass[a, i] = 0.0
+        for i in range(N):
+            mu[i] = work.best_mu[i] if high < cap else 0.0
+        for k in range(n):
+            policy[action[k]] = work.best_x[k] if high < cap else 0.0
+            for i in range(N):
+                mass[action[k], i] = size * work.best[k, i]
+        if not high < cap:
+            policy[first] = 1.0
+        out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * max(low, 0.0))
+        out.passes[s] = -passes if high - low > tol / size else passes
 
 
 @njit(**INNER)

@@ -12,14 +12,16 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
+from drmdp.bellman.rows_linf import sort_ahead
 from drmdp.compiled import INNER
 
 
 @njit(**INNER)
-def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[no-untyped-def]
+def by_gain(u, indices, order, ascending, where, entry, delta, stack):  # type: ignore[no-untyped-def]
     """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
+    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1; `stack`
+    has room for K + 2 numbers.
     """
     K, S = u.size, order.states.size
     if ascending.size == K:
@@ -36,7 +38,13 @@ def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[
                 entry[k] = j
                 k += 1
     else:
-        entry[:K] = np.argsort(u)
+        for j in range(K):
+            delta[j] = u[j]
+            entry[j] = j
+        stack[0], stack[1] = 1, K
+        k = np.int64(0)
+        while k < K:
+            k = sort_ahead(delta, entry, stack, k)
     n = 0
     last = 0.0
     for k in range(K):
@@ -51,10 +59,10 @@ def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):  # type: ignore[no-untyped-def]
+def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first, centre, segment):  # type: ignore[no-untyped-def]
     """Tables of N rows of K entries from y[at] on as action a, from line `first` on; returns the next line.
 
-    Masses and gains are divided by `size`; a table ends where its mass reaches `most`.
+    Masses and gains are divided by `size`; a table ends where its mass reaches `most`. Fills segment (N,) with those of the masses centre (N,).
     """
     lines = tables.lines
     tables.start[a] = first
@@ -67,6 +75,7 @@ def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):
         p = np.uint64(first)
         lines[p, 0], lines[p, 1], lines[p, 2] = 0.0, 0.0, 0.0
         p += np.uint64(1)
+        here = p
         for k in range(np.uint64(n)):  # a line per entry; empty ones are overwritten by the next
             m = y[row + np.uint64(entry[k])] * factor
             d = delta[k]
@@ -74,8 +83,10 @@ def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):
             gain += m * d
             lines[p, 0], lines[p, 1], lines[p, 2] = mass, gain, d
             p += np.uint64(m > 0.0)
+            here = p if mass <= centre[i] else here
             if mass >= most:
                 break
         tables.length[a, i] = np.int64(p) - first - 1
+        segment[i] = np.int64(here) - first
         first += n + 1
     return first

@@ -17,10 +17,13 @@ the pivot moves only up, and the walk stops at the highest entry that can be it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, ranked
+from drmdp._typing import Array
+from drmdp.bellman.layout import FAST, Layout, ranked
 from drmdp.compiled import INLINE, INNER
 
 SHORT = 20  # pieces up to this length are sorted by insertion
@@ -224,4 +227,14 @@ def ascending_states(layout, value, start, stop):  # type: ignore[no-untyped-def
         for k in range(start * n_actions, stop * n_actions):
             if layout.indptr[k + 1] - layout.indptr[k] == value.size:
                 return ranked(value)
+    return np.zeros(0, dtype=np.int64)
+
+
+def ascending_order(layout: Layout, value: Array, start: int, stop: int) -> Any:
+    """The same outside compiled code, where sorting compiles nothing."""
+    A = layout.available.shape[1]
+    if layout.next_costs.size == 0 and not layout.unlisted:
+        lengths = np.diff(layout.indptr[start * A : stop * A + 1])
+        if (lengths == value.size).any():
+            return np.argsort(value)
     return np.zeros(0, dtype=np.int64)
