@@ -273,7 +273,7 @@ def test_tables_of_linf_rows_are_their_gains():
         none, key, stack = np.zeros(0, dtype=np.int64), np.zeros(K), np.zeros(K + 2, dtype=np.int64)
         rows_linf.top_entries(u, indices, order, K < S, none, length, key, np.full(S, -1), entry, level, stack)
         table_linf.places(K, entry[:length], place)
-        tables = budget_each.with_room(budget_each.make_tables(1, 1), 0, table_linf.lines_needed(K))
+        tables = budget_each.with_room.py_func(budget_each.make_tables(1, 1), 0, table_linf.lines_needed(K))
         scratch = np.zeros(K + 1), np.zeros(K + 1, dtype=np.int64)
         table_linf.tabulate(y, u, 1, np.ones(1), 1.0, entry[:length], level[:length], place, tables, 0, 0, *scratch)
         lines = tables.lines[: tables.length[0, 0] + 1]
@@ -287,7 +287,7 @@ def test_tables_of_linf_rows_are_their_gains():
 
 def random_tables(rng, n, N):
     """Concave tables with few, often equal, slopes."""
-    tables = budget_each.with_room(budget_each.make_tables(n, N), 0, n * N * 6)
+    tables = budget_each.with_room.py_func(budget_each.make_tables(n, N), 0, n * N * 6)
     for a in range(n):
         tables.start[a], tables.stride[a] = a * N * 6, 6
         for i in range(N):

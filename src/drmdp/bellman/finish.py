@@ -16,11 +16,12 @@ POINTS = 2000
 
 
 def sweep(kernel: Any, joint: bool, start: int, stop: int, out: Out, *given: Any) -> None:
-    """Run a kernel over states with `rounds`, and again with `finish` for those where the passes it reports are negative."""
-    kernel(start, stop, out, *given, compiled(rounds, joint))
-    for s in np.flatnonzero(out.passes[start:stop] < 0.0):
-        kernel(start + int(s), start + int(s) + 1, out, *given, compiled(finish, joint))
-    np.abs(out.passes[start:stop], out=out.passes[start:stop])
+    """Run a kernel over the states whose passes are negative with `rounds`, and again with `finish` where they remain so."""
+    own = out.passes[start:stop]
+    for method in (rounds, finish):
+        if (own < 0.0).any():
+            kernel(start, stop, out, *given, compiled(method, joint))
+    np.abs(own, out=own)
 
 
 def finish(n, N, tables, w, B, cap, tol, work, joint):  # type: ignore[no-untyped-def]

@@ -71,18 +71,22 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
     given = layout, order, value, top, span, tol, memory, ascending_order(layout, value, start, stop)
+    out.passes[start:stop] = -1.0
     sweep(_update, False, start, stop, out, *given, make_work(A, N, False), make_tables(A, N), make_held(A, N))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _update(start, stop, out, layout, order, value, top, span, tol, memory, ascending, work, tables, held, solver):  # type: ignore[no-untyped-def]
-    """Each state from the memory in policy, mass and μ, if that is sound."""
+    """Update the states where passes are negative from the memory in policy, mass and μ if that is sound; it remains so where U − L is too large."""
     A, N = layout.available.shape[1], layout.weights.size
     most = largest_state(layout, start, stop)
     u, cost, head, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
     where, stack = np.full(value.size, -1), np.empty(most + 2, dtype=np.int64)
     for s in range(start, stop):
+        if not out.passes[s] < 0.0:
+            continue
+        out.passes[s] = 0.0
         base, unit = prologue(layout, order, value, top, span, s, u, cost, head)
         if not base < np.inf:  # terminal
             continue
@@ -110,7 +114,7 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, asce
                 mu[i] = 0.0
             policy[lowest if theta <= 0.0 else first] = 1.0
             out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
-            out.lower[s], out.passes[s] = base + unit * bottom, 0.0
+            out.lower[s] = base + unit * bottom
             continue
         row_scales(layout, s, scale)
         size = min(0.5 * theta, 1.0)
