@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 TRIALS = 20  # of Newton's method for a multiplier, before bisection
 
@@ -68,7 +68,7 @@ def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
     return lines[at + p - 1, 1] + ((m - lines[at + p - 1, 0]) * lines[at + p, 2] if p <= last else 0.0)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[no-untyped-def]
     """Maximise x g(m) − μ m − ½ε (m − m⁰)² in one row from segment p on, inverse = 1/ε, centre = m⁰.
 
@@ -145,7 +145,7 @@ def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type
     return mu, count
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[no-untyped-def]
     """All rows of kernel i being at kinks: the μ nearest in the direction of balance at which one leaves its own."""
     best = np.inf if over > 0.0 else 0.0

@@ -18,16 +18,15 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 INSIDE = 1e-7  # of a segment's length
 EQUAL = 1e-13  # relative; slopes that differ less are worth the same
 
 
 class Held(NamedTuple):
-    """Amounts of up to A actions in N kernels, and the segments around them, (A, N) each."""
+    """The segments around the amounts m of up to A actions in N kernels, (A, N) each."""
 
-    m: Array
     gain: Array  # g(m)
     low: Array  # where the segment of m begins
     high: Array  # and ends
@@ -39,16 +38,16 @@ class Held(NamedTuple):
 
 def make_held(A: int, N: int) -> Held:
     """Work space."""
-    return Held(*np.empty((7, A, N)), np.empty((2, A), dtype=np.int64))
+    return Held(*np.empty((6, A, N)), np.empty((2, A), dtype=np.int64))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def locate(y, at, K, N, scale, size, entry, delta, n, held, a):  # type: ignore[no-untyped-def]
-    """Describe the N rows of K entries from y[at] on around their amounts, as action a; the other arguments are those of `rows_l1.tabulate`."""
+@njit(**INNER)
+def locate(y, at, K, N, scale, size, entry, delta, n, m, held, a):  # type: ignore[no-untyped-def]
+    """Describe the N rows of K entries from y[at] on around their amounts m (N,), as action a; the other arguments are those of `rows_l1.tabulate`."""
     for i in range(N):
         row = np.uint64(at + i * K)
         factor = scale[i] / size
-        m = held.m[a, i]
+        here = m[i]
         mass = 0.0
         gain = 0.0
         last = 0.0  # begin of the segment before
@@ -57,7 +56,7 @@ def locate(y, at, K, N, scale, size, entry, delta, n, held, a):  # type: ignore[
         slope = 0.0
         for k in range(np.uint64(n)):
             p = y[row + np.uint64(entry[k])] * factor
-            if mass + p > m + 1e-14:
+            if mass + p > here + 1e-14:
                 high = mass + p
                 slope = delta[k]
                 break
@@ -66,22 +65,21 @@ def locate(y, at, K, N, scale, size, entry, delta, n, held, a):  # type: ignore[
                 left = delta[k]
                 mass += p
                 gain += p * left
-        m = max(m, mass)
-        held.m[a, i] = m
-        held.gain[a, i] = gain + (m - mass) * slope
+        m[i] = max(here, mass)
+        held.gain[a, i] = gain + (m[i] - mass) * slope
         held.low[a, i], held.high[a, i], held.slope[a, i] = mass, high, slope
         held.before[a, i], held.left[a, i] = last, left
 
 
-@njit(**INNER)
-def _inside(held, a, i):  # type: ignore[no-untyped-def]
+@njit(**INLINE)
+def _inside(m, held, a, i):  # type: ignore[no-untyped-def]
     low, high = held.low[a, i], held.high[a, i]
     margin = INSIDE * (high - low)
-    return high < np.inf and held.m[a, i] > low + margin and held.m[a, i] < high - margin
+    return high < np.inf and m[a, i] > low + margin and m[a, i] < high - margin
 
 
-@njit(**INNER)
-def _tie(n, N, held, x):  # type: ignore[no-untyped-def]
+@njit(**INLINE)
+def _tie(n, N, m, held, x):  # type: ignore[no-untyped-def]
     """x at which segments that share a kernel are worth the same; False unless that ties all actions.
 
     The ties are a tree: tree[0] lists the actions from the root on, tree[1] holds for each the one it is tied to.
@@ -101,11 +99,11 @@ def _tie(n, N, held, x):  # type: ignore[no-untyped-def]
         for i in range(N):
             old = -1
             for a in range(n):
-                if tree[1, a] >= 0 and _inside(held, a, i):
+                if tree[1, a] >= 0 and _inside(m, held, a, i):
                     old = a
                     break
             for a in range(n if old >= 0 else 0):
-                if tree[1, a] < 0 and _inside(held, a, i):
+                if tree[1, a] < 0 and _inside(m, held, a, i):
                     tree[0, known], tree[1, a] = a, old
                     x[a] = x[old] * held.slope[old, i] / held.slope[a, i]
                     total += x[a]
@@ -115,16 +113,16 @@ def _tie(n, N, held, x):  # type: ignore[no-untyped-def]
     return known == n and total < 1e100
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def hold(n, N, w, B, head, held, x, mu, q):  # type: ignore[no-untyped-def]
-    """Fill x, μ and q, and move m; returns U = f(x) and L = min q, or infinite ones if m does not answer any x.
-
-    head (n,) are the values without gains; x is read where no ties are needed, for n = 1.
-    """
-    if not _tie(n, N, held, x):
-        return np.inf, -np.inf
+@njit(**INNER)
+def hold(n, N, w, B, work, held):  # type: ignore[no-untyped-def]
+    """U = f(x) and L = min q from the amounts m⁰ in work, or infinite ones if they do not answer any x; fills the best x, m and μ."""
+    x, m, mu, q = work.best_x, work.best, work.best_mu, work.q
     for a in range(n):
-        q[a] = head[a]
+        x[a], q[a] = work.x[a], work.head[a]
+        for i in range(N):
+            m[a, i] = work.centre[a, i]
+    if not _tie(n, N, m, held, x):
+        return np.inf, -np.inf
     upper = 0.0
     for i in range(N):
         least = np.inf
@@ -132,9 +130,9 @@ def hold(n, N, w, B, head, held, x, mu, q):  # type: ignore[no-untyped-def]
         total = 0.0
         for a in range(n):
             q[a] += w[i] * held.gain[a, i]
-            total += held.m[a, i]
+            total += m[a, i]
             most = max(most, x[a] * held.slope[a, i])
-            least = min(least, x[a] * (held.slope[a, i] if held.m[a, i] > held.low[a, i] else held.left[a, i]))
+            least = min(least, x[a] * (held.slope[a, i] if m[a, i] > held.low[a, i] else held.left[a, i]))
         if most > (1.0 + EQUAL) * least or total > (1.0 + 1e-14) * B or (total < (1.0 - 1e-14) * B and most > 0.0):
             return np.inf, -np.inf
         mu[i] = most
@@ -144,40 +142,40 @@ def hold(n, N, w, B, head, held, x, mu, q):  # type: ignore[no-untyped-def]
                     held.high[a, i], held.low[a, i] = held.low[a, i], held.before[a, i]
                     held.slope[a, i] = held.left[a, i]
                 else:
-                    held.low[a, i] = held.high[a, i] = held.m[a, i]
+                    held.low[a, i] = held.high[a, i] = m[a, i]
     for a in range(n):
         upper += x[a] * q[a]
     for k in range(n - 1, 0, -1):
         a = held.tree[0, k]
-        _balance(N, w, a, held.tree[1, a], upper, held, q)
+        _balance(N, w, a, held.tree[1, a], upper, m, held, q)
     for i in range(N):
         total = 0.0
         for a in range(n):
-            total += held.m[a, i]
+            total += m[a, i]
         if total > B:  # rounding
             for a in range(n):
-                held.m[a, i] *= B / total
+                m[a, i] *= B / total
     least = np.inf
     for a in range(n):
         least = min(least, q[a])
     return upper, least
 
 
-@njit(**INNER)
-def _balance(N, w, a, b, value, held, q):  # type: ignore[no-untyped-def]
+@njit(**INLINE)
+def _balance(N, w, a, b, value, m, held, q):  # type: ignore[no-untyped-def]
     """Move mass between the actions a and b until a has the value."""
     for i in range(N):
         rate = w[i] * held.slope[a, i]
         if not rate > 0.0:
             continue
         if q[a] < value:
-            more = min((value - q[a]) / rate, held.high[a, i] - held.m[a, i], held.m[b, i] - held.low[b, i])
+            more = min((value - q[a]) / rate, held.high[a, i] - m[a, i], m[b, i] - held.low[b, i])
             more = max(more, 0.0)
         else:
-            more = max((value - q[a]) / rate, held.low[a, i] - held.m[a, i], held.m[b, i] - held.high[b, i])
+            more = max((value - q[a]) / rate, held.low[a, i] - m[a, i], m[b, i] - held.high[b, i])
             more = min(more, 0.0)
         if more != 0.0:
-            held.m[a, i] += more
-            held.m[b, i] -= more
+            m[a, i] += more
+            m[b, i] -= more
             q[a] += rate * more
             q[b] -= w[i] * held.slope[b, i] * more

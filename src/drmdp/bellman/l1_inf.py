@@ -22,16 +22,17 @@ from numba import njit
 from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_l1 import hold, locate, make_held
-from drmdp.bellman.layout import largest_state, prologue, row_scales
+from drmdp.bellman.layout import largest_state, prologue, ranked, row_scales
 from drmdp.bellman.proximal import make_work
 from drmdp.bellman.rows_l1 import by_gain, tabulate
 from drmdp.bellman.rows_linf import ascending_order
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, INNER
 
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
+MEAN, HOLD, SOLVE = range(3)  # stages: for the mean kernel alone, what the last sweep held, from tables
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _lift(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
     """Solve for one kernel alone, fills x and m (n,); returns μ.
 
@@ -82,7 +83,7 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, asce
     most = largest_state(layout, start, stop)
     u, cost, head, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
     action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-    where, stack = np.full(value.size, -1), np.empty(most + 2, dtype=np.int64)
+    where, one = np.full(value.size, -1), np.ones(1)
     for s in range(start, stop):
         if not out.passes[s] < 0.0:
             continue
@@ -123,83 +124,61 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, asce
         for a in range(A):
             head[a] = (head[a] - bottom) / size
             policy[a] = policy[a] / given if given > 0.5 else 0.0
-        pairs, at = s * A, layout.indptr[s * A]
-        if not given > 0.5:
-            one, line, n = np.ones(1), np.int64(0), np.int64(0)
-            for a in range(A):
-                if head[a] < cap:
-                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
-                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
-                    tables = with_room(tables, line, line + k + 1)
-                    line = tabulate(layout.mean, lo, hi - lo, np.int64(1), one, size, np.inf, entry, delta, k, tables, n, line, one, work.segment[0])
-                    work.head[n] = head[a]
-                    action[n] = a
-                    n += 1
-            mu[0] = _lift(n, tables, work.head, B, cap, work.x, work.q)
-            for i in range(1, N):
-                mu[i] = mu[0]
-            for k in range(n):
-                policy[action[k]] = work.x[k]
-                for i in range(N):
-                    mass[action[k], i] = size * work.q[k]
-        else:
-            n = np.int64(0)
-            for a in range(A):
-                if policy[a] > 0.0:
-                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
-                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
-                    for i in range(N):
-                        m = B if policy[a] == 1.0 else mass[a, i] / size
-                        held.m[n, i] = m if m >= 0.0 and m <= B else 0.0
-                    locate(layout.data, N * lo, hi - lo, N, scale[a], size, entry, delta, k, held, n)
-                    work.head[n], work.x[n], action[n] = head[a], policy[a], a
-                    n += 1
-            high, low = hold(n, N, layout.weights, B, work.head, held, work.x, work.mu, work.q)
-            for a in range(A):
-                if policy[a] == 0.0 and head[a] < high:
-                    low = -np.inf
-            if high < cap and high - low <= tol / size:
-                for a in range(A):
-                    for i in range(N):
-                        mass[a, i] = 0.0
-                for k in range(n):
-                    policy[action[k]] = work.x[k]
-                    for i in range(N):
-                        mass[action[k], i] = size * held.m[k, i]
-                for i in range(N):
-                    mu[i] = work.mu[i]
-                out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * low)
-                out.passes[s] = 1.0
-                continue
         for i in range(N):
             work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
+        stage = HOLD if given > 0.5 else MEAN
         n, line, passes = np.int64(0), np.int64(0), 0
-        high, low = -np.inf, 0.0
+        high, low = cap if stage == MEAN else -np.inf, 0.0
         while True:
             before = n
             for a in range(A):
-                if policy[a] > 0.0 if before == 0 else (head[a] < high and policy[a] >= 0.0):
-                    lo, hi = layout.indptr[pairs + a], layout.indptr[pairs + a + 1]
-                    k = by_gain(u[lo - at : hi - at], layout.indices[lo:hi], order, ascending, where, entry, delta, stack)
-                    tables = with_room(tables, line, line + N * (k + 1))
-                    for i in range(N):
-                        m = mass[a, i] / size
-                        work.centre[n, i] = m if m >= 0.0 and m <= B else 0.0
-                    line = tabulate(
-                        layout.data, N * lo, hi - lo, N, scale[a], size, B, entry, delta, k, tables, n, line,
-                        work.centre[n], work.segment[n],
-                    )  # fmt: skip
-                    work.head[n], work.x[n], action[n] = head[a], policy[a], a
-                    policy[a] = -1.0  # has tables
-                    n += 1
-            if n == before:
-                break
-            high, low, more = solver(n, N, tables, layout.weights, B, cap, tol / size, work, None)
-            passes += more
-            for k in range(n):
-                work.x[k] = work.best_x[k] if high < cap else work.x[k]
+                if not (policy[a] > 0.0 or (policy[a] == 0.0 and head[a] < high)):
+                    continue
+                lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+                at = lo - layout.indptr[s * A]
+                k = by_gain(u[at : at + K], layout.indices[lo : lo + K], order, ascending, where, entry, delta)
+                work.head[n], work.x[n], action[n] = head[a], policy[a], a
+                centre, segment = work.centre[n], work.segment[n]
                 for i in range(N):
-                    work.centre[k, i] = work.best[k, i]
+                    m = B if policy[a] == 1.0 else mass[a, i] / size
+                    centre[i] = m if m >= 0.0 and m <= B else 0.0
+                if stage == HOLD:
+                    locate(layout.data, N * lo, K, N, scale[a], size, entry, delta, k, centre, held, n)
+                elif stage == MEAN:
+                    tables = with_room(tables, line, line + k + 1)
+                    line = tabulate(layout.mean, lo, K, np.int64(1), one, size, np.inf, entry, delta, k, tables, n, line, centre, segment)
+                else:
+                    tables = with_room(tables, line, line + N * (k + 1))
+                    line = tabulate(layout.data, N * lo, K, N, scale[a], size, B, entry, delta, k, tables, n, line, centre, segment)
+                    policy[a] = -1.0  # has tables
+                n += 1
+            if stage == SOLVE:
+                if n == before:
+                    break
+                high, low, more = solver(n, N, tables, layout.weights, B, cap, tol / size, work, None)
+                passes += more
+                for k in range(n):
+                    work.x[k] = work.best_x[k] if high < cap else work.x[k]
+                    for i in range(N):
+                        work.centre[k, i] = work.best[k, i]
+                continue
+            if stage == HOLD:
+                high, low = hold(n, N, layout.weights, B, work, held)
+                for a in range(A):
+                    if policy[a] == 0.0 and head[a] < high:
+                        low = -np.inf
+                if high < cap and high - low <= tol / size:
+                    passes = 1
+                    break
+            else:
+                level = _lift(n, tables, work.head, B, cap, work.x, work.q)
+                for i in range(N):
+                    work.mu[i] = level
+                for k in range(n):
+                    policy[action[k]] = work.x[k]
+                    for i in range(N):
+                        mass[action[k], i] = size * work.q[k]
+            stage, n, line, high = SOLVE, np.int64(0), np.int64(0), -np.inf
         for a in range(A):
             policy[a] = 0.0
             for i in range(N):
@@ -234,7 +213,7 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, scale, mu, mass, ac
                     n += 1
     if theta <= 0.0 or n == 0:
         return base, base
-    steepest = np.argsort(delta[:n])
+    steepest = ranked(delta[:n])
     owner = np.empty(n, dtype=np.int64)
     place = np.empty(n, dtype=np.int64)
     for k in range(n):

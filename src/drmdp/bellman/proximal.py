@@ -38,7 +38,7 @@ from drmdp._typing import Array
 from drmdp.bellman import budget_each, budget_joint
 from drmdp.bellman.budget_each import gain_at, make_tables
 from drmdp.bellman.qp import simplex_qp
-from drmdp.compiled import INNER, wall
+from drmdp.compiled import INLINE, INNER, wall
 
 ROUNDS = 40
 STEPS = 25
@@ -107,7 +107,7 @@ def respond(n, N, tables, w, B, x, work, q, joint):  # type: ignore[no-untyped-d
             H[b, a] = H[a, b]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     gain, slope, H = work.vectors[0], work.vectors[1], work.H
     for i in range(N):
@@ -126,7 +126,7 @@ def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-de
                         H[a, b] -= shared * slope[a] * slope[b]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     r, total, slope, H = work.amounts[0], work.vectors[0], work.vectors[1], work.H
     work.mu[0], rate, spent = budget_joint.share(
@@ -316,7 +316,7 @@ def rounds(n, N, tables, w, B, cap, tol, work, joint):  # type: ignore[no-untype
     return high, low, answers
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def keep_upper(upper, high, n, N, work, joint):  # type: ignore[no-untyped-def]
     """Keep x and μ if its U is below `high`; returns the lower of both."""
     if upper < high:

@@ -11,17 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FLAT
-from drmdp.bellman.rows_linf import sort_ahead
+from drmdp.bellman.layout import FLAT, ranked
 from drmdp.compiled import INNER
 
 
 @njit(**INNER)
-def by_gain(u, indices, order, ascending, where, entry, delta, stack):  # type: ignore[no-untyped-def]
+def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[no-untyped-def]
     """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1; `stack`
-    has room for K + 2 numbers.
+    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
     """
     K, S = u.size, order.states.size
     if ascending.size == K:
@@ -38,13 +36,9 @@ def by_gain(u, indices, order, ascending, where, entry, delta, stack):  # type: 
                 entry[k] = j
                 k += 1
     else:
-        for j in range(K):
-            delta[j] = u[j]
-            entry[j] = j
-        stack[0], stack[1] = 1, K
-        k = np.int64(0)
-        while k < K:
-            k = sort_ahead(delta, entry, stack, k)
+        up = ranked(u)
+        for k in range(K):
+            entry[k] = up[k]
     n = 0
     last = 0.0
     for k in range(K):
