@@ -282,7 +282,9 @@ def test_tables_of_linf_rows_are_their_gains():
         full, z = np.zeros(S), v
         full[indices] = y
         for r in (*rng.random(4), *10.0 ** rng.uniform(-6, 0, 3), *lines[1:, 0]):
-            assert budget_each.gain_at(tables, 0, 0, r, int(rng.integers(0, 5))) == pytest.approx(bent(full, z, r), abs=1e-12)
+            assert budget_each.gain_at.py_func(tables, 0, 0, r, int(rng.integers(0, 5))) == pytest.approx(
+                bent(full, z, r), abs=1e-12
+            )
 
 
 def random_tables(rng, n, N):
@@ -319,18 +321,24 @@ def test_knapsacks_are_exact():
             parts = [(x[a] * slopes, lengths) for a in range(n) for lengths, slopes in [segments(tables, a, i)]]
             want = knapsack(np.concatenate([p for p, _ in parts]), np.concatenate([m for _, m in parts]), B)
             segment, end, m = rng.integers(0, 5, size=(n, N)), np.zeros(n, dtype=np.int64), np.zeros((n, N))
-            assert budget_each.knapsack(tables, n, i, B, x, guess, segment, end, m)[0] == pytest.approx(want, abs=1e-14)
+            assert budget_each.knapsack.py_func(tables, n, i, B, x, guess, segment, end, m)[0] == pytest.approx(
+                want, abs=1e-14
+            )
         steps, lengths = [], []
         for i in range(N):  # segments of the sum over actions
             ends = np.unique(np.concatenate([[0.0], *(segments(tables, a, i)[0].cumsum() for a in range(n))]))
-            at = np.array([sum(x[a] * budget_each.gain_at(tables, a, i, r, 1) for a in range(n)) for r in ends])
+            at = np.array([sum(x[a] * budget_each.gain_at.py_func(tables, a, i, r, 1) for a in range(n)) for r in ends])
             steps += [*(np.diff(at) / np.diff(ends))]
             lengths += [*(w[i] * np.diff(ends))]
         want = knapsack(np.array(steps), np.array(lengths), B)
         r, segment = rng.random(N) * 2, rng.integers(0, 5, size=(n, N))
         mu, left = budget_joint.knapsack(tables, n, N, B, w, x, guess, r, segment)
         budget_joint.spend(tables, n, N, left, w, x, mu, rng.random(N), r, segment, np.zeros(N))
-        got = sum(w[i] * x[a] * budget_each.gain_at(tables, a, i, r[i], segment[a, i]) for a in range(n) for i in range(N))
+        got = sum(
+            w[i] * x[a] * budget_each.gain_at.py_func(tables, a, i, r[i], segment[a, i])
+            for a in range(n)
+            for i in range(N)
+        )
         assert got == pytest.approx(want, abs=1e-13)
         assert w @ r <= B * (1 + 1e-14)
 

@@ -54,7 +54,7 @@ def with_room(tables, used, lines):  # type: ignore[no-untyped-def]
     return larger
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
     """g(m) of row i of action a, looked for from segment p on."""
     lines = tables.lines
@@ -167,7 +167,7 @@ def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def knapsack(tables, n, i, B, x, mu, segment, end, m):  # type: ignore[no-untyped-def]
     """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from guesses of μ and the segments; returns it and μ.
 

@@ -38,7 +38,8 @@ class Held(NamedTuple):
 
 def make_held(A: int, N: int) -> Held:
     """Work space."""
-    return Held(*np.empty((6, A, N)), np.empty((2, A), dtype=np.int64))
+    gain, low, high, slope, before, left = np.empty((6, A, N))
+    return Held(gain, low, high, slope, before, left, np.empty((2, A), dtype=np.int64))
 
 
 @njit(**INNER)
@@ -80,7 +81,7 @@ def _inside(m, held, a, i):  # type: ignore[no-untyped-def]
 
 @njit(**INLINE)
 def _tie(n, N, m, held, x):  # type: ignore[no-untyped-def]
-    """x at which segments that share a kernel are worth the same; False unless that ties all actions.
+    """Find x at which segments that share a kernel are worth the same; False unless that ties all actions.
 
     The ties are a tree: tree[0] lists the actions from the root on, tree[1] holds for each the one it is tied to.
     """

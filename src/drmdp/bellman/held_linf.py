@@ -21,9 +21,10 @@ EXCHANGES = 200  # and as many again for 1 kernel: tables are faster where the r
 
 
 @njit(**INNER)
-def _room(y, y0, K, u, u0, factor, r, h, up, entry, level, length):  # type: ignore[no-untyped-def]
-    """How far it is from r to a kink, up or down, or to less than that."""
-    here = r + h if up else r - h
+def _room(y, y0, K, u, u0, factor, r, side, h, entry, level, length):  # type: ignore[no-untyped-def]
+    """How far it is from r to a kink above (side 1) or below (−1), or to less than that."""
+    up = side > 0.0
+    here = r + side * h
     _, _, n, taken, rest = row_at(y, y0, K, u, u0, factor, here, entry, level, length)
     kink = 2.0 if up else 0.0
     for j in range(K):
@@ -45,7 +46,7 @@ def _room(y, y0, K, u, u0, factor, r, h, up, entry, level, length):  # type: ign
     return min(max(r - kink, h), r)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, slopes, gain):  # type: ignore[no-untyped-def]
     """Improve r (N,), in the budget, until it is optimal up to tol; returns Σ_i w_i g_i(r_i), how much more there may be, and μ.
 
@@ -88,7 +89,7 @@ def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, 
             break
         y0 = np.uint64(at) + np.uint64(moved) * size
         h = NEAR * max(r[moved], theta)
-        budget = w[moved] * _room(y, y0, size, u, u0, scale[moved], r[moved], h, True, entry, level, length)
+        budget = w[moved] * _room(y, y0, size, u, u0, scale[moved], r[moved], 1.0, h, entry, level, length)
         if left > 0.0:
             other = -1
             budget = min(budget, left)
@@ -96,7 +97,7 @@ def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, 
         else:
             y0 = np.uint64(at) + np.uint64(other) * size
             h = NEAR * max(r[other], theta)
-            room = w[other] * _room(y, y0, size, u, u0, scale[other], r[other], h, False, entry, level, length)
+            room = w[other] * _room(y, y0, size, u, u0, scale[other], r[other], -1.0, h, entry, level, length)
             budget = min(budget, room)
             r[other] = max(r[other] - budget / w[other], 0.0)
         r[moved] += budget / w[moved]

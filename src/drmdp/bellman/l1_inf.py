@@ -24,9 +24,10 @@ from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_l1 import hold, locate, make_held
 from drmdp.bellman.layout import largest_state, prologue, ranked, row_scales
 from drmdp.bellman.proximal import make_work
+from drmdp.bellman.room import make_room
 from drmdp.bellman.rows_l1 import by_gain, tabulate
 from drmdp.bellman.rows_linf import ascending_order
-from drmdp.compiled import INLINE, INNER
+from drmdp.compiled import INLINE, INNER, OUTER
 
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
 MEAN, HOLD, SOLVE = range(3)  # stages: for the mean kernel alone, what the last sweep held, from tables
@@ -71,19 +72,18 @@ def _lift(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    given = layout, order, value, top, span, tol, memory, ascending_order(layout, value, start, stop)
+    up, room = ascending_order(layout, value, start, stop), make_room(layout, start, stop)
+    given = layout, order, value, top, span, tol, memory, up, room
     out.passes[start:stop] = -1.0
     sweep(_update, False, start, stop, out, *given, make_work(A, N, False), make_tables(A, N), make_held(A, N))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _update(start, stop, out, layout, order, value, top, span, tol, memory, ascending, work, tables, held, solver):  # type: ignore[no-untyped-def]
+@njit(**OUTER)
+def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, room, work, tables, held, solver):  # type: ignore[no-untyped-def]
     """Update the states where passes are negative from the memory in policy, mass and μ if that is sound; it remains so where U − L is too large."""
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, head, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
-    action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-    where, one = np.full(value.size, -1), np.ones(1)
+    u, cost, head, scale, action, where = room.u, room.cost, room.nominal, room.scale, room.action, room.where
+    entry, delta, one = room.entry, room.level, np.ones(1)
     for s in range(start, stop):
         if not out.passes[s] < 0.0:
             continue
@@ -136,7 +136,7 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, asce
                     continue
                 lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
                 at = lo - layout.indptr[s * A]
-                k = by_gain(u[at : at + K], layout.indices[lo : lo + K], order, ascending, where, entry, delta)
+                k = by_gain(u[at : at + K], layout.indices[lo : lo + K], order, up, where, entry, delta)
                 work.head[n], work.x[n], action[n] = head[a], policy[a], a
                 centre, segment = work.centre[n], work.segment[n]
                 for i in range(N):
@@ -146,10 +146,28 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, asce
                     locate(layout.data, N * lo, K, N, scale[a], size, entry, delta, k, centre, held, n)
                 elif stage == MEAN:
                     tables = with_room(tables, line, line + k + 1)
-                    line = tabulate(layout.mean, lo, K, np.int64(1), one, size, np.inf, entry, delta, k, tables, n, line, centre, segment)
+                    line = tabulate(
+                        layout.mean,
+                        lo,
+                        K,
+                        np.int64(1),
+                        one,
+                        size,
+                        np.inf,
+                        entry,
+                        delta,
+                        k,
+                        tables,
+                        n,
+                        line,
+                        centre,
+                        segment,
+                    )
                 else:
                     tables = with_room(tables, line, line + N * (k + 1))
-                    line = tabulate(layout.data, N * lo, K, N, scale[a], size, B, entry, delta, k, tables, n, line, centre, segment)
+                    line = tabulate(
+                        layout.data, N * lo, K, N, scale[a], size, B, entry, delta, k, tables, n, line, centre, segment
+                    )
                     policy[a] = -1.0  # has tables
                 n += 1
             if stage == SOLVE:
@@ -246,7 +264,7 @@ def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, scale, mu, mass, ac
     return upper, lower
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OUTER)
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size

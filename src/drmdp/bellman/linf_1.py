@@ -19,60 +19,20 @@ Memory: by_kernel holds r, by_action[:, 0] μ (per unit of radius, in units of t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 
-from drmdp._typing import Array
 from drmdp.bellman.budget_each import make_tables, with_room
 from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_linf import exchange
-from drmdp.bellman.layout import Layout, prologue, row_scales
+from drmdp.bellman.layout import prologue, row_scales
 from drmdp.bellman.proximal import gains, make_work, worst_case
+from drmdp.bellman.room import JOIN, make_room
 from drmdp.bellman.rows_linf import add_gains, ascending_order, row_at, top_entries, walk_length
 from drmdp.bellman.table_linf import lines_needed, places, tabulate
-from drmdp.compiled import INNER
+from drmdp.compiled import INNER, OUTER
 
-JOIN = 3  # actions at a time
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
-
-
-class Room(NamedTuple):
-    """Work space for states of A actions, N kernels and up to K entries in all."""
-
-    scale: Array  # (A, N)
-    action: Any  # (A,) of each table
-    member: Any  # (A,) whether an action needs no price
-    joined: Any  # (JOIN,)
-    values: Array  # (JOIN,)
-    radius: Array  # (N,)
-    slopes: Array  # (2, N)
-    gain: Array  # (N,)
-    u: Array  # (K,)
-    cost: Array  # (A,)
-    nominal: Array  # (A,)
-    key: Array  # (K,)
-    where: Any  # (S,) −1
-    entry: Any  # (K + 1,)
-    level: Array  # (K + 1,)
-    stack: Any  # (K + 2,)
-    place: Any  # (K,)
-    mass: Array  # (K + 1,)
-    index: Any  # (K + 1,)
-
-
-def make_room(layout: Layout, start: int, stop: int) -> Room:
-    """Work space for a range of states."""
-    S, A = layout.available.shape
-    N = layout.weights.size
-    K = int(np.diff(layout.indptr[start * A : stop * A + 1 : A]).max(initial=0))
-    whole: Any = np.int64
-    return Room(
-        np.ones((A, N)), np.empty(A, whole), np.empty(A, np.bool_), np.empty(JOIN, whole), np.empty(JOIN), np.empty(N), np.empty((2, N)),
-        np.empty(N), np.empty(K), np.empty(A), np.empty(A), np.empty(K), np.full(S, -1), np.empty(K + 1, whole), np.empty(K + 1),
-        np.empty(K + 2, whole), np.empty(K, whole), np.empty(K + 1), np.empty(K + 1, whole),
-    )  # fmt: skip
 
 
 @njit(**INNER)
@@ -124,7 +84,16 @@ def _mean_choice(layout, order, ascending, s, room):  # type: ignore[no-untyped-
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             length = _rank(layout, order, ascending, s * A + a, first, theta, room)
             value += row_at(
-                layout.mean, np.uint64(lo), np.uint64(hi - lo), room.u, np.uint64(lo - first), 1.0, theta, room.entry, room.level, length
+                layout.mean,
+                np.uint64(lo),
+                np.uint64(hi - lo),
+                room.u,
+                np.uint64(lo - first),
+                1.0,
+                theta,
+                room.entry,
+                room.level,
+                length,
             )[0]
             if value < best:
                 best = value
@@ -176,7 +145,7 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
         sweep(_mixed, True, start, stop, out, *given, make_work(A, N, True), make_tables(A, N))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _single(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room):  # type: ignore[no-untyped-def]
     """Update the states where one action is enough, from the memory in policy and radius if that is sound; for others passes are −1."""
     A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
@@ -232,7 +201,7 @@ def _single(start, stop, out, layout, order, value, top, span, tol, memory, asce
                 out.upper[s], out.lower[s], out.passes[s] = base + unit * (low + more), base + unit * lower, 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _mixed(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room, work, tables, solver):  # type: ignore[no-untyped-def]
     """Update the states where passes are negative by the proximal method, from policy, radius and μ; it remains so where U − L is too large."""
     A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
@@ -317,7 +286,7 @@ def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  #
     _evaluate(start, stop, out, *given, make_room(layout, start, stop), make_work(A, N, True), make_tables(A, N))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascending, room, work, tables):  # type: ignore[no-untyped-def]
     A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
     for s in range(start, stop):
@@ -337,7 +306,9 @@ def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascendi
                     work.head[n], work.x[n] = 0.0, x[a]
                     n += 1
         for i in range(N):
-            work.centre[0, i] = radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta and theta > 0.0 else 0.0
+            work.centre[0, i] = (
+                radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta and theta > 0.0 else 0.0
+            )
             work.amounts[0, i] = work.centre[0, i]
         work.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
         upper, lower, work.exact[0] = 0.0, 0.0, 0.0
@@ -349,4 +320,8 @@ def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascendi
         memory.by_action[s, 0] = work.exact[0]
         for i in range(N):
             radius[i] = size * work.amounts[0, i]
-        out.upper[s], out.lower[s], out.passes[s] = base + unit * (mean + size * upper), base + unit * (mean + size * lower), 1
+        out.upper[s], out.lower[s], out.passes[s] = (
+            base + unit * (mean + size * upper),
+            base + unit * (mean + size * lower),
+            1,
+        )

@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.types import Tuple, float64, int64
 
 from drmdp._typing import Array
 from drmdp.bellman import budget_each, budget_joint
@@ -330,8 +329,6 @@ def keep_upper(upper, high, n, N, work, joint):  # type: ignore[no-untyped-def]
 @cache
 def compiled(method: Any, joint: bool) -> Any:
     """`rounds`, or what takes and returns the same, for one kind of budget."""
-    real = 0.0
     return wall(
-        method, Tuple((float64, float64, int64)), 0, 0, make_tables(1, 1), np.empty(1), real, real, real,
-        make_work(1, 1, joint), True if joint else None,
+        method, (0.0, 0.0, 0), 0, 0, make_tables(1, 1), np.empty(1), 0.0, 0.0, 0.0, make_work(1, 1, joint), True if joint else None
     )  # fmt: skip

@@ -139,7 +139,7 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, where, entr
             key[j] = -u[j]
             entry[j] = j
         stack[0], stack[1] = 1, K
-        done = 0
+        done = np.int64(0)
         while done < length:
             done = sort_ahead(key, entry, stack, done)
     for n in range(length):
