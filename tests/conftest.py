@@ -10,7 +10,7 @@ HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
 
 
 def pytest_configure(config):
-    cold = not list(SOURCE.glob("bellman/__pycache__/linf_1.update*.nbc"))
+    cold = not list(SOURCE.glob("bellman/__pycache__/linf_1._single*.nbc"))
     if not (cold and getattr(config.option, "numprocesses", None)) or hasattr(config, "workerinput"):
         return
     jobs = []

@@ -179,14 +179,13 @@ def test_slope_of_a_row_is_that_of_its_gain():
         entry, level = np.zeros(K, dtype=np.int64), np.zeros(K)
         order = order_of(layout, np.zeros(40))
         rows_linf.top_entries(u, np.arange(K), order, False, np.zeros(0, dtype=int), K, key, stack, entry, level, stack)
-        for r in (0.0, *rng.random(5) * 0.5):
-            gain, pivot, delta = rows_linf.row_gain(y, u, 1.0, r, entry, level) if r else (0.0, 0, 0.0)
-            more = rows_linf.row_gain(y, u, 1.0, r + 1e-9, entry, level)[0]
-            slope = rows_linf.row_slope(y, u, 1.0, r, entry, level, pivot)
+        place = np.uint64(0), np.uint64(K), u, np.uint64(0), 1.0
+        for r in (1e-12, *rng.random(5) * 0.5):
+            gain, slope, pivot, delta, _ = rows_linf.row_at(y, *place, r, entry, level, K)
+            more = rows_linf.row_at(y, *place, r + 1e-9, entry, level, K)[0]
             assert slope == pytest.approx((more - gain) / 1e-9, abs=1e-5)
             assert gain == pytest.approx(bend(y, u, r) @ u - y @ u, abs=1e-14)
-            if r:
-                assert -min(r, y[entry[pivot]]) - 1e-15 <= delta <= r
+            assert -min(r, y[entry[pivot]]) - 1e-15 <= delta <= r
 
 
 def bend(y, z, r):

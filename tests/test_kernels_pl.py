@@ -282,7 +282,7 @@ def test_tables_of_linf_rows_are_their_gains():
         none, key, stack = np.zeros(0, dtype=np.int64), np.zeros(K), np.zeros(K + 2, dtype=np.int64)
         rows_linf.top_entries(u, indices, order, K < S, none, length, key, np.full(S, -1), entry, level, stack)
         table_linf.places(K, entry[:length], place)
-        tables = budget_each.with_room(budget_each.make_tables(1, 1), 0, table_linf.lines_needed(K))
+        tables = budget_each.make_tables(1, 1, table_linf.lines_needed(K, 1))
         scratch = np.zeros(K + 1), np.zeros(K + 1, dtype=np.int64)
         table_linf.tabulate(y, u, 1, np.ones(1), 1.0, entry[:length], level[:length], place, tables, 0, 0, *scratch)
         lines = tables.lines[: tables.length[0, 0] + 1]
@@ -291,12 +291,14 @@ def test_tables_of_linf_rows_are_their_gains():
         full, z = np.zeros(S), v
         full[indices] = y
         for r in (*rng.random(4), *10.0 ** rng.uniform(-6, 0, 3), *lines[1:, 0]):
-            assert budget_each.gain_at(tables, 0, 0, r) == pytest.approx(bent(full, z, r), abs=1e-12)
+            assert budget_each.gain_at.py_func(tables, 0, 0, r, int(rng.integers(0, 5))) == pytest.approx(
+                bent(full, z, r), abs=1e-12
+            )
 
 
 def random_tables(rng, n, N):
     """Concave tables with few, often equal, slopes."""
-    tables = budget_each.with_room(budget_each.make_tables(n, N), 0, n * N * 6)
+    tables = budget_each.make_tables(n, N, n * N * 6)
     for a in range(n):
         tables.start[a], tables.stride[a] = a * N * 6, 6
         for i in range(N):
@@ -327,19 +329,25 @@ def test_knapsacks_are_exact():
         for i in range(N):
             parts = [(x[a] * slopes, lengths) for a in range(n) for lengths, slopes in [segments(tables, a, i)]]
             want = knapsack(np.concatenate([p for p, _ in parts]), np.concatenate([m for _, m in parts]), B)
-            end = rng.integers(0, 4, size=n)
-            assert budget_each.knapsack(tables, n, i, B, x, guess, end)[0] == pytest.approx(want, abs=1e-14)
+            segment, end, m = rng.integers(0, 5, size=(n, N)), np.zeros(n, dtype=np.int64), np.zeros((n, N))
+            assert budget_each.knapsack.py_func(tables, n, i, B, x, guess, segment, end, m)[0] == pytest.approx(
+                want, abs=1e-14
+            )
         steps, lengths = [], []
         for i in range(N):  # segments of the sum over actions
             ends = np.unique(np.concatenate([[0.0], *(segments(tables, a, i)[0].cumsum() for a in range(n))]))
-            at = np.array([sum(x[a] * budget_each.gain_at(tables, a, i, r) for a in range(n)) for r in ends])
+            at = np.array([sum(x[a] * budget_each.gain_at.py_func(tables, a, i, r, 1) for a in range(n)) for r in ends])
             steps += [*(np.diff(at) / np.diff(ends))]
             lengths += [*(w[i] * np.diff(ends))]
         want = knapsack(np.array(steps), np.array(lengths), B)
         r, segment = rng.random(N) * 2, rng.integers(0, 5, size=(n, N))
         mu, left = budget_joint.knapsack(tables, n, N, B, w, x, guess, r, segment)
         budget_joint.spend(tables, n, N, left, w, x, mu, rng.random(N), r, segment, np.zeros(N))
-        got = sum(w[i] * x[a] * budget_each.gain_at(tables, a, i, r[i]) for a in range(n) for i in range(N))
+        got = sum(
+            w[i] * x[a] * budget_each.gain_at.py_func(tables, a, i, r[i], segment[a, i])
+            for a in range(n)
+            for i in range(N)
+        )
         assert got == pytest.approx(want, abs=1e-13)
         assert w @ r <= B * (1 + 1e-14)
 

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, LEAN
 
 TRIALS = 20  # of Newton's method for a multiplier, before bisection
 
@@ -35,38 +35,28 @@ class Tables(NamedTuple):
     length: Any  # (A, N), L
 
 
-@njit(cache=True, nogil=True)
-def make_tables(A, N):  # type: ignore[no-untyped-def]
-    """Tables with no room for lines yet."""
+def make_tables(A: int, N: int, lines: int) -> Tables:
+    """Tables with room for so many lines."""
     return Tables(
-        np.empty((1, 3)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.int64), np.empty((A, N), dtype=np.int64)
+        np.empty((lines, 3)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.int64), np.empty((A, N), dtype=np.int64)
     )
 
 
-@njit(cache=True, nogil=True)
-def with_room(tables, used, lines):  # type: ignore[no-untyped-def]
-    """The tables, or a larger copy of the lines used that has room for so many."""
-    if lines <= tables.lines.shape[0]:
-        return tables
-    larger = Tables(np.empty((lines + lines // 2, 3)), tables.start, tables.stride, tables.length)
-    for k in range(used):
-        for c in range(3):
-            larger.lines[k, c] = tables.lines[k, c]
-    return larger
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def gain_at(tables, a, i, m):  # type: ignore[no-untyped-def]
-    """g(m) of row i of action a."""
+@njit(**LEAN)
+def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
+    """g(m) of row i of action a, looked for from segment p on."""
     lines = tables.lines
     at = tables.start[a] + i * tables.stride[a]
-    last = at + tables.length[a, i]
-    while at < last and lines[at + 1, 0] <= m:
-        at += 1
-    return lines[at, 1] + ((m - lines[at, 0]) * lines[at + 1, 2] if at < last else 0.0)
+    last = tables.length[a, i]
+    p = min(max(p, 1), last + 1)
+    while p <= last and lines[at + p, 0] <= m:
+        p += 1
+    while p > 1 and lines[at + p - 1, 0] > m:
+        p -= 1
+    return lines[at + p - 1, 1] + ((m - lines[at + p - 1, 0]) * lines[at + p, 2] if p <= last else 0.0)
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[no-untyped-def]
     """Maximise x g(m) − μ m − ½ε (m − m⁰)² in one row from segment p on, inverse = 1/ε, centre = m⁰.
 
@@ -96,7 +86,7 @@ def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[n
     return m, lines[at + p - 1, 1] + (m - lines[at + p - 1, 0]) * slope, slope, p
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type: ignore[no-untyped-def]
     """Kernel i's amounts for n actions from a guess of μ.
 
@@ -143,7 +133,7 @@ def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type
     return mu, count
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[no-untyped-def]
     """All rows of kernel i being at kinks: the μ nearest in the direction of balance at which one leaves its own."""
     best = np.inf if over > 0.0 else 0.0
@@ -165,17 +155,17 @@ def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def knapsack(tables, n, i, B, x, mu, end):  # type: ignore[no-untyped-def]
-    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from a guess of μ; returns it, μ, the budget left and its taker.
+@njit(**LEAN)
+def knapsack(tables, n, i, B, x, mu, segment, end, m):  # type: ignore[no-untyped-def]
+    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from guesses of μ and the segments; returns it and μ.
 
-    Fills end (n,) with the numbers of segments taken in full; the taker, −1 if there is none, takes what is left.
+    Fills m[:, i] and its segments. Work space: end (n,), the numbers of segments taken in full.
     """
     lines = tables.lines
     total = 0.0
     for a in range(n):
         at = tables.start[a] + i * tables.stride[a]
-        p = min(max(end[a], 0), tables.length[a, i])
+        p = min(max(segment[a, i] - 1, 0), tables.length[a, i])
         while p > 0 and x[a] * lines[at + p, 2] <= mu:
             p -= 1
         while p < tables.length[a, i] and x[a] * lines[at + p + 1, 2] > mu:
@@ -213,5 +203,15 @@ def knapsack(tables, n, i, B, x, mu, end):  # type: ignore[no-untyped-def]
     left = max(B - total, 0.0)
     value = mu * left
     for a in range(n):
-        value += x[a] * lines[tables.start[a] + i * tables.stride[a] + end[a], 1]
-    return value, mu, left, best
+        at = tables.start[a] + i * tables.stride[a]
+        value += x[a] * lines[at + end[a], 1]
+        m[a, i] = lines[at + end[a], 0]
+        segment[a, i] = end[a] + 1
+    if best >= 0:
+        m[best, i] += left
+        return value, mu
+    for a in range(n):  # actions that are not played take the rest
+        more = min(left, lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0] - m[a, i])
+        m[a, i] += more
+        left -= more
+    return value, mu

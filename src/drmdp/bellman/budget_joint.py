@@ -15,12 +15,12 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.budget_each import TRIALS
-from drmdp.compiled import INNER
+from drmdp.compiled import KERNEL, LEAN
 
 LONG = 1_000_000  # more segments than any walk can meet
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _settle(tables, n, i, r, segment):  # type: ignore[no-untyped-def]
     """Find the segments of r."""
     for a in range(n):
@@ -34,7 +34,7 @@ def _settle(tables, n, i, r, segment):  # type: ignore[no-untyped-def]
         segment[a, i] = p
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _right(tables, n, i, x, segment):  # type: ignore[no-untyped-def]
     """Slope of G_i to the right, and how far it reaches."""
     slope = 0.0
@@ -48,7 +48,7 @@ def _right(tables, n, i, x, segment):  # type: ignore[no-untyped-def]
     return slope, end
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _left(tables, n, i, x, r, segment):  # type: ignore[no-untyped-def]
     """Slope of G_i to the left of r > 0, and how far it reaches."""
     slope = 0.0
@@ -65,7 +65,7 @@ def _left(tables, n, i, x, r, segment):  # type: ignore[no-untyped-def]
     return slope, begin
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def best_radius(tables, n, i, x, mu, eps, centre, r, segment):  # type: ignore[no-untyped-def]
     """Maximise G_i(r) − μ r − ½ε (r − r⁰)² from r on; returns r, whether it is inside a segment, and at a kink the range of μ."""
     _settle(tables, n, i, r, segment)
@@ -96,7 +96,7 @@ def best_radius(tables, n, i, x, mu, eps, centre, r, segment):  # type: ignore[n
     return r, False, mu, mu
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def share(tables, n, N, B, w, x, mu, eps, centre, r, segment, free):  # type: ignore[no-untyped-def]
     """Amounts r (N,) from guesses of μ and r; marks in free (N,) those inside a segment; returns μ, Σ_free w/ε and Σ w r."""
     lo = 0.0
@@ -139,7 +139,7 @@ def share(tables, n, N, B, w, x, mu, eps, centre, r, segment, free):  # type: ig
     return mu, rate, total
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _take(tables, n, N, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
     """Take the segments of slope above μ; returns Σ w r, the least slope taken and the largest one not taken."""
     total = 0.0
@@ -166,7 +166,7 @@ def _take(tables, n, N, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
     return total, least, most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
     """The least μ at which the segments of slope above it fit into the budget, from guesses of μ and r.
 
@@ -210,7 +210,7 @@ def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-
     return ceiling, max(left, 0.0)
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _reach(tables, n, i, x, mu, r, segment):  # type: ignore[no-untyped-def]
     """How far the slope of G_i is μ from r on; without end if μ is 0."""
     here = r
@@ -224,7 +224,7 @@ def _reach(tables, n, i, x, mu, r, segment):  # type: ignore[no-untyped-def]
     return r if mu > 0.0 else np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def spend(tables, n, N, left, w, x, mu, centre, r, segment, reach):  # type: ignore[no-untyped-def]
     """Spend what `knapsack` has left where the slope is μ: in the direction of r⁰, then in order, or evenly if μ is 0."""
     missing = 0.0

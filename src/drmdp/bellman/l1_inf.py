@@ -4,10 +4,10 @@ Normalised as in `drmdp.bellman.layout`. With m_ia the mass moved in row (i, a),
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(m_ia) ≥ γ for every a,   Σ_a m_ia ≤ B for every i,   m ≥ 0 },
 
-which `drmdp.bellman.proximal` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: U
-of the last policy, or cold the value for the mean kernel alone, whose policy is also the start, bounds F̄ from above, and an action with
-cost_a + V⁰_a ≥ U takes no mass. Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small
-radii keep their digits.
+which `drmdp.bellman.proximal` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: those of
+the last policy, or cold of the policy for the mean kernel alone, are solved for. An action with cost_a + V⁰_a ≥ U takes no mass; the others join, and
+it is solved again. Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep
+their digits.
 
 With a policy x fixed, a knapsack for every kernel, all in the same order: that of x_a Δ.
 
@@ -19,17 +19,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.budget_each import make_tables, with_room
-from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.bellman.proximal import make_work, rounds, worst_case
+from drmdp.bellman.budget_each import make_tables
+from drmdp.bellman.finish import sweep
+from drmdp.bellman.held_l1 import hold, locate, make_held
+from drmdp.bellman.layout import prologue, rank, row_scales
+from drmdp.bellman.proximal import make_work
+from drmdp.bellman.room import make_room
 from drmdp.bellman.rows_l1 import by_gain, tabulate
 from drmdp.bellman.rows_linf import ascending_states
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, KERNEL
+
+PLAYED = 1e-12  # a smaller probability of the last policy does not count
+MEAN, HOLD, SOLVE = range(3)  # stages: for the mean kernel alone, what the last sweep held, from tables
 
 
-@njit(**INNER)
-def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
-    """Solve for the mean kernel alone, fills x and m (n,); returns its value, which bounds F̄ from above, and μ.
+@njit(**INLINE)
+def _lift(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
+    """Solve for one kernel alone, fills x and m (n,); returns μ.
 
     γ is found from above by Newton's method on the convex Σ_a m_a(γ) = B, where m_a(γ) lifts action a to γ.
     """
@@ -60,225 +66,209 @@ def start_from_mean(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-d
         gamma = new
     for a in range(n):
         x[a] /= rate
-    return gamma, 1.0 / rate
+    return 1.0 / rate
 
 
-@njit(**INNER)
-def _known(x):  # type: ignore[no-untyped-def]
-    """Whether a number of the last policy counts."""
-    return x > 1e-12 and x <= 1.0
-
-
-@njit(**INNER)
-def solve_state(  # type: ignore[no-untyped-def]
-    y,
-    ptr,
-    N,
-    u,
-    w,
-    mean,
-    cost,
-    nominal,
-    theta,
-    tol,
-    scale,
-    mu,
-    mass,
-    policy,
-    tables,
-    work,
-    indices,
-    order,
-    ascending,
-    where,
-    action,
-    entry,
-    delta,
-):
-    """Solve one normalised state, from the memory in policy, mass and μ if that is sound; fill them; return U, L, passes."""
-    A = cost.size
-    first = 0  # attains the cap
-    lowest = 0
-    given = 0.0
-    for a in range(A):
-        if cost[a] < cost[first]:
-            first = a
-        if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
-            lowest = a
-        if _known(policy[a]) and cost[a] + nominal[a] < 0.0:
-            given += policy[a]
-    bottom = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or bottom >= -tol:
-        policy[:] = 0.0
-        mass[:] = 0.0
-        mu[:] = 0.0
-        policy[lowest if theta <= 0.0 else first] = 1.0
-        return bottom if theta <= 0.0 else 0.0, bottom, 0
-    size = min(0.5 * theta, 1.0)
-    B = 0.5 * theta / size
-    cap = -bottom / size
-    warm = given > 0.5
-    high = cap
-    n = np.int64(0)
-    line = np.int64(0)
-    one = np.ones(1)
-    for a in range(A):  # those of the last policy, or all for the mean kernel
-        if cost[a] + nominal[a] < 0.0 and (_known(policy[a]) or not warm):
-            K = ptr[a + 1] - ptr[a]
-            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
-            if warm:
-                line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
-            else:
-                line = tabulate(mean, ptr[a], K, 1, one, size, np.inf, entry, delta, k, tables, n, line)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = policy[a] / given
-            action[n] = a
-            n += 1
-    if warm:
-        for i in range(N):
-            work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
-        high = min(high, worst_case(n, N, tables, w, B, work.x, work))
-        for i in range(N):
-            work.mu[i] = work.exact[i]
-    else:
-        lifted = work.vectors[0]
-        high, level = start_from_mean(n, tables, work.head, B, cap, work.x, lifted)
-        policy[:] = 0.0
-        mass[:] = 0.0
-        for i in range(N):
-            work.mu[i] = level
-        for k in range(n):
-            policy[action[k]] = work.x[k]
-            for i in range(N):
-                mass[action[k], i] = size * lifted[k]
-        n = np.int64(0)
-        line = np.int64(0)
-    for a in range(A):
-        if (cost[a] + nominal[a] - bottom) / size < high and not (warm and _known(policy[a])):
-            k = by_gain(u[ptr[a] : ptr[a + 1]], indices[ptr[a] : ptr[a + 1]], order, ascending, where, entry, delta)
-            K = ptr[a + 1] - ptr[a]
-            line = tabulate(y, N * ptr[a], K, N, scale[a], size, B, entry, delta, k, tables, n, line)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = 0.0 if warm else policy[a]
-            action[n] = a
-            n += 1
-    for k in range(n):
-        for i in range(N):
-            m = mass[action[k], i]
-            work.centre[k, i] = m / size if m >= 0.0 and m <= 1.0 else 0.0
-            work.segment[k, i] = 1
-    high, low, passes = rounds(n, N, tables, w, B, cap, tol / size, work)
-    policy[:] = 0.0
-    mass[:] = 0.0
-    for i in range(N):
-        mu[i] = work.best_mu[i] if high < cap else 0.0
-    if high < cap:
-        for k in range(n):
-            policy[action[k]] = work.best_x[k]
-    else:
-        policy[first] = 1.0
-    for k in range(n):
-        for i in range(N):
-            mass[action[k], i] = size * work.best[k, i]
-    return bottom + size * high, bottom + size * max(low, 0.0), passes
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
-    action, entry, delta = np.empty(A, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-    where = np.full(value.size, -1)
-    work, tables, ascending = make_work(A, N, False), make_tables(A, N), ascending_states(layout, value, start, stop)
+    up, room = ascending_states(layout, value, start, stop), make_room(layout, start, stop)
+    given = layout, order, value, top, span, tol, memory, up, room
+    out.passes[start:stop] = -1.0
+    sweep(
+        _update,
+        False,
+        start,
+        stop,
+        out,
+        *given,
+        make_work(A, N, False),
+        make_tables(A, N, N * (room.u.size + A)),
+        make_held(A, N),
+    )
+
+
+@njit(**KERNEL)
+def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, room, work, tables, held, solver):  # type: ignore[no-untyped-def]
+    """Update the states where passes are negative from the memory in policy, mass and μ if that is sound; it remains so where U − L is too large."""
+    A, N = layout.available.shape[1], layout.weights.size
+    u, cost, head, scale, action, where = room.u, room.cost, room.nominal, room.scale, room.action, room.where
+    entry, delta, one = room.entry, room.level, room.one
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        if not out.passes[s] < 0.0:
+            continue
+        out.passes[s] = 0.0
+        base, unit = prologue(layout, order, value, top, span, s, u, cost, head)
         if not base < np.inf:  # terminal
             continue
-        row_scales(layout, s, scale)
-        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        lines = 0
+        policy, mass, mu = out.policy[s], memory.by_row[s], memory.by_kernel[s]
+        theta = layout.radius[s]
+        first = 0  # attains the cap
+        lowest = 0
+        given = 0.0
         for a in range(A):
-            if cost[a] + nominal[a] < 0.0:
-                lines += N * (ptr[a + 1] - ptr[a] + 1)
-        tables = with_room(tables, 0, lines)
-        upper, lower, out.passes[s] = solve_state(
-            layout.data[N * first : N * last], ptr, N, u, layout.weights, layout.mean[first:last], cost, nominal,
-            layout.radius[s], tol, scale, memory.by_kernel[s], memory.by_row[s], out.policy[s], tables, work,
-            layout.indices[first:last], order, ascending, where, action, entry, delta,
-        )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+            head[a] += cost[a]
+            if cost[a] < cost[first]:
+                first = a
+            if head[a] < head[lowest]:
+                lowest = a
+            if not (policy[a] > PLAYED and policy[a] <= 1.0 and head[a] < 0.0):
+                policy[a] = 0.0
+            given += policy[a]
+        bottom = head[lowest]
+        if theta <= 0.0 or bottom >= -tol:
+            for a in range(A):
+                policy[a] = 0.0
+                for i in range(N):
+                    mass[a, i] = 0.0
+            for i in range(N):
+                mu[i] = 0.0
+            policy[lowest if theta <= 0.0 else first] = 1.0
+            out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
+            out.lower[s] = base + unit * bottom
+            continue
+        row_scales(layout, s, scale)
+        size = min(0.5 * theta, 1.0)
+        B = 0.5 * theta / size
+        cap = -bottom / size
+        for a in range(A):
+            head[a] = (head[a] - bottom) / size
+            policy[a] = policy[a] / given if given > 0.5 else 0.0
+        for i in range(N):
+            work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
+        stage = HOLD if given > 0.5 else MEAN
+        n, line, passes = np.int64(0), np.int64(0), 0
+        high, low = cap if stage == MEAN else -np.inf, 0.0
+        while True:
+            before = n
+            for a in range(A):
+                if not (policy[a] > 0.0 or (policy[a] == 0.0 and head[a] < high)):
+                    continue
+                lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+                at = lo - layout.indptr[s * A]
+                k = by_gain(u[at : at + K], layout.indices[lo : lo + K], order, up, where, room.place, entry, delta)
+                work.head[n], work.x[n], action[n] = head[a], policy[a], a
+                centre, segment = work.centre[n], work.segment[n]
+                for i in range(N):
+                    m = B if policy[a] == 1.0 else mass[a, i] / size
+                    centre[i] = m if m >= 0.0 and m <= B else 0.0
+                if stage == HOLD:
+                    locate(layout.data, N * lo, K, N, scale[a], size, entry, delta, k, centre, held, n)
+                elif stage == MEAN:
+                    line = tabulate(
+                        layout.mean,
+                        lo,
+                        K,
+                        np.int64(1),
+                        one,
+                        size,
+                        np.inf,
+                        entry,
+                        delta,
+                        k,
+                        tables,
+                        n,
+                        line,
+                        centre,
+                        segment,
+                    )
+                else:
+                    line = tabulate(
+                        layout.data, N * lo, K, N, scale[a], size, B, entry, delta, k, tables, n, line, centre, segment
+                    )
+                    policy[a] = -1.0  # has tables
+                n += 1
+            if stage == SOLVE:
+                if n == before:
+                    break
+                high, low, more = solver(n, N, tables, layout.weights, B, cap, tol / size, work, None)
+                passes += more
+                for k in range(n):
+                    work.x[k] = work.best_x[k] if high < cap else work.x[k]
+                    for i in range(N):
+                        work.centre[k, i] = work.best[k, i]
+                continue
+            if stage == HOLD:
+                high, low = hold(n, N, layout.weights, B, work, held)
+                for a in range(A):
+                    if policy[a] == 0.0 and head[a] < high:
+                        low = -np.inf
+                if high < cap and high - low <= tol / size:
+                    passes = 1
+                    break
+            else:
+                level = _lift(n, tables, work.head, B, cap, work.x, work.q)
+                for i in range(N):
+                    work.mu[i] = level
+                for k in range(n):
+                    policy[action[k]] = work.x[k]
+                    for i in range(N):
+                        mass[action[k], i] = size * work.q[k]
+            stage, n, line, high = SOLVE, np.int64(0), np.int64(0), -np.inf
+        for a in range(A):
+            policy[a] = 0.0
+            for i in range(N):
+                mass[a, i] = 0.0
+        for i in range(N):
+            mu[i] = work.best_mu[i] if high < cap else 0.0
+        for k in range(n):
+            policy[action[k]] = work.best_x[k] if high < cap else 0.0
+            for i in range(N):
+                mass[action[k], i] = size * work.best[k, i]
+        if not high < cap:
+            policy[first] = 1.0
+        out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * max(low, 0.0))
+        out.passes[s] = -passes if high - low > tol / size else passes
 
 
-@njit(**INNER)
-def evaluate_state(y, ptr, N, u, w, cost, nominal, x, theta, scale, mu, mass, action, delta):  # type: ignore[no-untyped-def]
-    """Worst case of the policy x at one normalised state; fill m and μ; return U, L."""
-    A = cost.size
+@njit(**INLINE)
+def _evaluate_state(layout, s, x, room, mu, mass):  # type: ignore[no-untyped-def]
+    """Worst case of the policy x at one normalised state; fill m and μ; return it."""
+    A, N = room.scale.shape
+    theta, w, delta = layout.radius[s], layout.weights, room.key
+    steepest, entry, owner = room.entry, room.stack, room.index
     n = 0
-    base = 0.0
+    worst = 0.0
     mass[:] = 0.0
     mu[:] = 0.0
     for a in range(A):
         if x[a] > 0.0:
-            base += x[a] * (cost[a] + nominal[a])
-            for e in range(ptr[a], ptr[a + 1]):
-                if u[e] < 0.0:
-                    action[n] = e
-                    delta[n] = x[a] * u[e]
+            worst += x[a] * (room.cost[a] + room.nominal[a])
+            for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
+                d = x[a] * room.u[e - layout.indptr[s * A]]
+                if d < 0.0:
+                    delta[n], entry[n], owner[n] = d, e, a
                     n += 1
     if theta <= 0.0 or n == 0:
-        return base, base
-    steepest = np.argsort(delta[:n])
-    owner = np.empty(n, dtype=np.int64)
-    place = np.empty(n, dtype=np.int64)
-    for k in range(n):
-        e = action[steepest[k]]
-        a = np.searchsorted(ptr, e, side="right") - 1
-        owner[k] = a
-        place[k] = N * ptr[a] + e - ptr[a]
-    upper = base
-    lower = base
+        return worst
+    rank(delta[:n], steepest, room.place)
     for i in range(N):
         left = 0.5 * theta
-        gain = 0.0
-        level = 0.0
         for k in range(n):
-            a = owner[k]
-            p = y[place[k] + i * (ptr[a + 1] - ptr[a])] * scale[a, i]
-            d = -delta[steepest[k]]
-            if p >= left:
-                mass[a, i] += left
-                gain += left * d
-                left = 0.0
-                level = d
+            j = steepest[k]
+            a, d = owner[j], -delta[j]
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            p = layout.data[N * lo + i * (hi - lo) + entry[j] - lo] * room.scale[a, i]
+            taken = min(p, left)
+            mass[a, i] += taken
+            worst += w[i] * taken * d
+            left -= taken
+            if p >= left + taken:
+                mu[i] = d
                 break
-            mass[a, i] += p
-            gain += p * d
-            left -= p
-        mu[i] = level
-        upper += w[i] * gain
-        lower += w[i] * gain
-    return upper, lower
+    return worst
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
+def _evaluate(start, stop, out, layout, order, value, top, span, memory, room):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        if base < np.inf:  # not terminal
+            row_scales(layout, s, room.scale)
+            worst = _evaluate_state(layout, s, out.policy[s], room, memory.by_kernel[s], memory.by_row[s])
+            out.upper[s], out.lower[s], out.passes[s] = base + unit * worst, base + unit * worst, 1
+
+
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal, scale = np.empty(most), np.empty(A), np.empty(A), np.ones((A, N))
-    action, delta = np.empty(most, dtype=np.int64), np.empty(most)
-    for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        row_scales(layout, s, scale)
-        first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-        ptr = layout.indptr[s * A : (s + 1) * A + 1] - first
-        upper, lower = evaluate_state(
-            layout.data[N * first : N * last], ptr, N, u, layout.weights, cost, nominal, out.policy[s], layout.radius[s],
-            scale, memory.by_kernel[s], memory.by_row[s], action, delta,
-        )  # fmt: skip
-        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
+    _evaluate(start, stop, out, layout, order, value, top, span, memory, make_room(layout, start, stop))

@@ -237,16 +237,6 @@ def scratch(layout: Layout, start: int, stop: int, more: int = 0) -> Scratch:
 
 
 @njit(**INLINE)
-def largest_state(layout, start, stop):  # type: ignore[no-untyped-def]
-    """Most entries any state of a range has."""
-    n_actions = layout.available.shape[1]
-    most = 0
-    for s in range(start, stop):
-        most = max(most, layout.indptr[(s + 1) * n_actions] - layout.indptr[s * n_actions])
-    return most
-
-
-@njit(**INLINE)
 def count_above(order, t, tau):  # type: ignore[no-untyped-def]
     """#{t u > τ}, galloping from where the part of τ/t begins."""
     u = order.u

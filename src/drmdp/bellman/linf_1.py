@@ -3,17 +3,14 @@
 Normalised as in `drmdp.bellman.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`,
 `table_linf`),
 
-    F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(r_i) ≥ γ for every a,   Σ_i w_i r_i ≤ θ,   r ≥ 0 },
+    F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(r_i) ≥ γ for every a,   Σ_i w_i r_i ≤ θ,   r ≥ 0 }.
 
-which `drmdp.bellman.proximal` solves with a joint budget, U and L included. An action costs nature nothing once the r_i are paid
-for, so few actions matter: those of the last policy, or cold the best one for the mean kernel alone, are solved for, and the others
-priced at the r found, without tables and only until they are seen to cost U or more. Those that cost less join, and it is solved
-again. L is the least value of all actions. What the budget leaves, nature spends in the direction of the last r. Radii and gains are
-divided by min(θ, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep their digits.
-
-From θ = 1 on nature is unconstrained. If the last policy plays one action, its tables are made near the last r_i alone, chords outside: nowhere
-more than the gains, so L holds; U = f(x) holds if every r_i found is inside its table, where a maximum of the concave g_i − μ r is one
-everywhere. Other rows are made again in full.
+An action costs nature nothing once the r_i are paid for, so few actions matter, usually one: if the last policy plays one action, or cold the best
+one for the mean kernel alone, `held_linf` finds the best r for it. The other actions are priced at that r, without tables and only until
+they are seen to cost U or more. If some cost less, or the policy mixes, `drmdp.bellman.proximal` solves for the actions that matter with a joint
+budget, U and L included; those that cost less join, and it is solved again. L is the least value of all actions. What the budget leaves, nature
+spends in the direction of the last r. For the proximal method radii and gains are divided by θ and costs counted from the smallest cost_a + V⁰_a,
+so that small radii keep their digits. From θ = 1 on nature is unconstrained.
 
 With a policy x fixed, one knapsack: segments of all kernels by descending Σ_a x_a g'_ia.
 
@@ -22,191 +19,110 @@ Memory: by_kernel holds r, by_action[:, 0] μ (per unit of radius, in units of t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 
-from drmdp._typing import Array
-from drmdp.bellman.budget_each import make_tables, with_room
-from drmdp.bellman.layout import largest_state, prologue, row_scales
-from drmdp.bellman.proximal import gains, make_work, rounds, worst_case
-from drmdp.bellman.rows_linf import add_gains, ascending_states, row_gain, top_entries, walk_length
-from drmdp.bellman.table_linf import lines_needed, places, tabulate, tabulate_row
-from drmdp.compiled import INNER
+from drmdp.bellman.budget_each import make_tables
+from drmdp.bellman.finish import sweep
+from drmdp.bellman.held_linf import exchange
+from drmdp.bellman.layout import prologue, row_scales
+from drmdp.bellman.proximal import gains, make_work, worst_case
+from drmdp.bellman.room import JOIN, make_room
+from drmdp.bellman.rows_linf import add_gains, ascending_states, row_at, top_entries, walk_length
+from drmdp.bellman.table_linf import lines_needed, places, tabulate
+from drmdp.compiled import KERNEL, LEAN
 
-JOIN = 3  # actions at a time
-NEAR, FAR = 0.8, 0.1  # how far the tables of the only action reach, relative to its amounts and to the budget
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
 
 
-class Room(NamedTuple):
-    """Work space for states of A actions, N kernels and up to K entries in all."""
+@njit(**LEAN)
+def _rank(layout, order, ascending, pair, first, least, room):  # type: ignore[no-untyped-def]
+    """Fill entry and level with the top entries of a pair, as far as radii from `least` on reach; returns how many.
 
-    scale: Array  # (A, N)
-    action: Any  # (A,) of each table
-    member: Any  # (A,) whether an action has tables
-    joined: Any  # (JOIN,)
-    values: Array  # (JOIN,)
-    radius: Array  # (N,)
-    span: Array  # (2, N) where the tables of the only action are its gains
-    todo: Array  # (2, N)
-    key: Array  # (K,)
-    where: Any  # (S,) −1
-    entry: Any  # (K + 1,)
-    level: Array  # (K + 1,)
-    stack: Any  # (K + 2,)
-    place: Any  # (K,)
-    mass: Array  # (K + 1,)
-    index: Any  # (K + 1,)
-
-
-@njit(**INNER)
-def make_room(A, N, K, S):  # type: ignore[no-untyped-def]
-    """Work space."""
-    return Room(
-        np.ones((A, N)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.bool_), np.empty(JOIN, dtype=np.int64),
-        np.empty(JOIN), np.empty(N), np.empty((2, N)), np.empty((2, N)), np.empty(K), np.full(S, -1), np.empty(K + 1, dtype=np.int64), np.empty(K + 1),
-        np.empty(K + 2, dtype=np.int64), np.empty(K, dtype=np.int64), np.empty(K + 1), np.empty(K + 1, dtype=np.int64),
-    )  # fmt: skip
-
-
-@njit(**INNER)
-def _rank(layout, order, ascending, pair, u, least, room):  # type: ignore[no-untyped-def]
-    """Entry and level of the top entries of a pair, as far as radii from `least` on reach."""
+    The entries of its state begin at `first`.
+    """
     lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
     length = walk_length(hi - lo, order.u.size, layout.unlisted, least)
     top_entries(
-        u,
-        layout.indices[lo:hi],
-        order,
-        layout.unlisted,
-        ascending,
-        length,
-        room.key,
-        room.where,
-        room.entry,
-        room.level,
-        room.stack,
-    )
-    return room.entry[:length], room.level[:length]
+        room.u[lo - first : hi - first], layout.indices[lo:hi], order, layout.unlisted, ascending, length, room.key, room.where,
+        room.entry, room.level, room.stack,
+    )  # fmt: skip
+    return length
 
 
-@njit(**INNER)
-def _admit(layout, order, ascending, pair, u, a, size, tables, n, line, room):  # type: ignore[no-untyped-def]
-    """Make the tables of action a as number n from `line` on; returns the tables and the next line."""
-    N = layout.weights.size
-    tables = with_room(tables, line, line + N * lines_needed(u.size))
-    entry, level = _rank(layout, order, ascending, pair, u, 0.0, room)
-    places(u.size, entry, room.place)
-    y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
-    line = tabulate(y, u, N, room.scale[a], size, entry, level, room.place, tables, n, line, room.mass, room.index)
-    room.action[n] = a
-    room.member[a] = True
-    return tables, line
+@njit(**LEAN)
+def _scan(policy, room):  # type: ignore[no-untyped-def]
+    """Clear what does not count in the last policy; returns the actions of lowest cost and value, that played alone or −1, and Σ x."""
+    first = 0  # attains the cap
+    lowest = 0
+    only = -1
+    given = 0.0
+    for a in range(policy.size):
+        room.member[a] = False
+        value = room.cost[a] + room.nominal[a]
+        if room.cost[a] < room.cost[first]:
+            first = a
+        if value < room.cost[lowest] + room.nominal[lowest]:
+            lowest = a
+        if policy[a] > PLAYED and policy[a] <= 1.0 and value < 0.0:
+            only = a if given == 0.0 else -1
+            given += policy[a]
+        else:
+            policy[a] = 0.0
+    return first, lowest, only, given
 
 
-@njit(**INNER)
-def _admit_near(layout, order, ascending, pair, u, a, size, tables, centre, room):  # type: ignore[no-untyped-def]
-    """Make the tables of action a as the only one, each row near its r⁰ alone; returns the tables and the next line."""
-    N, stride = layout.weights.size, lines_needed(u.size)
-    tables = with_room(tables, 0, N * stride)
-    tables.start[0], tables.stride[0] = 0, stride
-    room.action[0] = a
-    room.member[a] = True
-    for i in range(N):
-        r = centre[i]
-        room.span[0, i] = NEAR * size * r if r > FAR else 0.0
-        room.span[1, i] = size * (r / NEAR + FAR)
-    _redo(layout, order, ascending, pair, u, a, size, tables, room.span, room)
-    return tables, N * stride
-
-
-@njit(**INNER)
-def _redo(layout, order, ascending, pair, u, a, size, tables, span, room):  # type: ignore[no-untyped-def]
-    """Tables of the only action on the spans, radii, where they begin at 0 or later; turns those into spans of the amounts."""
-    N = layout.weights.size
-    entry, level = _rank(layout, order, ascending, pair, u, 0.0, room)
-    places(u.size, entry, room.place)
-    y = layout.data[N * layout.indptr[pair] : N * layout.indptr[pair + 1]]
-    for i in range(N):
-        if span[0, i] >= 0.0:
-            high = span[1, i]
-            room.span[0, i] = tabulate_row(
-                y,
-                u,
-                i,
-                room.scale[a],
-                size,
-                entry,
-                level,
-                room.place,
-                span[0, i],
-                high,
-                tables,
-                0,
-                room.mass,
-                room.index,
-            )
-            room.span[1, i] = high / size if high < 2.0 else np.inf
-
-
-@njit(**INNER)
-def _widen(N, amounts, every, todo, span):  # type: ignore[no-untyped-def]
-    """List in todo the rows whose amount is not inside the span of their table, or all that have one; returns how many."""
-    count = 0
-    for i in range(N):
-        todo[0, i], todo[1, i] = -1.0, 2.0
-        inside = amounts[i] > (1.0 + 1e-9) * span[0, i] and amounts[i] < (1.0 - 1e-9) * span[1, i]
-        if not inside or (every and (span[0, i] >= 0.0 or span[1, i] < np.inf)):
-            todo[0, i] = 0.0
-            count += 1
-    return count
-
-
-@njit(**INNER)
-def _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def _mean_choice(layout, order, ascending, s, room):  # type: ignore[no-untyped-def]
     """Best action for the mean kernel alone."""
-    A = cost.size
+    A, theta, first = room.cost.size, layout.radius[s], layout.indptr[s * room.cost.size]
     best = np.inf
     choice = 0
     for a in range(A):
-        value = cost[a] + nominal[a]
+        value = room.cost[a] + room.nominal[a]
         if value < min(best, 0.0):
-            pair = s * A + a
-            own = u[ptr[a] : ptr[a + 1]]
-            entry, level = _rank(layout, order, ascending, pair, own, layout.radius[s], room)
-            mean = layout.mean[layout.indptr[pair] : layout.indptr[pair + 1]]
-            value += row_gain(mean, own, 1.0, layout.radius[s], entry, level)[0]
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            length = _rank(layout, order, ascending, s * A + a, first, theta, room)
+            value += row_at(
+                layout.mean,
+                np.uint64(lo),
+                np.uint64(hi - lo),
+                room.u,
+                np.uint64(lo - first),
+                1.0,
+                theta,
+                room.entry,
+                room.level,
+                length,
+            )[0]
             if value < best:
                 best = value
                 choice = a
     return choice
 
 
-@njit(**INNER)
-def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  # type: ignore[no-untyped-def]
-    """Price the actions without tables at room.radius; returns the least value and how many are below `enough`, at most JOIN.
+@njit(**LEAN)
+def _others(layout, order, ascending, s, radius, enough, room):  # type: ignore[no-untyped-def]
+    """Price the actions that are not members at the radii; returns the least value and how many are below `enough`, at most JOIN.
 
     Those are listed in room.joined, the lowest first.
     """
-    A = cost.size
+    A, N, first = room.cost.size, layout.weights.size, layout.indptr[s * room.cost.size]
     least = np.inf
-    for i in range(layout.weights.size):
-        if room.radius[i] > 0.0:
-            least = min(least, room.radius[i])
+    for i in range(N):
+        if radius[i] > 0.0:
+            least = min(least, radius[i])
     lower = np.inf
     count = 0
     for a in range(A):
-        value = cost[a] + nominal[a]
+        value = room.cost[a] + room.nominal[a]
         if room.member[a] or value >= enough:
             continue
-        own = u[ptr[a] : ptr[a + 1]]
-        pair = s * A + a
-        length = _rank(layout, order, ascending, pair, own, least, room)[0].size
+        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+        length = _rank(layout, order, ascending, s * A + a, first, least, room)
         value = add_gains(
-            layout.data, layout.weights.size * layout.indptr[pair], own.size, u, ptr[a], room.scale[a], layout.weights,
-            room.radius, room.entry, room.level, length, value, enough,
+            layout.data, N * lo, hi - lo, room.u, lo - first, room.scale[a], layout.weights, radius, room.entry, room.level,
+            length, value, enough,
         )  # fmt: skip
         lower = min(lower, value)
         if value < enough and (count < JOIN or value < room.values[JOIN - 1]):
@@ -219,188 +135,202 @@ def _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room):  
     return lower, count
 
 
-@njit(**INNER)
-def solve_state(layout, order, ascending, s, u, cost, nominal, tol, mu, radius, policy, tables, work, room):  # type: ignore[no-untyped-def]
-    """Solve one normalised state, from the memory in policy, radius and μ if that is sound, and fill them.
-
-    Returns U, L, passes and the tables, which may have grown.
-    """
-    A, N = cost.size, layout.weights.size
-    theta, w = layout.radius[s], layout.weights
-    ptr = layout.indptr[s * A : (s + 1) * A + 1] - layout.indptr[s * A]
-    first = 0  # attains the cap
-    lowest = 0
-    given = 0.0
-    for a in range(A):
-        room.member[a] = False
-        if cost[a] < cost[first]:
-            first = a
-        if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
-            lowest = a
-        if policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0:
-            given += policy[a]
-    bottom = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
-        policy[:] = 0.0
-        radius[:] = min(theta, 1.0)
-        mu[0] = 0.0
-        policy[lowest if theta <= 0.0 else first] = 1.0
-        return bottom if theta <= 0.0 else 0.0, 0.0 if theta >= 1.0 else bottom, 0, tables
-    size = theta
-    B, cap = 1.0, -bottom / size
-    warm = given > 0.5
-    near = False  # one action with tables near its amounts
-    choice = -1 if warm else _mean_choice(layout, order, ascending, s, ptr, u, cost, nominal, room)
-    work.mu[0] = mu[0] if warm and mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
-    for i in range(N):
-        r = radius[i]
-        work.centre[0, i] = r / size if warm and r >= 0.0 and w[i] * r <= theta else B
-        work.amounts[0, i] = work.centre[0, i]
-    n = np.int64(0)
-    line = np.int64(0)
-    for a in range(A):
-        if a == choice or (warm and policy[a] > PLAYED and policy[a] <= 1.0 and cost[a] + nominal[a] < 0.0):
-            own = u[ptr[a] : ptr[a + 1]]
-            near = warm and policy[a] == given
-            if near:
-                tables, line = _admit_near(
-                    layout, order, ascending, s * A + a, own, a, size, tables, work.centre[0], room
-                )
-            else:
-                tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = policy[a] / given if warm else 1.0
-            n += 1
-    policy[:] = 0.0
-    mu[0] = 0.0
-    high = cap
-    low = -1.0
-    passes = 0
-    todo = room.todo
-    while True:
-        upper, lower, more = rounds(n, N, tables, w, B, cap, tol / size, work)
-        passes += more
-        if near:
-            a = room.action[0]
-            own = u[ptr[a] : ptr[a + 1]]
-            if _widen(N, work.best[0], False, todo, room.span) > 0:
-                _redo(layout, order, ascending, s * A + a, own, a, size, tables, todo, room)
-                work.mu[0] = work.exact[0]
-                continue
-        if upper < high:
-            high = upper
-            mu[0] = work.best_mu[0]
-            policy[:] = 0.0
-            for k in range(n):
-                policy[room.action[k]] = work.best_x[k]
-        left = B
-        for i in range(N):
-            left -= w[i] * work.best[0, i]
-        for i in range(N):
-            room.radius[i] = size * (work.best[0, i] + max(left, 0.0))
-        enough = bottom + size * high
-        value, count = _others(layout, order, ascending, s, ptr, u, cost, nominal, enough, room)
-        lower = min(lower, (value - bottom) / size)
-        if lower > low:
-            low = lower
-            for i in range(N):
-                radius[i] = room.radius[i]
-        if high - low <= tol / size or count == 0:
-            break
-        if near and _widen(N, work.best[0], True, todo, room.span) > 0:
-            a = room.action[0]
-            own = u[ptr[a] : ptr[a + 1]]
-            _redo(layout, order, ascending, s * A + a, own, a, size, tables, todo, room)
-        near = False
-        for k in range(count):
-            a = room.joined[k]
-            own = u[ptr[a] : ptr[a + 1]]
-            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
-            work.head[n] = (cost[a] + nominal[a] - bottom) / size
-            work.x[n] = 0.0
-            n += 1
-        for i in range(N):
-            work.amounts[0, i] = work.best[0, i]
-            work.centre[0, i] = work.best[0, i]
-    if not high < cap:
-        policy[first] = 1.0
-    return bottom + size * high, bottom + size * max(low, 0.0), passes, tables
-
-
-@njit(**INNER)
-def evaluate_state(layout, order, ascending, s, u, cost, nominal, mu, radius, x, tables, work, room):  # type: ignore[no-untyped-def]
-    """Worst case of the policy x at one normalised state; fill r and μ; return U, L and the tables, which may have grown."""
-    A, N = cost.size, layout.weights.size
-    theta, w = layout.radius[s], layout.weights
-    ptr = layout.indptr[s * A : (s + 1) * A + 1] - layout.indptr[s * A]
-    base = 0.0
-    for a in range(A):
-        if x[a] > 0.0:
-            base += x[a] * (cost[a] + nominal[a])
-    if theta <= 0.0:
-        radius[:] = 0.0
-        mu[0] = 0.0
-        return base, base, tables
-    size = min(theta, 1.0)
-    n = np.int64(0)
-    line = np.int64(0)
-    for a in range(A):
-        if x[a] > 0.0:
-            own = u[ptr[a] : ptr[a + 1]]
-            tables, line = _admit(layout, order, ascending, s * A + a, own, a, size, tables, n, line, room)
-            work.head[n] = 0.0
-            work.x[n] = x[a]
-            n += 1
-    work.mu[0] = mu[0] if mu[0] >= 0.0 and mu[0] <= 2.0 else 0.1
-    for i in range(N):
-        work.centre[0, i] = radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta else 0.0
-        work.amounts[0, i] = work.centre[0, i]
-    upper = worst_case(n, N, tables, w, theta / size, work.x, work)
-    gains(n, N, tables, w, work.amounts, work, work.q)
-    lower = 0.0
-    for k in range(n):
-        lower += work.x[k] * work.q[k]
-    mu[0] = work.exact[0]
-    for i in range(N):
-        radius[i] = size * work.amounts[0, i]
-    return base + size * upper, base + size * lower, tables
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
-    work, tables = make_work(A, N, True), make_tables(A, N)
+    room = make_room(layout, start, stop)
+    given = layout, order, value, top, span, tol, memory, ascending_states(layout, value, start, stop), room
+    _single(start, stop, out, *given)
+    if (out.passes[start:stop] < 0.0).any():
+        sweep(
+            _mixed,
+            True,
+            start,
+            stop,
+            out,
+            *given,
+            make_work(A, N, True),
+            make_tables(A, N, N * lines_needed(room.u.size, A)),
+        )
+
+
+@njit(**KERNEL)
+def _single(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room):  # type: ignore[no-untyped-def]
+    """Update the states where one action is enough, from the memory in policy and radius if that is sound; for others passes are −1."""
+    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        out.passes[s] = 0.0
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if not base < np.inf:  # terminal
             continue
+        policy, radius, theta = out.policy[s], memory.by_kernel[s], layout.radius[s]
+        first, lowest, only, given = _scan(policy, room)
+        bottom = room.cost[lowest] + room.nominal[lowest]
+        if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
+            for a in range(A):
+                policy[a] = 0.0
+            for i in range(N):
+                radius[i] = min(theta, 1.0)
+            memory.by_action[s, 0] = 0.0
+            policy[lowest if theta <= 0.0 else first] = 1.0
+            out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
+            out.lower[s] = base + unit * (0.0 if theta >= 1.0 else bottom)
+            continue
         row_scales(layout, s, room.scale)
-        upper, lower, out.passes[s], tables = solve_state(
-            layout, order, ascending, s, u, cost, nominal, tol, memory.by_action[s], memory.by_kernel[s],
-            out.policy[s], tables, work, room,
+        spent = 0.0
+        for i in range(N):
+            if not (given > 0.5 and radius[i] >= 0.0 and w[i] * radius[i] <= theta):
+                radius[i] = theta
+            spent += w[i] * radius[i]
+        if spent > theta:
+            for i in range(N):
+                radius[i] *= theta / spent
+        if not given > 0.5:
+            only, given = _mean_choice(layout, order, ascending, s, room), 1.0
+            for a in range(A):
+                policy[a] = 1.0 if a == only else 0.0
+        for a in range(A):
+            policy[a] /= given
+        out.passes[s] = -1.0
+        if only < 0:
+            continue
+        lo, at, end = layout.indptr[s * A], layout.indptr[s * A + only], layout.indptr[s * A + only + 1]
+        length = _rank(layout, order, ascending, s * A + only, lo, 0.0, room)
+        gain, more, mu = exchange(
+            layout.data, N * at, end - at, room.u, at - lo, room.scale[only], w, theta, tol, radius, room.entry, room.level, length,
+            room.slopes, room.gain,
         )  # fmt: skip
-        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+        memory.by_action[s, 0] = mu
+        low = room.cost[only] + room.nominal[only] + gain
+        if low + more < 0.0 and more <= 0.5 * tol:
+            room.member[only] = True
+            lower, _ = _others(layout, order, ascending, s, radius, low + more, room)
+            lower = min(low, lower)
+            if low + more - lower <= tol:
+                out.upper[s], out.lower[s], out.passes[s] = base + unit * (low + more), base + unit * lower, 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
+def _mixed(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room, work, tables, solver):  # type: ignore[no-untyped-def]
+    """Update the states where passes are negative by the proximal method, from policy, radius and μ; it remains so where U − L is too large."""
+    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
+    for s in range(start, stop):
+        if not out.passes[s] < 0.0:
+            continue
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        row_scales(layout, s, room.scale)
+        policy, radius, size = out.policy[s], memory.by_kernel[s], layout.radius[s]
+        first, lowest, _, _ = _scan(policy, room)
+        bottom = room.cost[lowest] + room.nominal[lowest]
+        cap = -bottom / size
+        mu = memory.by_action[s, 0]
+        work.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
+        for i in range(N):
+            work.centre[0, i] = radius[i] / size
+            work.amounts[0, i] = radius[i] / size
+        high, low = cap, -1.0
+        n, line, passes, count = np.int64(0), np.int64(0), 0, A
+        begun = False
+        while True:
+            for k in range(count):
+                a = room.joined[k] if begun else k
+                if begun or policy[a] > 0.0:
+                    line = _admit(layout, order, ascending, s, a, tables, n, line, room)
+                    work.head[n] = (room.cost[a] + room.nominal[a] - bottom) / size
+                    work.x[n] = 0.0 if begun else policy[a]
+                    n += 1
+            for a in range(0 if begun else A):
+                policy[a] = 0.0
+            begun = True
+            upper, lower, more = solver(n, N, tables, w, 1.0, cap, tol / size, work, True)
+            passes += more
+            if upper < high:
+                high = upper
+                memory.by_action[s, 0] = work.best_mu[0]
+                for k in range(n):
+                    policy[room.action[k]] = work.best_x[k]
+            left = 1.0
+            for i in range(N):
+                left -= w[i] * work.best[0, i]
+            for i in range(N):
+                room.radius[i] = size * (work.best[0, i] + max(left, 0.0))
+                work.amounts[0, i] = work.best[0, i]
+                work.centre[0, i] = work.best[0, i]
+            price, count = _others(layout, order, ascending, s, room.radius, bottom + size * high, room)
+            lower = min(lower, (price - bottom) / size)
+            if lower > low:
+                low = lower
+                for i in range(N):
+                    radius[i] = room.radius[i]
+            if high - low <= tol / size or count == 0:
+                break
+        if not high < cap:
+            policy[first] = 1.0
+            memory.by_action[s, 0] = 0.0
+        out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * max(low, 0.0))
+        out.passes[s] = -passes if high - low > tol / size else passes
+
+
+@njit(**LEAN)
+def _admit(layout, order, ascending, s, a, tables, n, line, room):  # type: ignore[no-untyped-def]
+    """Make the tables of action a as number n from `line` on; returns the next line."""
+    A, N = room.cost.size, layout.weights.size
+    first, lo, hi = layout.indptr[s * A], layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+    length = _rank(layout, order, ascending, s * A + a, first, 0.0, room)
+    places(hi - lo, room.entry[:length], room.place)
+    line = tabulate(
+        layout.data[N * lo : N * hi], room.u[lo - first : hi - first], N, room.scale[a], min(layout.radius[s], 1.0),
+        room.entry[:length], room.level[:length], room.place, tables, n, line, room.mass, room.index,
+    )  # fmt: skip
+    room.action[n] = a
+    room.member[a] = True
+    return line
+
+
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    most = largest_state(layout, start, stop)
-    u, cost, nominal = np.empty(most), np.empty(A), np.empty(A)
-    ascending, room = ascending_states(layout, value, start, stop), make_room(A, N, most, value.size)
-    work, tables = make_work(A, N, True), make_tables(A, N)
+    room = make_room(layout, start, stop)
+    given = layout, order, value, top, span, memory, ascending_states(layout, value, start, stop), room
+    _evaluate(start, stop, out, *given, make_work(A, N, True), make_tables(A, N, N * lines_needed(room.u.size, A)))
+
+
+@njit(**KERNEL)
+def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascending, room, work, tables):  # type: ignore[no-untyped-def]
+    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if not base < np.inf:
             continue
+        x, radius, mu, theta = out.policy[s], memory.by_kernel[s], memory.by_action[s, 0], layout.radius[s]
         row_scales(layout, s, room.scale)
-        upper, lower, tables = evaluate_state(
-            layout, order, ascending, s, u, cost, nominal, memory.by_action[s], memory.by_kernel[s], out.policy[s],
-            tables, work, room,
-        )  # fmt: skip
-        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
+        size = min(theta, 1.0)
+        mean = 0.0
+        n, line = np.int64(0), np.int64(0)
+        for a in range(A):
+            if x[a] > 0.0:
+                mean += x[a] * (room.cost[a] + room.nominal[a])
+                if theta > 0.0:
+                    line = _admit(layout, order, ascending, s, a, tables, n, line, room)
+                    work.head[n], work.x[n] = 0.0, x[a]
+                    n += 1
+        for i in range(N):
+            work.centre[0, i] = (
+                radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta and theta > 0.0 else 0.0
+            )
+            work.amounts[0, i] = work.centre[0, i]
+        work.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
+        upper, lower, work.exact[0] = 0.0, 0.0, 0.0
+        if theta > 0.0:
+            upper = worst_case(n, N, tables, w, theta / size, work.x, work, True)
+            gains(n, N, tables, w, work.amounts, work, work.q, True)
+            for k in range(n):
+                lower += work.x[k] * work.q[k]
+        memory.by_action[s, 0] = work.exact[0]
+        for i in range(N):
+            radius[i] = size * work.amounts[0, i]
+        out.upper[s], out.lower[s], out.passes[s] = (
+            base + unit * (mean + size * upper),
+            base + unit * (mean + size * lower),
+            1,
+        )

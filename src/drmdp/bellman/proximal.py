@@ -22,11 +22,12 @@ budget, to which all marginal gains are equal in the end; so no scale enters. At
 
     U = f(x), exactly,     L = min_a q_a   (m is in the budget),
 
-and the best of both are kept. Where rounds stall, `drmdp.bellman.game` finishes.
+and the best of both are kept. Where rounds stall, `drmdp.bellman.finish` closes the gap.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,24 +35,21 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import budget_each, budget_joint
-from drmdp.bellman import game as play
-from drmdp.bellman.budget_each import gain_at
+from drmdp.bellman.budget_each import gain_at, make_tables
 from drmdp.bellman.qp import simplex_qp
-from drmdp.compiled import INNER
+from drmdp.compiled import INLINE, LEAN, wall
 
 ROUNDS = 40
 STEPS = 25
 SEARCHES = 15
 STALLED = 6  # rounds that do not halve the gap
 ANSWERS = 100  # of nature, and as many again for 5 actions
-POINTS = 2000
 STIFF = 3.0  # the first ε, relative to the multiplier
 
 
 class Work(NamedTuple):
     """The problem and work space for up to A actions and N kernels; amounts have A rows, or one if joint."""
 
-    joint: Any  # (1,), whether kernels share a budget
     head: Array  # (A,) c
     x: Array  # (A,)
     best_x: Array  # (A,)
@@ -72,44 +70,43 @@ class Work(NamedTuple):
     eps: Array  # (N,)
 
 
-@njit(**INNER)
-def make_work(A, N, joint):  # type: ignore[no-untyped-def]
+def make_work(A: int, N: int, joint: bool) -> Work:
     """Work space."""
     rows = 1 if joint else A
     return Work(
-        np.full(1, joint), np.empty(A), np.empty(A), np.empty(A), np.empty(A), np.empty((8, A)), np.empty((A, A)), np.empty((A, A)),
+        np.empty(A), np.empty(A), np.empty(A), np.empty(A), np.empty((8, A)), np.empty((A, A)), np.empty((A, A)),
         np.empty((2, A), dtype=np.int64), np.ones((A, N), dtype=np.int64), np.zeros(A, dtype=np.int64),
         np.zeros(N, dtype=np.bool_), np.empty((rows, N)), np.empty((rows, N)), np.empty((rows, N)),
         np.empty(N), np.empty(N), np.empty(N), np.empty(N),
     )  # fmt: skip
 
 
-@njit(**INNER)
-def _copy(source, target, n):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def copy_rows(source, target, n):  # type: ignore[no-untyped-def]
     """Copy the first n rows."""
     for a in range(n):
         for i in range(source.shape[1]):
             target[a, i] = source[a, i]
 
 
-@njit(**INNER)
-def respond(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def respond(n, N, tables, w, B, x, work, q, joint):  # type: ignore[no-untyped-def]
     """Nature's answer to x: amounts, multipliers, the gradient q and the Hessian of Θ."""
     H = work.H
     for a in range(n):
         q[a] = work.head[a]
         for b in range(n):
             H[a, b] = 0.0
-    if work.joint[0]:
-        _respond_joint(n, N, tables, w, B, x, work, q)
-    else:
+    if joint is None:
         _respond_each(n, N, tables, w, B, x, work, q)
+    else:
+        _respond_joint(n, N, tables, w, B, x, work, q)
     for a in range(n):
         for b in range(a):
             H[b, a] = H[a, b]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     gain, slope, H = work.vectors[0], work.vectors[1], work.H
     for i in range(N):
@@ -128,7 +125,7 @@ def _respond_each(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-de
                         H[a, b] -= shared * slope[a] * slope[b]
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-def]
     r, total, slope, H = work.amounts[0], work.vectors[0], work.vectors[1], work.H
     work.mu[0], rate, spent = budget_joint.share(
@@ -157,60 +154,53 @@ def _respond_joint(n, N, tables, w, B, x, work, q):  # type: ignore[no-untyped-d
                 H[a, b] -= total[a] * total[b] / rate
 
 
-@njit(**INNER)
-def worst_case(n, N, tables, w, B, x, work):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def worst_case(n, N, tables, w, B, x, work, joint):  # type: ignore[no-untyped-def]
     """U = f(x), from guesses of the multipliers; fills the exact ones, and amounts that attain U."""
     total = 0.0
     for a in range(n):
         total += x[a] * work.head[a]
-    if work.joint[0]:
-        r = work.amounts[0]
-        mu, left = budget_joint.knapsack(tables, n, N, B, w, x, work.mu[0], r, work.segment)
+    if joint is None:
         for i in range(N):
-            for a in range(n):
-                line = tables.start[a] + i * tables.stride[a] + work.segment[a, i]
-                total += w[i] * x[a] * tables.lines[line - 1, 1]
-                if work.segment[a, i] <= tables.length[a, i]:
-                    total += w[i] * x[a] * (r[i] - tables.lines[line - 1, 0]) * tables.lines[line, 2]
-        work.exact[0] = mu
-        budget_joint.spend(tables, n, N, left, w, x, mu, work.centre[0], r, work.segment, work.eps)
-        return total + mu * left
+            value, work.exact[i] = budget_each.knapsack(
+                tables, n, i, B, x, work.mu[i], work.segment, work.end, work.amounts
+            )
+            total += w[i] * value
+        return total
+    r = work.amounts[0]
+    mu, left = budget_joint.knapsack(tables, n, N, B, w, x, work.mu[0], r, work.segment)
     for i in range(N):
-        value, work.exact[i], left, taker = budget_each.knapsack(tables, n, i, B, x, work.mu[i], work.end)
-        total += w[i] * value
         for a in range(n):
-            work.amounts[a, i] = tables.lines[tables.start[a] + i * tables.stride[a] + work.end[a], 0]
-        if taker >= 0:
-            work.amounts[taker, i] += left
-            continue
-        for a in range(n):  # actions that are not played take the rest
-            last = tables.lines[tables.start[a] + i * tables.stride[a] + tables.length[a, i], 0]
-            more = min(left, last - work.amounts[a, i])
-            work.amounts[a, i] += more
-            left -= more
-    return total
+            line = tables.start[a] + i * tables.stride[a] + work.segment[a, i]
+            total += w[i] * x[a] * tables.lines[line - 1, 1]
+            if work.segment[a, i] <= tables.length[a, i]:
+                total += w[i] * x[a] * (r[i] - tables.lines[line - 1, 0]) * tables.lines[line, 2]
+    work.exact[0] = mu
+    budget_joint.spend(tables, n, N, left, w, x, mu, work.centre[0], r, work.segment, work.eps)
+    return total + mu * left
 
 
-@njit(**INNER)
-def gains(n, N, tables, w, amounts, work, q):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def gains(n, N, tables, w, amounts, work, q, joint):  # type: ignore[no-untyped-def]
     """Value of each action at given amounts; returns the least."""
     least = np.inf
     for a in range(n):
         q[a] = work.head[a]
+        row = a if joint is None else 0
         for i in range(N):
-            q[a] += w[i] * gain_at(tables, a, i, amounts[0 if work.joint[0] else a, i])
+            q[a] += w[i] * gain_at(tables, a, i, amounts[row, i], work.segment[a, i])
         least = min(least, q[a])
     return least
 
 
-@njit(**INNER)
-def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def newton(n, N, tables, w, B, goal, enough, work, joint):  # type: ignore[no-untyped-def]
     """Minimise Θ over the simplex from x until x·q − min q ≤ goal or min q ≥ enough; returns the steps, which are
     STEPS if that fails, and nature's answers.
     """
     x, q, trial, trial_q, g, z = work.x, work.q, work.vectors[2], work.vectors[3], work.vectors[4], work.vectors[5]
     H = work.H
-    respond(n, N, tables, w, B, x, work, q)
+    respond(n, N, tables, w, B, x, work, q, joint)
     answers = 1
     steps = 0
     while steps < STEPS:
@@ -241,7 +231,7 @@ def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-d
         for search in range(SEARCHES):
             for a in range(n):
                 trial[a] = x[a] + part * (z[a] - x[a])
-            respond(n, N, tables, w, B, trial, work, trial_q)
+            respond(n, N, tables, w, B, trial, work, trial_q, joint)
             answers += 1
             here = 0.0
             curvature = 0.0
@@ -267,14 +257,13 @@ def newton(n, N, tables, w, B, goal, enough, work):  # type: ignore[no-untyped-d
     return steps, answers
 
 
-@njit(**INNER)
-def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
+def rounds(n, N, tables, w, B, cap, tol, work, joint):  # type: ignore[no-untyped-def]
     """The proximal-point method from x, m⁰ and μ; keeps the best x, m, μ; returns U, L and the answers of nature.
 
     `cap` bounds F from above; U is smaller only if best_x attains it.
     """
-    x, q, joint = work.x, work.q, work.joint[0]
-    rows = 1 if joint else n
+    x, q = work.x, work.q
+    rows = n if joint is None else 1
     high = cap
     low = -np.inf
     stiff = STIFF
@@ -282,25 +271,32 @@ def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
     answers = 0
     stalled = 0
     gap = np.inf
-    for _ in range(ROUNDS if n > 1 else 0):
+    for _ in range(ROUNDS):
         for i in range(N):
             most = 0.0
             for a in range(n):
                 if tables.length[a, i] > 0:
                     steepest = x[a] * tables.lines[tables.start[a] + i * tables.stride[a] + 1, 2]
-                    most = most + steepest if joint else max(most, steepest)
-            work.eps[i] = stiff * max(work.mu[0 if joint else i], 0.01 * most, 1e-10)
-        steps, more = newton(n, N, tables, w, B, goal, high - tol, work)
-        answers += more
-        least = cap
-        for a in range(n):
-            least = min(least, q[a])
-        if least > low:
-            low = least
-            _copy(work.amounts, work.best, rows)
-        _copy(work.amounts, work.centre, rows)
-        high = min(high, _upper(n, N, tables, w, B, high, work))
-        _copy(work.centre, work.amounts, rows)
+                    most = max(most, steepest) if joint is None else most + steepest
+            work.eps[i] = stiff * max(work.mu[i if joint is None else 0], 0.01 * most, 1e-10)
+        steps = 0
+        if n > 1:
+            steps, more = newton(n, N, tables, w, B, goal, high - tol, work, joint)
+            answers += more
+            least = cap
+            for a in range(n):
+                least = min(least, q[a])
+            if least > low:
+                low = least
+                copy_rows(work.amounts, work.best, rows)
+            copy_rows(work.amounts, work.centre, rows)
+        high = keep_upper(worst_case(n, N, tables, w, B, x, work, joint), high, n, N, work, joint)
+        if n == 1:
+            answers = 1
+            low = min(cap, gains(n, N, tables, w, work.amounts, work, q, joint))
+            copy_rows(work.amounts, work.best, rows)
+            break
+        copy_rows(work.centre, work.amounts, rows)
         if high - low <= tol:
             break
         stalled = stalled + 1 if high - low > 0.5 * gap else 0
@@ -316,90 +312,23 @@ def rounds(n, N, tables, w, B, cap, tol, work):  # type: ignore[no-untyped-def]
         elif steps > 15:
             stiff = min(3.0 * stiff, 10.0)
         stiff = max(stiff, 1e-5)
-    if n == 1:
-        high = min(high, _upper(n, N, tables, w, B, high, work))
-        low = min(cap, gains(n, N, tables, w, work.amounts, work, q))
-        _copy(work.amounts, work.best, rows)
-        answers = 1
-    if high - low > tol:
-        high, low, more = finish(n, N, tables, w, B, cap, tol, high, low, work)
-        answers += more
     return high, low, answers
 
 
-@njit(**INNER)
-def _upper(n, N, tables, w, B, high, work):  # type: ignore[no-untyped-def]
-    """U at x, amounts that attain it; keeps x and μ if it is below `high`."""
-    upper = worst_case(n, N, tables, w, B, work.x, work)
+@njit(**INLINE)
+def keep_upper(upper, high, n, N, work, joint):  # type: ignore[no-untyped-def]
+    """Keep x and μ if its U is below `high`; returns the lower of both."""
     if upper < high:
         for a in range(n):
             work.best_x[a] = work.x[a]
         for i in range(N):
-            work.best_mu[i] = work.exact[0 if work.joint[0] else i]
-    return upper
+            work.best_mu[i] = work.exact[i if joint is None else 0]
+    return min(upper, high)
 
 
-@njit(**INNER)
-def finish(n, N, tables, w, B, cap, tol, high, low, work):  # type: ignore[no-untyped-def]
-    """Close the gap by the simplex method from the best amounts; returns U, L and the answers of nature."""
-    m, q, x, joint = work.amounts, work.q, work.x, work.joint[0]
-    rows = 1 if joint else n
-    game = play.empty(n)
-    points = np.empty((n + 1, rows, N))
-    level, unit = low, high - low
-    gains(n, N, tables, w, work.best, work, q)
-    for a in range(n):
-        q[a] = (q[a] - level) / unit
-    _copy(work.best, points[0], rows)
-    play.begin(game, n, q)
-    answers = 0
-    for _ in range(POINTS):
-        gamma = level + unit * play.balance(game, n, 1e-3 * tol / unit)
-        if not gamma > -np.inf:
-            break
-        total = 0.0
-        for a in range(n):
-            x[a] = max(game.price[a], 0.0)
-            total += x[a]
-        for a in range(n):
-            x[a] /= total
-        high = min(high, _upper(n, N, tables, w, B, high, work))
-        answers += 1
-        if high - gamma <= tol:
-            break
-        gains(n, N, tables, w, m, work, q)
-        for a in range(n):
-            q[a] = (q[a] - level) / unit
-        slot = play.admit(game, n, q)
-        if slot < 0:
-            break
-        _copy(m, points[slot], rows)
-    for a in range(rows):
-        for i in range(N):
-            m[a, i] = 0.0
-            for k in range(n + 1):
-                if game.kind[k] >= n:
-                    m[a, i] += max(game.level[k], 0.0) * game.matrix[n, k] * points[game.kind[k] - n, a, i]
-    _shrink(joint, rows, N, w, B, m)
-    least = min(cap, gains(n, N, tables, w, m, work, q))
-    if least > low:
-        low = least
-        _copy(m, work.best, rows)
-    return high, low, answers
-
-
-@njit(**INNER)
-def _shrink(joint, rows, N, w, B, m):  # type: ignore[no-untyped-def]
-    """Undo what rounding spends beyond the budget."""
-    mean = 0.0
-    for i in range(N):
-        total = 0.0
-        for a in range(rows):
-            total += m[a, i]
-        mean += w[i] * total
-        if total > B and not joint:
-            for a in range(rows):
-                m[a, i] *= B / total
-    if joint and mean > B:
-        for i in range(N):
-            m[0, i] *= B / mean
+@cache
+def compiled(method: Any, joint: bool) -> Any:
+    """`rounds`, or what takes and returns the same, for one kind of budget."""
+    return wall(
+        method, (0.0, 0.0, 0), 0, 0, make_tables(1, 1, 1), np.empty(1), 0.0, 0.0, 0.0, make_work(1, 1, joint), True if joint else None
+    )  # fmt: skip

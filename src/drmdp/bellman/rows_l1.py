@@ -11,32 +11,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FLAT
-from drmdp.compiled import INNER
+from drmdp.bellman.layout import FLAT, rank
+from drmdp.bellman.rows_linf import by_ascending
+from drmdp.compiled import KERNEL, LEAN
 
 
-@njit(**INNER)
-def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[no-untyped-def]
+@njit(**LEAN)
+def by_gain(u, indices, order, ascending, where, spare, entry, delta):  # type: ignore[no-untyped-def]
     """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
+    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1; `spare`, (K,), is work space.
     """
-    K, S = u.size, order.states.size
-    if ascending.size == K:
-        for k in range(K):
-            entry[k] = ascending[k]
-    elif S > 0 and S <= 4 * K:
-        for j in range(K):
-            where[indices[j]] = j
-        k = 0
-        for m in range(S - 1, -1, -1):
-            j = where[order.states[m]]
-            if j >= 0:
-                where[order.states[m]] = -1
-                entry[k] = j
-                k += 1
-    else:
-        entry[:K] = np.argsort(u)
+    K = u.size
+    if not by_ascending(indices, order, ascending, where, entry):
+        rank(u, entry, spare)
     n = 0
     last = 0.0
     for k in range(K):
@@ -50,11 +38,11 @@ def by_gain(u, indices, order, ascending, where, entry, delta):  # type: ignore[
     return n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first, centre, segment):  # type: ignore[no-untyped-def]
     """Tables of N rows of K entries from y[at] on as action a, from line `first` on; returns the next line.
 
-    Masses and gains are divided by `size`; a table ends where its mass reaches `most`.
+    Masses and gains are divided by `size`; a table ends where its mass reaches `most`. Fills segment (N,) with those of the masses centre (N,).
     """
     lines = tables.lines
     tables.start[a] = first
@@ -67,6 +55,7 @@ def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):
         p = np.uint64(first)
         lines[p, 0], lines[p, 1], lines[p, 2] = 0.0, 0.0, 0.0
         p += np.uint64(1)
+        here = p
         for k in range(np.uint64(n)):  # a line per entry; empty ones are overwritten by the next
             m = y[row + np.uint64(entry[k])] * factor
             d = delta[k]
@@ -74,8 +63,10 @@ def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first):
             gain += m * d
             lines[p, 0], lines[p, 1], lines[p, 2] = mass, gain, d
             p += np.uint64(m > 0.0)
+            here = p if mass <= centre[i] else here
             if mass >= most:
                 break
         tables.length[a, i] = np.int64(p) - first - 1
+        segment[i] = np.int64(here) - first
         first += n + 1
     return first

@@ -29,36 +29,42 @@ from drmdp.compiled import KERNEL, LEAN
 SHORT = 20  # pieces up to this length are sorted by insertion
 
 
-@njit(fastmath=FAST, **LEAN)
-def losses(y, u, scale, r):  # type: ignore[no-untyped-def]
-    """W = Σ p and −Σ p u over the listed entries, p = min(r, ŷ)."""
+@njit(fastmath=FAST, **KERNEL)
+def row_at(y, y0, K, u, u0, factor, r, entry, level, length):  # type: ignore[no-untyped-def]
+    """Gain and right slope at r > 0 of the row at y[y0], unsigned, and its u at u[u0]; the pivot, its δ, and n_b.
+
+    entry and level are those of `top_entries`, as many as `length`.
+    """
     mass = 0.0
     gain = 0.0
-    for j in range(y.size):
-        p = y[j] * scale
+    rest = 0.0
+    slope = 0.0
+    for j in range(K):
+        p = y[y0 + j] * factor
+        z = u[u0 + j]
+        rest += 1.0 if p > r else 0.0
+        slope -= z if p > r else 0.0
         p = p if p < r else r
         mass += p
-        gain -= p * u[j]
-    return mass, gain
-
-
-@njit(**KERNEL)
-def row_gain(y, u, scale, r, entry, level):  # type: ignore[no-untyped-def]
-    """g(r), the place of the pivot and its change δ, for r > 0; entry and level are those of `top_entries`."""
-    mass, gain = losses(y, u, scale, r)
-    last = entry.size - 1
-    for n in range(last + 1):
-        e = entry[n]
-        if e >= 0:
-            p = y[e] * scale
+        gain -= p * z
+    n = np.uint64(0)
+    last = np.uint64(length - 1)
+    while True:
+        z = level[n]
+        if entry[n] >= 0:
+            p = y[y0 + np.uint64(entry[n])] * factor
+            rest -= 1.0 if p > r else 0.0
+            slope += z if p > r else 0.0
             p = p if p < r else r
             mass -= p
-            gain += p * level[n]
-        delta = mass - n * r
-        if delta <= r or n == last:
+            gain += p * z
+        if mass <= r or n == last:
             break
-        gain += r * level[n]
-    return max(gain + delta * level[n], 0.0), n, delta
+        mass -= r
+        gain += r * z
+        slope += z
+        n += np.uint64(1)
+    return max(gain + mass * z, 0.0), slope + z * (rest - n), n, mass, rest
 
 
 @njit(fastmath=FAST, **LEAN)
@@ -102,41 +108,6 @@ def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enou
 
 
 @njit(**KERNEL)
-def row_slope(y, u, scale, r, entry, level, pivot):  # type: ignore[no-untyped-def]
-    """Right slope g'(r) for r ≥ 0; the pivot is that of `row_gain` at r, and any number at r = 0.
-
-    At r = 0 the pivot is the limit for r → 0, where p/r is 1 for each positive entry.
-    """
-    count = 0
-    slope = 0.0
-    for j in range(y.size):
-        if y[j] * scale > r:
-            count += 1
-            slope -= u[j]
-    last = entry.size - 1
-    for n in range(last + 1):
-        if entry[n] >= 0 and y[entry[n]] * scale > r:
-            count -= 1
-            slope += level[n]
-        found = n == pivot if r > 0.0 else count - n <= 1
-        if found or n == last:
-            break
-        slope += level[n]
-    return slope + level[n] * (count - n)
-
-
-@njit(**LEAN)
-def row_scale(y):  # type: ignore[no-untyped-def]
-    """1/Σ of a stored row; 1 for float64, which is normalised already."""
-    if y.itemsize == 8:
-        return 1.0
-    total = 0.0
-    for j in range(y.size):
-        total += y[j]
-    return 1.0 / total if total > 0.0 else 0.0
-
-
-@njit(**KERNEL)
 def walk_length(listed, n_states, unlisted, r):  # type: ignore[no-untyped-def]
     """How many entries from the top a walk at r can reach."""
     most = min(listed + 1, n_states) if unlisted else listed
@@ -168,7 +139,7 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, where, entr
             key[j] = -u[j]
             entry[j] = j
         stack[0], stack[1] = 1, K
-        done = 0
+        done = np.int64(0)
         while done < length:
             done = sort_ahead(key, entry, stack, done)
     for n in range(length):

@@ -20,18 +20,18 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman.layout import FLAT
-from drmdp.compiled import INNER
+from drmdp.compiled import KERNEL, LEAN
 
 BELOW = 1 << 40  # the place of entries that are never above a pivot
 
 
 @njit(cache=True, nogil=True)
-def lines_needed(K):  # type: ignore[no-untyped-def]
-    """Most lines in the table of a row with K listed entries."""
-    return 2 * K + 4
+def lines_needed(K, A):  # type: ignore[no-untyped-def]
+    """Most lines in the tables of a kernel's rows for A actions with K listed entries in all."""
+    return 2 * K + 4 * A
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def places(K, entry, place):  # type: ignore[no-untyped-def]
     """Place from the top of each listed entry, where it has one in entry."""
     for j in range(K):
@@ -41,7 +41,7 @@ def places(K, entry, place):  # type: ignore[no-untyped-def]
             place[entry[n]] = n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, index):  # type: ignore[no-untyped-def]
     """Tables of N rows as action a, from line `first` on, radii and gains divided by `size`; returns the next line.
 
@@ -49,74 +49,49 @@ def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, 
     """
     K = u.size
     tables.start[a] = first
-    tables.stride[a] = lines_needed(K)
+    tables.stride[a] = lines_needed(K, 1)
     for i in range(N):
-        tabulate_row(y, u, i, scale, size, entry, level, place, 0.0, 2.0, tables, a, mass, index)
-    return first + N * lines_needed(K)
+        _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, index)
+    return first + N * lines_needed(K, 1)
 
 
-@njit(**INNER)
-def tabulate_row(y, u, i, scale, size, entry, level, place, low, high, tables, a, mass, index):  # type: ignore[no-untyped-def]
-    """Table of row i from `low` to `high`; returns from where on it is the gain, −1 if from 0 on.
-
-    Below `low` the table is the chord from 0, beyond `high` it is constant: nowhere more than the gain. From 2 on `high` is the end.
-    """
+@njit(**LEAN)
+def _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, index):  # type: ignore[no-untyped-def]
+    """Table of row i."""
     lines, factor, shrink = tables.lines, scale[i], 1.0 / size
     row, line = np.uint64(i * u.size), tables.start[a] + i * tables.stride[a]
     count = 0
-    rest = 0  # entries below the pivot with something to lose
-    beneath = 0.0  # Σ u over them
-    spent = 0.0
-    gain = 0.0
+    beneath = 0.0  # Σ u over the entries below the pivot with something to lose
     for j in range(np.uint64(u.size)):
         p = y[row + j] * factor
         mass[count] = p
         index[count] = j
-        count += 1 if p > low and p <= high else 0
-        rest += 1 if p > low else 0
-        beneath += u[j] if p > low else 0.0
-        spent += p if p <= low else 0.0
-        gain -= p * u[j] if p <= low else 0.0
-    gain -= low * beneath
+        count += 1 if p > 0.0 else 0
+        beneath += u[j] if p > 0.0 else 0.0
+    rest = count  # how many those are
     _sort(mass, index, count)
     n = 0
     above = 0.0
     while True:
         own = y[row + np.uint64(entry[n])] * factor if entry[n] >= 0 else 0.0
-        if own > low:
+        if own > 0.0:
             rest -= 1
             beneath -= level[n]
-            gain += low * level[n]
-        else:
-            spent -= own
-            gain += own * level[n]
-        found = spent + (rest - n - 1) * low <= 0.0 if low > 0.0 else rest - n <= 1
-        if found or n == entry.size - 1:
+        if rest - n <= 1 or n == entry.size - 1:
             break
         above += level[n]
-        gain += low * level[n]
         n += 1
-    if low > 0.0:
-        spent = max(spent, 0.0)
-        gain = max(gain + (spent + (rest - n) * low) * level[n], 0.0)
     begin = line
     end = 0.0  # of the last segment
+    gain = 0.0
+    spent = 0.0
     lines[line, 0], lines[line, 1], lines[line, 2] = 0.0, 0.0, 0.0
-    r = low
+    r = 0.0
     k = 0
     slope = above - beneath + level[n] * (rest - n)
-    exact = -1.0
-    if low > 0.0 and gain > low * (slope + FLAT):
-        line += 1
-        end = low * shrink
-        exact = end
-        lines[line, 0], lines[line, 1], lines[line, 2] = end, gain * shrink, gain / low
-        gain *= shrink
-    else:
-        gain = 0.0
     while slope > FLAT:
         excess = n - rest
-        after = mass[k] if k < count else high
+        after = mass[k] if k < count else 2.0
         if spent + min(after, own) < excess * after:  # the pivot leaves first
             now = spent / (excess - 1) if spent <= own * (excess - 1) else (spent + own) / excess
             now = max(now, r)
@@ -150,15 +125,10 @@ def tabulate_row(y, u, i, scale, size, entry, level, place, low, high, tables, a
                 line += 1
                 lines[line, 0], lines[line, 1], lines[line, 2] = end, gain, slope
             slope = new
-    if slope > FLAT and high < 2.0 and high * shrink > end:
-        line += 1
-        gain += slope * (high * shrink - end)
-        lines[line, 0], lines[line, 1], lines[line, 2] = high * shrink, gain, slope
     tables.length[a, i] = line - begin
-    return exact
 
 
-@njit(**INNER)
+@njit(**LEAN)
 def _sort(mass, index, n):  # type: ignore[no-untyped-def]
     """By ascending mass: insertion with shrinking gaps."""
     gap = 1
