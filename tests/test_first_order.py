@@ -76,13 +76,21 @@ def balanced(model, ball, reach, usual, x, y, v):
     return new
 
 
+def two_sweeps(model):
+    """Nominal value iteration from 0."""
+    first = model.costs.min(axis=1)
+    return (model.costs + model.discount * model.kernels.mean(axis=0) @ first).min(axis=1)
+
+
 def by_hand(settings, model, ball, n_epochs):
     """Algorithm 1 state by state, with equal weights and costs (S, A): v, and the answer's policy and kernel."""
     y_hat, N, A, S = model.kernels, model.n_kernels, model.n_actions, model.n_states
     x, y = np.full((S, A), 1 / A), y_hat.copy()
     v, t = np.zeros(S), 0
+    least = -INF
     if settings.origin == "nominal":
-        v = drmdp.solve(model, drmdp.Wasserstein(0)).value
+        v, least = two_sweeps(model), 0.0
+        x = 0.75 * x + 0.25 * np.eye(A)[model.costs.argmin(axis=1)]
     answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
     by_ball = settings.step_ratio == "ball"
     usual = min(math.sqrt(A), math.sqrt(2) * ball.radius) if by_ball else math.sqrt(A) / settings.step_ratio
@@ -115,7 +123,7 @@ def by_hand(settings, model, ball, n_epochs):
                     played[0][s], played[1][s] = new, half.mean(axis=0)
                     x[s], y[:, s] = policy_step(settings, x[s], stakes(half), tau), push(new)
                 else:
-                    y[:, s] = push(2 * new - x[s])
+                    y[:, s] = push(np.maximum(2 * new - x[s], least))
                     x[s] = new
                     played[0][s], played[1][s] = new, y[:, s].mean(axis=0)
             weight += t**settings.weight_power
@@ -124,6 +132,7 @@ def by_hand(settings, model, ball, n_epochs):
                 total = 0.0
             own = (k if settings.output == "epoch" else t) ** settings.weight_power
             total += own
+            least = -INF
             answer = [m + own * (p - m) / total for m, p in zip(answer, played, strict=True)]
         v = (means[0] * (model.costs + model.discount * means[1] @ v)).sum(axis=1)
     return v, *answer
@@ -314,12 +323,30 @@ def test_forecast_certificates_are_few_and_enough():
     assert len(endless.history) <= 10  # nothing is good enough: work grows by half from one to the next
 
 
+def test_the_forecast_is_what_the_policy_loses_on_its_way():
+    """Terminal states and unavailable actions included."""
+    rng = np.random.default_rng(2)
+    kernel = rng.dirichlet(np.ones(6), size=(3, 6, 3))
+    available = np.ones((6, 3), dtype=bool)
+    available[1, 0] = available[4, 2] = False
+    model = drmdp.Model(kernel, costs=rng.random((6, 3)), discount=0.7, available=available, terminal=[5])
+    players = stepped(drmdp.FirstOrder.fast(check_every=100), model, drmdp.Wasserstein(1.5), 1).players
+    x, q = players.policy, players.stakes
+    mean = np.zeros((6, 3, 6))
+    mean[model.available] = players.mean.reshape(-1, 6)
+    gain = (x * q).sum(axis=1) - np.where(model.available, q, INF).min(axis=1)
+    gain[5] = 0
+    chain = np.einsum("sa,sat->st", x, mean)
+    assert gain.max() > 0.01
+    np.testing.assert_allclose(players.regret(), np.linalg.solve(np.eye(6) - 0.7 * chain, gain), rtol=0.02)
+
+
 def test_the_nominal_origin_is_where_the_preset_begins():
     model, ball = domain("machine"), drmdp.Wasserstein(0.1)
-    nominal = drmdp.solve(model, drmdp.Wasserstein(0)).value
-    one, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in (None, nominal))
-    assert one.n_iters == other.n_iters
-    np.testing.assert_allclose(one.value, other.value, atol=1e-6)
+    starts = None, two_sweeps(model), np.zeros(model.n_states)
+    one, same, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in starts)
+    assert one.n_iters == same.n_iters != other.n_iters
+    np.testing.assert_allclose(one.value, same.value, atol=1e-6)
 
 
 # ---------------------------------------------------------------------- limits, memory, settings

@@ -162,8 +162,13 @@ def _list_all(model: Model, ball: Wasserstein) -> Layout:
     lengths = np.where(model.available.ravel(), S, 0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     pairs = model.available.reshape(-1)
-    dense = model.blocks.dense(0, S)[:, :, model.weights > 0].reshape(S * A, weights.size, S)[pairs]
-    mean = np.asarray(np.einsum("i,kit->kt", weights, dense)).ravel()
+    dense = model.blocks.dense(0, S)
+    if weights.size < model.n_kernels:
+        dense = dense[:, :, model.weights > 0]
+    dense = dense.reshape(S * A, weights.size, S)
+    if not pairs.all():
+        dense = dense[pairs]
+    mean = (weights @ dense).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
     costs, next_costs = np.asarray(model.costs), np.zeros(0)
     if model.next_costs:

@@ -63,6 +63,8 @@ BALANCE, SHORTEST, LONGEST = 16.0, 0.03, 100.0
 """How fast, and between which shares, nature's step changes where the ball does not bind."""
 REACHED = 1e-6
 """A distance is the radius up to this relative difference."""
+SWEEPS = 10
+"""Of a forecast."""
 LEAST = 1e-200
 """Entropy: no probability below it, or it could never come back."""
 
@@ -107,6 +109,7 @@ class Players:
         self._value = np.zeros(S)
         self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
         self.policy = self._policy.copy()  # to be averaged, like the rest
+        self._least = -math.inf
         self.mean = np.array(layout.mean)  # of y, (nnz,)
         self.stakes = np.zeros((S, A))  # q
         self._top = np.zeros((S, A))  # max_t z_a(t)
@@ -121,6 +124,16 @@ class Players:
     def trials(self) -> Any:
         """Multipliers that the last projections tried, 0 where the ball did not bind."""
         return self._memory.trials
+
+    def lean(self, share: float, policy: Array) -> None:
+        """Begin with a share of this policy in the uniform one.
+
+        No step led to this first x, so that none leads away from it: the next one takes 2x⁺ − x° as 0 where it is negative. Rows of
+        actions dropped at once are then left alone, and they are most of them.
+        """
+        self._policy += share * (policy - self._policy)
+        self.policy[:] = self._policy
+        self._least = 0.0
 
     def face(self, value: Array) -> None:
         """Set v, and with it steps and stakes."""
@@ -139,20 +152,30 @@ class Players:
         sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
 
+    def regret(self) -> Array:
+        """About what the policy could gain against y from each state on, by its regrets on the way, (S,)."""
+        return np.asarray(_foresee(self._layout, self.policy, self.mean, self._gain()))
+
+    def _gain(self) -> Array:
+        """x·q − min_a q_a, (S,)."""
+        x, q, open_ = self.policy, self.stakes, self._layout.available
+        least = np.where(open_, q, np.inf).min(axis=1)
+        return np.asarray(np.where(open_.any(axis=1), (x * q).sum(axis=1) - least, 0.0))
+
     def _balance(self) -> None:
         """Change the steps where nature has moved, but not as far as the ball allows; v is still that of the last step."""
         layout, x, q = self._layout, self.policy, self.stakes
         far = self.apart.max(axis=1) ** (1 / power(self._ball))
         between = (far > 0) & (far < (1 - REACHED) * layout.radius)
-        policy = (x * q).sum(axis=1) - np.where(layout.available, q, np.inf).min(axis=1)
         nature = (x * (layout.costs + self._top - q)).sum(axis=1)
-        factor = np.where(nature > policy, BALANCE, 1 / BALANCE)
+        factor = np.where(nature > self._gain(), BALANCE, 1 / BALANCE)
         usual = self._usual_reach
         self._reach = np.where(between, np.clip(factor * self._reach, SHORTEST * usual, LONGEST * usual), usual)
 
     def step(self) -> None:
         """One step of both."""
         self._map(self._mirror_prox if self._scheme.mirror_prox else self._chambolle_pock)
+        self._least = -math.inf
 
     def _map(self, over: Any) -> None:
         workers.run(over, self._work, 0, self._value.size, self._threads)
@@ -160,7 +183,7 @@ class Players:
     def _chambolle_pock(self, lo: int, hi: int) -> None:
         before = self.policy[lo:hi].copy()
         self._act(lo, hi, self.policy)
-        self._push(lo, hi, self._y, 2 * self.policy[lo:hi] - before)
+        self._push(lo, hi, self._y, np.maximum(2 * self.policy[lo:hi] - before, self._least))
         self._look(lo, hi, self._y)
 
     def _mirror_prox(self, lo: int, hi: int) -> None:
@@ -323,3 +346,21 @@ def _weigh(start, stop, layout, value, mean, stakes):  # type: ignore[no-untyped
                     z += layout.next_costs[e]
                 total += mean[e] * z
             stakes[s, a] = layout.costs[s, a] + total
+
+
+@njit(cache=True, nogil=True)
+def _foresee(layout, policy, mean, gain):  # type: ignore[no-untyped-def]
+    """(I − λP)⁻¹ gain for the chain P of policy and mean kernel, by a few sweeps from the constant that a constant gain has."""
+    S, A = policy.shape
+    total = np.full(S, gain.mean() / (1.0 - layout.discount))
+    for _ in range(SWEEPS):
+        for s in range(S):
+            new = gain[s]
+            for a in range(A):
+                if policy[s, a] > 0.0:
+                    later = 0.0
+                    for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
+                        later += mean[e] * total[layout.indices[e]]
+                    new += layout.discount * policy[s, a] * later
+            total[s] = new
+    return total
