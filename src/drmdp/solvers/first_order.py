@@ -12,8 +12,8 @@ by O(T^−q/(q+1)) after T steps, whatever p; measured slopes are steeper (`benc
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
 ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
 No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
-With `check_every="auto"` what the policy could gain against the current kernels, x·q − min_a q_a on every visit, foretells the gap,
-up to the factor between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
+With `check_every="auto"` what the players could still gain on every visit of a state foretells the gap, up to the factor
+between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
 
 An iteration is one step in all states, as the paper counts; kernel passes count it once, Mirror Prox twice.
 """
@@ -226,9 +226,9 @@ class FirstOrder:
 
     def _look(self, problem: Problem, state: _Epochs) -> None:
         """Certify if the forecast says that it is time."""
-        regret, weighted = state.players.regret(), self.stop == "duality-gap"
+        size, weighted = state.players.forecast(), self.stop == "duality-gap"
         goal = state.tol / loop.OPERATOR
-        forecast = max(dot(problem.model.initial, regret) if weighted else float(regret.max()), FLOOR * goal)
+        forecast = max(dot(problem.model.initial, size) if weighted else float(size.max()), FLOOR * goal)
         if state.trust * forecast > goal and state.steps < state.next_check:
             return
         state.gap = min(state.gap, max(state.trust * forecast, goal))  # how precise the values need to be

@@ -152,23 +152,28 @@ class Players:
         sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
 
-    def regret(self) -> Array:
-        """About what the policy could gain against y from each state on, by its regrets on the way, (S,)."""
-        return np.asarray(_foresee(self._layout, self.policy, self.mean, self._gain()))
+    def forecast(self) -> Array:
+        """About how far the pair is from a solution, from each state on: the players' regrets on the way, (S,).
 
-    def _gain(self) -> Array:
-        """x·q − min_a q_a, (S,)."""
-        x, q, open_ = self.policy, self.stakes, self._layout.available
-        least = np.where(open_, q, np.inf).min(axis=1)
-        return np.asarray(np.where(open_.any(axis=1), (x * q).sum(axis=1) - least, 0.0))
+        Nature's is unknown where the ball binds, and counts as 0.
+        """
+        policy, nature, far = self._regrets()
+        known = np.where(far < (1 - REACHED) * self._layout.radius, nature, 0.0)
+        return np.asarray(_foresee(self._layout, self.policy, self.mean, policy + known))
+
+    def _regrets(self) -> tuple[Array, Array, Array]:
+        """The policy's, nature's without a ball, and how far she went; (S,) each."""
+        layout, x, q = self._layout, self.policy, self.stakes
+        ends = ~layout.available.any(axis=1)
+        policy = (x * q).sum(axis=1) - np.where(ends, 0.0, np.where(layout.available, q, np.inf).min(axis=1))
+        nature = (x * (layout.costs + self._top - q)).sum(axis=1)
+        return policy, nature, self.apart.max(axis=1) ** (1 / power(self._ball))
 
     def _balance(self) -> None:
         """Change the steps where nature has moved, but not as far as the ball allows; v is still that of the last step."""
-        layout, x, q = self._layout, self.policy, self.stakes
-        far = self.apart.max(axis=1) ** (1 / power(self._ball))
-        between = (far > 0) & (far < (1 - REACHED) * layout.radius)
-        nature = (x * (layout.costs + self._top - q)).sum(axis=1)
-        factor = np.where(nature > self._gain(), BALANCE, 1 / BALANCE)
+        policy, nature, far = self._regrets()
+        between = (far > 0) & (far < (1 - REACHED) * self._layout.radius)
+        factor = np.where(nature > policy, BALANCE, 1 / BALANCE)
         usual = self._usual_reach
         self._reach = np.where(between, np.clip(factor * self._reach, SHORTEST * usual, LONGEST * usual), usual)
 
