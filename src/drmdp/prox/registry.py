@@ -19,16 +19,16 @@ class Family(NamedTuple):
 
     kernel: Any
     each: bool  # one multiplier a kernel, else one a state
-    more: int  # numbers a state beside them
+    more: tuple[int, int] = 0, 0  # numbers beside them, a state and a kernel
 
 
 FAMILIES: dict[Pair, Family] = {
-    ("l1", 1): Family(l1.project_states, each=False, more=0),
-    ("l2", 2): Family(l2.project_states, each=False, more=0),
-    ("linf", 1): Family(linf_1.project_states, each=True, more=1),
-    ("l1", math.inf): Family(l1.project_states, each=True, more=0),
-    ("l2", math.inf): Family(l2.project_states, each=True, more=0),
-    ("linf", math.inf): Family(linf.boxes, each=True, more=0),
+    ("l1", 1): Family(l1.project_states, each=False),
+    ("l2", 2): Family(l2.project_states, each=False),
+    ("linf", 1): Family(linf_1.project_states, each=True, more=(1, 1)),
+    ("l1", math.inf): Family(l1.project_states, each=True),
+    ("l2", math.inf): Family(l2.project_states, each=True),
+    ("linf", math.inf): Family(linf.boxes, each=True),
 }
 
 ACCURACY = 1e-12
@@ -38,7 +38,8 @@ ACCURACY = 1e-12
 def remember(pair: Pair, layout: Layout) -> Memory:
     """Empty memory for a layout."""
     (S, A), N = layout.available.shape, layout.weights.size
-    width = (N if FAMILIES[pair].each else 1) + FAMILIES[pair].more
+    family = FAMILIES[pair]
+    width = (N if family.each else 1) + family.more[0] + N * family.more[1]
     return Memory(np.zeros((S, width)), np.zeros((S * A, N)), np.zeros((S, width), dtype=np.int64))
 
 
