@@ -10,7 +10,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair
 from drmdp.bellman.layout import Layout
-from drmdp.prox import l1, l2, linf, linf_1
+from drmdp.prox import entropy, l1, l2, linf, linf_1
 from drmdp.prox.rows import Memory
 
 
@@ -31,6 +31,9 @@ FAMILIES: dict[Pair, Family] = {
     ("linf", math.inf): Family(linf.boxes, each=True),
 }
 
+ENTROPY: dict[Pair, Family] = {("linf", math.inf): Family(entropy.boxes, each=True)}
+"""The same with the relative entropy for the distance, where it is cheap."""
+
 ACCURACY = 1e-12
 """Relative accuracy of distances unless said otherwise."""
 
@@ -45,7 +48,7 @@ def remember(pair: Pair, layout: Layout) -> Memory:
 
 def project_states(
     pair: Pair, start: int, stop: int, layout: Layout, y: Array, step: Array, value: Array, memory: Memory,
-    accuracy: float = ACCURACY, inside: bool = False,
+    accuracy: float = ACCURACY, inside: bool = False, families: dict[Pair, Family] = FAMILIES,
 ) -> None:  # fmt: skip
     """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, in place.
 
@@ -54,5 +57,5 @@ def project_states(
     state that nature may use must be listed. With `inside` the iterate is in the ball already, so that rows without a step
     cost little.
     """
-    family = FAMILIES[pair]
+    family = families[pair]
     family.kernel(start, stop, layout, y, step, value, accuracy, memory, family.each, inside)

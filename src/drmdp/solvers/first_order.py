@@ -32,6 +32,7 @@ from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import EPS, Bounds
 from drmdp.errors import InputError, shown
+from drmdp.prox.registry import ENTROPY
 from drmdp.solvers import loop
 from drmdp.solvers.linear import dot
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
@@ -40,7 +41,7 @@ from drmdp.solvers.problem import Problem, State, whole
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox")
-SETUPS = ("euclidean", "entropy")
+SETUPS = ("euclidean", "entropy", "entropy-nature", "entropy-both")
 ORIGINS = ("zero", "nominal")
 LEAN = 0.25
 """Share of the first policy that plays the least costs, with the nominal origin."""
@@ -101,8 +102,8 @@ class FirstOrder:
         The answer: the average of all steps, that of the current epoch with t counted from its beginning (a restart), or the last step.
     steps : "primal-dual" or "mirror-prox"
         Mirror Prox needs two projections a step and holds the iterate twice.
-    setup : "euclidean" or "entropy"
-        Proximal set-up of the policy.
+    setup : "euclidean", "entropy", "entropy-nature" or "entropy-both"
+        Proximal set-up: distances, or the relative entropy for the policy, nature's kernels (metric "linf", order inf only) or both.
     check_every : int or "auto"
         Epochs between certificates.
     origin : "zero" or "nominal"
@@ -171,9 +172,12 @@ class FirstOrder:
                 f"{8 * N * A * S * S / 1e9:.3g} GB, which a sparse model does not: "
                 'use support "observed" or another method'
             )
+        if self.setup in ("entropy-nature", "entropy-both") and ball.pair not in ENTROPY:
+            raise InputError(f'setup: {self.setup!r} needs metric "linf" and order inf, got {ball.pair}')
         layout = lay_out_all(model, ball)
         ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
-        scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", ratio)
+        policy, nature = self.setup in ("entropy", "entropy-both"), self.setup in ("entropy-nature", "entropy-both")
+        scheme = Scheme(self.centre, policy, nature, self.steps == "mirror-prox", ratio)
         players = Players(layout, ball, scheme, operator.threads)
         origin = np.zeros(model.n_states)
         if self.origin == "nominal":

@@ -48,7 +48,8 @@ from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.layout import FAST, Layout, row_scales
-from drmdp.prox.registry import project_states, remember
+from drmdp.prox import entropy
+from drmdp.prox.registry import ENTROPY, FAMILIES, project_states, remember
 from drmdp.prox.rows import make_work, reset
 from drmdp.simplex import entropy_step, project_rows
 
@@ -74,7 +75,8 @@ class Scheme:
     """How to step."""
 
     centre: bool
-    entropy: bool
+    entropy: bool  # for the policy
+    nature: bool  # entropy for her kernels
     mirror_prox: bool
     ratio: float | None  # None: from the size of the ball
 
@@ -105,7 +107,8 @@ class Players:
         _begin(layout, self._y)
         self._half = np.empty_like(self._y) if scheme.mirror_prox else self._y
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
-        self._reach = self._usual_reach = _reach(layout, ball, scheme.ratio)
+        ratio = 1.0 if scheme.nature and scheme.ratio is None else scheme.ratio  # no divergence is as small as the ball
+        self._reach = self._usual_reach = _reach(layout, ball, ratio)
         self._value = np.zeros(S)
         self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
         self.policy = self._policy.copy()  # to be averaged, like the rest
@@ -114,6 +117,9 @@ class Players:
         self.stakes = np.zeros((S, A))  # q
         self._top = np.zeros((S, A))  # max_t z_a(t)
         self.apart = np.zeros((S, layout.weights.size if ball.order == math.inf else 1))
+        if scheme.nature:
+            entropy.begin(layout, self._y)
+            self._map(lambda lo, hi: self._look(lo, hi, self._y))
 
     @property
     def kernels(self) -> Array:
@@ -145,7 +151,7 @@ class Players:
         else:
             self._map(self._weigh)
         norm = np.zeros(value.size)
-        _measure(self._layout, value, self._scheme.centre, norm, self._top)
+        _measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm
         self._tau = inverse / self._reach
@@ -209,7 +215,10 @@ class Players:
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        project_states(self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, inside=True)
+        families = ENTROPY if self._scheme.nature else FAMILIES
+        project_states(
+            self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, True, families
+        )
 
     def _look(self, lo: int, hi: int, y: Array) -> None:
         code, order = CODES[self._ball.metric], float(self._ball.order)
@@ -253,8 +262,8 @@ def _begin(layout, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _measure(layout, value, centre, norm, top):  # type: ignore[no-untyped-def]
-    """max_a ‖z_a‖₂, and max_t z_a(t), over what nature may use."""
+def _measure(layout, value, centre, largest, norm, top):  # type: ignore[no-untyped-def]
+    """max_a ‖z_a‖₂, or ‖z_a‖_∞ if the largest counts, and max_t z_a(t), over what nature may use."""
     S, A = layout.available.shape
     for s in range(S):
         for a in range(A):
@@ -264,9 +273,13 @@ def _measure(layout, value, centre, norm, top):  # type: ignore[no-untyped-def]
             z = layout.discount * value[layout.indices[lo:hi]]
             if layout.next_costs.size > 0:
                 z += layout.next_costs[lo:hi]
-            level = z.mean() if centre else 0.0
-            norm[s] = max(norm[s], math.sqrt(((z - level) ** 2).sum()))
             top[s, a] = z.max()
+            if largest:
+                level = (top[s, a] + z.min()) / 2 if centre else 0.0
+                norm[s] = max(norm[s], np.abs(z - level).max())
+            else:
+                level = z.mean() if centre else 0.0
+                norm[s] = max(norm[s], math.sqrt(((z - level) ** 2).sum()))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
