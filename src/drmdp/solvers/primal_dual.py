@@ -23,12 +23,12 @@ and the one with more to gain gets the longer step, by factors of BALANCE, until
 Rows sum to 1, so a constant in z_a changes no step: with `centre` the norm is that of z_a minus its mean, and steps are longer.
 Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
 
-**Entropy.** For x it is one line and `Scheme.entropy`. For y it is not offered. Per row it would be as easy as the distance for ℓ1,
-y = max(u e^−m, min(ŷ, u e^m)) with u = e^α y° e^(σ w x z), and for ℓ∞, where y = u clipped to ŷ ± r: sums are linear in e^α between
-breakpoints; for ℓ2 each entry is a Lambert W. But steps multiply, and a probability that is 0 stays 0: nature, who begins at the
-data, could never use a next state that a kernel has not seen, and from data mixed with a little of everything the divergence is
-log(1/little) however small the ball, where the Euclidean Θ_Y shrinks with θ². The exponentials of one step alone take as long as a
-whole warm projection (3.7 of 4 ms at S = A = N = 30).
+**Entropy.** For x it is one line and `Scheme.entropy`. For y, `Scheme.nature`, it is offered for (ℓ∞, ∞), where rows have nothing in common
+and it is cheap (`drmdp.prox.entropy`): 2.0 ms a map where the Euclidean takes 5.7, for S = A = N = 30 and all rows moving. Then
+L = ‖w‖₂ max_a ‖z_a‖_∞, and Θ_Y stays NA for any ball: steps multiply, so that nature begins at the data mixed with a little of everything,
+and the divergence is about log(1/little) however small θ is. A trial for (ℓ1, 1), y = max(u e^−m, min(ŷ, u e^m)) row by row with m by
+secants, took 8 to 12 ms where the Euclidean map took 9 to 15, and with the best of up to ten step ratios 1.6 to 2.7 times the preset's steps on
+garnet at θ = .3, 1 and 3, two seeds: not offered. For ℓ2 each entry would be a Lambert W.
 
 **Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
 and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
