@@ -238,7 +238,7 @@ def test_the_default_rule_is_the_largest_gap():
 
 @EVERY_PAIR
 def test_bounds_hold_on_all_kinds_of_models_at_any_time(pair):
-    variants = list(VARIANTS.values())
+    variants = [own for name, own in VARIANTS.items() if pair == ("linf", INF) or not name.startswith("entropy-")]
     for number, (name, model, ball, _) in enumerate(cases.cases(pair, 16, seed=7)):
         method = variants[number % len(variants)]
         full = model.n_states * model.available.sum()
