@@ -238,7 +238,7 @@ class FirstOrder:
         state.gap = min(state.gap, max(state.trust * forecast, goal))  # how precise the values need to be
         state.swept(problem)
         state.trust = (state.weighted if weighted else state.gap) / forecast if forecast > 0 else 1.0
-        state.next_check = PATIENCE[1] * state.steps
+        state.next_check = PATIENCE[1] * (state.steps + 1)
 
     def _average(self, state: _Epochs) -> None:
         players = state.players
