@@ -12,6 +12,7 @@ comparison  30 states, N = 30, ℓ2 of order 2: the paper's variant, the preset,
             engine, stopped by the same certificate at (DG) ≤ .05. A Clarabel sweep is timed on a few states and scaled to all
             of them; how many sweeps are needed is counted with the exact operator, which computes the same sweep.
 pairs       the same for the other balls; ℓ1 and ℓ∞ sweeps are linear programs for HiGHS, timed from its last basis
+entropy     ℓ∞ of order ∞: iterations and time to (DG) ≤ .05 for each proximal set-up, in the paper's variant and in the preset
 
 One thread, CPU time, compiled before. The ball binds at the smaller radius of each domain and hardly at the larger.
 """
@@ -33,6 +34,7 @@ from drmdp import bench, instances
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from drmdp.bellman.conic import ConicOperator
+from drmdp.solvers.first_order import SETUPS
 from drmdp.solvers.problem import Problem
 
 TARGET = 0.05
@@ -271,9 +273,24 @@ def pairs(quick: bool) -> Iterator[Row]:
             yield row | {"radius": float(ball.radius)} | race(own, ball, None, n_conic)
 
 
+def entropy(quick: bool) -> Iterator[Row]:
+    S, N, limit = (8, 4, 300) if quick else (30, 30, 4_000)
+    for name in RADII:
+        own = model(name, S, S, N)
+        for radius in (0.03, 0.1):
+            ball = drmdp.Wasserstein(radius, "linf", math.inf)
+            for label, kind in (("paper", drmdp.FirstOrder), ("fast", drmdp.FirstOrder.fast)):
+                row: Row = {"instance": f"{name} {S}/{own.n_actions}/{N}", "radius": radius, "variant": label}
+                for setup in SETUPS:
+                    found, seconds = to_target(own, ball, rule(kind, setup=setup), max_iters=limit)
+                    iterations = found.n_iters if found.duality_gap <= TARGET else math.inf
+                    row |= {f"{setup}_iterations": iterations, f"{setup}_ms": 1e3 * seconds}
+                yield row
+
+
 TABLES = {
     "rates": rates, "slopes": slopes, "trials": trials, "cost": cost, "seeds": seeds, "kernels": kernels, "total": total,
-    "comparison": comparison, "pairs": pairs,
+    "comparison": comparison, "pairs": pairs, "entropy": entropy,
 }  # fmt: skip
 
 
@@ -295,6 +312,8 @@ def main() -> None:
     for kind in drmdp.FirstOrder, drmdp.FirstOrder.fast, drmdp.PolicyIteration, drmdp.ValueIteration:  # compile
         for pair in PAIRS:
             drmdp.solve(model("garnet", 5, 3, 2), drmdp.Wasserstein(0.1, *pair), kind(), tol=TARGET, max_iters=30)
+    both = drmdp.FirstOrder(setup="entropy-both")
+    drmdp.solve(model("garnet", 5, 3, 2), drmdp.Wasserstein(0.1, "linf", math.inf), both, tol=TARGET, max_iters=3)
     rows = []
     for name in arguments.tables or TABLES:
         print(f"\n{name}")

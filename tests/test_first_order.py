@@ -45,13 +45,15 @@ VARIANTS = {
     "epoch": drmdp.FirstOrder(output="epoch"),
     "last": drmdp.FirstOrder(output="last"),
     "entropy": drmdp.FirstOrder(setup="entropy"),
+    "entropy-nature": drmdp.FirstOrder(setup="entropy-nature"),
+    "entropy-both": drmdp.FirstOrder(setup="entropy-both", centre=True, step_ratio=2.0),
     "mirror-prox": drmdp.FirstOrder(steps="mirror-prox"),
     "fast": drmdp.FirstOrder.fast(),
 }
 
 
 def policy_step(settings, x, gradient, tau):
-    if settings.setup == "entropy":
+    if settings.setup in ("entropy", "entropy-both"):
         new = x if tau == INF else x * np.exp(-tau * (gradient - gradient.min()))
         return new / new.sum()
     if tau == INF:
@@ -59,6 +61,17 @@ def policy_step(settings, x, gradient, tau):
     z = np.sort(x - tau * gradient)[::-1]
     level = (np.cumsum(z) - 1) / np.arange(1, z.size + 1)
     return np.maximum(x - tau * gradient - level[np.flatnonzero(z > level)[-1]], 0)
+
+
+def entropy_push(u, centre, radius):
+    """clip(κu) for each row of u (N, A, S) within the radius of the centre, by bisection."""
+    low, high = np.maximum(centre - radius, 0), centre + radius
+    least, most = np.zeros(u.shape[:2]), np.full(u.shape[:2], 1e9)
+    for _ in range(200):
+        kappa = (least + most) / 2
+        much = np.clip(kappa[..., None] * u, low, high).sum(axis=2) > 1
+        least, most = np.where(much, least, kappa), np.where(much, kappa, most)
+    return np.clip(kappa[..., None] * u, low, high)
 
 
 def balanced(model, ball, reach, usual, x, y, v):
@@ -76,19 +89,35 @@ def balanced(model, ball, reach, usual, x, y, v):
     return new
 
 
+def two_sweeps(model):
+    """Nominal value iteration from 0."""
+    v = np.zeros(model.n_states)
+    for _ in range(2):
+        q = np.where(model.available, model.costs + model.discount * model.kernels.mean(axis=0) @ v, INF)
+        v = np.where(model.terminal, 0.0, q.min(axis=1))
+    return v
+
+
 def by_hand(settings, model, ball, n_epochs):
     """Algorithm 1 state by state, with equal weights and costs (S, A): v, and the answer's policy and kernel."""
     y_hat, N, A, S = model.kernels, model.n_kernels, model.n_actions, model.n_states
     x, y = np.full((S, A), 1 / A), y_hat.copy()
     v, t = np.zeros(S), 0
+    least = -INF
     if settings.origin == "nominal":
-        v = drmdp.solve(model, drmdp.Wasserstein(0)).value
+        v, least = two_sweeps(model), 0.0
+        x = 0.75 * x + 0.25 * np.eye(A)[model.costs.argmin(axis=1)]
+    nature = settings.setup in ("entropy-nature", "entropy-both")
+    if nature:
+        y = 0.95 * y + 0.05 / S
     answer, total = [np.zeros((S, A)), np.zeros((S, A, S))], 0.0
     by_ball = settings.step_ratio == "ball"
     usual = min(math.sqrt(A), math.sqrt(2) * ball.radius) if by_ball else math.sqrt(A) / settings.step_ratio
     reach, before = np.full(S, usual), v
     for epoch in range(1, n_epochs + 1):
         norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
+        if nature:
+            norm = model.discount * (np.ptp(v) / 2 if settings.centre else np.abs(v).max())
         if by_ball:
             reach, before = balanced(model, ball, reach, usual, x, y, before), v
         taus, sigmas = (1 / (reach * norm), N * reach / norm) if norm > 0 else (np.full(S, INF), np.zeros(S))
@@ -106,7 +135,10 @@ def by_hand(settings, model, ball, n_epochs):
                 tau = taus[s]
 
                 def push(direction, s=s, v=v, sigmas=sigmas):
-                    point = y[:, s] + sigmas[s] / N * direction[:, None] * model.discount * v
+                    move = sigmas[s] / N * direction[:, None] * model.discount * v
+                    if nature:
+                        return entropy_push(y[:, s] * np.exp(move), y_hat[:, s], ball.radius)
+                    point = y[:, s] + move
                     return drmdp.project(point, y_hat[:, s], ball)
 
                 new = policy_step(settings, x[s], stakes(y[:, s]), tau)
@@ -115,7 +147,7 @@ def by_hand(settings, model, ball, n_epochs):
                     played[0][s], played[1][s] = new, half.mean(axis=0)
                     x[s], y[:, s] = policy_step(settings, x[s], stakes(half), tau), push(new)
                 else:
-                    y[:, s] = push(2 * new - x[s])
+                    y[:, s] = push(np.maximum(2 * new - x[s], least))
                     x[s] = new
                     played[0][s], played[1][s] = new, y[:, s].mean(axis=0)
             weight += t**settings.weight_power
@@ -124,6 +156,7 @@ def by_hand(settings, model, ball, n_epochs):
                 total = 0.0
             own = (k if settings.output == "epoch" else t) ** settings.weight_power
             total += own
+            least = -INF
             answer = [m + own * (p - m) / total for m, p in zip(answer, played, strict=True)]
         v = (means[0] * (model.costs + model.discount * means[1] @ v)).sum(axis=1)
     return v, *answer
@@ -143,6 +176,8 @@ def test_every_variant_is_what_its_formula_says(name):
     settings = VARIANTS[name]
     for radius in (0.2, 1.5):
         model, ball = instances.perturb(instances.garnet(4, 3, 0.5, seed=5), 2), drmdp.Wasserstein(radius)
+        if settings.setup in ("entropy-nature", "entropy-both"):
+            ball = drmdp.Wasserstein(radius, "linf", INF)
         v, policy, kernel = by_hand(settings, model, ball, 4)
         state = stepped(settings, model, ball, 4)
         np.testing.assert_allclose(state.value, v, atol=1e-7)
@@ -203,7 +238,7 @@ def test_the_default_rule_is_the_largest_gap():
 
 @EVERY_PAIR
 def test_bounds_hold_on_all_kinds_of_models_at_any_time(pair):
-    variants = list(VARIANTS.values())
+    variants = [own for name, own in VARIANTS.items() if pair == ("linf", INF) or not name.startswith("entropy-")]
     for number, (name, model, ball, _) in enumerate(cases.cases(pair, 16, seed=7)):
         method = variants[number % len(variants)]
         full = model.n_states * model.available.sum()
@@ -219,6 +254,18 @@ def test_bounds_hold_on_all_kinds_of_models_at_any_time(pair):
             assert found.n_iters <= limit
             assert found.n_iters == 0 or np.isfinite(found.history[-1].residual)
         assert np.allclose(found.policy.sum(axis=1), ~model.terminal)
+
+
+@pytest.mark.parametrize("setup", ["entropy-nature", "entropy-both"])
+@pytest.mark.parametrize("name", ["garnet", "machine", "forest"])
+def test_entropy_for_nature_keeps_the_paper_s_promise_too(name, setup):
+    model, ball = domain(name), drmdp.Wasserstein(0.1, "linf", INF)
+    for kind in drmdp.FirstOrder, drmdp.FirstOrder.fast:
+        method = kind(stop="duality-gap", setup=setup, step_ratio=1.0)
+        found = drmdp.solve(model, ball, method, tol=EPSILON / 2, max_iters=3000)
+        assert found.duality_gap <= EPSILON / 2
+        again = drmdp.certify(model, ball, found.policy, found.kernel)
+        assert np.all(again.lower >= found.lower - 1e-9)
 
 
 @EVERY_PAIR
@@ -314,12 +361,34 @@ def test_forecast_certificates_are_few_and_enough():
     assert len(endless.history) <= 10  # nothing is good enough: work grows by half from one to the next
 
 
+@pytest.mark.parametrize("radius", [0.02, 1.5])
+def test_the_forecast_is_what_the_players_could_gain_on_the_way(radius):
+    """Terminal states and unavailable actions included; nature inside the ball, or at its edge."""
+    rng = np.random.default_rng(2)
+    kernel = rng.dirichlet(np.ones(6), size=(3, 6, 3))
+    available = np.ones((6, 3), dtype=bool)
+    available[1, 0] = available[4, 2] = False
+    model = drmdp.Model(kernel, costs=rng.random((6, 3)), discount=0.7, available=available, terminal=[5])
+    method = drmdp.FirstOrder.fast(check_every=100, step_ratio=1.0)
+    players = stepped(method, model, drmdp.Wasserstein(radius), 1).players
+    x, q = players.policy, players.stakes
+    mean = np.zeros((6, 3, 6))
+    mean[model.available] = players.mean.reshape(-1, 6)
+    gain = (x * q).sum(axis=1) - np.where(model.available, q, INF).min(axis=1)
+    if radius > 1:
+        gain += (x * (model.costs + 0.7 * two_sweeps(model).max() - q)).sum(axis=1)
+    gain[5] = 0
+    chain = np.einsum("sa,sat->st", x, mean)
+    assert gain.max() > 0.01
+    np.testing.assert_allclose(players.forecast(), np.linalg.solve(np.eye(6) - 0.7 * chain, gain), rtol=0.02)
+
+
 def test_the_nominal_origin_is_where_the_preset_begins():
     model, ball = domain("machine"), drmdp.Wasserstein(0.1)
-    nominal = drmdp.solve(model, drmdp.Wasserstein(0)).value
-    one, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in (None, nominal))
-    assert one.n_iters == other.n_iters
-    np.testing.assert_allclose(one.value, other.value, atol=1e-6)
+    starts = None, two_sweeps(model), np.zeros(model.n_states)
+    one, same, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in starts)
+    assert one.n_iters == same.n_iters != other.n_iters
+    np.testing.assert_allclose(one.value, same.value, atol=1e-6)
 
 
 # ---------------------------------------------------------------------- limits, memory, settings
@@ -390,7 +459,7 @@ def test_sparse_models_need_observed_support():
         ({"step_ratio": "long"}, "step_ratio: expected a finite number of at least 1e-09, got 'long'"),
         ({"output": "best"}, "output: expected one of average, epoch, last, got 'best'"),
         ({"steps": "newton"}, "steps: expected one of primal-dual, mirror-prox, got 'newton'"),
-        ({"setup": "l1"}, "setup: expected one of euclidean, entropy, got 'l1'"),
+        ({"setup": "l1"}, "setup: expected one of euclidean, entropy, entropy-nature, entropy-both, got 'l1'"),
         ({"stop": "puterman"}, "stop: 'puterman' needs"),
         ({"check_every": 0}, "check_every: expected a whole number of at least 1, got 0"),
         ({"check_every": "never"}, "check_every: expected a whole number of at least 1, got 'never'"),
@@ -401,6 +470,13 @@ def test_sparse_models_need_observed_support():
 def test_bad_settings(settings, message):
     with pytest.raises(drmdp.InputError, match=message):
         drmdp.FirstOrder(**settings)
+
+
+def test_entropy_for_nature_is_only_where_it_is_cheap():
+    with pytest.raises(
+        drmdp.InputError, match=r"setup: 'entropy-both' needs metric \"linf\" and order inf, got \('l2', 2\)"
+    ):
+        drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1), drmdp.FirstOrder(setup="entropy-both"))
 
 
 def test_projections_from_a_guess_are_those_from_nothing():
@@ -455,6 +531,6 @@ def test_the_benchmark_runs(tables, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in rows.read_text().splitlines()]
-    every = "rates", "slopes", "trials", "cost", "seeds", "kernels", "total", "comparison", "pairs"
+    every = "rates", "slopes", "trials", "cost", "seeds", "kernels", "total", "comparison", "pairs", "entropy"
     assert {row["table"] for row in found} == set(tables or every)
     assert all(row["conic_over_fast"] > 1 for row in found if row["table"] == "comparison")

@@ -23,6 +23,7 @@ from drmdp.bellman.layout import lay_out
 from drmdp.prox import project as module
 from drmdp.prox import registry
 from drmdp.simplex import entropy_step, project_rows
+from drmdp.solvers.primal_dual import ACCURACY
 
 EPS = np.finfo(float).eps
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
@@ -212,7 +213,8 @@ def gap(case, y, memory):
     e, g = y - y_hat, z - y
     size = max(1.0, np.abs(z - y_hat).max())
     if metric == "linf":
-        r = (np.full(len(w), case.ball.radius) if p == math.inf else memory.multiplier[0, 1:]).reshape(-1, 1, 1)
+        r = np.full(len(w), case.ball.radius) if p == math.inf else memory.multiplier[0, 1 : len(w) + 1]
+        r = r.reshape(-1, 1, 1)
         rest, b = _pressing(g, e, y, y_hat, on, r, None if p == math.inf else memory.multiplier[0, 0] * w)
         for i in np.flatnonzero(r.ravel() < 1e-12):
             rest[i], b[i] = _still(g[i], y_hat[i], on[i])
@@ -417,8 +419,8 @@ def ascent(pair, radius, n_steps, accuracy):
 
 @each_pair
 def test_few_multipliers_are_tried(pair):
-    for radius in (0.1, 0.5):
-        first, later = ascent(pair, radius, 100, 1e-8)
+    for radius, accuracy in ((0.02, ACCURACY), (0.1, 1e-8), (0.5, 1e-8)):
+        first, later = ascent(pair, radius, 100, accuracy)
         assert first.size == 0 or first.mean() <= (10 if pair == ("linf", 1) else 4)
         assert later.size == 0 or later.mean() <= 2
 

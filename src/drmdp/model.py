@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -291,7 +292,7 @@ class Model:
         held = (self._costs, self.mean, self.weights, self.initial, self.available, self.terminal)
         return self.blocks.nbytes + sum(array.nbytes for array in held)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that defines the problem; equal models, and only they, share it."""
         digest = hashlib.sha256()

@@ -176,7 +176,7 @@ def _list_all(model: Model, ball: Wasserstein) -> Layout:
     dense = dense.reshape(S * A, weights.size, S)
     if not pairs.all():
         dense = dense[pairs]
-    mean = np.matmul(weights, dense).ravel()
+    mean = (weights @ dense).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
     costs, next_costs = np.asarray(model.costs), np.zeros(0)
     if model.next_costs:

@@ -6,6 +6,9 @@ rate w_i/Λ_i' or, where r_i sits in a jump of Λ_i, not at all. So Newton's met
 Λ_i does not depend on μ. What was found for one μ, the last r_i with its line and the nearest points on both sides,
 serves the next: a kernel in a jump that holds the new μ w_i too costs nothing, others mostly one evaluation. The r_i
 need be no better than μ is. A step that would pass a jump of Λ_i stops right behind it.
+
+Jumps are where ŷ is, whatever the point: a kernel that sat in one will mostly sit there again, and its line, which is that of one side,
+says nothing about μ. So the first μ from a guess is the best for the lines of the others.
 """
 
 from __future__ import annotations
@@ -161,6 +164,23 @@ def unbound(layout, s, y, threshold, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def forget(kernel, least):  # type: ignore[no-untyped-def]
+    """Drop the nearest points on both sides."""
+    kernel[LOW], kernel[ABOVE], kernel[HIGH], kernel[BELOW] = least, np.inf, np.inf, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit(w, kernel, moving):  # type: ignore[no-untyped-def]
+    """The best μ for the lines of the moving kernels, those with a positive number; 0 if there is none."""
+    mu, fall = 0.0, 0.0
+    for i in range(w.size):
+        if moving[i] > 0.0 and kernel[SLOPE, i] > 0.0:
+            mu += w[i] * kernel[PULL, i] / kernel[SLOPE, i]
+            fall += w[i] * w[i] / kernel[SLOPE, i]
+    return mu / fall if fall > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-untyped-def]
     """Fill the r_i; returns μ, the trials and whether Σ_i w_i r_i = θ was found."""
     w, kernel, guess = layout.weights, work.kernel, memory.multiplier[s]
@@ -168,20 +188,17 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
     warm = guess[0] > 0.0
     work.rate[:] = 0.0
     work.shift[:] = 0.0
-    kernel[R] = guess[1:]
+    kernel[R] = guess[1 : N + 1]
     total = theta if warm else unbound(layout, s, y, memory.threshold, work)
     if total <= theta * (1.0 + accuracy) and not warm:
         return 0.0, 0, True
-    mu, fall = 0.0, 0.0
+    forget(kernel, least)
     for i in range(N):
-        kernel[LOW, i], kernel[ABOVE, i], kernel[HIGH, i], kernel[BELOW, i] = least, np.inf, np.inf, 0.0
         r = max(kernel[R, i] * theta / total, least)
         kernel[R, i] = r
         evaluate(layout, s, y, i, r, memory.threshold, work)
-        if kernel[SLOPE, i] > 0.0:
-            mu += w[i] * kernel[PULL, i] / kernel[SLOPE, i]
-            fall += w[i] * w[i] / kernel[SLOPE, i]
-    mu = mu / fall if fall > 0.0 else 0.0  # the best μ for the lines at hand
+    mu = fit(w, kernel, guess[N + 1 :]) if warm else 0.0
+    mu = mu if mu > 0.0 else fit(w, kernel, w)
     mu = guess[0] if warm and not mu > 0.0 else mu
     low, high = 0.0, np.inf
     rest = theta
@@ -191,7 +208,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
         tol = max(0.01 * abs(rest), 0.1 * accuracy * theta)
         if trial > DOUBT:  # rounding may have spoilt what is known
             low, high = (0.0, np.inf) if trial == DOUBT + 1 else (low, high)
-            kernel[LOW], kernel[ABOVE], kernel[HIGH], kernel[BELOW] = least, np.inf, np.inf, 0.0
+            forget(kernel, least)
         for i in range(N):
             kernel[RATE, i] = w[i] * settle(layout, s, y, i, mu * w[i], least, tol, memory.threshold, work)
             fall += w[i] * kernel[RATE, i]
@@ -213,6 +230,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
                 warm = False
                 if unbound(layout, s, y, memory.threshold, work) <= theta * (1.0 + accuracy):
                     return 0.0, 0, True
+                forget(kernel, least)  # which may not hold the r_i any more
             new = 2.0 * mu if high == np.inf else 0.5 * (low + high)
         mu = new
         trial += 1
@@ -229,7 +247,7 @@ def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-unty
 def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
     """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1.
 
-    The multipliers of a state are μ and r_i, found when the r_i are right up to the accuracy relative to θ.
+    The multipliers of a state are μ, the r_i and −dr_i/dμ, found when the r_i are right up to the accuracy relative to θ.
     """
     w = layout.weights
     work = make_work(layout)
@@ -253,5 +271,5 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each, 
         memory.multiplier[s, 0] = mu
         for i in range(w.size):
             r = work.kernel[R, i] * (theta / total if total > theta else 1.0)
-            memory.multiplier[s, 1 + i] = r
+            memory.multiplier[s, 1 + i], memory.multiplier[s, 1 + w.size + i] = r, work.kernel[RATE, i]
             write(layout, s, y, i, r, memory.threshold, work)

@@ -10,7 +10,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair
 from drmdp.bellman.layout import Layout
-from drmdp.prox import l1, l2, linf, linf_1
+from drmdp.prox import entropy, l1, l2, linf, linf_1
 from drmdp.prox.rows import Memory
 
 
@@ -19,17 +19,20 @@ class Family(NamedTuple):
 
     kernel: Any
     each: bool  # one multiplier a kernel, else one a state
-    more: int  # numbers a state beside them
+    more: tuple[int, int] = 0, 0  # numbers beside them, a state and a kernel
 
 
 FAMILIES: dict[Pair, Family] = {
-    ("l1", 1): Family(l1.project_states, each=False, more=0),
-    ("l2", 2): Family(l2.project_states, each=False, more=0),
-    ("linf", 1): Family(linf_1.project_states, each=True, more=1),
-    ("l1", math.inf): Family(l1.project_states, each=True, more=0),
-    ("l2", math.inf): Family(l2.project_states, each=True, more=0),
-    ("linf", math.inf): Family(linf.boxes, each=True, more=0),
+    ("l1", 1): Family(l1.project_states, each=False),
+    ("l2", 2): Family(l2.project_states, each=False),
+    ("linf", 1): Family(linf_1.project_states, each=True, more=(1, 1)),
+    ("l1", math.inf): Family(l1.project_states, each=True),
+    ("l2", math.inf): Family(l2.project_states, each=True),
+    ("linf", math.inf): Family(linf.boxes, each=True),
 }
+
+ENTROPY: dict[Pair, Family] = {("linf", math.inf): Family(entropy.boxes, each=True)}
+"""The same with the relative entropy for the distance, where it is cheap."""
 
 ACCURACY = 1e-12
 """Relative accuracy of distances unless said otherwise."""
@@ -38,13 +41,14 @@ ACCURACY = 1e-12
 def remember(pair: Pair, layout: Layout) -> Memory:
     """Empty memory for a layout."""
     (S, A), N = layout.available.shape, layout.weights.size
-    width = (N if FAMILIES[pair].each else 1) + FAMILIES[pair].more
+    family = FAMILIES[pair]
+    width = (N if family.each else 1) + family.more[0] + N * family.more[1]
     return Memory(np.zeros((S, width)), np.zeros((S * A, N)), np.zeros((S, width), dtype=np.int64))
 
 
 def project_states(
     pair: Pair, start: int, stop: int, layout: Layout, y: Array, step: Array, value: Array, memory: Memory,
-    accuracy: float = ACCURACY, inside: bool = False,
+    accuracy: float = ACCURACY, inside: bool = False, families: dict[Pair, Family] = FAMILIES,
 ) -> None:  # fmt: skip
     """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, in place.
 
@@ -53,5 +57,5 @@ def project_states(
     state that nature may use must be listed. With `inside` the iterate is in the ball already, so that rows without a step
     cost little.
     """
-    family = FAMILIES[pair]
+    family = families[pair]
     family.kernel(start, stop, layout, y, step, value, accuracy, memory, family.each, inside)

@@ -12,8 +12,8 @@ by O(T^−q/(q+1)) after T steps, whatever p; measured slopes are steeper (`benc
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
 ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
 No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
-With `check_every="auto"` what the policy could gain against the current kernels, x·q − min_a q_a, foretells the gap, up to the
-factor between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
+With `check_every="auto"` what the players could still gain on every visit of a state foretells the gap, up to the factor
+between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
 
 An iteration is one step in all states, as the paper counts; kernel passes count it once, Mirror Prox twice.
 """
@@ -32,17 +32,20 @@ from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import EPS, Bounds
 from drmdp.errors import InputError, shown
+from drmdp.prox.registry import ENTROPY
 from drmdp.solvers import loop
 from drmdp.solvers.linear import dot
-from drmdp.solvers.policy_iteration import PolicyIteration, nominal_value
+from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.primal_dual import Average, Players, Scheme, power
 from drmdp.solvers.problem import Problem, State, whole
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox")
-SETUPS = ("euclidean", "entropy")
+SETUPS = ("euclidean", "entropy", "entropy-nature", "entropy-both")
 ORIGINS = ("zero", "nominal")
-PATIENCE = 8, 1.5
+LEAN = 0.25
+"""Share of the first policy that plays the least costs, with the nominal origin."""
+PATIENCE = 16, 1.5
 """Automatic certificates: the steps after which the first is made in any case, and the factor from one to the next."""
 FLOOR = 0.1
 """No forecast is below this share of the tolerance."""
@@ -99,12 +102,13 @@ class FirstOrder:
         The answer: the average of all steps, that of the current epoch with t counted from its beginning (a restart), or the last step.
     steps : "primal-dual" or "mirror-prox"
         Mirror Prox needs two projections a step and holds the iterate twice.
-    setup : "euclidean" or "entropy"
-        Proximal set-up of the policy.
+    setup : "euclidean", "entropy", "entropy-nature" or "entropy-both"
+        Proximal set-up: distances, or the relative entropy for the policy, nature's kernels (metric "linf", order inf only) or both.
     check_every : int or "auto"
         Epochs between certificates.
     origin : "zero" or "nominal"
-        Where v begins unless `solve` is given a start: 0, as in the paper, or the optimum of the mean kernel.
+        As in the paper, v = 0 (unless `solve` is given a start) and the uniform policy; or v after two sweeps with the mean kernel,
+        and a policy that leans to the actions of least cost.
     keep_kernels : bool
         Average all N kernels too, N·A·S² numbers more, and return them as `Solution.kernels`; a mean kernel needs none of them.
     backend, stop
@@ -146,7 +150,7 @@ class FirstOrder:
     def fast(cls, **settings: Any) -> FirstOrder:
         """The fastest variant on every domain tried; `settings` override it.
 
-        From the nominal optimum, the last step is the answer, v moves after each one, and steps are centred and balanced for the
+        From the nominal origin, the last step is the answer, v moves after each one, and steps are centred and balanced for the
         ball. No theorem covers it; the certificate does.
         """
         preset = {
@@ -156,7 +160,7 @@ class FirstOrder:
         return cls(**{**preset, **settings})
 
     def init(self, problem: Problem, value: Array | None) -> _Epochs:
-        """Start at `value` or the origin, the uniform policy and the data."""
+        """Start at `value` or the origin, and the data."""
         model, ball, operator = problem.model, problem.operator.ball, problem.operator
         assert ball is not None
         assert problem.policy is None
@@ -168,12 +172,20 @@ class FirstOrder:
                 f"{8 * N * A * S * S / 1e9:.3g} GB, which a sparse model does not: "
                 'use support "observed" or another method'
             )
+        if self.setup in ("entropy-nature", "entropy-both") and ball.pair not in ENTROPY:
+            raise InputError(f'setup: {self.setup!r} needs metric "linf" and order inf, got {ball.pair}')
         layout = lay_out_all(model, ball)
         ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
-        scheme = Scheme(self.centre, self.setup == "entropy", self.steps == "mirror-prox", ratio)
+        policy, nature = self.setup in ("entropy", "entropy-both"), self.setup in ("entropy-nature", "entropy-both")
+        scheme = Scheme(self.centre, policy, nature, self.steps == "mirror-prox", ratio)
         players = Players(layout, ball, scheme, operator.threads)
-        if value is None:
-            value = nominal_value(problem) if self.origin == "nominal" else np.zeros(model.n_states)
+        origin = np.zeros(model.n_states)
+        if self.origin == "nominal":
+            nominal = of_mean_kernel(model)
+            first = nominal.sweep(origin)
+            players.lean(LEAN, first.policy)
+            origin = nominal.sweep(first.value).value
+        value = origin if value is None else value
         answer = Average(*self._parts(players))
         answer.add(1.0, *self._parts(players))
         tol = operator.accuracy / (1 - model.discount)
@@ -218,18 +230,15 @@ class FirstOrder:
 
     def _look(self, problem: Problem, state: _Epochs) -> None:
         """Certify if the forecast says that it is time."""
-        model, x, q = problem.model, state.players.policy, state.players.stakes
-        regret = np.where(model.terminal, 0.0, (x * q).sum(axis=1) - np.where(model.available, q, np.inf).min(axis=1))
-        weighted = self.stop == "duality-gap"
+        size, weighted = state.players.forecast(), self.stop == "duality-gap"
         goal = state.tol / loop.OPERATOR
-        size = dot(model.initial, regret) if weighted else float(regret.max())
-        forecast = max(size / (1 - model.discount), FLOOR * goal)
+        forecast = max(dot(problem.model.initial, size) if weighted else float(size.max()), FLOOR * goal)
         if state.trust * forecast > goal and state.steps < state.next_check:
             return
         state.gap = min(state.gap, max(state.trust * forecast, goal))  # how precise the values need to be
         state.swept(problem)
         state.trust = (state.weighted if weighted else state.gap) / forecast if forecast > 0 else 1.0
-        state.next_check = PATIENCE[1] * state.steps
+        state.next_check = PATIENCE[1] * (state.steps + 1)
 
     def _average(self, state: _Epochs) -> None:
         players = state.players

@@ -44,13 +44,22 @@ class Outcome:
     """What a run found; costs are minimised, signs are internal."""
 
     policy: Array  # (S, A)
-    kernel: Any  # (S, A, S)
-    kernels: Any  # the N kernels with this mean where a method keeps them, else None
     lower: Array  # (S,)
     upper: Array  # (S,)
     status: Status
     history: tuple[Record, ...]
     seconds: float
+    nature: Any  # the sweep that these belong to
+
+    @property
+    def kernel(self) -> Any:
+        """Nature's mean kernel, (S, A, S), made when it is asked for."""
+        return self.nature.kernel
+
+    @property
+    def kernels(self) -> Any:
+        """The N kernels with this mean where a method keeps them, else None."""
+        return self.nature.kernels
 
 
 class _Best:
@@ -200,7 +209,7 @@ def run(
     seconds = time.perf_counter() - begin
     if not history or history[-1].iteration < iteration:
         history.append(_record(model, best, iteration, seconds, None, problem.kernel_passes))
-    return Outcome(best.policy, best.kernel, best.kernels, best.lower, best.upper, status, tuple(history), seconds)
+    return Outcome(best.policy, best.lower, best.upper, status, tuple(history), seconds, best)
 
 
 def heed(found: Outcome) -> None:
