@@ -233,6 +233,24 @@ def test_sweeps_converge_and_stay_certified(pair):
         np.testing.assert_allclose(sweep(layout, pair, value, warm=warm)[0].upper, cold.upper, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", LAYOUTS)
+@PAIRS
+def test_warm_sweeps_are_verified_and_not_solved(pair, kind):
+    model, support, value = larger(kind)
+    for radius in (0.05, 0.5):
+        layout = lay_out(model, drmdp.Wasserstein(radius, *pair, support))
+        _, warm = sweep(layout, pair, value)
+        rng = np.random.default_rng(8)
+        passes = []
+        for _ in range(6):
+            value = value + 1e-4 * rng.normal(size=value.size)
+            out, warm = sweep(layout, pair, value, warm=warm)
+            np.testing.assert_allclose(out.upper, out.lower, rtol=0, atol=1e-10 * np.ptp(value))
+            np.testing.assert_allclose(out.upper, sweep(layout, pair, value)[0].upper, rtol=0, atol=1e-9)
+            passes.append(out.passes[(out.policy == 1).any(axis=1) | (pair[0] == "l1")])  # for ℓ∞ one action at a time
+        assert np.mean(np.concatenate(passes) == 1) > 0.8
+
+
 @PAIRS
 def test_a_range_leaves_other_states_alone(pair):
     model, support, value = larger("dense")

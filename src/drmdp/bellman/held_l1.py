@@ -66,7 +66,7 @@ def locate(y, at, K, N, scale, size, entry, delta, n, m, held, a):  # type: igno
                 left = delta[k]
                 mass += p
                 gain += p * left
-        m[i] = max(here, mass)
+        m[i] = max(here, mass) if slope > 0.0 else mass  # nothing to gain beyond the end
         held.gain[a, i] = gain + (m[i] - mass) * slope
         held.low[a, i], held.high[a, i], held.slope[a, i] = mass, high, slope
         held.before[a, i], held.left[a, i] = last, left

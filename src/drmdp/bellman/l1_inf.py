@@ -30,7 +30,8 @@ from drmdp.bellman.rows_linf import ascending_states
 from drmdp.compiled import INLINE, KERNEL
 
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
-MEAN, HOLD, SOLVE = range(3)  # stages: for the mean kernel alone, what the last sweep held, from tables
+# stages: the mean kernel alone; what the last sweep held, and what that leaves; from tables
+MEAN, HOLD, REST, SOLVE = range(4)
 
 
 @njit(**INLINE)
@@ -93,7 +94,7 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
     """Update the states where passes are negative from the memory in policy, mass and μ if that is sound; it remains so where U − L is too large."""
     A, N = layout.available.shape[1], layout.weights.size
     u, cost, head, scale, action, where = room.u, room.cost, room.nominal, room.scale, room.action, room.where
-    entry, delta, one = room.entry, room.level, room.one
+    entry, delta, left, one = room.entry, room.level, room.gain, room.one
     for s in range(start, stop):
         if not out.passes[s] < 0.0:
             continue
@@ -150,28 +151,14 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
                 work.head[n], work.x[n], action[n] = head[a], policy[a], a
                 centre, segment = work.centre[n], work.segment[n]
                 for i in range(N):
-                    m = B if policy[a] == 1.0 else mass[a, i] / size
+                    m = left[i] if stage == REST else B if policy[a] == 1.0 else mass[a, i] / size
                     centre[i] = m if m >= 0.0 and m <= B else 0.0
-                if stage == HOLD:
+                if stage in (HOLD, REST):
                     locate(layout.data, N * lo, K, N, scale[a], size, entry, delta, k, centre, held, n)
                 elif stage == MEAN:
                     line = tabulate(
-                        layout.mean,
-                        lo,
-                        K,
-                        np.int64(1),
-                        one,
-                        size,
-                        np.inf,
-                        entry,
-                        delta,
-                        k,
-                        tables,
-                        n,
-                        line,
-                        centre,
-                        segment,
-                    )
+                        layout.mean, lo, K, np.int64(1), one, size, np.inf, entry, delta, k, tables, n, line, centre, segment
+                    )  # fmt: skip
                 else:
                     line = tabulate(
                         layout.data, N * lo, K, N, scale[a], size, B, entry, delta, k, tables, n, line, centre, segment
@@ -190,20 +177,39 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
                 continue
             if stage == HOLD:
                 high, low = hold(n, N, layout.weights, B, work, held)
+                high, low, rest = min(high, cap), min(low, cap), 0
+                for k in range(n):
+                    policy[action[k]] = -1.0
                 for a in range(A):
-                    if policy[a] == 0.0 and head[a] < high:
-                        low = -np.inf
-                if high < cap and high - low <= tol / size:
+                    rest += 1 if policy[a] == 0.0 and head[a] < high else 0
+                if high - low <= tol / size:
                     passes = 1
+                    if rest == 0:
+                        break
+                    for i in range(N):
+                        left[i] = B / rest
+                        for k in range(n):
+                            left[i] -= work.best[k, i] / rest
+                    stage = REST
+                    continue
+            elif stage == REST:
+                for k in range(before, n):
+                    work.best_x[k] = 0.0
+                    for i in range(N):
+                        work.best[k, i] = work.centre[k, i]
+                        work.head[k] += layout.weights[i] * held.gain[k, i]
+                    low = min(low, work.head[k])
+                if high - low <= tol / size:
                     break
             else:
                 level = _lift(n, tables, work.head, B, cap, work.x, work.q)
                 for i in range(N):
                     work.mu[i] = level
                 for k in range(n):
-                    policy[action[k]] = work.x[k]
                     for i in range(N):
                         mass[action[k], i] = size * work.q[k]
+            for k in range(n):
+                policy[action[k]] = work.x[k]
             stage, n, line, high = SOLVE, np.int64(0), np.int64(0), -np.inf
         for a in range(A):
             policy[a] = 0.0
