@@ -17,7 +17,7 @@ from drmdp.bellman.rows_linf import row_at
 from drmdp.compiled import LEAN
 
 NEAR = 1e-13
-EXCHANGES = 200  # and as many again for 1 kernel: tables are faster where the radii are far off
+EXCHANGES = 200  # and 3 for every kernel: tables are faster where the radii are far off
 
 
 @njit(**LEAN)
@@ -85,7 +85,7 @@ def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, 
                 other = i
         if other >= 0 and slopes[0, other] < mu:
             more += (mu - slopes[0, other]) * theta
-        if more <= FLAT * theta + 0.1 * tol or steps > EXCHANGES + N:
+        if more <= FLAT * theta + 0.1 * tol or steps > EXCHANGES + 3 * N:
             break
         y0 = np.uint64(at) + np.uint64(moved) * size
         h = NEAR * max(r[moved], theta)
