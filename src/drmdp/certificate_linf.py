@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import copy, count_above, places, prologue, rank, row_scales
+from drmdp.bellman.arrays import copy, rank
+from drmdp.bellman.layout import count_above, places, prologue, row_scales
 from drmdp.certificate_sums import EPS, finish
 from drmdp.compiled import INLINE, KERNEL, LEAN
 

@@ -23,7 +23,8 @@ from numba import njit
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, prologue, rank, row_scales
+from drmdp.bellman.arrays import rank
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, prologue, row_scales
 from drmdp.certificate_linf import states_linf
 from drmdp.certificate_sums import EPS, finish, work_space
 from drmdp.compiled import KERNEL, LEAN

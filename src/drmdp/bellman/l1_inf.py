@@ -19,10 +19,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp.bellman.arrays import rank
 from drmdp.bellman.budget_each import make_tables
 from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_l1 import hold, locate, make_held
-from drmdp.bellman.layout import prologue, rank, row_scales
+from drmdp.bellman.layout import prologue, row_scales
 from drmdp.bellman.proximal import make_work
 from drmdp.bellman.room import make_room
 from drmdp.bellman.rows_l1 import by_gain, tabulate

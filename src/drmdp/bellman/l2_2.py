@@ -26,7 +26,8 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, copy_some, prologue, rank, scratch
+from drmdp.bellman.arrays import copy_some, rank
+from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, prologue, scratch
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
 from drmdp.compiled import INLINE, KERNEL, LEAN

@@ -17,7 +17,8 @@ from numba import njit
 
 from drmdp import threads as workers
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, places, prologue, rank, row_scales, scratch
+from drmdp.bellman.arrays import rank
+from drmdp.bellman.layout import Layout, Memory, Order, count_above, places, prologue, row_scales, scratch
 from drmdp.compiled import INLINE, KERNEL
 from drmdp.rows import Rows
 

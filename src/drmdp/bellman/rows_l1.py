@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FLAT, rank
+from drmdp.bellman.arrays import rank
+from drmdp.bellman.layout import FLAT
 from drmdp.bellman.rows_linf import by_ascending
 from drmdp.compiled import KERNEL, LEAN
 
