@@ -193,7 +193,7 @@ def gains(n, N, tables, w, amounts, work, q, joint):  # type: ignore[no-untyped-
     return least
 
 
-@njit(**INLINE)
+@njit(**LEAN)
 def newton(n, N, tables, w, B, goal, enough, work, joint):  # type: ignore[no-untyped-def]
     """Minimise Θ over the simplex from x until x·q − min q ≤ goal or min q ≥ enough; returns the steps, which are
     STEPS if that fails, and nature's answers.
