@@ -162,7 +162,7 @@ class ExactOperator:
         self.passes = float(out.passes[start:stop].mean())
         own = slice(start, stop)
         ends, here = model.terminal[own], u[own]
-        policy = np.where(ends[:, None], 0.0, out.policy[own])
+        policy = np.where(ends[:, None], 0.0, out.policy[own]) if ends.any() else out.policy[own]
         low = certificate.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)

@@ -90,7 +90,8 @@ def respond(
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    weights = np.where(used, weights, 0.0)
+    if np.count_nonzero(weights) > np.count_nonzero(used):
+        weights = np.where(used, weights, 0.0)
 
     target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
 
