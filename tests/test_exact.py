@@ -8,7 +8,7 @@ import drmdp
 import reference
 from drmdp import threads as workers
 from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.exact import FAMILIES, ExactOperator
+from drmdp.bellman.exact import FAMILIES, MANY, ExactOperator
 
 PAIRS = tuple(FAMILIES)
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
@@ -152,3 +152,22 @@ def test_storage_types_are_named():
     np.testing.assert_array_equal(model.astype("float64").kernels, model.kernels)
     with pytest.raises(drmdp.errors.InputError, match="float64 or float32, got 'int8'"):
         model.astype("int8")
+
+
+@pytest.mark.parametrize("pair", FAMILIES, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
+    """From the tenth sweep on a few zeros are read: the bounds stay, and so do those of the certificate of an earlier sweep."""
+    model = drmdp.instances.perturb(drmdp.instances.garnet(12, 5, branching=11, seed=4), 6, same_support=True)
+    operator = ExactOperator(model, drmdp.Wasserstein(0.2, *pair))
+    value = np.random.default_rng(5).random(12)
+    first = operator.update(value, 0, 12)
+    assert operator._layout.unlisted
+    for _ in range(MANY):
+        last = operator.update(value, 0, 12)
+    assert not operator._layout.unlisted
+    assert operator._layout.indices.size == 12 * 5 * 12
+    early, late = (operator.certify(value, update, fixed=False) for update in (first, last))
+    for a, b in ((first, last), (early, late)):
+        assert np.allclose(a.lower_step, b.lower_step, rtol=0, atol=1e-9)
+        assert np.allclose(a.upper_step, b.upper_step, rtol=0, atol=1e-9)
+    assert np.allclose(np.asarray(early.kernel), np.asarray(late.kernel), rtol=0, atol=1e-6)

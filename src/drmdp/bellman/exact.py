@@ -19,7 +19,7 @@ from drmdp import certificate, certificate_rows
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair, Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, lay_out, order_of
+from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, fill_up, lay_out, order_of
 from drmdp.bellman.operator import Update
 from drmdp.bellman.response import respond, split
 from drmdp.model import Model
@@ -37,6 +37,8 @@ FAMILIES: dict[Pair, str] = {
 
 FINEST, COARSEST = 1e-11, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
+
+MANY = 10  # sweeps after which nearly full rows are filled up
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class ExactOperator:
         self._policy = np.zeros((S, A))
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
+        self._sweeps = 0
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
 
     def at(self, ball: Wasserstein) -> ExactOperator:
@@ -136,7 +139,7 @@ class ExactOperator:
         nature, model = update.nature, self.model
         assert isinstance(nature, Remembered)
         low, high, share = certificate_rows.derive(
-            self.ball, self._layout, nature.order, nature.value, update.policy, nature.memory, fixed, self.threads
+            self.ball, nature.layout, nature.order, nature.value, update.policy, nature.memory, fixed, self.threads
         )
         shift, ends = certificate.level(value), model.terminal
         low = certificate.steps(nature.value, shift, model.discount, ends, low, -1)
@@ -146,6 +149,9 @@ class ExactOperator:
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
         model, shift = self.model, certificate.level(value)
         u = value - shift
+        self._sweeps += 1
+        if self._sweeps == MANY:
+            self._layout = fill_up(model, self.ball, self._layout)
         order = order_of(self._layout, u)
         memory = Memory(*(array.copy() for array in self._memory))
         S = model.n_states

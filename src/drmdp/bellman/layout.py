@@ -33,10 +33,7 @@ from drmdp.model import Model
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
 FLAT = 1e-13
 TINY = 1e-280  # a smaller unit is 0
-NEARLY, LARGE = (
-    0.75,
-    2**24,
-)  # rows as full as this are filled up, if the copy is no larger: reading a few zeros takes less time than searching
+NEARLY, LARGE = 0.75, 2**24  # rows as full as this are worth filling up, if no more numbers are needed than that
 
 
 class Layout(NamedTuple):
@@ -99,6 +96,17 @@ def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
     return _uniform(_list_all(model, ball))
 
 
+def fill_up(model: Model, ball: Wasserstein, layout: Layout) -> Layout:
+    """The same for many sweeps: where rows are nearly full, reading the zeros takes a quarter less time than finding the states between them.
+
+    It takes as long as some ten sweeps save.
+    """
+    whole = model.n_states * np.count_nonzero(model.available)
+    if not layout.unlisted or layout.indices.size < NEARLY * whole or layout.weights.size * whole > LARGE:
+        return layout
+    return _uniform(_list_all(model, ball))
+
+
 def _uniform(layout: Layout) -> Layout:
     """Plain and read-only arrays, so that a kernel is compiled once and not for each mixture; kernels make weights of their own."""
     parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
@@ -120,9 +128,7 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
-    whole = model.n_states * np.count_nonzero(model.available)
-    nearly = blocks.indices.size >= NEARLY * whole and model.n_kernels * whole <= LARGE
-    if ball.support == "all" and short and (model.next_costs or nearly):
+    if ball.support == "all" and short and model.next_costs:
         return _list_all(model, ball)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
