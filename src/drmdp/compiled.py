@@ -1,7 +1,7 @@
 """How the kernels are compiled.
 
 An array that is handed on or cut into a slice is counted, by atomic instructions that took up to 40 % of a sweep. Functions that allocate nothing
-need no counting (`_nrt`): Python makes the scratch memory, and a kernel and all that it calls only work in it.
+need no counting (`_nrt`, which Numba itself uses but does not document): Python makes the scratch memory, and a kernel and all that it calls only work in it.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,6 @@ KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", 
 
 LEAN: dict[str, Any] = KERNEL | {"no_cpython_wrapper": True}
 """For those that only compiled code calls: a wrapper would take a quarter of the time to compile."""
-
-OUTER: dict[str, Any] = KERNEL | {"_nrt": True}
-"""Like KERNEL, for those that allocate."""
 
 INNER: dict[str, Any] = LEAN | {"_nrt": True}
 """Like LEAN, for those that allocate."""
