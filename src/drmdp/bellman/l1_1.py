@@ -34,7 +34,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, prologue, scratch
+from drmdp.bellman.layout import FAST, Layout, Order, prologue, scratch
 from drmdp.bellman.rows_linf import ascending_states, by_ascending, sort_ahead
 from drmdp.compiled import INLINE, KERNEL, LEAN
 
@@ -326,7 +326,7 @@ def rows_of(layout, s, room):  # type: ignore[no-untyped-def]
 
 
 @njit(**KERNEL)
-def _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:  # not terminal
@@ -338,7 +338,7 @@ def _update(start, stop, layout, order, value, top, span, memory, out, room, wor
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work):  # type: ignore[no-untyped-def]
+def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if base < np.inf:
@@ -347,21 +347,15 @@ def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, w
             out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
 
 
-def update(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def update(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
     """Update the states start … stop − 1 that are not terminal."""
     room, ascending = scratch(layout, start, stop), ascending_states(layout, value, start, stop)
     work = workspace(value.size, room.cost.size, room.u.size)
-    _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
+    _update(start, stop, layout, order, value, *given, room, work, ascending)
 
 
-def evaluate(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     room = scratch(layout, start, stop)
     work = workspace(value.size, room.cost.size, room.u.size)
-    _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work)
+    _evaluate(start, stop, layout, order, value, *given, room, work)

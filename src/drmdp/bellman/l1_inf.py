@@ -77,17 +77,8 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     up, room = ascending_states(layout, value, start, stop), make_room(layout, start, stop)
     given = layout, order, value, top, span, tol, memory, up, room
     out.passes[start:stop] = -1.0
-    sweep(
-        _update,
-        False,
-        start,
-        stop,
-        out,
-        *given,
-        make_work(A, N, False),
-        make_tables(A, N, N * (room.u.size + A)),
-        make_held(A, N),
-    )
+    tables = make_tables(A, N, N * (room.u.size + A))
+    sweep(_update, False, start, stop, out, *given, make_work(A, N, False), tables, make_held(A, N))
 
 
 @njit(**KERNEL)

@@ -27,7 +27,7 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.arrays import copy_some, rank
-from drmdp.bellman.layout import FAST, Layout, Memory, Order, Out, prologue, scratch
+from drmdp.bellman.layout import FAST, Layout, prologue, scratch
 from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.state_l2 import State, state_of
 from drmdp.compiled import INLINE, KERNEL, LEAN
@@ -418,22 +418,14 @@ def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, ro
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
-def update(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def update(start: int, stop: int, layout: Layout, *given: Any) -> None:
     """Update the states start … stop − 1 that are not terminal."""
     room = scratch(layout, start, stop, 2 * WIDE)
     A, N = room.scale.shape
-    work, single, tau = workspace(A, N), workspace(A, 1), np.empty((A, N))
-    _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau)
+    _update(start, stop, layout, *given, room, workspace(A, N), workspace(A, 1), np.empty((A, N)))
 
 
-def evaluate(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def evaluate(start: int, stop: int, layout: Layout, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     room = scratch(layout, start, stop, 2 * WIDE)
-    work, tau = workspace(*room.scale.shape), np.empty(room.scale.shape)
-    _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau)
+    _evaluate(start, stop, layout, *given, room, workspace(*room.scale.shape), np.empty(room.scale.shape))

@@ -84,17 +84,9 @@ def _mean_choice(layout, order, ascending, s, room):  # type: ignore[no-untyped-
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             length = _rank(layout, order, ascending, s * A + a, first, theta, room)
             value += row_at(
-                layout.mean,
-                np.uint64(lo),
-                np.uint64(hi - lo),
-                room.u,
-                np.uint64(lo - first),
-                1.0,
-                theta,
-                room.entry,
-                room.level,
-                length,
-            )[0]
+                layout.mean, np.uint64(lo), np.uint64(hi - lo), room.u, np.uint64(lo - first), 1.0, theta,
+                room.entry, room.level, length,
+            )[0]  # fmt: skip
             if value < best:
                 best = value
                 choice = a
@@ -142,16 +134,8 @@ def update(start, stop, layout, order, value, top, span, tol, memory, out):  # t
     given = layout, order, value, top, span, tol, memory, ascending_states(layout, value, start, stop), room
     _single(start, stop, out, *given)
     if (out.passes[start:stop] < 0.0).any():
-        sweep(
-            _mixed,
-            True,
-            start,
-            stop,
-            out,
-            *given,
-            make_work(A, N, True),
-            make_tables(A, N, N * lines_needed(room.u.size, A)),
-        )
+        tables = make_tables(A, N, N * lines_needed(room.u.size, A))
+        sweep(_mixed, True, start, stop, out, *given, make_work(A, N, True), tables)
 
 
 @njit(**KERNEL)

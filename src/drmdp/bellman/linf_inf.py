@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Memory, Order, Out, prologue, row_scales, scratch
+from drmdp.bellman.layout import Layout, Order, prologue, row_scales, scratch
 from drmdp.bellman.rows_linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
 from drmdp.compiled import INLINE, KERNEL
 
@@ -72,7 +72,7 @@ def workspace(layout: Layout, start: int, stop: int) -> Work:
 
 
 @njit(**KERNEL)
-def _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
     A = room.cost.size
     cost, nominal, low, action, stack = room.cost, room.nominal, work.low, work.action, work.left
     for s in range(start, stop):
@@ -108,7 +108,7 @@ def _update(start, stop, layout, order, value, top, span, memory, out, room, wor
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         if not base < np.inf:
@@ -128,21 +128,15 @@ def _evaluate(start, stop, layout, order, value, top, span, memory, out, room, w
         out.passes[s] = 1
 
 
-def update(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def _made(layout: Layout, value: Array, start: int, stop: int) -> tuple[Any, ...]:
+    return scratch(layout, start, stop), workspace(layout, start, stop), ascending_states(layout, value, start, stop)
+
+
+def update(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
     """Update the states start … stop − 1 that are not terminal."""
-    room, work = scratch(layout, start, stop), workspace(layout, start, stop)
-    ascending = ascending_states(layout, value, start, stop)
-    _update(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
+    _update(start, stop, layout, order, value, *given, *_made(layout, value, start, stop))
 
 
-def evaluate(
-    start: int, stop: int, layout: Layout, order: Order, value: Array, top: float, span: float, tol: float,
-    memory: Memory, out: Out,
-) -> None:  # fmt: skip
+def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
-    room, work = scratch(layout, start, stop), workspace(layout, start, stop)
-    ascending = ascending_states(layout, value, start, stop)
-    _evaluate(start, stop, layout, order, value, top, span, memory, out, room, work, ascending)
+    _evaluate(start, stop, layout, order, value, *given, *_made(layout, value, start, stop))

@@ -1,4 +1,4 @@
-"""Work space of the kernels of (ℓ1, ∞) and (ℓ∞, 1); made by NumPy, for arrays made in a kernel take time to compile."""
+"""Work space of the kernels of (ℓ1, ∞) and (ℓ∞, 1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout
+from drmdp.bellman.layout import Layout, scratch
 
 JOIN = 3  # actions at a time
 
@@ -39,12 +39,11 @@ class Room(NamedTuple):
 
 def make_room(layout: Layout, start: int, stop: int) -> Room:
     """Work space for a range of states."""
-    S, A = layout.available.shape
-    N = layout.weights.size
-    K = int(np.diff(layout.indptr[start * A : stop * A + 1 : A]).max(initial=0))
+    own = scratch(layout, start, stop)
+    S, (A, N), K = layout.available.shape[0], own.scale.shape, own.u.size
     whole: Any = np.int64
     return Room(
-        np.ones((A, N)), np.empty(A, whole), np.empty(A, np.bool_), np.empty(JOIN, whole), np.empty(JOIN), np.empty(N), np.empty((2, N)),
-        np.empty(N), np.empty(K), np.empty(A), np.empty(A), np.empty(K), np.full(S, -1), np.empty(K + 1, whole), np.empty(K + 1),
+        own.scale, np.empty(A, whole), np.empty(A, np.bool_), np.empty(JOIN, whole), np.empty(JOIN), np.empty(N), np.empty((2, N)),
+        np.empty(N), own.u, own.cost, own.nominal, np.empty(K), np.full(S, -1), np.empty(K + 1, whole), np.empty(K + 1),
         np.empty(K + 2, whole), np.empty(K, whole), np.empty(K + 1), np.empty(K + 1, whole), np.ones(1),
     )  # fmt: skip
