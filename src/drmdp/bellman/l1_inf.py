@@ -25,12 +25,11 @@ from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_l1 import hold, locate, make_held
 from drmdp.bellman.layout import prologue, row_scales
 from drmdp.bellman.proximal import make_work
-from drmdp.bellman.room import make_room
+from drmdp.bellman.room import make_room, scan
 from drmdp.bellman.rows_l1 import by_gain, tabulate
 from drmdp.bellman.rows_linf import ascending_states
-from drmdp.compiled import INLINE, KERNEL
+from drmdp.compiled import INLINE, KERNEL, LEAN
 
-PLAYED = 1e-12  # a smaller probability of the last policy does not count
 # stages: the mean kernel alone; what the last sweep held, and what that leaves; from tables
 MEAN, HOLD, REST, SOLVE = range(4)
 
@@ -71,6 +70,17 @@ def _lift(n, tables, head, B, cap, x, m):  # type: ignore[no-untyped-def]
     return 1.0 / rate
 
 
+@njit(**LEAN)
+def clear(policy, mass, mu):  # type: ignore[no-untyped-def]
+    """Nothing is played, nothing moved."""
+    for a in range(policy.size):
+        policy[a] = 0.0
+        for i in range(mu.size):
+            mass[a, i] = 0.0
+    for i in range(mu.size):
+        mu[i] = 0.0
+
+
 def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Update the states start … stop − 1 that are not terminal."""
     A, N = layout.available.shape[1], layout.weights.size
@@ -96,26 +106,10 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
             continue
         policy, mass, mu = out.policy[s], memory.by_row[s], memory.by_kernel[s]
         theta = layout.radius[s]
-        first = 0  # attains the cap
-        lowest = 0
-        given = 0.0
-        for a in range(A):
-            head[a] += cost[a]
-            if cost[a] < cost[first]:
-                first = a
-            if head[a] < head[lowest]:
-                lowest = a
-            if not (policy[a] > PLAYED and policy[a] <= 1.0 and head[a] < 0.0):
-                policy[a] = 0.0
-            given += policy[a]
-        bottom = head[lowest]
+        first, lowest, _, given = scan(policy, room)
+        bottom = cost[lowest] + head[lowest]
         if theta <= 0.0 or bottom >= -tol:
-            for a in range(A):
-                policy[a] = 0.0
-                for i in range(N):
-                    mass[a, i] = 0.0
-            for i in range(N):
-                mu[i] = 0.0
+            clear(policy, mass, mu)
             policy[lowest if theta <= 0.0 else first] = 1.0
             out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
             out.lower[s] = base + unit * bottom
@@ -125,7 +119,7 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
         B = 0.5 * theta / size
         cap = -bottom / size
         for a in range(A):
-            head[a] = (head[a] - bottom) / size
+            head[a] = (cost[a] + head[a] - bottom) / size
             policy[a] = policy[a] / given if given > 0.5 else 0.0
         for i in range(N):
             work.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
@@ -203,17 +197,16 @@ def _update(start, stop, out, layout, order, value, top, span, tol, memory, up, 
             for k in range(n):
                 policy[action[k]] = work.x[k]
             stage, n, line, high = SOLVE, np.int64(0), np.int64(0), -np.inf
-        for a in range(A):
-            policy[a] = 0.0
-            for i in range(N):
-                mass[a, i] = 0.0
-        for i in range(N):
-            mu[i] = work.best_mu[i] if high < cap else 0.0
+        clear(policy, mass, mu)
         for k in range(n):
-            policy[action[k]] = work.best_x[k] if high < cap else 0.0
             for i in range(N):
                 mass[action[k], i] = size * work.best[k, i]
-        if not high < cap:
+        if high < cap:
+            for i in range(N):
+                mu[i] = work.best_mu[i]
+            for k in range(n):
+                policy[action[k]] = work.best_x[k]
+        else:
             policy[first] = 1.0
         out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * max(low, 0.0))
         out.passes[s] = -passes if high - low > tol / size else passes

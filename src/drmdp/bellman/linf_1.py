@@ -27,12 +27,10 @@ from drmdp.bellman.finish import sweep
 from drmdp.bellman.held_linf import exchange
 from drmdp.bellman.layout import prologue, row_scales
 from drmdp.bellman.proximal import gains, make_work, worst_case
-from drmdp.bellman.room import JOIN, make_room
+from drmdp.bellman.room import JOIN, make_room, scan
 from drmdp.bellman.rows_linf import add_gains, ascending_states, row_at, top_entries, walk_length
 from drmdp.bellman.table_linf import lines_needed, places, tabulate
 from drmdp.compiled import KERNEL, LEAN
-
-PLAYED = 1e-12  # a smaller probability of the last policy does not count
 
 
 @njit(**LEAN)
@@ -48,28 +46,6 @@ def _rank(layout, order, ascending, pair, first, least, room):  # type: ignore[n
         room.entry, room.level, room.stack,
     )  # fmt: skip
     return length
-
-
-@njit(**LEAN)
-def _scan(policy, room):  # type: ignore[no-untyped-def]
-    """Clear what does not count in the last policy; returns the actions of lowest cost and value, that played alone or −1, and Σ x."""
-    first = 0  # attains the cap
-    lowest = 0
-    only = -1
-    given = 0.0
-    for a in range(policy.size):
-        room.member[a] = False
-        value = room.cost[a] + room.nominal[a]
-        if room.cost[a] < room.cost[first]:
-            first = a
-        if value < room.cost[lowest] + room.nominal[lowest]:
-            lowest = a
-        if policy[a] > PLAYED and policy[a] <= 1.0 and value < 0.0:
-            only = a if given == 0.0 else -1
-            given += policy[a]
-        else:
-            policy[a] = 0.0
-    return first, lowest, only, given
 
 
 @njit(**LEAN)
@@ -148,7 +124,7 @@ def _single(start, stop, out, layout, order, value, top, span, tol, memory, asce
         if not base < np.inf:  # terminal
             continue
         policy, radius, theta = out.policy[s], memory.by_kernel[s], layout.radius[s]
-        first, lowest, only, given = _scan(policy, room)
+        first, lowest, only, given = scan(policy, room)
         bottom = room.cost[lowest] + room.nominal[lowest]
         if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
             for a in range(A):
@@ -204,7 +180,7 @@ def _mixed(start, stop, out, layout, order, value, top, span, tol, memory, ascen
         base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
         row_scales(layout, s, room.scale)
         policy, radius, size = out.policy[s], memory.by_kernel[s], layout.radius[s]
-        first, lowest, _, _ = _scan(policy, room)
+        first, lowest, _, _ = scan(policy, room)
         bottom = room.cost[lowest] + room.nominal[lowest]
         cap = -bottom / size
         mu = memory.by_action[s, 0]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.layout import Layout, scratch
+from drmdp.compiled import LEAN
 
 JOIN = 3  # actions at a time
+PLAYED = 1e-12  # a smaller probability of the last policy does not count
 
 
 class Room(NamedTuple):
@@ -47,3 +50,25 @@ def make_room(layout: Layout, start: int, stop: int) -> Room:
         np.empty(N), own.u, own.cost, own.nominal, np.empty(K), np.full(S, -1), np.empty(K + 1, whole), np.empty(K + 1),
         np.empty(K + 2, whole), np.empty(K, whole), np.empty(K + 1), np.empty(K + 1, whole), np.ones(1),
     )  # fmt: skip
+
+
+@njit(**LEAN)
+def scan(policy, room):  # type: ignore[no-untyped-def]
+    """Clear what does not count in the last policy; returns the actions of lowest cost and value, that played alone or −1, and Σ x."""
+    first = 0  # attains the cap
+    lowest = 0
+    only = -1
+    given = 0.0
+    for a in range(policy.size):
+        room.member[a] = False
+        value = room.cost[a] + room.nominal[a]
+        if room.cost[a] < room.cost[first]:
+            first = a
+        if value < room.cost[lowest] + room.nominal[lowest]:
+            lowest = a
+        if policy[a] > PLAYED and policy[a] <= 1.0 and value < 0.0:
+            only = a if given == 0.0 else -1
+            given += policy[a]
+        else:
+            policy[a] = 0.0
+    return first, lowest, only, given
