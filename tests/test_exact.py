@@ -1,5 +1,7 @@
 """The exact operators against the conic ones, cold and warm, and the certificate of what they hand over."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -171,3 +173,17 @@ def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
         assert np.allclose(a.lower_step, b.lower_step, rtol=0, atol=1e-9)
         assert np.allclose(a.upper_step, b.upper_step, rtol=0, atol=1e-9)
     assert np.allclose(np.asarray(early.kernel), np.asarray(late.kernel), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", FAMILIES, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+def test_natures_side_of_the_certificate_does_not_depend_on_the_policy(pair):
+    """With another policy than the one the witnesses belong to, L stays, and U bounds what that policy costs."""
+    model = drmdp.instances.perturb(drmdp.instances.garnet(10, 4, seed=6), 5)
+    operator, value = ExactOperator(model, drmdp.Wasserstein(0.3, *pair)), np.random.default_rng(7).random(10)
+    found = operator.update(value, 0, 10)
+    own = operator.certify(value, found, fixed=False)
+    other = np.random.default_rng(8).dirichlet(np.ones(4), 10)
+    mixed = operator.certify(value, replace(found, policy=0.5 * (found.policy + other)), fixed=False)
+    assert np.allclose(own.lower_step, mixed.lower_step, rtol=0, atol=1e-12)
+    worst = ExactOperator(model, operator.ball).evaluate(value, 0.5 * (found.policy + other), 0, 10)
+    assert (mixed.upper_step >= worst.lower_step - 1e-12).all()

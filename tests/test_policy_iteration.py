@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import drmdp
 from drmdp.ambiguity import PAIRS
+from drmdp.bellman.nominal import Fixed
 from drmdp.bench import solves
 from drmdp.solvers import linear
 
@@ -130,3 +132,12 @@ def test_a_breakdown_is_taken_over():
 def test_the_comparison_with_conic_updates_is_by_a_factor_of_thousands():
     row = next(iter(solves.against_conic(states=1)))
     assert row.ratio > 1000
+
+
+def test_the_chain_of_a_sparse_kernel_follows_the_policy():
+    """Whether the policy is deterministic, so that rows are picked, or not, so that they are mixed."""
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((20, 5), density=0.6, rng=rng, format="csr")
+    for policy in (np.eye(4)[rng.integers(0, 4, 5)], rng.dirichlet(np.ones(4), 5)):
+        chain = Fixed(matrix, (5, 4)).chain(policy)
+        assert np.allclose(chain.toarray(), np.einsum("sa,sat->st", policy, matrix.toarray().reshape(5, 4, 5)))
