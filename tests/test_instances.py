@@ -184,6 +184,16 @@ def test_garnet_costs_are_uniform_up_to_ten():
     assert abs(counts - 1000).max() < 4 * math.sqrt(900)
 
 
+@pytest.mark.parametrize("sparse_", [False, True])
+def test_garnet_with_rewards_is_the_problem_with_costs_at_another_level(sparse_):
+    costs, paid = (instances.garnet(15, 4, seed=3, rewards=own, sparse=sparse_) for own in (False, True))
+    assert paid.maximise
+    assert not costs.maximise
+    np.testing.assert_array_equal(dense(paid), dense(costs))
+    np.testing.assert_allclose(paid.costs, costs.costs - 10, rtol=0, atol=1e-14)
+    assert -10 <= paid.costs.min() <= paid.costs.max() <= 0
+
+
 def test_large_sparse_garnet_stays_small():
     tracemalloc.start()
     try:

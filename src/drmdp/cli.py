@@ -102,6 +102,7 @@ def _branching(context: click.Context, option: click.Parameter, text: str | None
 @click.option("--actions", "n_actions", type=int, help="Number of actions (garnet: as many as states; grid: 4).")
 @click.option("--kernels", "n_kernels", type=int, help="Number of kernels, sampled around the nominal one if need be.")
 @click.option("--branching", callback=_branching, help="Next states of a pair in garnet: 0.2 is a share, 8 a number.")
+@click.option("--rewards", is_flag=True, default=None, help="Garnet with rewards in [0, 10], not costs.")
 @click.option("--seed", type=int, help="Of everything random; 0 by default.")
 @click.option("--discount", type=float, help="In [0, 1); each family has its own.")
 @click.option("--sparse", is_flag=True, help="Store the kernels as sparse ones.")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from drmdp.instances._build import Seed, generator, n_successors, random_kernel, subsets, whole
 from drmdp.model import Model
 
+TOP = 10.0
+"""Costs, or rewards, go up to it."""
+
 
 def garnet(
     n_states: int,
@@ -13,15 +16,16 @@ def garnet(
     seed: Seed = 0,
     discount: float = 0.8,
     *,
+    rewards: bool = False,
     sparse: bool = False,
 ) -> Model:
     """Random problem with one kernel.
 
     Each pair (s, a) reaches max(1, ⌈branching · S⌉) distinct states, drawn uniformly; their probabilities are the gaps
-    between sorted uniform cuts of [0, 1]. Costs c(s, a) are uniform in [0, 10].
+    between sorted uniform cuts of [0, 1]. Costs c(s, a) are uniform in [0, 10], or rewards are.
 
     Source: Archibald, McKinnon & Thomas (1995), "On the generation of Markov decision processes", J. Oper. Res. Soc.
-    46(3), 354–361, in the form of the paper, which uses S = A, branching .2 and the radius √(branching · A).
+    46(3), 354–361, in the form of the paper, which uses branching .2, rewards and the radius √(branching · A).
 
     Parameters
     ----------
@@ -30,6 +34,9 @@ def garnet(
         A float is the share of states that a pair reaches, an int their number: 1.0 is all, 1 is one.
     seed : int or numpy.random.Generator
     discount : float in [0, 1)
+    rewards : bool
+        Draw rewards instead of costs, as the paper does. For the same seed a reward is 10 minus the cost: one problem at two
+        levels, with the same policies. A method that reads the level of the values, as Algorithm 1 does, takes other steps.
     sparse : bool
         How kernels are given back; the numbers are the same.
 
@@ -41,9 +48,15 @@ def garnet(
     [4, 4, 4, 4, 4]
     >>> instances.garnet(1000, 4, branching=8, sparse=True).kernels[0].nnz
     32000
+    >>> paid = instances.garnet(20, 3, seed=1, rewards=True)
+    >>> paid.maximise, float((10 + paid.costs - instances.garnet(20, 3, seed=1).costs).max().round(9))
+    (True, 0.0)
     """
     S, A = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1)
     k = n_successors(branching, S)
     rng = generator(seed, "garnet")
     kernel = random_kernel(rng, A, subsets(rng, S * A, S, k), sparse)
-    return Model(kernel, costs=rng.uniform(0, 10, (S, A)), discount=discount)
+    drawn = rng.uniform(0, TOP, (S, A))
+    if rewards:
+        return Model(kernel, rewards=TOP - drawn, discount=discount)
+    return Model(kernel, costs=drawn, discount=discount)
