@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := .venv/.demo
 DOCS := .venv/.docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -12,6 +13,12 @@ $(READY): pyproject.toml
 	$(PIP) -e ".[test]"
 	touch $(READY)
 
+# What the demo needs: the package and its report, not the test tools.
+$(DEMO): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) -e ".[report]"
+	touch $(DEMO)
+
 # The tables of one story are in a package whose own dependencies nothing here needs.
 $(DOCS): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -19,7 +26,7 @@ $(DOCS): pyproject.toml
 	$(PIP) --no-deps "icu-sepsis==2.0.1"
 	touch $(DOCS)
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/python examples/demo.py
 
 test: $(READY) browser

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import drmdp
 from drmdp import InputError, Model, instances
 from drmdp.instances._build import cuts, n_successors, subsets
 
@@ -18,8 +19,11 @@ SMALL = {
     "ring": (9, 4),
     "cycle": (9, 4),
     "grid": (25, 4),
+    "reservoir": (9, 4),
 }
-RANDOM = ("garnet", "ring", "cycle", "grid")
+SAMPLED = ("ring", "cycle", "grid", "reservoir")
+RANDOM = ("garnet", *SAMPLED)
+DISCOUNTS = {"ring": 0.95, "cycle": 0.95, "grid": 0.95, "reservoir": 0.97}
 
 
 def dense(model):
@@ -35,11 +39,11 @@ def dense(model):
 def test_every_family_is_a_model_with_the_asked_sizes_and_its_default_discount(name):
     model = instances.FAMILIES[name](*SMALL[name])
     assert model.n_states == SMALL[name][0]
-    assert model.n_kernels == (SMALL[name][1] if name in ("ring", "cycle", "grid") else 1)
-    assert model.discount == (0.95 if name in ("ring", "cycle", "grid") else 0.8)
+    assert model.n_kernels == (SMALL[name][1] if name in SAMPLED else 1)
+    assert model.discount == DISCOUNTS.get(name, 0.8)
     assert model.maximise == (name == "forest")
     np.testing.assert_array_equal(model.initial, np.full(model.n_states, 1 / model.n_states))
-    np.testing.assert_allclose(dense(model).sum(axis=3), 1, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(dense(model).sum(axis=3)[:, model.available], 1, rtol=0, atol=1e-15)
     assert not model.notes
     assert not model.is_sparse
 
@@ -57,7 +61,7 @@ def test_sparse_and_dense_are_the_same_numbers(name):
 @pytest.mark.parametrize("name", instances.FAMILIES)
 def test_storage_is_what_the_model_makes_of_plain_arrays(name):
     model = instances.FAMILIES[name](*SMALL[name])
-    names = {"states": model.states, "actions": model.actions, "discount": model.discount}
+    names = {"states": model.states, "actions": model.actions, "discount": model.discount, "available": model.available}
     given = {"rewards": -model.costs} if model.maximise else {"costs": model.costs}
     assert Model(model.kernels, **given, **names) == model
 
@@ -68,7 +72,7 @@ def test_seed_decides(name):
     first, again, other = (family(*SMALL[name], seed=seed) for seed in (5, 5, 6))
     assert first == again
     assert not np.array_equal(first.kernels, other.kernels)
-    assert not np.array_equal(first.costs, other.costs)
+    assert np.array_equal(first.costs, other.costs) == (name == "reservoir")
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -421,6 +425,48 @@ def test_grid_costs():
     assert (noise == noise[:, :1]).all()
 
 
+# ---------------------------------------------------------------------- reservoir
+
+
+def test_a_reservoir_year_moves_what_is_left_by_the_same_inflows_in_every_pair():
+    model = instances.reservoir(9, 3, months=12, seed=4)
+    assert model.actions == tuple(f"release {a}" for a in range(5))
+    np.testing.assert_array_equal(model.available, np.arange(5) <= np.arange(9)[:, None])
+    np.testing.assert_array_equal(model.costs[8], [64, 27, 8, 1, 0])
+    months = model.kernels * 12
+    np.testing.assert_allclose(months, months.round(), rtol=0, atol=1e-12)  # shares of twelve months
+    for s, a in np.argwhere(model.available):
+        left = s - a
+        assert not model.kernels[:, s, a, :left].any()
+        empty = model.kernels[:, 0, 0]  # from 0 without a release the next storage is the inflow, cut at the top
+        np.testing.assert_array_equal(model.kernels[:, s, a, left:-1], empty[:, : 8 - left])
+
+
+def test_the_law_of_a_reservoir_year_is_poisson_and_years_differ():
+    law = instances.reservoir(40, 400, months=None, seed=2).kernels[:, 0, 0]
+    inflow = np.arange(40)
+    mean = law @ inflow
+    assert not law[:, 15:].any()
+    slow = mean < 5  # little is cut at 14
+    np.testing.assert_allclose((law @ inflow**2 - mean**2)[slow], mean[slow], rtol=0.02)
+    np.testing.assert_allclose([mean.mean(), mean.std() / mean.mean()], [4.5, 0.4], rtol=0.1)
+
+
+def test_robustness_pays_on_years_of_a_reservoir_that_were_not_observed():
+    """The claim of the README: over several records, with the radius chosen by holding out one year at a time."""
+    unseen = instances.reservoir(n_kernels=100, seed=1000, months=None)
+    point = drmdp.Wasserstein(0, support="observed")
+    radii = [0, 0.02, 0.05, 0.1]
+    ratios = []
+    for seed in range(1, 7):
+        record = instances.reservoir(seed=seed)
+        chosen = drmdp.radius.cross_validate(record, point, radii, tol=1e-2).best
+        mean = drmdp.radius.choose(drmdp.radius.path(record, point, radii, tol=1e-2), unseen).mean
+        ratios.append(mean[chosen] / mean[0])
+    assert np.mean(ratios) < 0.95
+    assert sum(ratio < 1 for ratio in ratios) >= 5
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -429,6 +475,8 @@ def test_grid_costs():
     [
         (lambda: instances.garnet(0, 2), "n_states: expected a whole number of at least 1, got 0"),
         (lambda: instances.garnet(5, 0), "n_actions: expected a whole number of at least 1, got 0"),
+        (lambda: instances.reservoir(1), "n_states: expected a whole number of at least 2, got 1"),
+        (lambda: instances.reservoir(months=0), "months: expected a whole number of at least 1, got 0"),
         (lambda: instances.garnet(5.0, 2), "n_states: .*got 5.0"),
         (lambda: instances.garnet(True, 2), "n_states: .*got True"),
         (lambda: instances.garnet(5, 2, 0.0), "branching: expected a share in .0, 1. .* got 0.0"),

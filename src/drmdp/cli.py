@@ -111,7 +111,7 @@ def _branching(context: click.Context, option: click.Parameter, text: str | None
 def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, **given: Any) -> None:
     """Write a test problem.
 
-    FAMILY is garnet, machine, forest, ring, cycle or grid.
+    FAMILY is garnet, machine, forest, ring, cycle, grid or reservoir.
     """
     from drmdp import formats
 

@@ -1,0 +1,95 @@
+"""Reservoir: release water each month from a dam, with inflows known from a few years only.
+
+Ours. Storage is one of 0 … S − 1 units. In each month a release of a = 0 … 4 units is chosen, at most what is stored, and an inflow arrives:
+
+    next storage = min(storage − a + inflow, S − 1),        cost = (4 − a)³,
+
+so a shortage of two units costs eight times one of a single unit. A year has a mean inflow m of its own, 4.5 times a
+Gamma variable with mean 1 and deviation .4, and monthly inflows are Poisson(m), cut at 14. Each kernel is one year: its
+rows hold the shares of the inflows that were recorded in that year's months, or, without a record, the law of the year.
+
+Dry years last, and the mean kernel does not know it: it draws every month from another year. That is why caution
+pays here on years that were not observed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.special import gammaln
+
+from drmdp._typing import Array
+from drmdp.instances._build import Seed, generator, whole
+from drmdp.kernels import Kernels, compress_sparse
+from drmdp.model import Model
+
+DEMAND, POWER = 4, 3
+MEAN, DEVIATION, LARGEST = 4.5, 0.4, 14
+
+
+def reservoir(
+    n_states: int = 21,
+    n_kernels: int = 8,
+    seed: Seed = 0,
+    discount: float = 0.97,
+    *,
+    months: int | None = 12,
+    sparse: bool = False,
+) -> Model:
+    """Release water month by month; each kernel is one observed year.
+
+    Parameters
+    ----------
+    n_states : int, at least 2
+        Storage 0 … S − 1.
+    n_kernels : int
+        Number of years.
+    seed : int or numpy.random.Generator
+    discount : float in [0, 1)
+    months : int or None
+        Months on record in each year. None takes the law of each year itself, which is what a policy meets.
+    sparse : bool
+        How kernels are given back; the numbers are the same.
+
+    Examples
+    --------
+    >>> from drmdp import instances
+    >>> model = instances.reservoir()
+    >>> model.n_states, model.actions[-1], model.available[1].tolist()
+    (21, 'release 4', [True, True, False, False, False])
+    """
+    S, N = whole("n_states", n_states, 2), whole("n_kernels", n_kernels, 1)
+    record = None if months is None else whole("months", months, 1)
+    rng = generator(seed, "reservoir")
+    years = [_inflows(rng, record) for _ in range(N)]
+    release = np.arange(DEMAND + 1)
+    available = release <= np.arange(S)[:, None]
+    return Model(
+        _kernels(years, available, sparse),
+        costs=np.broadcast_to((DEMAND - release.astype(float)) ** POWER, available.shape),
+        discount=discount,
+        states=[f"storage {x}" for x in range(S)],
+        actions=[f"release {a}" for a in release],
+        available=available,
+    )
+
+
+def _inflows(rng: np.random.Generator, months: int | None) -> Array:
+    """Shares of the inflows 0 … 14 in the record of a year, or their law."""
+    mean = MEAN * rng.gamma(1 / DEVIATION**2, DEVIATION**2)
+    k = np.arange(LARGEST + 1)
+    law = np.exp(k * np.log(mean) - mean - gammaln(k + 1))
+    law[-1] += max(1 - law.sum(), 0.0)
+    law /= law.sum()
+    return law if months is None else np.asarray(rng.multinomial(months, law) / months)
+
+
+def _kernels(years: list[Array], available: Array, is_sparse: bool) -> Kernels:
+    S, A = available.shape
+    s, a = np.nonzero(available)
+    left, row = np.repeat(s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
+    to = np.minimum(left + np.tile(np.arange(LARGEST + 1), s.size), S - 1)
+    matrices = [coo_array((np.tile(year, s.size), (row, to)), shape=(S * A, S)) for year in years]
+    return replace(compress_sparse(matrices, available), is_sparse=is_sparse)
