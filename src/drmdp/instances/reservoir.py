@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.special import gammaln
 
-from drmdp._typing import Array
+from drmdp._typing import Array, BoolArray
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.kernels import Kernels, compress_sparse
 from drmdp.model import Model
@@ -86,7 +86,7 @@ def _inflows(rng: np.random.Generator, months: int | None) -> Array:
     return law if months is None else np.asarray(rng.multinomial(months, law) / months)
 
 
-def _kernels(years: list[Array], available: Array, is_sparse: bool) -> Kernels:
+def _kernels(years: list[Array], available: BoolArray, is_sparse: bool) -> Kernels:
     S, A = available.shape
     s, a = np.nonzero(available)
     left, row = np.repeat(s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
