@@ -184,8 +184,14 @@ def test_progress_goes_to_standard_error(run):
         ("inspect machine.npz --radius -1", "radius must be finite and not negative, got -1.0"),
         ("inspect machine.npz --radius .1 --loss -1", "loss must not be negative, got -1.0"),
         ("simulate machine.npz solution.npz --kernel worst", "--kernel worst needs --radius"),
-        ("simulate machine.npz solution.npz --kernel best", "--kernel: expected mean, worst or a number, got 'best'"),
-        ("simulate machine.npz solution.npz --kernel 9", "kernel: expected a number from 0 to 3, got 9"),
+        (
+            "simulate machine.npz solution.npz --kernel best",
+            "--kernel: expected mean, worst or the name of a kernel (0, 1, 2, 3), got 'best'",
+        ),
+        (
+            "simulate machine.npz solution.npz --kernel 9",
+            "--kernel: expected mean, worst or the name of a kernel (0, 1, 2, 3), got '9'",
+        ),
         ("simulate machine.npz solution.npz --start 77", "start: unknown state '77'"),
         ("simulate machine.npz solution.npz --out log.txt", "--out log.txt: expected a .csv file"),
         ("horizon machine.npz --radius .1 --stages 0", "stages: expected a whole number of at least 1, got 0"),

@@ -14,11 +14,11 @@ import drmdp
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
-    {"errors", "_html", "_typing", "_version", "compiled"},
+    {"errors", "_html", "_typing", "_version", "compiled", "words"},
     {"threads"},
     {"kernels", "rows"},
     {"solution"},
-    {"checks"},
+    {"checks", "distributions"},
     {"model"},
     {"ambiguity", "instances", "simplex"},
     {"certificate", "membership"},

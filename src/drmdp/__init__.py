@@ -4,7 +4,7 @@ from drmdp import formats, instances, plot, policies, radius
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
-from drmdp.errors import InputError, MissingExtra
+from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import estimate
 from drmdp.formats import read, write
 from drmdp.horizon import HorizonSolution, finite_horizon
@@ -22,7 +22,7 @@ from drmdp.trajectories import Trajectories, simulate
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",
-    "HorizonSolution", "InputError", "MissingExtra", "Model", "PolicyIteration", "Record", "Solution", "Status",
+    "HorizonSolution", "InputError", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Solution", "Status",
     "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "estimate", "evaluate",
     "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "simulate", "solve", "write",
 ]  # fmt: skip

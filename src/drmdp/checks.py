@@ -126,6 +126,23 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
     return names if names != tuple(range(size)) else range(size)
 
 
+def notes_of(given: Any) -> tuple[str, ...]:
+    """Texts of one line each."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(note, str) for note in given):
+        raise InputError(f"notes: expected a list of texts, got {shown(given)}")
+    return tuple(" ".join(note.split()) for note in given)
+
+
+def kernel_number(model: Any, given: Any, name: str = "kernel") -> int:
+    """Which kernel is meant: a whole number is its place, a text its name."""
+    if isinstance(given, str):
+        return find(lookup(model.kernel_names), given, name, "kernel")
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given < model.n_kernels:
+        names = "" if isinstance(model.kernel_names, range) else ", or a name"
+        raise InputError(f"{name}: expected a number from 0 to {model.n_kernels - 1}{names}, got {shown(given)}")
+    return int(given)
+
+
 def lookup(names: Names) -> dict[Hashable, int]:
     """Index by name."""
     return {name: index for index, name in enumerate(names)}

@@ -26,15 +26,18 @@ from drmdp.cli_common import (
     columns,
     common,
     console,
-    count,
     exit_code,
     grid,
+    named,
+    notices,
     options,
     print_json,
     problem,
     read_policy,
+    sizes,
 )
 from drmdp.errors import InputError, MissingExtra
+from drmdp.words import count
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
@@ -53,7 +56,8 @@ class _Group(click.Group):
             sys.stdout.reconfigure(errors="replace")  # names and symbols that the terminal lacks are no failure
         settings |= {"prog_name": "drmdp", "standalone_mode": False}
         try:
-            sys.exit(super().main(*args, **settings))
+            with notices():
+                sys.exit(super().main(*args, **settings))
         except click.Abort:
             _fail("interrupted", INTERRUPTED)
         except click.ClickException as error:
@@ -119,8 +123,7 @@ def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, 
     model = _build(family, n_states, sparse, {name: value for name, value in given.items() if value is not None})
     formats.write(model, out)
     if as_json:
-        sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-        print_json({"path": out, **sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint})
+        print_json({"path": out, **sizes(model)})
     else:
         click.echo(f"{model!r}\nwritten to {out}")
 
@@ -215,8 +218,8 @@ def solve(
     finally:  # a full disk must not cost the result as well
         if as_json:
             names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
-            fields = (*names, "policy", "states", "actions", "settings", "fingerprint")
-            print_json({name: getattr(solution, name) for name in fields})
+            fields = {name: getattr(solution, name) for name in (*names, "policy", "settings")}
+            print_json({**fields, **named(model), "notes": solution.notes})
         else:
             work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
             lines = {
@@ -230,7 +233,7 @@ def solve(
                 lines["Report"] = report
             limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
             figures = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
-            _print_summary(model, ball, lines, solution.policy, solution.value, figures)
+            _print_summary(model, ball, lines, solution.policy, solution.value, figures, solution.notes)
     return exit_code(solution.status)
 
 
@@ -266,9 +269,8 @@ def evaluate(
     if as_json:
         fields = ("status", "gap", "value", "lower", "upper")
         document: dict[str, Any] = {name: getattr(found, name) for name in fields}
-        document |= {"seconds": seconds, "policy": policy, "states": list(model.states), "actions": list(model.actions)}
         settings = {"ball": repr(ball), "tol": tol, "backend": backend, "policy": policy_path}
-        print_json({**document, "settings": settings, "fingerprint": model.fingerprint})
+        print_json({**document, "seconds": seconds, "policy": policy, "settings": settings, **named(model)})
     else:
         lines = {
             "Policy": policy_path,
@@ -277,7 +279,7 @@ def evaluate(
             "Work": f"{seconds:.3g} s, backend {backend}",
         }
         figures = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
-        _print_summary(model, ball, lines, policy, found.value, figures)
+        _print_summary(model, ball, lines, policy, found.value, figures, model.notes)
     return exit_code(found.status)
 
 
@@ -301,7 +303,7 @@ def _worst(model: Model) -> str:
 
 
 def _print_summary(
-    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
+    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any], notes: Any
 ) -> None:
     """Print what was asked, how it ended, and the first states."""
     from drmdp.solution import choice
@@ -309,7 +311,8 @@ def _print_summary(
     out = console()
     region = f"radius {ball.radius:g}, metric {ball.metric}, order {ball.order:g}, support {ball.support}"
     mean = f"{float(model.initial @ value):.6g} {_worst(model)}, mean over the start distribution"
-    out.print(grid({"Problem": problem(model), "Ball": region, **lines, "Value": mean}))
+    said = {"Notes": "\n".join(notes)} if notes else {}
+    out.print(grid({"Problem": problem(model), "Ball": region, **lines, "Value": mean, **said}))
     table = columns(["state", "action"], list(figures))
     for s in range(min(model.n_states, ROWS)):
         table.add_row(

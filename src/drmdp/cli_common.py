@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.errors import InputError
+from drmdp.errors import InputError, Notice
+from drmdp.words import count, discount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,9 +132,34 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def count(n: int, noun: str) -> str:
-    """A number and its noun."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+def named(model: Model) -> dict[str, Any]:
+    """Names, notes and fingerprint of a model, for a JSON document."""
+    names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names", "notes")}
+    return {**names, "fingerprint": model.fingerprint}
+
+
+def sizes(model: Model) -> dict[str, Any]:
+    """Sizes, names and notes of a model that was written, for a JSON document; names of kernels only, states may be many."""
+    found = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+    found |= {"sparse": model.is_sparse, "kernel_names": list(model.kernel_names), "notes": list(model.notes)}
+    return {**found, "fingerprint": model.fingerprint}
+
+
+@contextmanager
+def notices() -> Iterator[None]:
+    """Print what the package warns of as lines on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Notice)
+        usual = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any) -> None:
+            if issubclass(category, Notice):
+                click.echo(f"drmdp: note: {' '.join(str(message).split())}", err=True)
+            else:
+                usual(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 @contextmanager
@@ -190,4 +217,4 @@ def columns(left: list[str], right: list[str]) -> Any:
 def problem(model: Model) -> str:
     """Sizes in words."""
     sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
-    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {model.discount:g}"
+    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"

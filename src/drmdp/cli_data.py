@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli_common import print_json
+from drmdp.cli_common import print_json, sizes
 
 if TYPE_CHECKING:
     from drmdp.estimate import Estimate, Summary
-    from drmdp.model import Model
-
 ROWS = 12
 """Kernels shown in a table."""
 WIDTH = 80
@@ -75,7 +73,7 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
         formats.write(found.model, out)
     seconds = time.perf_counter() - begin
     if as_json:
-        document = {"path": out, **_sizes(found.model)}
+        document = {"path": out, **sizes(found.model)}
         print_json({**document, "seconds": seconds, "summary": found.summary.as_dict()})
     else:
         _print_estimate(found, out, seconds)
@@ -90,6 +88,7 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
 @click.option("--base", type=int, default=0, show_default=True, help="First number of states in craam files: 0 or 1.")
 @click.option("--initial", help="craam file with the start distribution; by default SOURCE.initial.csv, if any.")
 @click.option("--parameters", help="craam file with the discount; by default SOURCE.parameters.csv, if any.")
+@click.option("--normalize", is_flag=True, help="Scale rows to sum to 1: for tables with few digits.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def convert(
     source: str, target: str, from_format: str | None, to_format: str | None, as_json: bool, **given: Any
@@ -104,14 +103,9 @@ def convert(
     model = formats.read(source, from_format, **given)
     formats.write(model, target, to_format)
     if as_json:
-        print_json({"path": target, **_sizes(model)})
+        print_json({"path": target, **sizes(model)})
     else:
         click.echo(f"{model!r}\nwritten to {target}")
-
-
-def _sizes(model: Model) -> dict[str, Any]:
-    sizes = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-    return {**sizes, "sparse": model.is_sparse, "fingerprint": model.fingerprint}
 
 
 @contextmanager
@@ -162,8 +156,8 @@ def _lines(summary: Summary, out: str, seconds: float, sparse: bool) -> Iterator
     ends = f"; {summary.ends:,} rows end an episode" if summary.ends else ""
     yield "Table", f"{summary.table}: {summary.transitions:,} transitions{ends}"
     yield "Columns", ", ".join(role if role == name else f"{role} {name}" for role, name in summary.columns.items())
-    sizes = f"{summary.states:,} states × {summary.actions:,} actions × {len(summary.kernels):,} kernels"
-    yield "Model", f"{sizes}, {'sparse' if sparse else 'dense'}; kernels by {summary.by}"
+    size = f"{summary.states:,} states × {summary.actions:,} actions × {len(summary.kernels):,} kernels"
+    yield "Model", f"{size}, {'sparse' if sparse else 'dense'}; kernels by {summary.by}"
     once = f"{summary.pairs_seen_once:,} of them once"
     share = f"{summary.pairs_seen:,} of {summary.pairs:,} pairs of state and action, {once}"
     yield "Seen", f"{share}; {summary.median:,.0f} times in the median"

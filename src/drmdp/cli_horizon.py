@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli_common import LIMIT, RADIUS, ball_of, bar, columns, common, console, grid, print_json, problem
+from drmdp.cli_common import LIMIT, RADIUS, ball_of, bar, columns, common, console, grid, named, print_json, problem
 from drmdp.errors import InputError
+from drmdp.words import discount as shown_discount
 
 if TYPE_CHECKING:
     from drmdp.horizon import HorizonSolution
@@ -50,11 +51,12 @@ def horizon(
         found = plans.finite_horizon(model, ball, stages, values, prices, stage_discount, callback=step)
     if as_json:
         fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
-        named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
-        print_json({**fields, **named, "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}})
+        print_json(
+            {**fields, **named(model), "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}}
+        )
     else:
         own = model.discount if stage_discount is None else stage_discount
-        _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {own:g}")
+        _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {shown_discount(own)}")
     return 0 if found.gap <= tol else LIMIT
 
 

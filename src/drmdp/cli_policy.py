@@ -20,11 +20,13 @@ from drmdp.cli_common import (
     console,
     exit_code,
     grid,
+    named,
     print_json,
     problem,
     read_policy,
 )
 from drmdp.errors import InputError
+from drmdp.words import some
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -88,7 +90,13 @@ def _inspected(
         document["deterministic"] = {name: getattr(rounded, name) for name in names}
         document["actions_once"] = {name: getattr(near, name) for name in ("value", "loss", "near")}
     document["bent"] = [{**vars(one), "change": one.change} for one in most]
-    return {**document, "states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
+    return {**document, "worst_kernel": model.kernel_names[_worst_kernel(model, found)], **named(model)}
+
+
+def _worst_kernel(model: Model, found: Values) -> int:
+    """Number of the kernel that is worst for the policy, over the start distribution."""
+    means = found.by_kernel @ model.initial
+    return int(means.argmin() if model.maximise else means.argmax())
 
 
 def _print_inspected(
@@ -100,13 +108,13 @@ def _print_inspected(
     out, p0 = console(), model.initial
     single = found.by_kernel.min(axis=0) if model.maximise else found.by_kernel.max(axis=0)
     means = found.by_kernel @ p0
-    worst_one = int(means.argmin() if model.maximise else means.argmax())
+    worst_one = model.kernel_names[_worst_kernel(model, found)]
     lines = {
         "Problem": problem(model),
         "Ball": ball,
         "Worst case": f"{p0 @ found.worst.value:.6g} over the start distribution, gap {found.worst.gap:.1e}",
         "Mean kernel": f"{p0 @ found.mean:.6g}",
-        "One kernel": f"{means.min():.6g} … {means.max():.6g}, worst is kernel {worst_one}",
+        "One kernel": f"{means.min():.6g} … {means.max():.6g}, worst is {worst_one if isinstance(worst_one, str) else f'kernel {worst_one}'}",
     }
     if rounded is not None:
         lines["Rounded"] = (
@@ -153,7 +161,7 @@ def _print_actions(out: Any, model: Model, rounded: Rounded, near: ActionLosses)
 @click.command()
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="POLICY")
-@click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's number.")
+@click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's name.")
 @click.option("--radius", type=float, help="Radius of the ball, for --kernel worst.")
 @click.option("-n", "--trajectories", "n", type=int, default=1000, show_default=True, help="How many.")
 @click.option("--steps", type=int, default=100, show_default=True, help="Their length.")
@@ -192,7 +200,7 @@ def simulate(
             assert radius is not None
             nature = api.evaluate(model, ball_of(radius, metric, order, support), policy, tol).kernel
         elif kernel != "mean":
-            nature = _number(kernel)
+            nature = _kernel(model, kernel)
         found = simulation.simulate(model, policy, nature, n, steps, first, seed)
     if out is not None:
         _write(model, found, out)
@@ -217,11 +225,12 @@ def simulate(
     console().print(grid(lines | ({} if out is None else {"Written": out})))
 
 
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"--kernel: expected mean, worst or a number, got {text!r}") from None
+def _kernel(model: Model, text: str) -> int:
+    """Number of the kernel with this name; kernels without names are called by their numbers."""
+    names = [str(name) for name in model.kernel_names]
+    if text not in names:
+        raise InputError(f"--kernel: expected mean, worst or the name of a kernel ({some(names)}), got {text!r}")
+    return names.index(text)
 
 
 def _write(model: Model, found: Trajectories, path: str) -> None:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli_common import INTERRUPTED, ball_of, bar, columns, common, console, exit_code, grid, print_json, problem
+from drmdp.cli_common import (
+    INTERRUPTED,
+    ball_of,
+    bar,
+    columns,
+    common,
+    console,
+    exit_code,
+    grid,
+    named,
+    print_json,
+    problem,
+)
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,8 +125,7 @@ def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> 
         document["critical"] = [asdict(change) for change in changes]
     if enough is not None:
         document["sufficient"] = enough
-    named = {"states": list(model.states), "actions": list(model.actions), "fingerprint": model.fingerprint}
-    return {**document, **named}
+    return {**document, **named(model)}
 
 
 def _print(found: Path, choice: Choice | None, changes: Any, enough: Any, confidence: float) -> None:

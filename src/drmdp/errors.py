@@ -12,6 +12,10 @@ class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
         super().__init__(f"{package} is not installed: pip install 'drmdp[{extra}]'")
 
 
+class Notice(UserWarning):
+    """Something to know about what was done, such as what a format leaves out; the command line prints it as a line."""
+
+
 def shown(given: object) -> str:
     """`repr` on one short line, for messages; some objects cannot even be printed."""
     try:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.nominal import Fixed, NominalOperator
-from drmdp.checks import numbers
+from drmdp.checks import kernel_number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.rows import DENSE, MeanKernel
@@ -34,16 +34,14 @@ ACCURACY = 1e-9
 def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
     """Check a kernel and return it as a matrix (S·A, S), sparse if it was.
 
-    `kernel` is None for the mean kernel, the number of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or the
+    `kernel` is None for the mean kernel, the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or the
     kernel of a solution.
     """
     S, A = model.n_states, model.n_actions
     if kernel is None:
         found = model.mean_kernel
-    elif isinstance(kernel, int | np.integer) and not isinstance(kernel, bool):
-        if not 0 <= kernel < model.n_kernels:
-            raise InputError(f"{name}: expected a number from 0 to {model.n_kernels - 1}, got {kernel!r}")
-        found = model.blocks.matrix(model.blocks.entries(int(kernel)))
+    elif isinstance(kernel, str) or (isinstance(kernel, int | np.integer) and not isinstance(kernel, bool)):
+        found = model.blocks.matrix(model.blocks.entries(kernel_number(model, kernel, name)))
     elif isinstance(kernel, MeanKernel):
         found = _listed(kernel)
     elif sparse.issparse(kernel):

@@ -28,7 +28,7 @@ from drmdp.bellman.operator import Operator
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import whole
-from drmdp.model import Model
+from drmdp.model import Model, changed
 from drmdp.solvers.problem import Problem
 
 
@@ -140,7 +140,7 @@ def _discounted(model: Model, discount: float | None) -> Model:
     value = number("discount", discount, "a number in [0, 1]")
     if not 0 <= value <= 1:
         raise InputError(f"discount: expected a number in [0, 1], got {shown(discount)}")
-    return _changed(model, discount=value)
+    return changed(model, discount=value)
 
 
 def _stage_costs(model: Model, costs: ArrayLike, T: int) -> list[Array]:
@@ -153,11 +153,4 @@ def _stage_costs(model: Model, costs: ArrayLike, T: int) -> list[Array]:
 
 
 def _priced(model: Model, costs: Array) -> Model:
-    return _changed(model, _costs=0.0 - costs if model.maximise else costs)
-
-
-def _changed(model: Model, **fields: Any) -> Model:
-    other = object.__new__(Model)
-    other._set(**{name: getattr(model, name) for name in Model.__annotations__})
-    other._set(**fields)
-    return other
+    return changed(model, _costs=0.0 - costs if model.maximise else costs)

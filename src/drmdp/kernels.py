@@ -26,6 +26,10 @@ ROW_SUM_TOL_FLOAT32 = 1e-6
 """The same for rows given in float32, whose own rounding is about 1e-7."""
 
 
+NEGATIVE = 1e-12
+"""Negative numbers down to −this are rounded zeros: what is left of 1 after K subtractions is off by some K·1e-16."""
+NEGATIVE_NORMALIZED = 1e-9
+"""The same where the caller asks for rows to be put right."""
 PIECE = 200_000
 """Rows gone through at a time."""
 
@@ -159,9 +163,16 @@ class Kernels:
         return sparse.csr_array((values, self.indices, short), shape=shape)
 
 
-def compress_dense(kernels: Array, available: BoolArray) -> Kernels:
-    """Compress (N, S, A, S) kernels; unavailable pairs are dropped unread."""
+def unsigned(values: Array, slack: float = NEGATIVE) -> Array:
+    """The same numbers with 0 for the negative ones that are at least −slack."""
+    rounded = (values < 0) & (values >= -slack)
+    return np.where(rounded, 0.0, values) if rounded.any() else values
+
+
+def compress_dense(kernels: Array, available: BoolArray, slack: float = NEGATIVE) -> Kernels:
+    """Compress (N, S, A, S) kernels; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
     N, S, A, _ = kernels.shape
+    kernels = unsigned(kernels, slack)
     by_state = kernels.transpose(1, 2, 0, 3)  # (S, A, N, S)
     mask = (by_state != 0).any(axis=2) & available[:, :, None]
     indptr = np.concatenate([[0], np.cumsum(mask.reshape(S * A, S).sum(axis=1))]).astype(np.int64)
@@ -170,10 +181,10 @@ def compress_dense(kernels: Array, available: BoolArray) -> Kernels:
     return Kernels(S, A, N, indptr, indices, data, is_sparse=False)
 
 
-def compress_sparse(matrices: Sequence[Any], available: BoolArray) -> Kernels:
-    """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread."""
+def compress_sparse(matrices: Sequence[Any], available: BoolArray, slack: float = NEGATIVE) -> Kernels:
+    """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
     S, A = available.shape
-    return from_parts([_canonical(matrix, available.ravel()) for matrix in matrices], S, A, is_sparse=True)
+    return from_parts([_canonical(matrix, available.ravel(), slack) for matrix in matrices], S, A, is_sparse=True)
 
 
 def from_parts(parts: Sequence[tuple[IntArray, Array]], S: int, A: int, is_sparse: bool) -> Kernels:
@@ -217,63 +228,13 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
     return Kernels(S, A, N, indptr, indices, data.astype(dtype, copy=False), is_sparse)
 
 
-def _canonical(matrix: Any, keep: BoolArray) -> tuple[IntArray, Array]:
+def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Array]:
     """Keys row·S + column, ascending, and values of the nonzero entries of the kept rows."""
     with np.errstate(over="ignore"):  # infinities are found by `check`
         coo = matrix.tocoo().astype(np.float64)  # before summing: small integers would wrap
         coo.sum_duplicates()
-    rows, columns = coo.row, coo.col
-    chosen = keep[rows] & (coo.data != 0)
+    rows, columns, data = coo.row, coo.col, unsigned(coo.data, slack)
+    chosen = keep[rows] & (data != 0)
     keys = rows[chosen].astype(np.int64) * coo.shape[1] + columns[chosen]
     order = np.argsort(keys, kind="stable")
-    return keys[order], coo.data[chosen][order]
-
-
-def check(
-    kernels: Kernels, available: BoolArray, states: Sequence[Any], actions: Sequence[Any], tol: float = ROW_SUM_TOL
-) -> tuple[Kernels, tuple[str, ...]]:
-    """Verify every row of every available pair; renormalise what rounding explains.
-
-    A row passes if its entries are finite and non-negative and their sum is within `tol` of 1. Sums that differ
-    from 1 by more than the rounding of the sum itself are divided out, and a note tells how many.
-    """
-    N, data = kernels.n_kernels, kernels.data
-    closed = (kernels.lengths > 0) & ~available.ravel()
-    if closed.any():
-        s, a = divmod(int(np.argmax(closed)), kernels.n_actions)
-        raise InputError(f"kernels: state {states[s]!r}, action {actions[a]!r} is not available but has stored rows")
-
-    def row(pair: int, i: int) -> str:
-        s, a = divmod(pair, kernels.n_actions)
-        return f"kernel {i}, state {states[s]!r}, action {actions[a]!r}"
-
-    def entry(flat: int) -> str:
-        pair = int(np.searchsorted(N * kernels.indptr, flat, side="right")) - 1
-        i, j = divmod(flat - N * int(kernels.indptr[pair]), int(kernels.lengths[pair]))
-        t = int(kernels.indices[int(kernels.indptr[pair]) + j])
-        return f"{row(pair, i)}, next state {states[t]!r} has {float(data[flat])!r}"
-
-    single = data.dtype != np.float64
-    tol = ROW_SUM_TOL_FLOAT32 if single else tol
-    n, most, scaled = 0, 0.0, data
-    for lo, hi in kernels.pieces():
-        part, first = kernels.part(lo, hi), N * int(kernels.indptr[lo])
-        for bad, rule in ((~np.isfinite(part.data), "must be finite"), (part.data < 0, "must not be negative")):
-            if bad.any():
-                raise InputError(f"kernels: probabilities {rule}: {entry(first + int(np.argmax(bad)))}")
-        sums = part.sums()
-        off = np.where(np.repeat(available.ravel()[lo:hi], N), np.abs(sums - 1), 0)
-        if off.max(initial=0) > tol:
-            worst = int(np.argmax(off > tol))
-            pair, i = divmod(worst, N)
-            raise InputError(f"kernels: {row(lo + pair, i)} sums to {float(sums[worst])!r}, not 1")
-        lengths = np.repeat(part.lengths, N)
-        rounded = off > rounding(lengths)
-        if rounded.any() and not single:
-            scaled = data.copy() if scaled is data else scaled
-            scaled[first : first + part.data.size] /= np.repeat(np.where(rounded, sums, 1.0), lengths)
-            n, most = n + int(rounded.sum()), max(most, float(off.max()))
-    if n == 0:
-        return kernels, ()
-    note = f"{n} row{'s' if n > 1 else ''} renormalised; the largest deviation from 1 was {most:.1e}"
-    return replace(kernels, data=scaled), (note,)
+    return keys[order], data[chosen][order]

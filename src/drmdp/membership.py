@@ -90,7 +90,7 @@ def _check(model: Model, kernel: Array) -> None:
         where = tuple(np.argwhere(bad)[0])
         s, a, t = where[-3:]
         place = f"state {model.states[s]!r}, action {model.actions[a]!r}, next state {model.states[t]!r}"
-        place = f"kernel {where[0]}, {place}" if kernel.ndim == 4 else place
+        place = f"kernel {model.kernel_names[where[0]]!r}, {place}" if kernel.ndim == 4 else place
         raise InputError(f"kernel: probabilities must be finite: {place} has {float(kernel[where])!r}")
 
 

@@ -11,13 +11,13 @@ the process ends there, so nature has nothing to move in it. Nature may still ch
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from drmdp import _html, checks
+from drmdp import _html, checks, distributions, words
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
@@ -33,6 +33,7 @@ class Model:
     kernels : (N, S, A, S) or (S, A, S) array, or a sequence of N scipy.sparse matrices (S·A, S)
         Row s·A + a of a sparse matrix is the distribution of the next state. Rows whose sum differs from 1 by at most
         1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of all others are kept.
+        Negative numbers of at least −1e-12 are 0.
     costs, rewards : (S,), (S, A) or (S, A, S) array, or a sparse (S·A, S) matrix
         Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass;
         NaN means "unknown" and is legal only for transitions that no kernel has; such a model needs
@@ -40,7 +41,7 @@ class Model:
         transition (and is 0 there if it holds nothing).
     discount : float in [0, 1)
     weights : (N,) array, optional
-        Weights of the kernels, summing to 1; equal by default.
+        Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
     initial : (S,) array or mapping from state to probability, optional
         Start distribution; uniform by default. Used only for averages over states.
     states, actions : sequences of names, optional
@@ -51,6 +52,13 @@ class Model:
     dtype : float64 or float32, optional
         How kernels are stored; arithmetic is in float64 always. float32 halves the memory of a model whose rows are then
         the rounded ones, divided by their sum.
+    kernel_names : sequence of N names, optional
+        Where each kernel comes from: a year, a machine, a hospital. Distinct strings or integers; 0, 1, 2, … by default.
+    notes : sequence of texts
+        What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
+    normalize : bool
+        Scale every row to sum to 1, for tables with few digits and for probabilities that were float32 once. Negative
+        numbers of at least −1e-9 are then 0. A note tells the largest correction.
 
     Examples
     --------
@@ -72,6 +80,7 @@ class Model:
     actions: Names
     available: BoolArray
     terminal: BoolArray
+    kernel_names: Names
     blocks: Kernels
     mean: Array
     _costs: Array
@@ -93,24 +102,29 @@ class Model:
         available: ArrayLike = None,
         terminal: ArrayLike = None,
         dtype: Any = None,
+        kernel_names: Names | None = None,
+        notes: Sequence[str] = (),
+        normalize: bool = False,
     ) -> None:
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
         given = costs if rewards is None else rewards
         source, N, S, A, row_sum_tol = checks.kernel_shape(kernels)
         state_names, action_names = checks.names_of("states", states, S), checks.names_of("actions", actions, A)
+        labels = distributions.Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
         end = checks.terminal_flags(terminal, state_names)
         open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
         stuck = ~open_pairs.any(axis=1) & ~end
         if stuck.any():
             raise InputError(f"state {state_names[int(np.argmax(stuck))]!r} has no available action")
+        slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
         if isinstance(source, Kernels):
             blocks = source
         elif isinstance(source, np.ndarray):
-            blocks = storage.compress_dense(source, open_pairs)
+            blocks = storage.compress_dense(source, open_pairs, slack)
         else:
-            blocks = storage.compress_sparse(source, open_pairs)
-        blocks, notes = storage.check(blocks, open_pairs, state_names, action_names, row_sum_tol)
+            blocks = storage.compress_sparse(source, open_pairs, slack)
+        blocks, corrected = distributions.check(blocks, open_pairs, labels, row_sum_tol, normalize)
         if dtype is not None:
             blocks = blocks.astype(checks.storage_dtype(dtype))
         self._set(
@@ -118,21 +132,22 @@ class Model:
             n_actions=A,
             n_kernels=N,
             discount=checks.discount_of(discount),
-            weights=checks.distribution("weights", weights, range(N), "kernel"),
+            weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
             initial=checks.distribution("initial", initial, state_names, "state"),
             states=state_names,
             actions=action_names,
             available=open_pairs,
             terminal=end,
+            kernel_names=labels.kernels,
             blocks=blocks,
             is_sparse=blocks.is_sparse,
             maximise=rewards is not None,
-            notes=notes,
+            notes=(*checks.notes_of(notes), *corrected),
         )
         name = "costs" if rewards is None else "rewards"
         value = checks.costs_of(name, given, self)
         self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0, which would be another fingerprint
-        self._set(mean=_frozen(blocks.mean(self.weights)))
+        self._set(mean=blocks.mean(self.weights))
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -149,10 +164,7 @@ class Model:
     def astype(self, dtype: Any) -> Model:
         """The same model with its kernels stored in float64 or float32."""
         blocks = self.blocks.astype(checks.storage_dtype(dtype))
-        other = object.__new__(Model)
-        other._set(**{name: getattr(self, name) for name in Model.__annotations__})
-        other._set(blocks=blocks, mean=_frozen(blocks.mean(self.weights)))
-        return other
+        return changed(self, blocks=blocks, mean=blocks.mean(self.weights))
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -160,6 +172,12 @@ class Model:
     def costs(self) -> Any:
         """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the next state."""
         return self.blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
+
+    @property
+    def rewards(self) -> Any:
+        """Rewards, or negated costs, in the shape of `costs`."""
+        rewards = 0.0 - self._costs
+        return self.blocks.matrix(rewards) if rewards.ndim == 1 else rewards
 
     @property
     def kernels(self) -> Any:
@@ -294,7 +312,7 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that defines the problem; equal models, and only they, share it."""
+        """Hash of everything that defines the problem, names included and notes not; equal models, and only they, share it."""
         digest = hashlib.sha256()
         blocks = self.blocks
         for array in (
@@ -303,7 +321,10 @@ class Model:
         ):  # fmt: skip
             digest.update(repr((array.shape, array.dtype.str)).encode())
             digest.update(np.ascontiguousarray(array).data)
-        digest.update(repr((list(self.states), list(self.actions))).encode())
+        names = [list(self.states), list(self.actions)]
+        if not isinstance(self.kernel_names, range):
+            names.append(list(self.kernel_names))
+        digest.update(repr(tuple(names)).encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -322,16 +343,18 @@ class Model:
         share = self.blocks.indices.size / (S * A * S)
         kind = "sparse" if self.is_sparse else "dense"
         lines = [
-            f"Model: {_count(S, 'state')} × {_count(A, 'action')} × {_count(N, 'kernel')}, discount {self.discount:g}",
+            f"Model: {words.count(S, 'state')} × {words.count(A, 'action')} × {words.count(N, 'kernel')}, "
+            f"discount {words.discount(self.discount)}",
             f"  {name} {shape} in [{lo:g}, {hi:g}]",
-            f"  {kind}, {share:.2g} of the probabilities stored, {_bytes(self.nbytes)}"
-            if share < 0.01
-            else f"  {kind}, {share:.0%} of the probabilities stored, {_bytes(self.nbytes)}",
+            f"  {kind}, {f'{share:.2g}' if share < 0.01 else f'{share:.0%}'} of the probabilities stored, "
+            f"{words.memory(self.nbytes)}",
         ]
+        if not isinstance(self.kernel_names, range):
+            lines.append(f"  kernels {words.some(self.kernel_names)}")
         closed = int((~self.available[~self.terminal]).sum())
         if closed or self.terminal.any():
             ends = int(self.terminal.sum())
-            lines.append(f"  {_count(closed, 'unavailable pair')}, {_count(ends, 'terminal state')}")
+            lines.append(f"  {words.count(closed, 'unavailable pair')}, {words.count(ends, 'terminal state')}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
     def _repr_html_(self) -> str:
@@ -362,19 +385,8 @@ def _no_zeros(matrix: Any) -> Any:
     return matrix
 
 
-def _frozen(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
-def _bytes(n: int) -> str:
-    size, unit = float(n), "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"
+def changed(model: Model, **fields: Any) -> Model:
+    """The same model with other fields, which are not checked: what makes them knows what it does."""
+    other = object.__new__(Model)
+    other._set(**{name: getattr(model, name) for name in Model.__annotations__} | fields)
+    return other

@@ -64,7 +64,7 @@ def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
     """Value of a policy under each of M kernels, (M, S), from exact linear systems.
 
     `kernels` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels: None for the mean kernel, the
-    number of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
+    number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
     """
     return fixed.values(model, model.policy(policy), fixed.matrices_of(model, kernels))
 

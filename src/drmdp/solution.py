@@ -86,6 +86,7 @@ class Solution:
     kernels: Any = field(
         default=None, repr=False
     )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
+    notes: tuple[str, ...] = ()  # of the model, and what there is to say of this solution
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 
     def __post_init__(self) -> None:
@@ -118,7 +119,7 @@ class Solution:
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",
         ]
-        return "\n".join(lines)
+        return "\n".join(lines + [f"  note       {note}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -128,7 +129,7 @@ class Solution:
             "work": f"{self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             "method": f"{self.settings['method']}, backend {self.settings['backend']}",
             "ball": self.settings["ball"],
-        }
+        } | ({"notes": "; ".join(self.notes)} if self.notes else {})
         rows = [
             (self.states[s], choice(self.policy[s], self.actions), *(f"{x[s]:.6g}" for x in (self.lower, self.upper)))
             for s in range(min(len(self.states), _html.ROWS))
@@ -195,7 +196,9 @@ class Solution:
                 raise ValueError(f"expected format {_FORMAT!r}")
             status = Status(meta.pop("status"))
             history = tuple(Record(**record) for record in meta.pop("history"))
-            meta["states"], meta["actions"] = tuple(meta["states"]), tuple(meta["actions"])
+            meta["notes"] = meta.get("notes", [])
+            for name in ("states", "actions", "notes"):
+                meta[name] = tuple(meta[name])
             _check_shapes(arrays, len(meta["states"]), len(meta["actions"]))
             _check_types(history, meta)
             return cls(status=status, history=history, **_unpack(arrays), **meta)
@@ -260,6 +263,7 @@ def _check_types(history: tuple[Record, ...], meta: dict[str, Any]) -> None:
         _check_type({f"history: {name}": value for name, value in asdict(record).items()}, float | int)
     _check_type({name: meta[name] for name in ("duality_gap", "seconds", "setup_seconds")}, float | int)
     _check_type({f"name {name!r}": name for name in (*meta["states"], *meta["actions"])}, str | int)
+    _check_type({f"note {note!r}": note for note in meta["notes"]}, str)
     _check_type({"settings": meta["settings"]}, dict)
     _check_type({"fingerprint": meta["fingerprint"]}, str)
 

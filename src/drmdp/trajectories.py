@@ -69,8 +69,8 @@ def simulate(
     policy : as for `drmdp.evaluate`, or (T, S, A)
         With three dimensions, the policy of each step.
     kernel : optional
-        The mean kernel by default; the number of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or nature's
-        kernel of a solution or evaluation.
+        The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or
+        nature's kernel of a solution or evaluation.
     n, steps : int
         Trajectories and their length.
     start : name of a state, (S,) distribution, or mapping from states to probabilities, optional

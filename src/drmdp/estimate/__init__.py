@@ -145,6 +145,7 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     filled = fill(samples, settings.unvisited, settings.partial, terminal, prior, rng)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind)
+    summary = summarise(opened, steps, samples, filled, settings, kind)
     model = Model(
         filled.kernels,
         **{f"{kind}s": priced},
@@ -153,10 +154,16 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         actions=samples.pooled.actions,
         available=filled.available,
         terminal=filled.terminal,
+        kernel_names=None if settings.by is None else _kernel_names(samples.labels),
+        notes=summary.assumed,
     )
-    summary = summarise(opened, steps, samples, filled, settings, kind)
-    model._set(notes=(*model.notes, *summary.assumed))
     return Estimate(model, samples.labels, summary)
+
+
+def _kernel_names(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels as a model takes them: text for dates, numbers with a fraction and the like."""
+    plain = all(isinstance(label, str | int) and not isinstance(label, bool) for label in labels)
+    return labels if plain else tuple(str(label) for label in labels)
 
 
 def _samples(steps: Any, settings: Settings, rng: Any) -> Samples:

@@ -9,12 +9,13 @@ A new file format is one module with `read`, `write` and `check_target`, and two
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from drmdp.errors import InputError
+from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, npydir, npz, prism
 from drmdp.formats._options import Options
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
@@ -30,6 +31,9 @@ __all__ = [
 
 class Format(Protocol):
     """What a module of this package offers; errors need not repeat the path."""
+
+    HOLDS: frozenset[str]
+    """Which of `NAMES` a file holds."""
 
     def read(self, path: Path, options: Options) -> Model:
         """Read a model."""
@@ -47,6 +51,12 @@ FORMATS: dict[str, Format] = {
     "craam": craam,
     "prism": prism,
 }
+NAMES = {
+    "states": "names of states",
+    "actions": "names of actions",
+    "kernel_names": "names of kernels",
+    "notes": "notes",
+}
 SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism"}
 
 
@@ -58,6 +68,7 @@ def read(
     base: int = 0,
     initial: str | os.PathLike[str] | None = None,
     parameters: str | os.PathLike[str] | None = None,
+    normalize: bool = False,
 ) -> Model:
     """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv`` or PRISM ``.tra``.
 
@@ -77,6 +88,8 @@ def read(
         First number of states, actions and kernels ("craam").
     initial, parameters : paths, optional
         Files with the start distribution and the discount ("craam"); those beside the model by default.
+    normalize : bool
+        Scale every row to sum to 1, as in `drmdp.Model`.
 
     Raises
     ------
@@ -94,7 +107,7 @@ def read(
     True
     """
     chosen = _choose(path, format)
-    options = Options(discount, base, initial, parameters)
+    options = Options(discount, base, initial, parameters, normalize)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by the model
             return chosen.read(Path(path), options)
@@ -110,7 +123,7 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     """Write a model so that `read` gives back an equal one; what was there is replaced at the very end, or not at all.
 
     What the formats of other programs do not hold is refused or said in their modules: `drmdp.formats.craam`,
-    `drmdp.formats.prism`.
+    `drmdp.formats.prism`. Names and notes that are left out make a `drmdp.Notice`, a warning.
 
     Parameters
     ----------
@@ -132,6 +145,15 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
         chosen.write(model, Path(path))
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
+    lost = [words for name, words in NAMES.items() if name not in chosen.HOLDS and _given(getattr(model, name))]
+    if lost:
+        warnings.warn(
+            f"{os.fspath(path)}: left out, for the format holds none: {', '.join(lost)}", Notice, stacklevel=2
+        )
+
+
+def _given(names: Any) -> bool:
+    return bool(names) and not isinstance(names, range)
 
 
 def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, IntArray
+from drmdp.distributions import fault
 from drmdp.errors import InputError
 from drmdp.formats._fields import memory_limit
-from drmdp.kernels import Kernels, from_parts
+from drmdp.kernels import NEGATIVE, NEGATIVE_NORMALIZED, Kernels, from_parts, unsigned
 from drmdp.model import Model
 
 DENSE_ENTRIES = 50_000_000
@@ -56,6 +57,7 @@ class Parts:
     actions: Any = None
     terminal: Any = None  # (S,) bool; by default the states without entries
     notes: list[str] = field(default_factory=list)
+    normalize: bool = False  # scale rows to sum to 1
 
 
 def check_ids(kind: str, ids: IntArray, base: int) -> int:
@@ -84,21 +86,22 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     cells = cells.keep(~terminal[cells.s])
     notes = list(parts.notes)
     pair = cells.s * A + cells.a
-    p = _rescaled(cells, pair, shape, notes)
+    p = _rescaled(cells, pair, shape, notes, parts.normalize)
     parts_of = _by_kernel(cells.kernel, pair * S + cells.t, p, N)
     kernels = from_parts(parts_of, S, A, S * A * S * N > DENSE_ENTRIES)
-    model = Model(
+    rewards = _rewards(kernels, pair, cells, notes)
+    return Model(
         kernels,
-        rewards=_rewards(kernels, pair, cells, notes),
+        rewards=rewards,
         discount=parts.discount,
         initial=parts.initial,
         states=parts.states,
         actions=parts.actions,
         available=available,
         terminal=terminal,
+        notes=notes,
+        normalize=parts.normalize,
     )
-    model._set(notes=(*notes, *model.notes))
-    return model
 
 
 def _by_kernel(kernel: IntArray, keys: IntArray, p: Array, N: int) -> list[tuple[IntArray, Array]]:
@@ -119,26 +122,29 @@ def _check_once(cells: Cells, pair: IntArray, S: int, A: int) -> None:
         raise InputError(f"{cells.place(second)}: the transition of {cells.place(min(first, second))} again")
 
 
-def _rescaled(cells: Cells, pair: IntArray, shape: tuple[int, int, int], notes: list[str]) -> Array:
-    """Probabilities, after dividing out what few printed digits explain."""
+def _rescaled(cells: Cells, pair: IntArray, shape: tuple[int, int, int], notes: list[str], normalize: bool) -> Array:
+    """Probabilities, after dividing out what few printed digits explain; as they are if the model is to scale them."""
     N, S, A = shape
-    if (cells.p < 0).any():
-        k = int(np.argmax(cells.p < 0))
-        raise InputError(f"{cells.place(k)}: probabilities must not be negative, got {float(cells.p[k])!r}")
+    p = unsigned(cells.p, NEGATIVE_NORMALIZED if normalize else NEGATIVE)
+    if (p < 0).any():
+        k = int(np.argmax(p < 0))
+        raise InputError(f"{cells.place(k)}: probabilities must not be negative, got {float(p[k])!r}")
+    if normalize:
+        return p
     row = cells.kernel * (S * A) + pair
-    total = np.bincount(row, weights=cells.p, minlength=N * S * A)
+    total = np.bincount(row, weights=p, minlength=N * S * A)
     off = np.abs(total - 1)
     wrong = off[row] > TEXT_TOL
     if wrong.any():
         k = int(np.argmax(wrong))
         what = f"the row of kernel {cells.kernel[k]} that begins here"
-        raise InputError(f"{cells.place(k)}: {what} sums to {float(total[row[k]])!r}, not 1")
+        raise InputError(f"{cells.place(k)}: {what} {fault(float(total[row[k]]))}")
     few = (off > 1e-9) & (off <= TEXT_TOL)
     if not few.any():
-        return cells.p
+        return p
     n = int(few.sum())
     notes.append(f"{n} row{'' if n == 1 else 's'} renormalised; the largest deviation from 1 was {off[few].max():.1e}")
-    return np.asarray(cells.p / np.where(few, total, 1.0)[row])
+    return np.asarray(p / np.where(few, total, 1.0)[row])
 
 
 def _rewards(kernels: Kernels, pair: IntArray, cells: Cells, notes: list[str]) -> Any:

@@ -13,7 +13,9 @@ next_rewards                                unknown elsewhere                   
 discount               number
 weights                (N,)                 optional; required in the compressed layout
 initial                (S,)                 optional
-states, actions        S and A names        optional; an array of strings or integers, or one string: a JSON list
+states, actions,       S, A and N names     optional; an array of strings or integers, or one string: a JSON list
+kernel_names
+notes                  texts                optional; likewise
 available, terminal    (S, A) and (S,) bool optional
 format                 string               optional; "drmdp model 1"
 ====================== ==================== ======================================================================
@@ -70,8 +72,12 @@ SMALL = {
     "discount": Field("biuf", (0,)),
     "states": Field("iuU", (0, 1)),
     "actions": Field("iuU", (0, 1)),
+    "kernel_names": Field("iuU", (0, 1)),
+    "notes": Field("U", (0, 1)),
 }
 """Numbers, flags and names: arrays in an .npz file, JSON values in a directory."""
+NAMES = ("states", "actions", "kernel_names", "notes")
+"""Lists of names or texts."""
 COMPRESSED = ("shape", "indptr", "indices", "data", "weights")
 WORDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float", "U": "string"}
 
@@ -126,12 +132,12 @@ def memory_limit() -> int:
 # ---------------------------------------------------------------------- fields → model
 
 
-def to_model(fields: Mapping[str, Any]) -> Model:
+def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
     """Build a model of fields whose names and headers have been checked; those of `SMALL` are JSON values."""
     check_names(fields)
     if fields.get("format", FORMAT) != FORMAT:
         raise InputError(f"format: expected {FORMAT!r}, got {shown(fields['format'])}")
-    states, actions = (_name_list(name, fields.get(name)) for name in ("states", "actions"))
+    named: dict[str, Any] = {name: _name_list(name, fields[name]) for name in NAMES if name in fields}
     kernels = fields["kernels"] if "kernels" in fields else _blocks(fields)
     given = next(name for name in COST_FIELDS if name in fields)
     costs = fields[given]
@@ -146,10 +152,10 @@ def to_model(fields: Mapping[str, Any]) -> Model:
         discount=fields["discount"],
         weights=fields.get("weights"),
         initial=fields.get("initial"),
-        states=states,
-        actions=actions,
         available=fields.get("available"),
         terminal=fields.get("terminal"),
+        normalize=normalize,
+        **named,
     )
 
 
@@ -172,13 +178,13 @@ def _blocks(fields: Mapping[str, Any]) -> Kernels:
     return from_arrays((N, S, A), indptr, indices, data, flag)
 
 
-def _name_list(name: str, value: Any) -> list[Any] | None:
+def _name_list(name: str, value: Any) -> list[Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{name}: expected a JSON list of names: {error}") from None
-    if value is not None and not isinstance(value, list):
+    if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of names, got {type(value).__name__}")
     return value
 
@@ -187,7 +193,7 @@ def _name_list(name: str, value: Any) -> list[Any] | None:
 
 
 def to_fields(model: Model, compress: bool) -> dict[str, Any]:
-    """Everything that defines a model, as arrays and, for `SMALL`, JSON values.
+    """Everything that a model holds, as arrays and, for `SMALL`, JSON values.
 
     Without `compress`, the kernels of dense models are one plain array, unless it would be huge or lose something:
     costs known only where a kernel has mass, or stored zeros.
@@ -209,8 +215,9 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields["available"] = model.available
     if model.terminal.any():
         fields["terminal"] = model.terminal
-    for name, names in (("states", model.states), ("actions", model.actions)):
-        if not isinstance(names, range):
+    for name in NAMES:
+        names = getattr(model, name)
+        if names and not isinstance(names, range):
             fields[name] = _storable(name, list(names))
     return fields
 

@@ -10,12 +10,13 @@ from drmdp.errors import InputError, shown
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of `drmdp.read` for files of other programs."""
+    """Settings of `drmdp.read`."""
 
     discount: float | None = None
     base: int = 0
     initial: str | os.PathLike[str] | None = None
     parameters: str | os.PathLike[str] | None = None
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         if self.base not in (0, 1) or isinstance(self.base, bool):

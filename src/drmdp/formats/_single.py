@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.errors import InputError, shown
+from drmdp.checks import kernel_number
+from drmdp.errors import InputError
 from drmdp.model import Model
 
-Which = int | Literal["mean"] | None
+Which = int | str | None
+"""The number of a kernel, its name, or "mean"."""
 
 
 def kernel_of(model: Model, which: Which) -> Any:
@@ -19,9 +21,11 @@ def kernel_of(model: Model, which: Which) -> Any:
     blocks, S, A = model.blocks, model.n_states, model.n_actions
     if which is None and model.n_kernels > 1:
         raise InputError(f"the model has {model.n_kernels} kernels: choose one, or kernel='mean'")
-    if which is not None and which != "mean" and not (type(which) is int and 0 <= which < model.n_kernels):
-        raise InputError(f"kernel: expected 0 … {model.n_kernels - 1} or 'mean', got {shown(which)}")
-    values = model.mean if which == "mean" else blocks.data[blocks.positions(which or 0)]
+    values = (
+        model.mean
+        if which == "mean"
+        else blocks.data[blocks.positions(kernel_number(model, 0 if which is None else which))]
+    )
     matrix = blocks.matrix(values).copy()
     matrix.eliminate_zeros()
     stay = np.repeat(model.terminal, A)

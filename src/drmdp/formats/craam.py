@@ -14,7 +14,7 @@ idoutcome        kernel; optional
 Beside ``model.csv``, or named explicitly: ``model.parameters.csv`` with the columns parameter, value and a line for
 `discount`; ``model.initial.csv`` with the columns idstate, probability. A state that is never left is terminal.
 
-Not held: weights of kernels and what no state reaches (both refused in writing), and names. Costs are written as
+Not held: weights of kernels and what no state reaches (both refused in writing), names and notes (a warning says so). Costs are written as
 negative rewards, and come back as rewards.
 """
 
@@ -33,6 +33,8 @@ from drmdp.formats._text import csv_rows, number, table, within
 from drmdp.model import Model
 from drmdp.solution import write_whole
 
+HOLDS: frozenset[str] = frozenset()
+"""Which names and notes it holds: none."""
 COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "reward")
 
 
@@ -51,7 +53,8 @@ def read(path: Path, options: Options) -> Model:
     if discount is None:
         discount = _discount(path, options)
     states, actions = (range(base, base + size) for size in shape[1:])
-    return model_of(cells, shape, Parts(discount, _initial(path, options, S), states, actions))
+    parts = Parts(discount, _initial(path, options, S), states, actions, normalize=options.normalize)
+    return model_of(cells, shape, parts)
 
 
 def write(model: Model, path: Path) -> None:

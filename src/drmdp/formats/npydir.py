@@ -16,12 +16,14 @@ from typing import IO, Any
 import numpy as np
 
 from drmdp.errors import InputError, shown
-from drmdp.formats._fields import ARRAYS, SMALL, check_header, check_names, to_fields, to_model
+from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_header, check_names, to_fields, to_model
 from drmdp.formats._files import check_parent, decoding, read_header
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
 INDEX = "model.json"
+HOLDS = frozenset(NAMES)
+"""Which names and notes it holds."""
 
 
 def read(path: Path, options: Options) -> Model:
@@ -36,7 +38,8 @@ def read(path: Path, options: Options) -> Model:
         if name in SMALL:
             raise InputError(f"{name}: belongs in {INDEX}, not in a file of its own")
     check_names([*small, *files])
-    return to_model({**small, **{name: _mapped(name, file) for name, file in files.items()}})
+    mapped = {name: _mapped(name, file) for name, file in files.items()}
+    return to_model({**small, **mapped}, options.normalize)
 
 
 def write(model: Model, path: Path) -> None:

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from drmdp.errors import InputError
-from drmdp.formats._fields import SMALL, check_header, check_names, memory_limit, to_fields, to_model
+from drmdp.formats._fields import NAMES, SMALL, check_header, check_names, memory_limit, to_fields, to_model
 from drmdp.formats._files import check_file, decoding, read_header
 from drmdp.formats._options import Options
 from drmdp.model import Model
 from drmdp.solution import write_whole
+
+HOLDS = frozenset(NAMES)
+"""Which names and notes it holds."""
 
 
 def read(path: Path, options: Options) -> Model:
@@ -35,7 +38,7 @@ def read(path: Path, options: Options) -> Model:
                 header = read_header(stream)
                 check_header(name, header.dtype, header.shape, info.file_size - header.offset)
         fields = {name: _field(archive, name, info) for name, info in members.items()}
-    return to_model(fields)
+    return to_model(fields, options.normalize)
 
 
 def write(model: Model, path: Path) -> None:
@@ -72,7 +75,7 @@ def _field(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> Any:
 
 def _array(name: str, value: Any) -> Any:
     """Small values as arrays; names that no array holds exactly (mixed, large) as JSON text."""
-    if name not in ("states", "actions"):
+    if name not in NAMES:
         return np.array(value)
     if all(type(label) is int and abs(label) < 2**63 for label in value):
         return np.array(value, dtype=np.int64)

@@ -13,8 +13,8 @@ Numbers start at 0; lines that start with # are skipped. Actions are named by th
 own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
 
 Not held: more than one kernel, start distributions that are not uniform on some states, rewards of transitions of
-probability 0 (all refused in writing), names of states, and blanks in names of actions, which become "_". Costs are
-written as negative rewards, and come back as rewards.
+probability 0 (all refused in writing), names of states and kernels and notes (a warning says so), and blanks in names of
+actions, which become "_". Costs are written as negative rewards, and come back as rewards.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from drmdp.formats._text import index, number, within, words
 from drmdp.model import Model
 from drmdp.solution import write_whole
 
+HOLDS = frozenset({"actions"})
+"""Which names and notes it holds."""
 LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
@@ -51,7 +53,8 @@ def read(path: Path, options: Options) -> Model:
     reward = _rewards(path, S, keys)
     cells = Cells(np.zeros(s.size, dtype=np.int64), s, a, t, p, reward, lambda k: f"line {lines[k]}")
     A = len(actions) if actions else int(a.max()) + 1
-    return model_of(cells, (1, S, A), Parts(options.discount, _initial(path, S), actions=actions))
+    parts = Parts(options.discount, _initial(path, S), actions=actions, normalize=options.normalize)
+    return model_of(cells, (1, S, A), parts)
 
 
 def _transitions(path: Path) -> tuple[int, list[Key], Array, list[str | None], Any]:

@@ -74,7 +74,7 @@ def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = Non
     Parameters
     ----------
     model : Model
-    kernel : int or "mean", optional
+    kernel : number or name of a kernel, or "mean", optional
         Which, if there are several.
     pairs : bool, optional
         The form with a row per available pair and a sparse matrix; by default for sparse models.

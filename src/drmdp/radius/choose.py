@@ -24,7 +24,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import Seed, generator, whole
-from drmdp.model import Model
+from drmdp.model import Model, changed
 from drmdp.radius.trace import Path, Point, path, radii_of
 from drmdp.solution import Status
 
@@ -129,7 +129,4 @@ def _without(model: Model, kernels: Any) -> Model:
     weights = model.weights.copy()
     weights[kernels] = 0
     weights /= weights.sum()
-    other = object.__new__(Model)
-    other._set(**{name: getattr(model, name) for name in Model.__annotations__})
-    other._set(weights=weights, mean=model.blocks.mean(weights))
-    return other
+    return changed(model, weights=weights, mean=model.blocks.mean(weights))

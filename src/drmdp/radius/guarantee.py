@@ -64,7 +64,7 @@ def _counts(model: Model, counts: ArrayLike) -> Array:
     bad = ~np.isfinite(full) | (full < 0)
     if bad.any():
         i, s, a = np.argwhere(bad)[0].tolist()
-        where = f"kernel {i}, state {model.states[s]!r}, action {model.actions[a]!r}"
+        where = f"kernel {model.kernel_names[i]!r}, state {model.states[s]!r}, action {model.actions[a]!r}"
         raise InputError(f"counts must be finite and not negative: {where} has {float(full[i, s, a])!r}")
     return full
 

@@ -14,11 +14,12 @@ from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
-from drmdp.model import Model, _bytes, _count
+from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
 from drmdp.solution import Solution, Status, choice
+from drmdp.words import count, discount, memory, some
 
 ALL = 40
 """So many states are all listed; of more, this many."""
@@ -67,7 +68,7 @@ def problem(subject: Subject) -> dict[str, str]:
     if model is None:
         return {
             "states": f"{len(solution.states):,}", "actions": f"{len(solution.actions):,}",
-            "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…",
+            "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…", **_notes(solution.notes),
         }  # fmt: skip
     low, high = model.cost_range
     if model.maximise:
@@ -76,16 +77,21 @@ def problem(subject: Subject) -> dict[str, str]:
     closed = int((~model.available[~model.terminal]).sum())
     weights = model.weights[model.weights > 0]
     equal = "equally weighted" if np.ptp(weights) < 1e-12 else f"weights {weights.min():.3g} to {weights.max():.3g}"
+    named = "" if isinstance(model.kernel_names, range) else f": {some(model.kernel_names, 12)}"
     facts = {
-        "states": f"{model.n_states:,}, {_count(int(model.terminal.sum()), 'terminal state')}",
-        "actions": f"{model.n_actions:,}, {_count(closed, 'unavailable pair')}",
-        "observed kernels": f"{model.n_kernels:,}, {equal}",
+        "states": f"{model.n_states:,}, {count(int(model.terminal.sum()), 'terminal state')}",
+        "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
+        "observed kernels": f"{model.n_kernels:,}, {equal}" + named,
         f"{subject.noun}s": f"by {by}, from {low:.6g} to {high:.6g}",
-        "discount": f"{model.discount:g} a step",
+        "discount": f"{discount(model.discount)} a step",
         "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
-        "memory": f"{_bytes(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
+        "memory": f"{memory(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
     }
-    return facts | ({"notes": "; ".join(model.notes)} if model.notes else {})
+    return facts | _notes((*model.notes, *solution.notes))
+
+
+def _notes(notes: tuple[str, ...]) -> dict[str, str]:
+    return {"notes": "; ".join(dict.fromkeys(notes))} if notes else {}
 
 
 def region(subject: Subject) -> dict[str, str]:
@@ -180,7 +186,7 @@ def mixed(subject: Subject) -> str:
     random = int((policy[running].max(axis=1) < 0.995).sum())
     if not random:
         return "The policy is deterministic."
-    share = f"{_count(random, 'state')} of {int(running.sum()):,}"
+    share = f"{count(random, 'state')} of {int(running.sum()):,}"
     return f"In {share} the policy draws its action at random: nature moves before the draw, so mixing denies it a sure target."
 
 

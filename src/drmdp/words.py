@@ -1,0 +1,33 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def count(n: int, noun: str) -> str:
+    """A number and its noun: "1 state", "2,000 states"."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def memory(n: float) -> str:
+    """Bytes in the largest unit that leaves at least one: "1.5 MB"."""
+    size, unit = float(n), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"
+
+
+def discount(value: float) -> str:
+    """A discount with as many digits as 1 − discount needs: 0.9999999 is not 1."""
+    for digits in range(6, 17):
+        text = f"{value:.{digits}g}"
+        if abs(float(text) - value) <= 0.001 * (1 - value):
+            return text
+    return repr(value)
+
+
+def some(names: object, most: int = 5) -> str:
+    """The first names of a sequence, and how it goes on."""
+    first = [str(name) for name in names[: most + 1]]  # type: ignore[index]
+    return ", ".join(first[:most]) + (", …" if len(first) > most else "")
