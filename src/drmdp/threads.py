@@ -1,14 +1,14 @@
 """The map: run a kernel over ranges of states, on one thread or several.
 
 Kernels release the GIL and write each state's results to that state's own place, so results do not depend on the number of
-threads or on who runs first. Threads only, no fork; any number of callers may map at the same time.
+threads or on who runs first. Any number of callers may map at the same time. A forked child makes threads of its own.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import IntArray
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 
 VARIABLE = "DRMDP_THREADS"
+MOST = 1024
+"""More threads than any machine has cores are a slip."""
 PIECES = 8
 """Ranges per thread: enough that a slow one does not keep the others waiting."""
 SMALL = 100_000
@@ -29,14 +31,13 @@ def count(threads: int | None) -> int:
     """Number of threads to use: as given, else from the environment, else one per core this process may use."""
     given: Any = threads
     if given is None:
-        given = os.environ.get(VARIABLE) or _cores()
-    try:
-        n = int(given)
-    except (TypeError, ValueError):
-        n = 0
-    if n < 1:
-        raise InputError(f"threads ({VARIABLE} in the environment) is a whole number from 1 on, got {given!r}")
-    return n
+        text = os.environ.get(VARIABLE) or str(min(_cores(), MOST))
+        given = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST:
+        raise InputError(
+            f"threads ({VARIABLE} in the environment) is a whole number from 1 to {MOST}, got {shown(given)}"
+        )
+    return int(given)
 
 
 def _cores() -> int:
@@ -44,7 +45,8 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of one process: a forked child inherits the object, but not the threads."""
     return ThreadPoolExecutor(threads, thread_name_prefix="drmdp")
 
 
@@ -60,6 +62,19 @@ def run(kernel: Callable[[int, int], None], work: IntArray, start: int, stop: in
     if threads == 1 or work[stop] - work[start] < SMALL:
         kernel(start, stop)
         return
-    ranges = cut(work, start, stop, PIECES * threads)
-    for _ in _pool(threads).map(lambda piece: kernel(*piece), ranges):
-        pass
+    jobs: list[Future[None]] = []
+    try:
+        jobs.extend(_submit(kernel, piece, threads) for piece in cut(work, start, stop, PIECES * threads))
+        for job in jobs:
+            job.result()
+    finally:
+        for job in jobs:
+            job.cancel()
+        wait(jobs)
+
+
+def _submit(kernel: Callable[[int, int], None], piece: tuple[int, int], threads: int) -> Future[None]:
+    try:
+        return _pool(threads, os.getpid()).submit(kernel, *piece)
+    except RuntimeError as error:  # a limit of the system
+        raise InputError(f"{threads} threads cannot be started: {error}; take fewer ({VARIABLE})") from None
