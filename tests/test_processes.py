@@ -18,6 +18,7 @@ import drmdp
 from drmdp import threads
 
 model = drmdp.instances.perturb(drmdp.instances.garnet(120, 8, seed=1), n_kernels=5)
+small = drmdp.instances.perturb(drmdp.instances.machine(5), n_kernels=3)
 ball = drmdp.Wasserstein(0.1)
 
 def work(k):
@@ -61,11 +62,18 @@ def test_forked_children_have_threads_of_their_own(script):
     """)
 
 
-def test_a_spawned_process_gives_the_same_answer(script):
+def test_spawned_processes_give_the_same_answer_and_send_solutions_back(script):
     script("""
-        import multiprocessing
+        import joblib, multiprocessing
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            assert pool.map(work, range(2)) == [first] * 2
+            assert pool.map(work, [0]) == [first]
+            spawned = pool.apply(drmdp.solve, (small, ball))
+        here = drmdp.solve(small, ball)
+        found = joblib.Parallel(n_jobs=2)(joblib.delayed(drmdp.solve)(small, ball) for _ in range(2))
+        for solution in (spawned, *found):
+            assert repr(solution).splitlines()[:3] == repr(here).splitlines()[:3]
+            assert np.array_equal(solution.kernels[1], here.kernels[1])
+            assert solution.problem[0] == small
     """)
 
 

@@ -1,6 +1,7 @@
 """`Status`, `Record`, `Solution`: how they print, and that what is saved is what is loaded, or an error."""
 
 import contextlib
+import copy
 import dataclasses
 import io
 import json
@@ -199,6 +200,51 @@ def test_nothing_is_pickled(tmp_path, monkeypatch):
     assert_same(drmdp.Solution.load(path), hand_made())
     with np.load(path, allow_pickle=False) as stored:
         assert {name: stored[name].dtype.kind for name in stored} == dict.fromkeys(ARRAYS, "f") | {"meta": "u"}
+
+
+# ---------------------------------------------------------------------- copies
+
+
+def same_kernel(one, other):
+    assert type(one) is type(other)
+    np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "ball", [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.3, "l1", 1), drmdp.Wasserstein(0.1, "linf", math.inf)], ids=str
+)
+def test_solutions_evaluations_and_plans_can_be_pickled(ball, thin):
+    y = np.random.default_rng(0).dirichlet(np.ones(S), (2, S, A))
+    kernels = [sparse.csr_array(one.reshape(S * A, S)) for one in y] if thin else y
+    model = drmdp.Model(kernels, costs=np.arange(6.0).reshape(S, A), discount=0.5, weights=[0.25, 0.75])
+    solution = drmdp.solve(model, ball)
+    for make in (lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy):
+        again = make(solution)
+        assert repr(again) == repr(solution)
+        same_kernel(again.kernel, solution.kernel)
+        assert len(again.kernels) == len(solution.kernels) == 2
+        for one, other in zip(again.kernels, solution.kernels, strict=True):
+            same_kernel(one, other)
+        assert again.problem[0] == model
+        assert repr(again.problem[1]) == repr(ball)
+        for array in (again.value, again.problem[0].weights, again.problem[0].blocks.data):
+            assert not array.flags.writeable
+        judged = drmdp.evaluate(model, ball, solution.policy)
+        same_kernel(make(judged).kernel, judged.kernel)
+        step = drmdp.bellman(model, ball, solution.value)
+        same_kernel(make(step).kernel, step.kernel)
+        plan = drmdp.finite_horizon(model, ball, 2)
+        np.testing.assert_array_equal(make(plan).policy, plan.policy)
+
+
+@pytest.mark.parametrize("method", [drmdp.FirstOrder(keep_kernels=True), drmdp.ValueIteration(backend="conic")])
+def test_solutions_of_other_engines_can_be_pickled(method):
+    model = drmdp.instances.perturb(drmdp.instances.machine(4), 2)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3), method, max_iters=3)
+    again = pickle.loads(pickle.dumps(solution))
+    same_kernel(again.kernel, solution.kernel)
+    assert (again.kernels is None) == (solution.kernels is None)
 
 
 # ---------------------------------------------------------------------- never half a file

@@ -60,6 +60,11 @@ class Kernels:
         for array in (self.indptr, self.indices, self.data):
             array.setflags(write=False)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies are read-only too."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""

@@ -155,6 +155,10 @@ class Model:
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies are read-only too."""
+        self._set(**state)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Model is immutable: cannot set {name!r}")
 

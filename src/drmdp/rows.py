@@ -99,6 +99,10 @@ class MeanKernel:
         self._make = make
         self._rows: Rows | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows instead of what makes them, which need not be known where the kernel goes."""
+        return {"shape": self.shape, "_make": None, "_rows": self.compact}
+
     @property
     def compact(self) -> Rows:
         """The S·A rows, row s·A + a, in compact form."""

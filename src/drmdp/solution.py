@@ -95,6 +95,11 @@ class Solution:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies are read-only too."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def gap(self) -> float:
         """Largest upper − lower over the states; the returned policy is at most this far from optimal."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import importlib
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,25 +68,24 @@ class Remembered:
     @property
     def kernels(self) -> KernelTuple:
         """The N kernels whose mean that is; those of weight 0 stay as they are."""
+        return KernelTuple(self.model.n_kernels, self._single)
+
+    def _single(self, i: int) -> Any:
+        """Kernel i."""
         model = self.model
+        if not model.weights[i] > 0.0:
+            own = model.kernels[i]
+            return own if isinstance(own, np.ndarray) else own.toarray().reshape(model.n_states, model.n_actions, -1)
+        place = int(np.count_nonzero(model.weights[:i]))
+        alone = self.layout._replace(weights=np.eye(self.layout.weights.size)[place])
+        return replace(self, layout=alone, memory=self._by_kernel).kernel()
 
-        @cache
-        def memory() -> Memory:
-            if self.metric != "l1" or self.memory.by_row.size:
-                return self.memory
-            return self.memory._replace(by_row=split(self.layout, self.order, self.value, self.memory))
-
-        def make(i: int) -> Any:
-            if not model.weights[i] > 0.0:
-                own = model.kernels[i]
-                return (
-                    own if isinstance(own, np.ndarray) else own.toarray().reshape(model.n_states, model.n_actions, -1)
-                )
-            place = int(np.count_nonzero(model.weights[:i]))
-            alone = self.layout._replace(weights=np.eye(self.layout.weights.size)[place])
-            return replace(self, layout=alone, memory=memory()).kernel()
-
-        return KernelTuple(model.n_kernels, make)
+    @cached_property
+    def _by_kernel(self) -> Memory:
+        """The memory with what single kernels have of it."""
+        if self.metric != "l1" or self.memory.by_row.size:
+            return self.memory
+        return self.memory._replace(by_row=split(self.layout, self.order, self.value, self.memory))
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         share = np.ones((self.value.size, 1)) if self.share is None else self.share
