@@ -15,7 +15,7 @@ import drmdp
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_html", "_typing", "_version", "compiled", "words"},
-    {"threads"},
+    {"files", "threads"},
     {"kernels", "rows"},
     {"solution"},
     {"checks", "distributions"},

@@ -285,7 +285,7 @@ def evaluate(
 
 def _check_out(out: str, model_path: str) -> None:
     """Refuse a place for the solution before any work is done."""
-    from drmdp.formats._files import check_file
+    from drmdp.files import check_file
 
     path = Path(out)
     if path.suffix.lower() != ".npz":

@@ -234,7 +234,7 @@ def _kernel(model: Model, text: str) -> int:
 
 
 def _write(model: Model, found: Trajectories, path: str) -> None:
-    from drmdp.solution import write_whole
+    from drmdp.files import write_whole
 
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")

@@ -29,7 +29,7 @@ def check(path: str | None, radii: int | None) -> None:
         if radii is not None:
             raise InputError("--report-radii: there is no --report")
         return
-    from drmdp.formats._files import check_file
+    from drmdp.files import check_file
 
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--report {path}: a report is an .html file")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 import warnings
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError
+from drmdp.files import write_whole
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
@@ -277,24 +276,6 @@ def _check_type(values: dict[str, Any], expected: Any) -> None:
     for name, value in values.items():
         if not isinstance(value, expected) or isinstance(value, bool):
             raise ValueError(f"{name} is of type {type(value).__name__}")
-
-
-def write_whole(path: str | os.PathLike[str], write: Any) -> None:
-    """Call write(stream) on a temporary file beside `path` and move it there; a half-written file is never left."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def choice(row: Array, actions: Any) -> str:

@@ -25,7 +25,7 @@ from drmdp.checks import Names, terminal_flags
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells
 from drmdp.estimate.sample import Samples
-from drmdp.formats._fields import memory_limit
+from drmdp.files import memory_limit
 from drmdp.kernels import Kernels, from_parts
 
 UNVISITED = ("refuse", "unavailable", "prior", "self-loop")

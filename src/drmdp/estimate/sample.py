@@ -22,7 +22,7 @@ from drmdp.checks import Names
 from drmdp.errors import InputError
 from drmdp.estimate.count import Cells, Steps, cells_of, codes
 from drmdp.estimate.table import collected, polars
-from drmdp.formats._fields import memory_limit
+from drmdp.files import memory_limit
 
 SAMPLED = ("bootstrap", "folds", "parts", "posterior")
 RESAMPLED = ("bootstrap", "folds", "parts")

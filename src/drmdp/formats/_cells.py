@@ -17,7 +17,7 @@ from scipy import sparse
 from drmdp._typing import Array, IntArray
 from drmdp.distributions import fault
 from drmdp.errors import InputError
-from drmdp.formats._fields import memory_limit
+from drmdp.files import memory_limit
 from drmdp.kernels import NEGATIVE, NEGATIVE_NORMALIZED, Kernels, from_parts, unsigned
 from drmdp.model import Model
 

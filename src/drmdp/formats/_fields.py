@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp.errors import InputError, shown
+from drmdp.files import memory_limit
 from drmdp.kernels import Kernels, compress_dense, from_arrays
 from drmdp.model import Model
 
@@ -119,14 +119,6 @@ def check_header(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes
     promised = math.prod(shape) * dtype.itemsize
     if promised != nbytes:
         raise InputError(f"{name}: dtype {dtype} and shape {shape} make {promised} bytes, but the file holds {nbytes}")
-
-
-def memory_limit() -> int:
-    """Bytes that a file may ask for: half of the machine's memory."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, ValueError, OSError):  # not everywhere
-        return 2**33
 
 
 # ---------------------------------------------------------------------- fields → model

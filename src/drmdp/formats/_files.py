@@ -1,12 +1,10 @@
-"""What the formats share about files: headers of arrays, damaged input, targets that cannot be written."""
+"""What the formats share about files: headers of arrays, damaged input."""
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
@@ -47,20 +45,3 @@ def decoding(what: str) -> Iterator[None]:
     except Exception as error:  # zipfile, zlib, tokenize, numpy and json raise nearly anything
         reason = (str(error).splitlines() or [""])[0][:160] or type(error).__name__
         raise InputError(f"{what}: cannot be read: {reason}") from None
-
-
-def check_file(path: Path) -> None:
-    """Refuse a path that cannot become a file, by trying to make one beside it."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory")
-    check_parent(path)
-
-
-def check_parent(path: Path) -> None:
-    """Refuse a path in a directory that is not there or takes no files."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:100]}."):
-            pass
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: cannot be written: {path.parent}: {reason}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from drmdp.errors import InputError, shown
+from drmdp.files import Write
 
 LARGEST_ID = 2**31
 
@@ -48,6 +49,11 @@ def words(path: Path) -> Iterator[tuple[int, list[str]]]:
             fields = text.split()
             if fields and not fields[0].startswith("#"):
                 yield line, fields
+
+
+def lines_of(lines: Sequence[str]) -> Write:
+    """What writes some lines to a stream."""
+    return lambda stream: stream.write(("\n".join(lines) + "\n").encode())
 
 
 def number(line: int, name: str, text: str) -> float:

@@ -26,15 +26,15 @@ from typing import Any
 import numpy as np
 
 from drmdp.errors import InputError, shown
+from drmdp.files import check_file, write_together
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
-from drmdp.formats._files import check_file
 from drmdp.formats._options import Options
-from drmdp.formats._text import csv_rows, number, table, within
+from drmdp.formats._text import csv_rows, lines_of, number, table, within
 from drmdp.model import Model
-from drmdp.solution import write_whole
 
 HOLDS: frozenset[str] = frozenset()
 """Which names and notes it holds: none."""
+COMPANIONS = ("parameters", "initial")
 COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "reward")
 
 
@@ -66,18 +66,28 @@ def write(model: Model, path: Path) -> None:
     for i, s, a, t, p, reward in list_cells(model):
         lines.append(f"{s},{a},{t},{p!r},{reward!r}" + (f",{i}" if many else ""))
     start = ["idstate,probability", *(f"{s},{float(p)!r}" for s, p in enumerate(model.initial))]
-    for target, text in (
-        (_beside(path, "parameters"), ["parameter,value", f"discount,{model.discount!r}"]),
-        (_beside(path, "initial"), start),
-        (path, lines),
-    ):
-        write_whole(target, lambda stream, text=text: stream.write(("\n".join(text) + "\n").encode()))
+    parameters = ["parameter,value", f"discount,{model.discount!r}"]
+    write_together(
+        {
+            _beside(path, "parameters"): lines_of(parameters),
+            _beside(path, "initial"): lines_of(start),
+            path: lines_of(lines),
+        }
+    )
 
 
 def check_target(path: Path) -> None:
     """Refuse a path that cannot be written."""
-    for target in (path, _beside(path, "parameters"), _beside(path, "initial")):
+    for kind in COMPANIONS:
+        if path.name.lower().endswith(f".{kind}.csv"):
+            raise InputError(f"{path}: is the name of a companion of {path.name[: -len(kind) - 5]}.csv, not of a model")
+    for target in files_of(path):
         check_file(target)
+
+
+def files_of(path: Path) -> list[Path]:
+    """What `read` reads and `write` replaces."""
+    return [path, *(_beside(path, kind) for kind in COMPANIONS)]
 
 
 def _beside(path: Path, kind: str) -> Path:

@@ -7,17 +7,17 @@ an .npy file of its name; see `drmdp.formats._fields`. While the model is in use
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import shutil
 from pathlib import Path
-from typing import IO, Any
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from drmdp.errors import InputError, shown
+from drmdp.files import beside, check_parent, flush, keep_access, landing, replace_directory
 from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_header, check_names, to_fields, to_model
-from drmdp.formats._files import check_parent, decoding, read_header
+from drmdp.formats._files import decoding, read_header
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
@@ -44,28 +44,42 @@ def read(path: Path, options: Options) -> Model:
 
 def write(model: Model, path: Path) -> None:
     """Write a model into a new directory beside the target and move it there at the end."""
-    target = Path(os.path.realpath(path))
+    target = landing(path)
     fields = to_fields(model, compress=True)
     small = {name: fields.pop(name) for name in SMALL if name in fields}
-    fresh = _beside(target)
-    fresh.mkdir()
+    fresh = beside(target)
+    old: Path | None = fresh
     try:
+        fresh.mkdir(0o700 if target.exists() else 0o777)
         for name, array in fields.items():
             with (fresh / f"{name}.npy").open("xb") as stream:
-                np.save(stream, array, allow_pickle=False)
-                _flush(stream)
+                out: Any = SimpleNamespace(write=stream.write)  # of a file NumPy would not say why it takes no more
+                np.lib.format.write_array(out, array, allow_pickle=False)
+                flush(stream)
         with (fresh / INDEX).open("xb") as stream:
             stream.write(json.dumps(small, indent=1).encode())
-            _flush(stream)
-        _move(fresh, target)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
+            flush(stream)
+        if target.exists():
+            _keep_access(fresh, target)
+        old = replace_directory(fresh, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    finally:
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _keep_access(fresh: Path, target: Path) -> None:
+    """Give a directory and its files the permissions of an older model's."""
+    if (target / INDEX).exists():
+        for file in fresh.iterdir():
+            keep_access(file, (target / INDEX).stat())
+    keep_access(fresh, target.stat())
 
 
 def check_target(path: Path) -> None:
     """Refuse a path that cannot be written, or a directory with anything in it that is not a model."""
-    target = Path(os.path.realpath(path))
+    target = landing(path)
     if target.is_dir():
         held = {file.name for file in target.iterdir()}
         foreign = held - {INDEX, *(f"{name}.npy" for name in ARRAYS)}
@@ -74,7 +88,12 @@ def check_target(path: Path) -> None:
             raise InputError(f"{path}: is a directory but not a model ({what}), and is not overwritten")
     elif target.exists():
         raise InputError(f"{path}: is a file, not a directory")
-    check_parent(target)
+    check_parent(path)
+
+
+def files_of(path: Path) -> list[Path]:
+    """What `read` reads and `write` replaces: the directory, and all that is in it."""
+    return [path, *(path.iterdir() if path.is_dir() else ())]
 
 
 def _index(path: Path) -> dict[str, Any]:
@@ -94,27 +113,3 @@ def _mapped(name: str, path: Path) -> Any:
         header = read_header(stream)
         check_header(name, header.dtype, header.shape, path.stat().st_size - header.offset)
         return np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order)
-
-
-def _beside(target: Path) -> Path:
-    return target.parent / f".{target.name}.{secrets.token_hex(6)}"
-
-
-def _flush(stream: IO[bytes]) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
-
-
-def _move(fresh: Path, target: Path) -> None:
-    """Put one directory in the place of another; if that fails, the old one is put back."""
-    if not target.exists():
-        fresh.rename(target)
-        return
-    old = _beside(target)
-    target.rename(old)
-    try:
-        fresh.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)

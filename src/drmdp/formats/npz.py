@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from drmdp.errors import InputError
-from drmdp.formats._fields import NAMES, SMALL, check_header, check_names, memory_limit, to_fields, to_model
-from drmdp.formats._files import check_file, decoding, read_header
+from drmdp.files import check_file, memory_limit, write_whole
+from drmdp.formats._fields import NAMES, SMALL, check_header, check_names, to_fields, to_model
+from drmdp.formats._files import decoding, read_header
 from drmdp.formats._options import Options
 from drmdp.model import Model
-from drmdp.solution import write_whole
 
 HOLDS = frozenset(NAMES)
 """Which names and notes it holds."""
@@ -51,6 +51,11 @@ def write(model: Model, path: Path) -> None:
 def check_target(path: Path) -> None:
     """Refuse a path that cannot be written."""
     check_file(path)
+
+
+def files_of(path: Path) -> list[Path]:
+    """What `read` reads and `write` replaces."""
+    return [path]
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

@@ -28,15 +28,15 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.errors import InputError, shown
+from drmdp.files import check_file, write_together
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
-from drmdp.formats._files import check_file
 from drmdp.formats._options import Options
-from drmdp.formats._text import index, number, within, words
+from drmdp.formats._text import index, lines_of, number, within, words
 from drmdp.model import Model
-from drmdp.solution import write_whole
 
 HOLDS = frozenset({"actions"})
 """Which names and notes it holds."""
+COMPANIONS = (".lab", ".trew", ".srew")
 LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
@@ -190,17 +190,26 @@ def write(model: Model, path: Path) -> None:
     head = f"{model.n_states} {int(model.available.sum())} {len(cells)}"
     rows = [(f"{s} {choice[s, a]} {t}", f"{p!r} {names[a]}", f"{r!r}") for _, s, a, t, p, r in cells]
     labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(first).tolist())]
-    for suffix, lines in (
-        (".lab", labels),
-        (".trew", [head, *(f"{key} {reward}" for key, _, reward in rows)]),
-        (path.suffix, [head, *(f"{key} {rest}" for key, rest, _ in rows)]),
-    ):
-        text = ("\n".join(lines) + "\n").encode()
-        write_whole(path.with_suffix(suffix), lambda stream, text=text: stream.write(text))
-    path.with_suffix(".srew").unlink(missing_ok=True)  # of another model: its rewards would be added
+    write_together(
+        {
+            path.with_suffix(".lab"): lines_of(labels),
+            path.with_suffix(".trew"): lines_of([head, *(f"{key} {reward}" for key, _, reward in rows)]),
+            path: lines_of([head, *(f"{key} {rest}" for key, rest, _ in rows)]),
+        },
+        stale=[path.with_suffix(".srew")],  # of another model: its rewards would be added
+    )
 
 
 def check_target(path: Path) -> None:
     """Refuse a path that cannot be written."""
-    for target in (path, path.with_suffix(".lab"), path.with_suffix(".trew")):
+    if path.suffix.lower() in COMPANIONS:
+        raise InputError(
+            f"{path}: {path.suffix} is the suffix of a companion; name the file of transitions, as {path.stem}.tra"
+        )
+    for target in files_of(path):
         check_file(target)
+
+
+def files_of(path: Path) -> list[Path]:
+    """What `read` reads and `write` replaces or removes."""
+    return [path, *(path.with_suffix(suffix) for suffix in COMPANIONS)]

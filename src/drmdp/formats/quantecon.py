@@ -23,7 +23,7 @@ from scipy import sparse
 from drmdp._typing import IntArray
 from drmdp.checks import numbers
 from drmdp.errors import InputError, shown
-from drmdp.formats._fields import memory_limit
+from drmdp.files import memory_limit
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
 

@@ -17,13 +17,14 @@ import numpy as np
 from drmdp import plot
 from drmdp.ambiguity import Wasserstein
 from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.files import write_whole
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
 from drmdp.radius import Path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.svg import draw
-from drmdp.solution import Solution, write_whole
+from drmdp.solution import Solution
 
 
 def write(
