@@ -150,12 +150,10 @@ class Lumped:
         steps = [self.step(g, [Fraction(float(v)) for v in value], policy) for g in range(self.sizes.size)]
         return [step.low for step in steps], [step.high for step in steps]
 
-    def optimum(self, policy=None) -> tuple[list[Fraction], list[Fraction]]:
-        """v*, or the worst-case value of a policy (G, A), by kind, enclosed."""
-        low, high = oracle.fixed_point(
-            lambda g, v: self.step(g, v, policy), self._chain, Fraction(self.discount), self.sizes.size
-        )
-        return low, high
+    def optimum(self, policy=None, start=None) -> tuple[list[Fraction], list[Fraction]]:
+        """v*, or the worst-case value of a policy (G, A), by kind, enclosed; `start` is a guess by kind that saves time."""
+        first = [Fraction(0)] * self.sizes.size if start is None else [Fraction(float(v)) for v in start]
+        return oracle.fixed_point(lambda g, v: self.step(g, v, policy), self._chain, Fraction(self.discount), first)
 
     def _chain(self, g: int, step: oracle.Step):
         """Cost of the saddle point of a step, and λ times the mass of each kind."""
@@ -171,7 +169,11 @@ class Lumped:
         return cost, oracle.rounded(masses)
 
     def at(self, **changes) -> Lumped:
-        return replace(self, **changes)
+        """The same problem but for some fields."""
+        other = replace(self, **changes)
+        if set(changes) <= {"radius", "pair", "support"} and "model" in self.__dict__:
+            other.__dict__["model"] = self.model  # which takes longer than the rest
+        return other
 
 
 def apart(model: drmdp.Model, ball: drmdp.Wasserstein) -> Lumped:

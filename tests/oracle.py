@@ -194,43 +194,45 @@ def _play_linf(game: Game, policy: Sequence[Fraction] | None) -> Step:
 
 
 def _ends(game: Game, i: int) -> Vector:
-    """Radii in [0, 1] between which kernel i's gain is linear, for every action."""
-    ends = {Fraction(0), Fraction(1)}
+    """Radii from 0 to the most kernel i may have, between which its gain is linear, for every action."""
+    most = min(game.radius / game.weights[i], Fraction(1))
+    ends = {Fraction(0), most}
     for groups in game.actions:
-        kinks = sorted({Fraction(0), Fraction(1), *(g.chance[i] for g in groups)})
+        kinks = sorted({Fraction(0), most, *(g.chance[i] for g in groups if g.chance[i] < most)})
         for lo, hi in itertools.pairwise(kinks):
             ends |= {lo, hi} | set(_corners(groups, i, lo, hi))
     return sorted(ends)
 
 
 def _corners(groups: list[Group], i: int, lo: Fraction, hi: Fraction) -> list[Fraction]:
-    """Corners in (lo, hi) of the least of the lines of all thresholds."""
-    lines = [(_line(groups, i, g.stake, lo), _line(groups, i, g.stake, hi)) for g in groups]
-    corners, at = [], lo
-    here = min((a + (b - a) * (at - lo) / (hi - lo), b) for a, b in lines)
+    """Corners in (lo, hi), where no probability lies, of the least of the lines of all thresholds."""
+    lines = [_line(groups, i, g.stake, lo) for g in groups]
+    corners, (at, slope) = [], min(lines)
+    here = lo
     while True:
-        slope = (here[1] - here[0]) / (hi - at) if hi > at else Fraction(0)
-        crossings = []
-        for a, b in lines:
-            own_slope = (b - a) / (hi - lo)
-            now = a + own_slope * (at - lo)
-            if own_slope < slope and now > here[0]:
-                crossings.append(((now - here[0]) / (slope - own_slope) + at, b))
-        crossings = [crossing for crossing in crossings if crossing[0] < hi]
+        crossings = [
+            ((level - at) / (slope - other), other, level) for level, other in lines if other < slope and level > at
+        ]
+        crossings = [crossing for crossing in crossings if here < lo + crossing[0] < hi]
         if not crossings:
             return corners
-        at, _ = min(crossings)
-        corners.append(at)
-        here = min((a + (b - a) * (at - lo) / (hi - lo), b) for a, b in lines)
+        step, slope, at = min(crossings)
+        here = lo + step
+        corners.append(here)
 
 
-def _line(groups: list[Group], i: int, tau: Fraction, r: Fraction) -> Fraction:
-    """The bound of the threshold τ on the worth at r."""
-    total = tau
+def _line(groups: list[Group], i: int, tau: Fraction, r: Fraction) -> tuple[Fraction, Fraction]:
+    """The bound of the threshold τ on the worth at r, and its slope to the right of r."""
+    level, slope = tau, Fraction(0)
     for g in groups:
-        d, p = g.stake - tau, g.chance[i]
-        total += g.size * (d * p + (d * r if d > 0 else -d * min(r, p)))
-    return total
+        d, p = g.size * (g.stake - tau), g.chance[i]
+        if d > 0:
+            slope += d
+            level += d * p
+        elif p > r:
+            slope -= d
+            level += d * p
+    return level + slope * r, slope
 
 
 def _worth(groups: list[Group], i: int, r: Fraction) -> Fraction:
@@ -265,14 +267,14 @@ def fixed_point(
     step: Callable[[int, Vector], Step],
     chain: Callable[[int, Step], tuple[Fraction, Vector]],
     discount: Fraction,
-    n: int,
+    start: Vector,
 ) -> tuple[Vector, Vector]:
     """Enclose the fixed point of v ↦ (step(s, v))_s, a contraction of modulus λ: (low, high).
 
     `chain(s, …)` gives the cost of a step's saddle point and the mass of each next state, times λ. Newton's method:
     the next iterate is the value of the saddle points; where that does not halve the error, plain steps are taken.
     """
-    v = [Fraction(0)] * n
+    v = start
     steps, error = _sweep(step, v, discount)
     patience = 1
     while error > WIDTH * max(map(abs, v)):

@@ -135,9 +135,10 @@ def _rising(row: Row, above: Numbers, tie: Decimal) -> tuple[list[bool], Decimal
 def _joint(state: State) -> Candidate:
     """Newton's method on γ, from the value of an unconstrained nature down."""
     nominal, gamma, square = _nominal(state), ZERO, state.radius**2
+    reached: list = [(ZERO, [])] * len(nominal)
     for _ in range(400):
         reached = [
-            _reach(state, a, gamma - state.cost[a]) if gamma > own else (ZERO, _at(state, a, ZERO))
+            _reach(state, a, gamma - state.cost[a], reached[a][0]) if gamma > own else (ZERO, _at(state, a, ZERO))
             for a, own in enumerate(nominal)
         ]
         push = sum((t for t, _ in reached), ZERO)
@@ -156,33 +157,35 @@ def _at(state: State, a: int, t: Decimal) -> list[Answer]:
     return [answer(row, t) for row in state.rows[a]]
 
 
-def _reach(state: State, a: int, target: Decimal) -> tuple[Decimal, list[Answer]]:
-    """Least strength at which the rows of an action have that mean value: tangents to a concave function, from the left."""
-    t = ZERO
+def _reach(state: State, a: int, target: Decimal, start: Decimal) -> tuple[Decimal, list[Answer]]:
+    """Least strength at which the rows of an action have that mean value: tangents to a concave function lead there from the left."""
+    t, left = start, start == 0
     for _ in range(1000):
         answers = _at(state, a, t)
         short = target - dot(state.weights, [own.value for own in answers])
         slope = dot(state.weights, [own.curve for own in answers])
-        if short <= LAST or slope == 0:
+        if left and (short <= LAST or slope == 0):
             break
-        t += short / slope
+        t, left = (t + short / slope, True) if slope > 0 else (ZERO, True)
+        t = max(t, ZERO)
     return t, answers
 
 
 # ---------------------------------------------------------------------- nature's answer to a policy
 
 
-def _respond(state: State, x: Numbers) -> tuple[Tuple, Numbers]:
-    """Rows, and κ of each kernel."""
+def _respond(state: State, x: Numbers, near: Numbers | None = None) -> tuple[Tuple, Numbers]:
+    """Rows, and κ of each kernel; `near` is a guess of κ."""
+    near = near or [ONE] * len(state.weights)
     N, square = len(state.weights), state.radius**2
     if state.each:
         parts = [[(ONE, x[a], rows[i]) for a, rows in enumerate(state.rows)] for i in range(N)]
-        kappa = [_strength(own, square) for own in parts]
+        kappa = [_strength(own, square, k) for own, k in zip(parts, near, strict=True)]
     else:
         every = [
             (w, x[a], row) for a, rows in enumerate(state.rows) for w, row in zip(state.weights, rows, strict=True)
         ]
-        kappa = [_strength(every, square)] * N
+        kappa = [_strength(every, square, near[0])] * N
     rows = [
         [answer(row, k * own).y for row, k in zip(rows, kappa, strict=True)]
         for own, rows in zip(x, state.rows, strict=True)
@@ -190,9 +193,9 @@ def _respond(state: State, x: Numbers) -> tuple[Tuple, Numbers]:
     return rows, kappa
 
 
-def _strength(parts: list[tuple[Decimal, Decimal, Row]], square: Decimal) -> Decimal:
+def _strength(parts: list[tuple[Decimal, Decimal, Row]], square: Decimal, kappa: Decimal) -> Decimal:
     """κ at which Σ weight·(distance² of the row at κ x) is as given; a very large one if it never is."""
-    low, high, kappa = ZERO, EDGE**-3, ONE
+    low, high = ZERO, EDGE**-3
     for _ in range(2000):
         answers = [(w, x, answer(row, kappa * x)) for w, x, row in parts]
         spent = sum((w * own.square for w, _, own in answers), ZERO)
@@ -237,8 +240,8 @@ def _mixtures(state: State) -> Iterator[Candidate]:
 def _balanced(state: State, policy: Callable[[Decimal], Numbers], one: int, other: int) -> Candidate:
     """Policy of two kinds at which they cost the same, nature mixing her answers from both sides."""
 
-    def look(part: Decimal) -> tuple[Decimal, Decimal, Tuple, Numbers]:
-        y, kappa = _respond(state, policy(part))
+    def look(part: Decimal, near: Numbers | None = None) -> tuple[Decimal, Decimal, Tuple, Numbers]:
+        y, kappa = _respond(state, policy(part), near)
         cost = [
             state.cost[a] + dot(state.weights, [value_of(*own) for own in zip(state.rows[a], y[a], strict=True)])
             for a in (one, other)
@@ -256,7 +259,7 @@ def _balanced(state: State, policy: Callable[[Decimal], Numbers], one: int, othe
             part = (low * high).sqrt() if 4 * low < high < Decimal("0.9") else (low + high) / 2
         if not low < part < high or high - low <= LAST * high:
             break
-        own = look(part)
+        own = look(part, sides[0][3])
         sides[0 if own[1] <= 0 else 1] = own
         if abs(own[1]) < LAST:
             sides = [own, own]
