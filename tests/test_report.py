@@ -198,7 +198,7 @@ def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path)
             {"sweep": drmdp.radius.path(drmdp.instances.machine(5), drmdp.Wasserstein(0), [0, 0.1])},
             "sweep: it is of another",
         ),
-        ({"path": "missing/page.html"}, "there is no folder missing"),
+        ({"path": "missing/page.html"}, "cannot be written: missing: No such file"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message, tmp_path):
@@ -278,7 +278,7 @@ def test_solve_writes_a_report(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--report", "page.txt"], "--report page.txt: a report is an .html file"),
+        (["--report", "page.txt"], "page.txt: a report is a page of HTML; name it page.html"),
         (["--report", "missing/page.html"], "missing/page.html: cannot be written"),
         (["--report", "page.html", "--report-radii", "1"], "--report-radii: expected 0 or at least 2, got 1"),
         (["--report-radii", "3"], "--report-radii: there is no --report"),

@@ -273,21 +273,36 @@ def test_a_failed_save_leaves_no_file_and_keeps_the_old_one(tmp_path, monkeypatc
     assert old.read_bytes() == before
 
 
-def test_a_save_that_cannot_be_moved_into_place_leaves_nothing(tmp_path):
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
-        hand_made().save(tmp_path / "taken")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+def test_a_directory_is_not_replaced_by_a_solution(tmp_path):
+    (tmp_path / "taken.npz").mkdir()
+    with pytest.raises(drmdp.InputError, match=r"taken.npz: is a directory, not a file"):
+        hand_made().save(tmp_path / "taken.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.npz"]
 
 
 def test_saving_replaces_the_old_file_with_the_usual_permissions(tmp_path):
-    path = tmp_path / "solution"
+    path = tmp_path / "solution.npz"
     hand_made(duality_gap=1.0).save(path)
     hand_made(duality_gap=2.0).save(path)
-    assert [path.name for path in tmp_path.iterdir()] == ["solution"]
+    assert [path.name for path in tmp_path.iterdir()] == ["solution.npz"]
     assert drmdp.Solution.load(path).duality_gap == 2.0
     (tmp_path / "plain").touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"), [("x.txt", "x.npz"), ("x", "x.npz"), ("x.json", "x.npz"), (".hidden", ".hidden.npz")]
+)
+def test_a_solution_is_saved_under_a_name_that_says_so(tmp_path, name, cure):
+    with pytest.raises(drmdp.InputError, match=f"{name}: a solution is saved in an .npz file; name it {cure}"):
+        hand_made().save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_is_written_under_a_name_that_says_so(tmp_path):
+    with pytest.raises(drmdp.InputError, match=r"x.pdf: a report is a page of HTML; name it x\.html"):
+        hand_made().report(tmp_path / "x.pdf")
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------------- files that are no solutions
@@ -296,8 +311,8 @@ def test_saving_replaces_the_old_file_with_the_usual_permissions(tmp_path):
 def stored_bytes(solution=None, **change):
     """Bytes of a saved solution; arrays replaced or, where None, left out; `meta` entries by name."""
     with tempfile.TemporaryDirectory() as folder:
-        (solution or hand_made()).save(Path(folder, "x"))
-        with np.load(Path(folder, "x")) as file:
+        (solution or hand_made()).save(Path(folder, "x.npz"))
+        with np.load(Path(folder, "x.npz")) as file:
             arrays = dict(file)
     meta = json.loads(arrays["meta"].tobytes())
     arrays |= {name: value for name, value in change.items() if name in arrays}

@@ -11,7 +11,6 @@ import io
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -23,6 +22,7 @@ from drmdp.cli_common import (
     INTERRUPTED,
     RADIUS,
     ball_of,
+    check_outputs,
     columns,
     common,
     console,
@@ -31,6 +31,7 @@ from drmdp.cli_common import (
     named,
     notices,
     options,
+    paths,
     print_json,
     problem,
     read_policy,
@@ -190,12 +191,15 @@ def solve(
     MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file.
     """
     ball = ball_of(**region)
-    if out is not None:
-        _check_out(out, model_path)
-    cli_report.check(report, report_radii)
     from drmdp import api, formats
-    from drmdp.solution import Solution
+    from drmdp.solution import Solution, check_target
     from drmdp.solvers.registry import resolve
+
+    if out is not None:
+        check_target(out)
+    cli_report.check(report, report_radii)
+    outputs = {"--out": paths(out), "--report": paths(report)}
+    check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
     name, chosen = resolve(method)
     if backend is not None:
@@ -281,18 +285,6 @@ def evaluate(
         figures = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
         _print_summary(model, ball, lines, policy, found.value, figures, model.notes)
     return exit_code(found.status)
-
-
-def _check_out(out: str, model_path: str) -> None:
-    """Refuse a place for the solution before any work is done."""
-    from drmdp.files import check_file
-
-    path = Path(out)
-    if path.suffix.lower() != ".npz":
-        raise InputError(f"--out {out}: a solution is saved as an .npz file")
-    check_file(path)
-    if path.exists() and Path(model_path).exists() and path.samefile(model_path):
-        raise InputError(f"--out {out}: would overwrite the model")
 
 
 # ---------------------------------------------------------------------- printing

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.solution import Status
 
+Files = Mapping[str, Sequence[Path]]
 BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
 WIDTH = 80
 RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
@@ -66,6 +68,35 @@ def ball_of(radius: float, metric: str, order: str, support: str) -> Wasserstein
 def exit_code(status: Status) -> int:
     """0 solved, 130 interrupted, 3 anything else."""
     return {"solved": 0, "interrupted": INTERRUPTED}.get(status, LIMIT)
+
+
+def check_outputs(outputs: Files, inputs: Files) -> None:
+    """Refuse an output over an input, or over another output, before any work is done; every command asks this.
+
+    Files are given by the option or argument that names them, those beside a model included (`formats.files_of`). Symbolic and hard links
+    are seen through.
+    """
+    taken: list[tuple[str, Path]] = [
+        (f"{name}, which is read", path) for name, paths in inputs.items() for path in paths
+    ]
+    for name, paths in outputs.items():
+        for path in paths:
+            for role, other in taken:
+                if _same(path, other):
+                    raise InputError(f"{name}: would overwrite {other} ({role}); choose another name")
+        taken += [(f"{name}, which is written too", path) for path in paths]
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def paths(*given: str | None) -> list[Path]:
+    """Paths of options that were given."""
+    return [Path(path) for path in given if path is not None]
 
 
 def read_policy(path: str, model: Model) -> Any:

@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli_common import print_json, sizes
+from drmdp.cli_common import check_outputs, print_json, sizes
 
 if TYPE_CHECKING:
     from drmdp.estimate import Estimate, Summary
@@ -64,6 +65,9 @@ def estimate(table: str, out: str, as_json: bool, progress: bool | None, **given
     from drmdp.estimate import Columns, Settings, fit
 
     formats.check_target(out)
+    prices = [path for path in (given["costs"], given["rewards"]) if path is not None and Path(path).is_file()]
+    inputs = {"TABLE": [Path(table)], "--costs or --rewards": [Path(path) for path in prices]}
+    check_outputs({"--out": formats.files_of(out)}, inputs)
     columns = Columns(**{name: given.pop(name) for name in Columns.__dataclass_fields__})
     settings = Settings(**given, typed=True)
     begin = time.perf_counter()
@@ -100,6 +104,9 @@ def convert(
     from drmdp import formats
 
     formats.check_target(target, to_format)
+    beside = {f"--{name}": [Path(given[name])] for name in ("initial", "parameters") if given[name] is not None}
+    inputs = {"SOURCE": formats.files_of(source, from_format), **beside}
+    check_outputs({"TARGET": formats.files_of(target, to_format)}, inputs)
     model = formats.read(source, from_format, **given)
     formats.write(model, target, to_format)
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,17 +14,20 @@ from drmdp.cli_common import (
     RADIUS,
     ball_of,
     bar,
+    check_outputs,
     columns,
     common,
     console,
     exit_code,
     grid,
     named,
+    paths,
     print_json,
     problem,
     read_policy,
 )
 from drmdp.errors import InputError
+from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.words import some
 
 if TYPE_CHECKING:
@@ -187,8 +189,10 @@ def simulate(
     from drmdp import api, formats
     from drmdp import trajectories as simulation
 
-    if out is not None and Path(out).suffix.lower() != ".csv":
-        raise InputError(f"--out {out}: expected a .csv file")
+    if out is not None:
+        check_suffix(out, (".csv",), "trajectories are written to a .csv file")
+        check_file(out)
+    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "POLICY": paths(policy_path)})
     if kernel == "worst" and radius is None:
         raise InputError("--kernel worst needs --radius")
     model = formats.read(model_path, discount=discount)
@@ -234,8 +238,6 @@ def _kernel(model: Model, text: str) -> int:
 
 
 def _write(model: Model, found: Trajectories, path: str) -> None:
-    from drmdp.files import write_whole
-
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["episode", "step", "state", "action", "next_state", "reward" if model.maximise else "cost"])

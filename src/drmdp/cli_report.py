@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,16 +28,14 @@ def check(path: str | None, radii: int | None) -> None:
         if radii is not None:
             raise InputError("--report-radii: there is no --report")
         return
-    from drmdp.files import check_file
-
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--report {path}: a report is an .html file")
-    check_file(Path(path))
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtra("jinja2 or matplotlib", "report") from None
+    from drmdp.report.page import check_target
+
+    check_target(path)
 
 
 def write(model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None) -> None:

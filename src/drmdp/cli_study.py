@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp.cli_common import check_outputs, paths
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,13 +55,22 @@ def reproduce(
         runs = specification.expand(blocks, only)
         if not no_figures:
             _needs_matplotlib()
-        folder, added = Path(out), _run(runs, out, progress)
+        folder = Path(out)
+        check_outputs({"--out": _outputs_of(folder)}, {"--spec": paths(spec)})
+        added = _run(runs, out, progress)
     rows = stored.read(folder / stored.NAME)
     if not rows:
         raise InputError(f"{folder / stored.NAME}: no rows")
     drawn, written = ([], []) if no_figures else _outputs(rows, folder)
     _report(rows, folder, added, drawn, written, as_json)
     return 0
+
+
+def _outputs_of(folder: Path) -> list[Path]:
+    """What a run appends to or writes again."""
+    from drmdp.study.rows import NAME
+
+    return [folder / NAME, *(folder / "figures").glob("*"), *(folder / "tables").glob("*")]
 
 
 def _needs_matplotlib() -> None:

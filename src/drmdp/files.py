@@ -68,9 +68,9 @@ def check_parent(path: AnyPath) -> None:
 
 
 def check_suffix(path: AnyPath, suffixes: tuple[str, ...], what: str) -> None:
-    """Refuse a name that promises something else than what is written."""
+    """Refuse a name that promises something else than what is written; "a solution is an .npz file" is what to say."""
     if Path(path).suffix.lower() not in suffixes:
-        raise InputError(f"{os.fspath(path)}: {what}, so its name ends in {' or '.join(suffixes)}")
+        raise InputError(f"{os.fspath(path)}: {what}; name it {Path(path).stem or 'file'}{suffixes[0]}")
 
 
 def landing(path: AnyPath) -> Path:

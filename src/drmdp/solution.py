@@ -15,7 +15,7 @@ import numpy as np
 from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError
-from drmdp.files import write_whole
+from drmdp.files import check_file, check_suffix, write_whole
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
@@ -175,6 +175,7 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
+        check_target(path)
         arrays = {name: np.asarray(getattr(self, name)) for name in _ARRAYS if name != "kernel"}
         arrays |= _pack(self.kernel)
         _check_shapes(arrays, len(self.states), len(self.actions))
@@ -211,6 +212,12 @@ class Solution:
         except Exception as error:  # a foreign file can make the readers raise anything, MemoryError included
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"{os.fspath(path)}: not a saved solution: {reason}") from None
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise `InputError` if a solution cannot be saved at the path."""
+    check_suffix(path, (".npz",), "a solution is saved in an .npz file")
+    check_file(path)
 
 
 _FORMAT = "drmdp solution 1"

@@ -3,7 +3,7 @@
 `read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's. `from_quantecon`,
 `from_mdptoolbox` and `from_gymnasium` take over objects in memory, the same with ``to_`` gives them back.
 
-A new file format is one module with `read`, `write` and `check_target`, and two lines here.
+A new file format is one module with `read`, `write`, `check_target` and `files_of`, and two lines here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model
 
 __all__ = [
-    "FORMATS", "check_target", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
+    "FORMATS", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
     "to_mdptoolbox", "to_quantecon", "write",
 ]  # fmt: skip
 
@@ -43,6 +43,9 @@ class Format(Protocol):
 
     def check_target(self, path: Path) -> None:
         """Raise `InputError` if the path cannot be written."""
+
+    def files_of(self, path: Path) -> list[Path]:
+        """What is read, and replaced or removed in writing."""
 
 
 FORMATS: dict[str, Format] = {
@@ -159,6 +162,11 @@ def _given(names: Any) -> bool:
 def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:
     """Raise `InputError` if `write` would refuse the path; to be asked before long work."""
     _choose(path, format).check_target(Path(path))
+
+
+def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Path]:
+    """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it or in it."""
+    return _choose(path, format).files_of(Path(path))
 
 
 def _choose(path: str | os.PathLike[str], format: str | None) -> Format:

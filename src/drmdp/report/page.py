@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from html import escape
 from importlib import resources
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from drmdp import plot
 from drmdp.ambiguity import Wasserstein
 from drmdp.errors import InputError, MissingExtra, shown
-from drmdp.files import write_whole
+from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
 from drmdp.radius import Path
@@ -38,6 +37,7 @@ def write(
     command: str | None = None,
 ) -> None:
     """Write the page about a solution; see `drmdp.Solution.report`."""
+    check_target(path)
     own = model_of(solution, model)
     if sweep is not None and not isinstance(sweep, Path):
         raise InputError(f"sweep: expected a drmdp.radius.path, got {shown(sweep)}")
@@ -47,11 +47,14 @@ def write(
         raise InputError(f"ball: the solution is for {solution.settings['ball']}, got {shown(ball)}")
     if ball is None and solution.problem is not None:
         ball = solution.problem[1]
-    folder = FilePath(path).parent
-    if not folder.is_dir():
-        raise InputError(f"{os.fspath(path)}: there is no folder {os.fspath(folder)}")
     text = render(Subject(solution, own, ball, sweep, command), title)
     write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise `InputError` if a page cannot be written at the path."""
+    check_suffix(path, (".html", ".htm"), "a report is a page of HTML")
+    check_file(path)
 
 
 def render(subject: Subject, title: str | None = None) -> str:
