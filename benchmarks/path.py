@@ -35,15 +35,15 @@ def main() -> None:
     print(f"{'problem':14} {'ball':9} {'mean':>6} {'most':>5} {'alone':>6} {'s':>7}  certified")
     for name, model in problems().items():
         for metric, order in PAIRS:
-            ball = drmdp.Wasserstein(0.0, metric, order)
-            largest = drmdp.Wasserstein(float(ball.saturation(model).max()), metric, order)
+            ball = drmdp.Wasserstein(0.0, metric, order, support="all")
+            largest = drmdp.Wasserstein(float(ball.saturation(model).max()), metric, order, support="all")
             scale = float(np.abs(drmdp.solve(model, largest).upper).max())
             begin = time.perf_counter()
             path = drmdp.radius.path(model, ball, given.radii, tol=1e-6 * scale)
             seconds = time.perf_counter() - begin
             alone = np.nan
             if given.alone:
-                balls = [drmdp.Wasserstein(r, metric, order) for r in path.radii]
+                balls = [drmdp.Wasserstein(r, metric, order, support="all") for r in path.radii]
                 alone = np.mean([drmdp.solve(model, own, tol=1e-6 * scale).kernel_passes for own in balls])
             passes = path.kernel_passes
             proved = sum(point.status == "solved" for point in path.points)

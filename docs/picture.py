@@ -13,7 +13,7 @@ matplotlib.use("agg")
 def main():
     """Draw the machine-replacement problem of the quick start."""
     model = drmdp.instances.perturb(drmdp.instances.machine(10), n_kernels=20)
-    ball = drmdp.Wasserstein(radius=0.5)
+    ball = drmdp.Wasserstein(radius=0.5, support="all")
     solution = drmdp.solve(model, ball)
     with styled({"font.size": 9}) as plt:
         figure, (left, middle, right) = plt.subplots(ncols=3, figsize=(11, 3.3), width_ratios=[0.8, 1, 1])

@@ -36,7 +36,7 @@ def main():
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
     model = drmdp.instances.perturb(drmdp.instances.machine(N_STATES), N_KERNELS, seed=0)
-    ball, point = drmdp.Wasserstein(RADIUS, metric="l2", order=2), drmdp.Wasserstein(0)
+    ball, point = drmdp.Wasserstein(RADIUS, support="all"), drmdp.Wasserstein(0)
 
     nominal = drmdp.solve(model, point)
     robust = drmdp.solve(model, ball)

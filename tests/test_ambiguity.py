@@ -33,26 +33,45 @@ def test_the_six_pairs():
 
 @pairs
 def test_a_ball(metric, order):
-    ball = drmdp.Wasserstein(0.5, metric=metric, order=order)
+    ball = drmdp.Wasserstein(0.5, metric=metric, order=order, support="all")
     assert (ball.radius, ball.metric, ball.order, ball.support) == (0.5, metric, order, "all")
     assert ball.pair == (metric, order)
     assert type(ball.radius) is float
 
 
 def test_defaults():
-    assert drmdp.Wasserstein(radius=1).pair == ("l2", 2)
+    assert drmdp.Wasserstein(1) == drmdp.Wasserstein(radius=1, metric="l2", order=2, support="observed")
+
+
+@pytest.mark.parametrize(("metric", "order"), [("l1", 1), ("l2", 2), ("linf", math.inf)])
+def test_a_metric_alone_takes_its_own_order(metric, order):
+    assert drmdp.Wasserstein(1, metric).order == order
+    assert drmdp.Wasserstein(1, metric, None) == drmdp.Wasserstein(1, metric, order)
+
+
+@pytest.mark.parametrize("metric", ["L2", "l3", None, 2, ["l1"]], ids=str)
+def test_a_metric_alone_must_be_known(metric):
+    with pytest.raises(drmdp.InputError, match=r"metric is 'l1', 'l2', 'linf', got "):
+        drmdp.Wasserstein(1, metric)
+
+
+def test_the_same_ball_with_another_radius():
+    ball = drmdp.Wasserstein([0.0, 1.0], "linf", 1, "all")
+    assert ball.with_radius(0.5) == drmdp.Wasserstein(0.5, "linf", 1, "all")
+    with pytest.raises(drmdp.InputError, match="radius must be finite and not negative, got -1"):
+        ball.with_radius(-1)
 
 
 @pytest.mark.parametrize("order", [2, 2.0, np.int64(2), np.float32(2)], ids=lambda order: type(order).__name__)
 def test_an_order_is_a_number_of_any_type(order):
-    ball = drmdp.Wasserstein(1, "l2", order)
-    assert ball == drmdp.Wasserstein(1, "l2", 2)
-    assert hash(ball) == hash(drmdp.Wasserstein(1, "l2", 2))
+    ball = drmdp.Wasserstein(1, "l2", order, support="all")
+    assert ball == drmdp.Wasserstein(1, "l2", 2, support="all")
+    assert hash(ball) == hash(drmdp.Wasserstein(1, "l2", 2, support="all"))
     assert repr(ball) == "Wasserstein(radius=1, metric='l2', order=2, support='all')"
 
 
 REFUSED = [
-    ("l2", 1), ("l1", 2), ("linf", 2), ("l3", 1), ("L1", 1), ("l1", "inf"), ("l1", None), (None, 1), (2, 2),
+    ("l2", 1), ("l1", 2), ("linf", 2), ("l3", 1), ("L1", 1), ("l1", "inf"), (None, 1), (2, 2),
     ("l1", True), ("l1", math.nan), ("l1", -math.inf), ("l1", 0), ("l1", [1]), ("l1", np.array([1])), (["l1"], 1),
     (np.array(["l1", "l2"]), 1), ("l1", {}), (b"l1", 1), ("l1", 1j),
 ]  # fmt: skip
@@ -61,14 +80,14 @@ REFUSED = [
 @pytest.mark.parametrize(("metric", "order"), REFUSED, ids=str)
 def test_other_pairs_are_refused_with_the_list_of_the_known(metric, order):
     with pytest.raises(drmdp.InputError) as error:
-        drmdp.Wasserstein(1, metric=metric, order=order)
+        drmdp.Wasserstein(1, metric=metric, order=order, support="all")
     known = "('l1', 1), ('l2', 2), ('linf', 1), ('l1', inf), ('l2', inf), ('linf', inf)"
     assert str(error.value) == f"({metric!r}, {order!r}) is not implemented; (metric, order) is one of {known}"
 
 
 @pytest.mark.parametrize("support", ["some", None, True, ["all"], np.array(["all", "all"]), b"all"], ids=str)
 def test_other_supports_are_refused(support):
-    with pytest.raises(drmdp.InputError, match="support is 'all' or 'observed', got "):
+    with pytest.raises(drmdp.InputError, match="support is 'observed' or 'all', got "):
         drmdp.Wasserstein(1, support=support)
 
 
@@ -92,12 +111,12 @@ def test_other_supports_are_refused(support):
 )
 def test_bad_radii(radius, message):
     with pytest.raises(drmdp.InputError, match=message):
-        drmdp.Wasserstein(radius)
+        drmdp.Wasserstein(radius, support="all")
 
 
 def test_radius_by_state():
     given = np.array([0.0, 1.0, 2.0])
-    ball = drmdp.Wasserstein(given)
+    ball = drmdp.Wasserstein(given, support="all")
     given[0] = 7
     assert ball.radii(model()).tolist() == [0.0, 1.0, 2.0]
     with pytest.raises(ValueError, match="read-only"):
@@ -108,29 +127,29 @@ def test_radius_by_state():
 
 
 def test_a_scalar_radius_is_that_of_every_state():
-    assert drmdp.Wasserstein(np.float32(0.5)).radii(model()).tolist() == [0.5, 0.5, 0.5]
+    assert drmdp.Wasserstein(np.float32(0.5), support="all").radii(model()).tolist() == [0.5, 0.5, 0.5]
 
 
 def test_radius_of_another_model():
     with pytest.raises(drmdp.InputError, match=r"radius has shape \(2,\), the model has 3 states"):
-        drmdp.Wasserstein([1, 2]).radii(model())
+        drmdp.Wasserstein([1, 2], support="all").radii(model())
 
 
 def test_equality_and_hash():
-    ball = drmdp.Wasserstein([0.0, 1.0], "l1", 1)
-    assert ball == drmdp.Wasserstein(np.array([-0.0, 1]), "l1", 1.0)
-    assert hash(ball) == hash(drmdp.Wasserstein([-0.0, 1], "l1", 1.0))
+    ball = drmdp.Wasserstein([0.0, 1.0], "l1", 1, support="all")
+    assert ball == drmdp.Wasserstein(np.array([-0.0, 1]), "l1", 1.0, support="all")
+    assert hash(ball) == hash(drmdp.Wasserstein([-0.0, 1], "l1", 1.0, support="all"))
     others = [
-        drmdp.Wasserstein([0.0, 1.5], "l1", 1),
-        drmdp.Wasserstein([0.0, 1.0], "linf", 1),
-        drmdp.Wasserstein([0.0, 1.0], "l1", math.inf),
+        drmdp.Wasserstein([0.0, 1.5], "l1", 1, support="all"),
+        drmdp.Wasserstein([0.0, 1.0], "linf", 1, support="all"),
+        drmdp.Wasserstein([0.0, 1.0], "l1", math.inf, support="all"),
         drmdp.Wasserstein([0.0, 1.0], "l1", 1, support="observed"),
-        drmdp.Wasserstein([0.0, 1.0, 1.0], "l1", 1),
-        drmdp.Wasserstein(1.0, "l1", 1),
+        drmdp.Wasserstein([0.0, 1.0, 1.0], "l1", 1, support="all"),
+        drmdp.Wasserstein(1.0, "l1", 1, support="all"),
     ]
     assert len({ball, *others}) == 7
     assert all(ball != other for other in others)
-    assert drmdp.Wasserstein(1) != drmdp.Wasserstein([1.0])
+    assert drmdp.Wasserstein(1, support="all") != drmdp.Wasserstein([1.0], support="all")
     assert ball != 1
 
 
@@ -142,12 +161,36 @@ def test_unknown_costs_refuse_support_all_and_say_why():
         with pytest.raises(
             drmdp.InputError, match=r"no kernel has are unknown.*nature may use them.*support='observed'"
         ):
-            drmdp.Wasserstein(1).radii(given)
+            drmdp.Wasserstein(1, support="all").fitted(given)
         with pytest.raises(drmdp.InputError, match="support='observed'"):
-            drmdp.solve(given, drmdp.Wasserstein(1))
-        assert drmdp.Wasserstein(1, support="observed").radii(given).tolist() == [1, 1]
+            drmdp.solve(given, drmdp.Wasserstein(1, support="all"))
+        observed = drmdp.Wasserstein(1, support="observed")
+        assert observed.fitted(given) is observed
     closed = drmdp.Model(y, costs=[[[1, np.nan]], [[1, 1]]], discount=0.5, terminal=[0])
-    assert drmdp.Wasserstein(1).radii(closed).tolist() == [1, 1]  # nobody moves from a terminal state
+    ball = drmdp.Wasserstein(1, support="all")
+    assert ball.fitted(closed) is ball  # nobody moves from a terminal state
+
+
+def test_radius_0_needs_no_costs_of_transitions_that_no_kernel_has():
+    y = np.array([[[1.0, 0]], [[0.5, 0.5]]])
+    known = drmdp.Model(y, costs=[[[1, 9]], [[2, 1]]], discount=0.5)
+    for missing in ([[[1, np.nan]], [[2, 1]]], sparse.csr_array([[1.0, 0], [2, 1]])):
+        given = drmdp.Model(y, costs=missing, discount=0.5)
+        for pair in PAIRS:
+            for ball in (drmdp.Wasserstein(0, *pair, "all"), drmdp.Wasserstein([0, 0], *pair, "all")):
+                solution = drmdp.solve(given, ball)
+                np.testing.assert_allclose(solution.value, drmdp.solve(known, ball).value, atol=1e-9)
+                assert solution.settings["ball"] == repr(ball)
+        ball = drmdp.Wasserstein(0, support="all")
+        policy = [0, 0]
+        np.testing.assert_allclose(drmdp.evaluate(given, ball, policy).value, [2, 8 / 3], atol=1e-6)
+        assert drmdp.certify(given, ball, policy, y).gap < 1e-9
+        assert drmdp.finite_horizon(given, ball, 2).gap < 1e-9
+        assert drmdp.radius.path(given, ball, [0]).points[0].gap < 1e-6
+        with pytest.raises(drmdp.InputError, match="support='observed'"):
+            drmdp.radius.path(given, ball, [0, 0.1])
+        with pytest.raises(drmdp.InputError, match="support='observed'"):
+            drmdp.solve(given, drmdp.Wasserstein([0, 0.1], support="all"))
 
 
 @pytest.mark.parametrize(("text", "order"), [("1", 1), ("2", 2), ("inf", math.inf)])
@@ -218,7 +261,7 @@ def test_saturation_of_the_mean_linf_ball_is_exact_where_every_row_has_a_free_st
     wide[:, :3, :, :3] = given.kernels
     wide[:, 3, :, 0] = 1
     padded = drmdp.Model(wide, costs=np.zeros(4), discount=0.5)
-    ball = drmdp.Wasserstein(1, "linf", 1)
+    ball = drmdp.Wasserstein(1, "linf", 1, support="all")
     assert ball.saturation(padded) == pytest.approx([farthest(ball, padded, s) for s in range(4)], rel=1e-12)
 
 

@@ -133,8 +133,8 @@ def as_tuple(model, y):
 def moderate(pair, seed=0):
     """Return a problem, and a value at which both players have something to decide in every state."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(5, 3, 0.6, seed, discount=0.9), 3, seed)
-    radius = 0.3 * drmdp.Wasserstein(1, *pair).saturation(model).mean()
-    return model, drmdp.Wasserstein(radius, *pair), np.random.default_rng(seed).uniform(0, 10, 5)
+    radius = 0.3 * drmdp.Wasserstein(1, *pair, support="all").saturation(model).mean()
+    return model, drmdp.Wasserstein(radius, *pair, support="all"), np.random.default_rng(seed).uniform(0, 10, 5)
 
 
 SLIPS = {
@@ -243,7 +243,7 @@ def test_nominal_steps_enclose_the_exact_one_where_actions_tie():
         step = NominalOperator(model, kernel).evaluate(value, np.array([[0.0, 1.0], [0.0, 1.0]]), 0, 2)
         costs[0, 0] = step.value[0] - 0.5 * kernel[0, 0] @ value
         model = drmdp.Model(kernel, costs=costs, discount=0.5)
-        exact = rational.bellman(model, drmdp.Wasserstein(0, "l1", 1), [Fraction(v) for v in value])
+        exact = rational.bellman(model, drmdp.Wasserstein(0, "l1", 1, support="all"), [Fraction(v) for v in value])
         update = NominalOperator(model, kernel).update(value, 0, 2)
         assert encloses(value, update.lower_step, exact, update.upper_step)
 
@@ -272,7 +272,7 @@ def test_rows_and_weights_count_as_divided_by_their_sums(shape, sign):
     freely = [Fraction(costs[s].min()) + Fraction(0.9) * max(v) for s in range(S)]
     for pair in PAIRS:
         for radius, exact in ((0, nominally), (99, freely)):
-            update = ConicOperator(model, drmdp.Wasserstein(radius, *pair)).update(value, 0, S)
+            update = ConicOperator(model, drmdp.Wasserstein(radius, *pair, support="all")).update(value, 0, S)
             assert encloses(value, update.lower_step, exact, update.upper_step)
             assert (update.upper_step - update.lower_step).max() < (1e-8 if radius else 1e-11)
     update = NominalOperator(model, model.mean_kernel).update(value, 0, S)
@@ -436,7 +436,7 @@ def test_the_duality_gap_is_weighted_by_the_start():
     assert found.duality_gap == pytest.approx(start @ (found.upper - found.lower))
     # by hand: (DG) = max_y p0·V^{x,y} − min_x p0·V^{x,y}, the second here nominal
     worst = drmdp.evaluate(moved, ball, np.zeros(5), backend="conic").value
-    best = drmdp.solve(moved, drmdp.Wasserstein(0), CONIC["policy-iteration"], tol=1e-9).value
+    best = drmdp.solve(moved, drmdp.Wasserstein(0, support="all"), CONIC["policy-iteration"], tol=1e-9).value
     assert found.duality_gap == pytest.approx(start @ (worst - best), abs=1e-5)
     assert found.duality_gap > 1
 

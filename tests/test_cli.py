@@ -128,7 +128,7 @@ def test_solve_prints_a_summary(run, folder, tmp_path):
     assert result.stderr == ""
     lines = [line.strip() for line in result.stdout.splitlines()]
     assert lines[0] == "Problem  5 states × 2 actions × 3 kernels, costs, discount 0.8"
-    assert lines[1] == "Ball     radius 0.3, metric l2, order 2, support all"
+    assert lines[1] == "Ball     radius 0.3, metric l2, order 2, support observed"
     assert lines[2] == "Status   solved: the certified gap is within the tolerance"
     assert max(map(len, result.stdout.splitlines())) <= 80
     found, expected = drmdp.Solution.load(tmp_path / "s.npz"), drmdp.Solution.load(folder / "machine-solution.npz")
@@ -295,10 +295,11 @@ SOLVE = "solve machine.npz --radius 0.3"
         ("solve . --radius 1", ".: model.json: missing"),
         ("solve machine.json --radius 1", "machine.json: unknown suffix '.json'; known: .npz, .drmdp, .csv, .tra"),
         ("solve machine-solution.npz --radius 1", "machine-solution.npz: kernel: unknown array"),
-        (f"{SOLVE} --metric l3", "('l3', 2.0) is not implemented"),
+        (f"{SOLVE} --metric l3", "metric is 'l1', 'l2', 'linf', got 'l3'"),
+        (f"{SOLVE} --metric l1 --order 2", "('l1', 2.0) is not implemented"),
         (f"{SOLVE} --order 1", "is not implemented; (metric, order) is one of"),
         (f"{SOLVE} --order two", "order is 1, 2 or inf, got 'two'"),
-        (f"{SOLVE} --support some", "support is 'all' or 'observed', got 'some'"),
+        (f"{SOLVE} --support some", "support is 'observed' or 'all', got 'some'"),
         (f"{SOLVE} --method newton", "unknown method 'newton'; known: auto, policy-iteration"),
         (f"{SOLVE} --backend gurobi", "unknown backend 'gurobi'; known: "),
         (f"{SOLVE} --tol -1", "tol"),

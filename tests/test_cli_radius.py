@@ -54,7 +54,7 @@ BALL = drmdp.Wasserstein(0, "l1", 1)
 def test_sweep_is_the_path_of_the_library(run, folder, name):
     model = drmdp.read(folder / f"{name}.npz")
     path = radius.path(model, BALL, 5)
-    options = ("--metric", "l1", "--order", 1, "--radii", 5)
+    options = ("--metric", "L1", "--radii", 5)
     found = document(
         run("sweep", f"{name}.npz", *options, "--critical", "--precision", 0.01, "--samples", 50, "--json")
     )
@@ -68,7 +68,7 @@ def test_sweep_is_the_path_of_the_library(run, folder, name):
     assert [change["state"] for change in found["critical"]] == [change.state for change in changes]
     text = run("sweep", f"{name}.npz", *options, "--critical", "--samples", 50).stdout
     assert f"worst {'reward' if name == 'rewards' else 'cost'}" in text
-    assert f"{path.worst[2]:.5g}" in text
+    assert f"{path.worst[2]:.6g}" in text
     assert "Sufficient  radius" in text
     assert "…" not in text
 

@@ -509,6 +509,6 @@ def test_without_polars_it_says_what_to_install(monkeypatch):
 
 def test_estimated_models_are_solved_with_a_certificate():
     model = estimate(log(), cost="cost", by="year", **LOOSE)
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.1), tol=1e-6)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.1, support="all"), tol=1e-6)
     assert solution.status == "solved"
     assert solution.gap <= 1e-6

@@ -95,7 +95,7 @@ def test_a_fixed_policy_agrees_with_the_conic_operator(pair):
 def test_the_number_of_threads_changes_nothing(pair, monkeypatch):
     monkeypatch.setattr(workers, "SMALL", 0)
     model = drmdp.instances.perturb(drmdp.instances.garnet(25, 6, seed=2), 5)
-    ball = drmdp.Wasserstein(0.4, *pair)
+    ball = drmdp.Wasserstein(0.4, *pair, support="all")
     one, three = (drmdp.solve(model, ball, tol=1e-8, threads=threads) for threads in (1, 3))
     for name in ("value", "policy", "lower", "upper", "kernel"):
         np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
@@ -105,7 +105,7 @@ def test_the_number_of_threads_changes_nothing(pair, monkeypatch):
 def test_sparse_storage_gives_the_same_answer(pair):
     """40 states with few successors: dense storage lists them all or not, sparse storage never does."""
     for radius in (0.05, 0.6):
-        ball = drmdp.Wasserstein(radius, *pair)
+        ball = drmdp.Wasserstein(radius, *pair, support="all")
         dense, thin = (
             drmdp.solve(drmdp.instances.ring(40, 4, discount=0.9, sparse=sparse), ball, tol=1e-6)
             for sparse in (False, True)
@@ -117,13 +117,13 @@ def test_sparse_storage_gives_the_same_answer(pair):
 @pytest.mark.parametrize("threads", [0, -1, "two"])
 def test_a_bad_number_of_threads_is_refused(threads):
     with pytest.raises(drmdp.InputError, match="threads"):
-        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1), threads=threads)
+        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1, support="all"), threads=threads)
 
 
 def test_the_environment_sets_the_number_of_threads(monkeypatch):
     monkeypatch.setenv("DRMDP_THREADS", "many")
     with pytest.raises(drmdp.InputError, match="'many'"):
-        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1))
+        drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1, support="all"))
 
 
 @pytest.mark.parametrize("support", ["all", "observed"])
@@ -160,7 +160,7 @@ def test_storage_types_are_named():
 def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
     """From the tenth sweep on a few zeros are read: the bounds stay, and so do those of the certificate of an earlier sweep."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(12, 5, branching=11, seed=4), 6, same_support=True)
-    operator = ExactOperator(model, drmdp.Wasserstein(0.2, *pair))
+    operator = ExactOperator(model, drmdp.Wasserstein(0.2, *pair, support="all"))
     value = np.random.default_rng(5).random(12)
     first = operator.update(value, 0, 12)
     assert operator._layout.unlisted
@@ -179,7 +179,10 @@ def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
 def test_natures_side_of_the_certificate_does_not_depend_on_the_policy(pair):
     """With another policy than the one the witnesses belong to, L stays, and U bounds what that policy costs."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(10, 4, seed=6), 5)
-    operator, value = ExactOperator(model, drmdp.Wasserstein(0.3, *pair)), np.random.default_rng(7).random(10)
+    operator, value = (
+        ExactOperator(model, drmdp.Wasserstein(0.3, *pair, support="all")),
+        np.random.default_rng(7).random(10),
+    )
     found = operator.update(value, 0, 10)
     own = operator.certify(value, found, fixed=False)
     other = np.random.default_rng(8).dirichlet(np.ones(4), 10)

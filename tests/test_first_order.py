@@ -175,9 +175,12 @@ def stepped(settings, model, ball, n_epochs, threads=1):
 def test_every_variant_is_what_its_formula_says(name):
     settings = VARIANTS[name]
     for radius in (0.2, 1.5):
-        model, ball = instances.perturb(instances.garnet(4, 3, 0.5, seed=5), 2), drmdp.Wasserstein(radius)
+        model, ball = (
+            instances.perturb(instances.garnet(4, 3, 0.5, seed=5), 2),
+            drmdp.Wasserstein(radius, support="all"),
+        )
         if settings.setup in ("entropy-nature", "entropy-both"):
-            ball = drmdp.Wasserstein(radius, "linf", INF)
+            ball = drmdp.Wasserstein(radius, "linf", INF, support="all")
         v, policy, kernel = by_hand(settings, model, ball, 4)
         state = stepped(settings, model, ball, 4)
         np.testing.assert_allclose(state.value, v, atol=1e-7)
@@ -186,7 +189,7 @@ def test_every_variant_is_what_its_formula_says(name):
 
 
 def test_threads_change_nothing():
-    model, ball = instances.perturb(instances.garnet(40, 20, seed=1), 4), drmdp.Wasserstein(0.5)
+    model, ball = instances.perturb(instances.garnet(40, 20, seed=1), 4), drmdp.Wasserstein(0.5, support="all")
     one, two = (stepped(drmdp.FirstOrder(), model, ball, 3, threads) for threads in (1, 2))
     assert np.array_equal(one.value, two.value)
     assert np.array_equal(one.answer.parts[1], two.answer.parts[1])
@@ -194,7 +197,7 @@ def test_threads_change_nothing():
 
 def test_a_misleading_warm_start_of_the_projection_is_given_up():
     """A state of this run left a guess from which the (linf, 1) projection found another point."""
-    model, ball = instances.perturb(instances.forest(8), 4, seed=104), drmdp.Wasserstein(0.04, "linf", 1)
+    model, ball = instances.perturb(instances.forest(8), 4, seed=104), drmdp.Wasserstein(0.04, "linf", 1, support="all")
     found = drmdp.solve(model, ball, drmdp.FirstOrder(stop="duality-gap", check_every=10), tol=0.05, max_iters=1000)
     assert found.duality_gap <= 0.05
 
@@ -207,7 +210,7 @@ def test_a_misleading_warm_start_of_the_projection_is_given_up():
 def test_the_paper_s_promise_on_its_domains(pair, name):
     """(DG) ≤ ε/2, and a policy within ε of the optimum of the exact engine."""
     model = domain(name)
-    ball = drmdp.Wasserstein(0.1 if pair[0] == "linf" else 0.5, *pair)
+    ball = drmdp.Wasserstein(0.1 if pair[0] == "linf" else 0.5, *pair, support="all")
     exact = drmdp.solve(model, ball, tol=1e-6)
     iterations = {}
     for kind in ("paper", "fast"):
@@ -225,7 +228,7 @@ def test_the_paper_s_promise_on_its_domains(pair, name):
 
 
 def test_the_default_rule_is_the_largest_gap():
-    model, ball = domain("garnet"), drmdp.Wasserstein(0.5)
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.5, support="all")
     found = drmdp.solve(model, ball, "first-order", tol=0.02)
     assert found.status == "solved"
     assert found.duality_gap < found.gap <= 0.02
@@ -259,7 +262,7 @@ def test_bounds_hold_on_all_kinds_of_models_at_any_time(pair):
 @pytest.mark.parametrize("setup", ["entropy-nature", "entropy-both"])
 @pytest.mark.parametrize("name", ["garnet", "machine", "forest"])
 def test_entropy_for_nature_keeps_the_paper_s_promise_too(name, setup):
-    model, ball = domain(name), drmdp.Wasserstein(0.1, "linf", INF)
+    model, ball = domain(name), drmdp.Wasserstein(0.1, "linf", INF, support="all")
     for kind in drmdp.FirstOrder, drmdp.FirstOrder.fast:
         method = kind(stop="duality-gap", setup=setup, step_ratio=1.0)
         found = drmdp.solve(model, ball, method, tol=EPSILON / 2, max_iters=3000)
@@ -271,7 +274,7 @@ def test_entropy_for_nature_keeps_the_paper_s_promise_too(name, setup):
 @EVERY_PAIR
 def test_nature_s_averaged_kernel_is_in_the_ball(pair):
     """`certify` finds a tuple for it and loses nothing."""
-    model, ball = domain("garnet"), drmdp.Wasserstein(0.05 if pair[0] == "linf" else 0.2, *pair)
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.05 if pair[0] == "linf" else 0.2, *pair, support="all")
     found = drmdp.solve(model, ball, drmdp.FirstOrder(check_every=7), tol=1e-9, max_iters=140)
     again = drmdp.certify(model, ball, found.policy, found.kernel)
     assert np.all(again.lower >= found.lower - 1e-9)
@@ -282,7 +285,7 @@ def test_nature_s_averaged_kernel_is_in_the_ball(pair):
 @EVERY_PAIR
 def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
     model, (metric, order) = domain("garnet"), pair
-    state = stepped(drmdp.FirstOrder(output="last"), model, drmdp.Wasserstein(0.1, *pair), 3)
+    state = stepped(drmdp.FirstOrder(output="last"), model, drmdp.Wasserstein(0.1, *pair, support="all"), 3)
     moves = np.abs(state.players._y.reshape(6, 4, 3, 6) - model.kernels.transpose(1, 2, 0, 3))
     far = {
         "l1": moves.sum(axis=(1, 3)), "l2": np.sqrt((moves**2).sum(axis=(1, 3))), "linf": moves.max(axis=(1, 3)),
@@ -293,7 +296,7 @@ def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
 
 
 def test_a_kernel_outside_the_ball_is_not_believed():
-    model, ball = domain("garnet"), drmdp.Wasserstein(0.2)
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.2, support="all")
     problem = Problem(build(model, ball, "exact"))
     method = drmdp.FirstOrder(output="last")
     state = method.init(problem, None)
@@ -311,7 +314,7 @@ def test_the_averaged_kernels_are_a_tuple_of_the_ball_with_the_mean_returned(pai
     rng = np.random.default_rng(3)
     nominal = domain("garnet")
     model = drmdp.Model(nominal.kernels, costs=nominal.costs, discount=0.8, weights=[0.5, 0.0, 0.5])
-    ball = drmdp.Wasserstein(rng.uniform(0.05, 0.2, 6), *pair)
+    ball = drmdp.Wasserstein(rng.uniform(0.05, 0.2, 6), *pair, support="all")
     for method in (drmdp.FirstOrder(keep_kernels=True), drmdp.FirstOrder.fast(keep_kernels=True)):
         found = drmdp.solve(model, ball, method, tol=0.05)
         assert found.kernels.shape == (3, 6, 4, 6)
@@ -345,12 +348,14 @@ def test_no_program_is_solved(pair, monkeypatch):
         raise AssertionError("a conic operator was built")
 
     monkeypatch.setattr(ConicOperator, "__init__", refuse)
-    found = drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1, *pair), drmdp.FirstOrder.fast(), tol=0.2)
+    found = drmdp.solve(
+        domain("forest"), drmdp.Wasserstein(0.1, *pair, support="all"), drmdp.FirstOrder.fast(), tol=0.2
+    )
     assert found.status == "solved"
 
 
 def test_forecast_certificates_are_few_and_enough():
-    model, ball = instances.perturb(instances.garnet(12, 6, seed=3), 4), drmdp.Wasserstein(0.3)
+    model, ball = instances.perturb(instances.garnet(12, 6, seed=3), 4), drmdp.Wasserstein(0.3, support="all")
     often, seldom = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(check_every=n), tol=0.01) for n in (1, "auto"))
     assert often.status == seldom.status == "solved"
     assert often.n_iters <= seldom.n_iters <= 1.5 * often.n_iters + 1
@@ -370,7 +375,7 @@ def test_the_forecast_is_what_the_players_could_gain_on_the_way(radius):
     available[1, 0] = available[4, 2] = False
     model = drmdp.Model(kernel, costs=rng.random((6, 3)), discount=0.7, available=available, terminal=[5])
     method = drmdp.FirstOrder.fast(check_every=100, step_ratio=1.0)
-    players = stepped(method, model, drmdp.Wasserstein(radius), 1).players
+    players = stepped(method, model, drmdp.Wasserstein(radius, support="all"), 1).players
     x, q = players.policy, players.stakes
     mean = np.zeros((6, 3, 6))
     mean[model.available] = players.mean.reshape(-1, 6)
@@ -384,7 +389,7 @@ def test_the_forecast_is_what_the_players_could_gain_on_the_way(radius):
 
 
 def test_the_nominal_origin_is_where_the_preset_begins():
-    model, ball = domain("machine"), drmdp.Wasserstein(0.1)
+    model, ball = domain("machine"), drmdp.Wasserstein(0.1, support="all")
     starts = None, two_sweeps(model), np.zeros(model.n_states)
     one, same, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in starts)
     assert one.n_iters == same.n_iters != other.n_iters
@@ -395,7 +400,7 @@ def test_the_nominal_origin_is_where_the_preset_begins():
 
 
 def test_limits():
-    model, ball = domain("forest"), drmdp.Wasserstein(0.5)
+    model, ball = domain("forest"), drmdp.Wasserstein(0.5, support="all")
     found = drmdp.solve(model, ball, "first-order", tol=0, max_iters=17)
     assert (found.status, found.n_iters) == ("iteration_limit", 17)
     assert [record.iteration for record in found.history] == [0, 1, 5, 14, 17]
@@ -410,7 +415,7 @@ def test_limits():
 
 
 def test_a_start_is_used_and_kept():
-    model, ball = domain("machine"), drmdp.Wasserstein(0.5)
+    model, ball = domain("machine"), drmdp.Wasserstein(0.5, support="all")
     exact = drmdp.solve(model, ball, tol=1e-6)
     start = exact.value.copy()
     warm, cold = (drmdp.solve(model, ball, "first-order", max_iters=5, start=first) for first in (start, None))
@@ -419,7 +424,7 @@ def test_a_start_is_used_and_kept():
 
 
 def test_a_step_holds_nothing_of_the_size_of_the_iterate():
-    model, ball = instances.perturb(instances.garnet(20, 10, seed=1), 30), drmdp.Wasserstein(0.5)
+    model, ball = instances.perturb(instances.garnet(20, 10, seed=1), 30), drmdp.Wasserstein(0.5, support="all")
     problem = Problem(build(model, ball, "exact", 1))
     iterate = 8 * 30 * 10 * 20 * 20
     method = drmdp.FirstOrder(check_every=100)
@@ -442,7 +447,7 @@ def test_sparse_models_need_observed_support():
     kinds = {"n_kernels": 2, "discount": 0.8}
     dense, thin = instances.ring(12, **kinds), instances.ring(12, **kinds, sparse=True)
     with pytest.raises(drmdp.InputError, match=r"2·3·12² = 864 numbers, 6.91e-06 GB"):
-        drmdp.solve(thin, drmdp.Wasserstein(0.1), "first-order")
+        drmdp.solve(thin, drmdp.Wasserstein(0.1, support="all"), "first-order")
     ball = drmdp.Wasserstein(0.1, support="observed")
     one, other = (drmdp.solve(model, ball, "first-order", tol=0.5) for model in (dense, thin))
     assert one.n_iters == other.n_iters
@@ -476,12 +481,12 @@ def test_entropy_for_nature_is_only_where_it_is_cheap():
     with pytest.raises(
         drmdp.InputError, match=r"setup: 'entropy-both' needs metric \"linf\" and order inf, got \('l2', 2\)"
     ):
-        drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1), drmdp.FirstOrder(setup="entropy-both"))
+        drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1, support="all"), drmdp.FirstOrder(setup="entropy-both"))
 
 
 def test_projections_from_a_guess_are_those_from_nothing():
     """The iterate of a long run, projected again with and without its memory."""
-    model, ball = domain("forest"), drmdp.Wasserstein(0.04, "linf", 1)
+    model, ball = domain("forest"), drmdp.Wasserstein(0.04, "linf", 1, support="all")
     layout = lay_out_all(model, ball)
     rng, memory, y = np.random.default_rng(0), registry.remember(ball.pair, layout), layout.data.copy()
     for _ in range(40):
@@ -495,7 +500,7 @@ def test_projections_from_a_guess_are_those_from_nothing():
 @EVERY_PAIR
 def test_rows_without_a_step_may_be_left_alone(pair):
     """The same projections whether or not the map may rely on the iterate being in the ball."""
-    model, ball = domain("garnet"), drmdp.Wasserstein(0.1, *pair)
+    model, ball = domain("garnet"), drmdp.Wasserstein(0.1, *pair, support="all")
     layout = lay_out_all(model, ball)
     rng, y = np.random.default_rng(1), layout.data.copy()
     for _ in range(12):

@@ -57,7 +57,7 @@ def test_rewards_on_the_next_state_that_are_known_just_where_needed_are_listed(p
     model = written(path, MACHINE.replace("1,0,2,0,-9\n", ""))
     assert sparse.issparse(model.costs)
     with pytest.raises(InputError, match="support='observed'"):
-        drmdp.solve(model, drmdp.Wasserstein(0.1))
+        drmdp.solve(model, drmdp.Wasserstein(0.1, support="all"))
     assert drmdp.solve(model, drmdp.Wasserstein(0.1, support="observed")).status == "solved"
 
 

@@ -38,7 +38,7 @@ def test_every_stage_is_a_conic_program(pair):
 @pytest.mark.parametrize("rewards", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_policies_attain_their_values(rewards, sparse):
-    model, ball = small(rewards=rewards, sparse=sparse), Wasserstein(0.4)
+    model, ball = small(rewards=rewards, sparse=sparse), Wasserstein(0.4, support="all")
     plan = drmdp.finite_horizon(model, ball, 4)
     operator = build(model, ball, "conic")
     sign = -1 if rewards else 1
@@ -56,10 +56,10 @@ def test_without_discount(pair):
     kernels = rng.dirichlet(np.ones(4), size=(3, 4, 2))
     costs = rng.random((4, 2))
     half = drmdp.Model(kernels, costs=costs, discount=0.5)
-    plan = drmdp.finite_horizon(half, Wasserstein(0.3, *pair), 30, discount=1)
+    plan = drmdp.finite_horizon(half, Wasserstein(0.3, *pair, support="all"), 30, discount=1)
     v = np.zeros(4)
     for t in reversed(range(30)):
-        v = conic(half, Wasserstein(0.3, *pair), 2 * v)  # c + ½ · 2v
+        v = conic(half, Wasserstein(0.3, *pair, support="all"), 2 * v)  # c + ½ · 2v
         assert np.allclose(plan.value[t], v, atol=1e-5)
     assert plan.gap < 1e-8
     assert plan.value[0].min() > 5  # it adds up
@@ -72,10 +72,10 @@ def test_costs_of_stages(kind, by_next):
     kernels = rng.dirichlet(np.ones(4), size=(3, 4, 2))
     stages = rng.random((3, 4, 2, 4) if by_next else (3, 4, 2))
     base = drmdp.Model(kernels, **{kind: np.zeros((4, 2))}, discount=0.9)
-    plan = drmdp.finite_horizon(base, Wasserstein(0.3), 3, costs=stages, final=[1, 2, 3, 4])
+    plan = drmdp.finite_horizon(base, Wasserstein(0.3, support="all"), 3, costs=stages, final=[1, 2, 3, 4])
     v = np.array([1.0, 2, 3, 4])
     for t in reversed(range(3)):
-        v = conic(drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9), Wasserstein(0.3), v)
+        v = conic(drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9), Wasserstein(0.3, support="all"), v)
         assert np.allclose(plan.value[t], v, atol=1e-6)
     assert plan.gap < 1e-9
 
@@ -97,7 +97,7 @@ class Sloppy:
 
 
 def test_errors_of_stages_add_up(monkeypatch):
-    model, ball, off = small(), Wasserstein(0.3), 0.1
+    model, ball, off = small(), Wasserstein(0.3, support="all"), 0.1
     exact = drmdp.finite_horizon(model, ball, 6)
     monkeypatch.setattr(horizon, "build", lambda *args: Sloppy(build(*args), off))
     wide = drmdp.finite_horizon(model, ball, 6)
@@ -107,7 +107,7 @@ def test_errors_of_stages_add_up(monkeypatch):
 
 
 def test_long_horizons_end_in_the_solution():
-    model, ball = small(), Wasserstein(0.3)
+    model, ball = small(), Wasserstein(0.3, support="all")
     solution, seen = drmdp.solve(model, ball), []
     plan = drmdp.finite_horizon(model, ball, 200, callback=seen.append)
     assert seen == list(range(199, -1, -1))
@@ -129,4 +129,4 @@ def test_long_horizons_end_in_the_solution():
 )
 def test_mistakes_are_named(given, message):
     with pytest.raises(InputError, match=message):
-        drmdp.finite_horizon(small(), Wasserstein(0.1), **{"stages": 3, **given})
+        drmdp.finite_horizon(small(), Wasserstein(0.1, support="all"), **{"stages": 3, **given})

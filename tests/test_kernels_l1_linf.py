@@ -109,7 +109,7 @@ def test_dense_and_sparse_models_agree(pair):
 def test_unlisted_states_count_as_if_they_were_listed(pair, radius):
     model, _, value = larger("unlisted")
     S, A = model.n_states, model.n_actions
-    ball = drmdp.Wasserstein(radius, *pair)
+    ball = drmdp.Wasserstein(radius, *pair, support="all")
     costs = np.repeat(model.costs[:, :, None], S, axis=2)
     twin = drmdp.Model(model.kernels, costs=costs, discount=model.discount)
     some, full = lay_out(model, ball), lay_out(twin, ball)
@@ -168,7 +168,7 @@ def test_entries_are_sorted_as_far_as_asked(kind):
 
 def test_slope_of_a_row_is_that_of_its_gain():
     rng = np.random.default_rng(6)
-    layout = lay_out(larger("dense")[0], drmdp.Wasserstein(1.0, "linf", math.inf))
+    layout = lay_out(larger("dense")[0], drmdp.Wasserstein(1.0, "linf", math.inf, support="all"))
     stack, key = np.zeros(62, dtype=np.int64), np.empty(60)
     for _ in range(200):
         K = rng.integers(2, 12)

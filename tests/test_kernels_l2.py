@@ -221,7 +221,7 @@ def test_every_layout_agrees_with_conic_programs(pair, kind, radius):
 def test_unlisted_states_count_as_if_they_were_listed(pair, radius):
     model, _, value = larger("unlisted", is_sparse=True)
     S, A = model.n_states, model.n_actions
-    ball = drmdp.Wasserstein(radius, *pair)
+    ball = drmdp.Wasserstein(radius, *pair, support="all")
     costs = np.repeat(model.costs[:, :, None], S, axis=2)
     kernels = np.stack([kernel.toarray().reshape(S, A, S) for kernel in model.kernels])
     some, full = lay_out(model, ball), lay_out(drmdp.Model(kernels, costs=costs, discount=model.discount), ball)
@@ -306,7 +306,7 @@ def test_actions_return_from_saturation(pair, radius):
     S, A, N = 12, 20, 8
     y = rng.dirichlet(np.full(S, 0.2), (N, S, A))
     model = drmdp.Model(y, costs=rng.random((S, A)) / 20, discount=0.5)
-    out, _ = sweep(lay_out(model, drmdp.Wasserstein(radius, *pair)), pair, rng.normal(size=S))
+    out, _ = sweep(lay_out(model, drmdp.Wasserstein(radius, *pair, support="all")), pair, rng.normal(size=S))
     assert (out.upper - out.lower <= 1e-10).all()
     assert out.passes.mean() <= 15
 
@@ -322,7 +322,7 @@ def test_entries_that_tie_exactly_are_counted_once(pair, discount):
         model = drmdp.Model(rows, costs=np.round(rng.random((S, A)), 1), discount=discount)
         value = np.round(rng.normal(size=S), 1) / 3
         for radius in (0.2, 0.9, 1.3):
-            layout = lay_out(model, drmdp.Wasserstein(radius, *pair))
+            layout = lay_out(model, drmdp.Wasserstein(radius, *pair, support="all"))
             out, memory = sweep(layout, pair, value)
             warm, _ = sweep(layout, pair, value, memory=poisoned(memory, rng))
             for own in (out, warm):
@@ -342,7 +342,7 @@ def test_leftover_budgets_bend_actions_that_are_not_played():
         costs = np.tile([0.0, -last / 3, -last / 4, -last / 2], (4, 1))
         model = drmdp.Model(y, costs=costs, discount=0.9)
         for radius in (0.3, 0.5, 0.7, 0.9):
-            ball = drmdp.Wasserstein(radius, "l2", math.inf)
+            ball = drmdp.Wasserstein(radius, "l2", math.inf, support="all")
             out, _ = sweep(lay_out(model, ball), ball.pair, value)
             exact = ConicOperator(model, ball).update(value, 0, 1)
             assert abs(out.upper[0] - exact.value[0]) <= 1e-8

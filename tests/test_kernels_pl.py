@@ -206,7 +206,7 @@ def test_dense_and_sparse_models_agree(pair):
 @PAIRS
 def test_unlisted_states_count_as_if_they_were_listed(pair, radius):
     model, _, value = larger("unlisted")
-    ball = drmdp.Wasserstein(radius, *pair)
+    ball = drmdp.Wasserstein(radius, *pair, support="all")
     costs = np.repeat(model.costs[:, :, None], model.n_states, axis=2)
     some, full = lay_out(model, ball), lay_out(drmdp.Model(model.kernels, costs=costs, discount=0.9), ball)
     assert some.unlisted

@@ -170,8 +170,8 @@ def test_a_mean_with_many_zeros_comes_back(pair, seed):
     y = rng.dirichlet(np.full(model.n_states, 0.2), model.kernels.shape[:-1]) + 1e-9
     y = np.where(few & model.available[:, :, None], y, 0)
     y = y / np.where(model.available, y.sum(axis=3), 1)[..., None]
-    unit = drmdp.Wasserstein(1.0, *pair)
-    ball = drmdp.Wasserstein(distance(model, unit, y), *pair)
+    unit = drmdp.Wasserstein(1.0, *pair, support="all")
+    ball = drmdp.Wasserstein(distance(model, unit, y), *pair, support="all")
     assert_close(inside(model, ball, mean(model, y)), mean(model, y), 1e-9)
 
 
@@ -261,13 +261,13 @@ def test_radius_0_gives_the_data_mean(pair):
 
 def test_one_kernel_moves_by_the_radius():
     model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=np.ones((2, 1)), discount=0.9)
-    ball = drmdp.Wasserstein(0.2, "l1", 1)
+    ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
     assert_close(inside(model, ball, np.array([[[1.0, 0.0]]] * 2)), [[[0.6, 0.4]]] * 2, 1e-13)
 
 
 def test_only_one_of_two_kernels_can_lose_mass():
     model = drmdp.Model(np.array([[[[1.0, 0.0]]] * 2, [[[0.0, 1.0]]] * 2]), costs=np.ones((2, 1)), discount=0.9)
-    ball = drmdp.Wasserstein(0.4, "l1", math.inf)
+    ball = drmdp.Wasserstein(0.4, "l1", math.inf, support="all")
     # mass leaves state 0 in the first kernel only, at most 0.2 of it, half of which the mean notices
     assert_close(inside(model, ball, np.array([[[0.0, 1.0]]] * 2)), [[[0.4, 0.6]]] * 2, 1e-12)
 
@@ -326,7 +326,7 @@ def test_sparse_models_and_blocks_of_states_give_the_same(monkeypatch):
 
 def test_certify_takes_a_mean_kernel():
     model = drmdp.instances.perturb(drmdp.instances.machine(6), n_kernels=3)
-    ball = drmdp.Wasserstein(0.5, "linf", 1)
+    ball = drmdp.Wasserstein(0.5, "linf", 1, support="all")
     solution = drmdp.solve(model, ball, tol=1e-6)
     assert drmdp.certify(model, ball, solution.policy, solution.kernel).gap <= 1e-5
 

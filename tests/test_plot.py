@@ -23,7 +23,7 @@ def _closed():
 @pytest.fixture(scope="module")
 def found():
     model = drmdp.instances.perturb(drmdp.instances.machine(8), 5)
-    return model, drmdp.solve(model, drmdp.Wasserstein(0.5))
+    return model, drmdp.solve(model, drmdp.Wasserstein(0.5, support="all"))
 
 
 def texts(labels):
@@ -54,7 +54,7 @@ def large(n=1003, rewards=False):
 
 def test_many_states_are_averaged_over_those_that_run():
     model = large(203)
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"))
     shares = np.asarray(drmdp.plot.policy(solution).images[0].get_array())
     assert len(shares) == 34  # six states a bin
     np.testing.assert_allclose(shares[10:].sum(axis=1), 1)
@@ -86,14 +86,14 @@ def test_values_are_the_certified_ones_and_those_under_the_mean_kernel(found):
 
 def test_values_of_rewards_have_the_other_side():
     model = drmdp.instances.perturb(drmdp.instances.forest(5), 3)
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.2))
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.2, support="all"))
     ax = drmdp.plot.values(solution)
     np.testing.assert_array_equal(line(ax, "no policy does better").get_xdata(), solution.upper)
     assert ax.get_xlabel() == "reward"
 
 
 def test_a_histogram_of_many_values_counts_each_state_once():
-    ax = drmdp.plot.values(drmdp.solve(large(203), drmdp.Wasserstein(0.3)))
+    ax = drmdp.plot.values(drmdp.solve(large(203), drmdp.Wasserstein(0.3, support="all")))
     for stairs in ax.patches:
         assert stairs.get_data().values.sum() == pytest.approx(1)
 
@@ -110,7 +110,7 @@ def test_changes_of_the_kernel_are_those_of_the_policy(found):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_changes_in_bins_are_sums_over_next_states_and_means_over_states(sparse):
     model = drmdp.instances.perturb(drmdp.instances.ring(50, n_kernels=1, sparse=sparse), 3, same_support=True)
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"))
     mean = np.asarray(model.mean_kernel.todense()).reshape(50, -1, 50) if sparse else model.mean_kernel
     change = np.einsum("sa,sat->st", solution.policy, np.asarray(solution.kernel) - mean)
     edges = _axes.bins(50, 7)
@@ -139,7 +139,7 @@ def test_curves(found):
     gaps = [record.gap for record in solution.history if np.isfinite(record.gap)]
     np.testing.assert_array_equal(line(ax, "certified gap").get_ydata(), gaps)
     assert ax.get_yscale() == "log"
-    path = drmdp.radius.path(model, drmdp.Wasserstein(0), [0, 0.2, 0.4])
+    path = drmdp.radius.path(model, drmdp.Wasserstein(0, support="all"), [0, 0.2, 0.4])
     ax = drmdp.plot.radius(path, mark=0.2)
     np.testing.assert_array_equal(line(ax, "worst case").get_xydata(), np.stack([path.radii, path.worst], axis=1))
     np.testing.assert_array_equal(line(ax, "under the mean kernel").get_ydata(), path.nominal)
@@ -191,7 +191,7 @@ def test_names_are_drawn_as_they_are():
     model = drmdp.Model(
         np.full((3, 2, 3), 1 / 3), costs=np.zeros((3, 2)), discount=0.5, states=names, actions=["$", "$x$"]
     )
-    ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1)))
+    ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1, support="all")))
     ax.figure.canvas.draw()  # mathematics would fail here
     assert texts(ax.get_yticklabels()) == ["$\\frac{1$", "a b", "x" * 10 + "…" + "x" * 9]
 

@@ -93,7 +93,7 @@ def test_kernels_of_any_form():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_best_deterministic_policy_of_all(pair, kind):
     model = small(**KINDS[kind], seed=5)
-    ball = Wasserstein(0.4 * Wasserstein(0, *pair).saturation(model).max(), *pair)
+    ball = Wasserstein(0.4 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all")
     solution = drmdp.solve(model, ball)
     found = policies.deterministic(model, ball, solution)
     sign = -1 if model.maximise else 1
@@ -117,7 +117,7 @@ def test_the_best_deterministic_policy_of_all(pair, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_losses_are_those_of_one_action(pair, kind):
     model = small(**KINDS[kind], seed=2)
-    ball = Wasserstein(0.3 * Wasserstein(0, *pair).saturation(model).max(), *pair)
+    ball = Wasserstein(0.3 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all")
     solution = drmdp.solve(model, ball, tol=1e-7)
     found = policies.near_optimal(model, ball, solution, loss=0.2)
     sign = -1 if model.maximise else 1
@@ -147,7 +147,7 @@ def test_losses_are_those_of_one_action(pair, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_nature_bent_most(kind):
     model = small(**KINDS[kind])
-    solution = drmdp.solve(model, Wasserstein(0.3))
+    solution = drmdp.solve(model, Wasserstein(0.3, support="all"))
     kernel = np.asarray(solution.kernel)
     mean = np.tensordot(model.weights, observed(model), axes=1)
     off = np.abs(np.where(model.available[:, :, None], kernel - mean, 0))
@@ -167,7 +167,7 @@ def test_what_nature_bent_most(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_trajectories_follow_policy_and_kernel(kind):
     model = small(**KINDS[kind], seed=1)
-    solution = drmdp.solve(model, Wasserstein(0.3))
+    solution = drmdp.solve(model, Wasserstein(0.3, support="all"))
     kernel = np.asarray(solution.kernel)
     found = drmdp.simulate(model, solution.policy, solution.kernel, n=40_000, steps=4, seed=3)
     s, a, t = found.states[:, :-1], found.actions, found.states[:, 1:]
@@ -249,4 +249,4 @@ def unknown_cost(model, ball):
 )  # fmt: skip
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
-        call(small(), replace(Wasserstein(0), radius=0.1))
+        call(small(), replace(Wasserstein(0, support="all"), radius=0.1))

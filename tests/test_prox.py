@@ -332,14 +332,14 @@ def test_by_hand():
     y_hat, z = np.array([[[0.5, 0.5, 0.0]]]), np.array([[[0.1, 0.9, 0.0]]])
     moved = {("l1", 1): 0.1, ("l1", math.inf): 0.1, ("l2", 2): 0.2 / math.sqrt(2), ("l2", math.inf): 0.2 / math.sqrt(2)}
     for pair in PAIRS:
-        y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.2, *pair))
+        y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.2, *pair, support="all"))
         move = moved.get(pair, 0.2)
         np.testing.assert_allclose(y, [[[0.5 - move, 0.5 + move, 0.0]]], atol=1e-12)
 
 
 def test_kernels_of_weight_0_see_the_simplex_only():
     y_hat, z = np.array([[[1.0, 0.0]], [[1.0, 0.0]]]), np.array([[[0.0, 1.0]], [[-3.0, 5.0]]])
-    y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.1, "linf", math.inf), weights=[1, 0])
+    y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.1, "linf", math.inf, support="all"), weights=[1, 0])
     np.testing.assert_allclose(y, [[[0.9, 0.1]], [[0.0, 1.0]]], atol=1e-15)
     y = drmdp.project(z, [[[1.0, 0.0]], [[0.0, 1.0]]], drmdp.Wasserstein(1, support="observed"), weights=[1, 0])
     np.testing.assert_array_equal(y, [[[1.0, 0.0]], [[1.0, 0.0]]])  # only the first state was observed with weight
@@ -388,7 +388,10 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
         stakes = model.costs[s] + 0.9 * value
         point += weights[:, None] * (step[s][:, None] * stakes)[:, None]
         wanted = drmdp.project(
-            point.transpose(1, 0, 2), kernels[:, s], drmdp.Wasserstein(radius[s], *pair, support), weights
+            point.transpose(1, 0, 2),
+            kernels[:, s],
+            drmdp.Wasserstein(radius[s], *pair, support),
+            weights,
         )
         found = np.zeros((A, N, S))
         found[np.broadcast_to(on[:, None], found.shape)] = y[N * lo : N * hi]
@@ -398,9 +401,9 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
 def ascent(pair, radius, n_steps, accuracy):
     """Trials of the first step and mean trials of the later ones where the ball binds, in the first-order method."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(12, 6, seed=1), 8)
-    layout = every_state(model, drmdp.Wasserstein(radius, *pair))
+    layout = every_state(model, drmdp.Wasserstein(radius, *pair, support="all"))
     S, A, N = 12, 6, 8
-    value = drmdp.bellman(model, drmdp.Wasserstein(radius, "l1", 1), np.zeros(S)).value
+    value = drmdp.bellman(model, drmdp.Wasserstein(radius, "l1", 1, support="all"), np.zeros(S)).value
     y, memory, x = layout.data.copy(), registry.remember(pair, layout), np.full((S, A), 1 / A)
     size = math.sqrt(N) / (model.discount * np.linalg.norm(value))
     trials = []
@@ -432,7 +435,7 @@ def test_few_multipliers_are_tried_from_scratch(pair):
     for _ in range(60):
         kernels = rng.dirichlet(np.full(12, rng.choice([0.3, 1.0])), size=(8, 5))
         point = kernels + rng.choice([0.01, 0.03, 0.1, 0.3]) * rng.standard_normal(kernels.shape)
-        ball = drmdp.Wasserstein(rng.choice([0.03, 0.1, 0.5]), *pair)
+        ball = drmdp.Wasserstein(rng.choice([0.03, 0.1, 0.5]), *pair, support="all")
         _, memory = solve(Case("", point, kernels, ball, np.full(8, 1 / 8)))
         trials.append(memory.trials[memory.trials > 0])
     trials = np.concatenate(trials)
@@ -444,7 +447,7 @@ def test_few_multipliers_are_tried_from_scratch(pair):
 
 
 ROW = [[[0.5, 0.5]], [[0.2, 0.8]]]
-BALL = drmdp.Wasserstein(0.1)
+BALL = drmdp.Wasserstein(0.1, support="all")
 
 
 @pytest.mark.parametrize(
@@ -458,7 +461,7 @@ BALL = drmdp.Wasserstein(0.1)
         ((ROW, [[[0.5, 0.5]], [[np.inf, 1.2]]], BALL), "finite: kernel 1, action 0, next state 0 has inf"),
         ((ROW, [0.5, 0.5], BALL), r"kernels: expected shape \(N, A, S\) with no size 0, got \(2,\)"),
         ((ROW, ROW, 0.1), "ball: expected a Wasserstein, got 0.1"),
-        ((ROW, ROW, drmdp.Wasserstein([0.1, 0.2])), r"one radius, got \(2,\) of them"),
+        ((ROW, ROW, drmdp.Wasserstein([0.1, 0.2], support="all")), r"one radius, got \(2,\) of them"),
         ((ROW, ROW, BALL, [1, 2]), "weights must sum to 1, got 3"),
         ((ROW, ROW, BALL, [2, -1]), "weights must not be negative: kernel 1 has -1"),
     ],

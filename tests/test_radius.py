@@ -52,14 +52,14 @@ def test_a_path_is_what_single_solves_find(pair):
 
 
 def test_a_path_without_an_exact_operator():
-    found = radius.path(small(), Wasserstein(0, "linf", 1), [0, 0.2])
-    alone = drmdp.solve(small(), Wasserstein(0.2, "linf", 1))
+    found = radius.path(small(), Wasserstein(0, "linf", 1, support="all"), [0, 0.2])
+    alone = drmdp.solve(small(), Wasserstein(0.2, "linf", 1, support="all"))
     assert np.abs(found.points[1].value - alone.value).max() <= 2e-6
 
 
 def test_what_a_path_says_of_itself():
     model = instances.perturb(instances.machine(8), 5)
-    ball, seen = Wasserstein(3.0), []
+    ball, seen = Wasserstein(3.0, support="all"), []
     found = radius.path(model, ball, 6, callback=seen.append)
     assert list(found.points) == seen
     assert found.saturation == ball.saturation(model).max()
@@ -74,9 +74,9 @@ def test_what_a_path_says_of_itself():
 
 def test_a_path_of_a_given_policy():
     model, policy = small(), [0, 0, 1, 2, 0]
-    found = radius.path(model, Wasserstein(0, "l1", 1), [0, 0.5, 1], policy=policy)
+    found = radius.path(model, Wasserstein(0, "l1", 1, support="all"), [0, 0.5, 1], policy=policy)
     for point in found.points:
-        worst = drmdp.evaluate(model, Wasserstein(point.radius, "l1", 1), policy)
+        worst = drmdp.evaluate(model, Wasserstein(point.radius, "l1", 1, support="all"), policy)
         assert np.abs(worst.value - point.value).max() <= 2e-6
         assert np.array_equal(point.policy, model.policy(policy))
 
@@ -84,7 +84,7 @@ def test_a_path_of_a_given_policy():
 def test_fewer_sweeps_than_from_scratch():
     model = instances.perturb(instances.garnet(20, 4, seed=1), 5)
     for pair in EXACT:
-        ball = Wasserstein(0, *pair)
+        ball = Wasserstein(0, *pair, support="all")
         found = radius.path(model, ball, 50, tol=1e-5)
         assert found.status == "solved"
         assert found.kernel_passes.mean() <= 2.5, pair
@@ -97,7 +97,7 @@ def test_fewer_sweeps_than_from_scratch():
 @pytest.mark.parametrize("kind", ["dense", "sparse", "rewards"])
 def test_critical_radii_from_both_sides(pair, kind):
     model = small(sparse=kind == "sparse", rewards=kind == "rewards", seed=3)
-    found = radius.path(model, Wasserstein(0, *pair), 12, tol=1e-8)
+    found = radius.path(model, Wasserstein(0, *pair, support="all"), 12, tol=1e-8)
     changes = radius.critical(found, precision=1e-4)
     assert changes
     for change in changes:
@@ -105,7 +105,7 @@ def test_critical_radii_from_both_sides(pair, kind):
         assert change.fraction == change.high / found.saturation
         s = list(model.states).index(change.state)
         for r, action in ((change.low, change.before), (change.high, change.after)):
-            policy = drmdp.solve(model, Wasserstein(r, *pair), tol=1e-8).policy[s]
+            policy = drmdp.solve(model, Wasserstein(r, *pair, support="all"), tol=1e-8).policy[s]
             assert policy[list(model.actions).index(action)] >= policy.max() - 1e-3
 
 
@@ -151,7 +151,7 @@ def test_tied_actions_do_not_alternate():
 def test_no_change_no_work():
     model = small()
     solved = []
-    found = radius.path(model, Wasserstein(0), [0, 1e-6])
+    found = radius.path(model, Wasserstein(0, support="all"), [0, 1e-6])
     assert radius.critical(found, callback=solved.append) == ()
     assert not solved
 
@@ -162,7 +162,7 @@ def test_no_change_no_work():
 @pytest.mark.parametrize("kind", ["dense", "sparse", "rewards"])
 def test_choice_by_held_out_kernels(kind):
     model = small(sparse=kind == "sparse", rewards=kind == "rewards")
-    found = radius.path(model, Wasserstein(0), 5)
+    found = radius.path(model, Wasserstein(0, support="all"), 5)
     held = np.random.default_rng(9).dirichlet(np.ones(5), size=(7, 5, 3))
     choice = radius.choose(found, held)
     sign = -1 if model.maximise else 1
@@ -181,7 +181,7 @@ def test_choice_by_held_out_kernels(kind):
 
 
 def test_cross_validation_holds_out():
-    model, ball = small(), Wasserstein(0)
+    model, ball = small(), Wasserstein(0, support="all")
     choice = radius.cross_validate(model, ball, [0, 0.3, 0.6])
     for i in range(4):
         others = [j for j in range(4) if j != i]
@@ -193,7 +193,7 @@ def test_cross_validation_holds_out():
             terminal=model.terminal,
         )
         for k, r in enumerate((0, 0.3, 0.6)):
-            policy = drmdp.solve(train, Wasserstein(r)).policy
+            policy = drmdp.solve(train, Wasserstein(r, support="all")).policy
             value = drmdp.policies.under(model, policy, [i])[0]
             assert np.isclose(choice.samples[k, i], model.initial @ value, atol=1e-4)
     assert radius.cross_validate(model, ball, [0, 0.3], folds=2, by="worst").samples.shape == (2, 4)
@@ -237,7 +237,7 @@ def test_the_truth_is_inside_as_often_as_promised(pair):
     for _ in range(200):
         kernels = np.stack([[[rng.multinomial(n, row) / n for row in rows] for rows in truth] for _ in range(N)])
         model = drmdp.Model(kernels, costs=np.zeros((S, A)), discount=0.5)
-        ball = Wasserstein(0, *pair)
+        ball = Wasserstein(0, *pair, support="all")
         r = radius.sufficient(model, ball, n, confidence=0.8)
         metric, order = pair
         norm = {"l1": 1, "l2": 2, "linf": np.inf}[metric]
@@ -250,7 +250,7 @@ def test_the_truth_is_inside_as_often_as_promised(pair):
 
 
 def test_the_sufficient_radius_of_counts():
-    model, ball = small(), Wasserstein(0)
+    model, ball = small(), Wasserstein(0, support="all")
     few, many = (radius.sufficient(model, ball, n) for n in (100, 10_000))
     assert np.allclose(few[:4], 10 * many[:4])
     assert few[4] == 0
@@ -284,4 +284,4 @@ def test_the_sufficient_radius_of_counts():
 )  # fmt: skip
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
-        call(small(), Wasserstein(0))
+        call(small(), Wasserstein(0, support="all"))

@@ -101,7 +101,7 @@ def trap(stay, radius, pair, weights=None, **options):
     kernels = np.zeros((len(stay), 2, stay.shape[1], 2))
     kernels[:, 0, :, 0], kernels[:, 0, :, 1], kernels[:, 1, :, 1] = stay, 1 - stay, 1
     model = drmdp.Model(kernels, costs=[0.0, 1.0], discount=0.5, weights=weights, **options)
-    return model, drmdp.Wasserstein(radius, *pair)
+    return model, drmdp.Wasserstein(radius, *pair, support="all")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_an_irrational_value():
     costs = np.broadcast_to([[[0.0]], [[1.0]], [[0.5]]], (3, 2, 3)).copy()
     costs[0, 1, 1] = -1
     model = drmdp.Model(kernels, costs=costs, discount=0.5)
-    low, high = rational.optimum(model, drmdp.Wasserstein([0.5, 0, 0], "l1", 1))
+    low, high = rational.optimum(model, drmdp.Wasserstein([0.5, 0, 0], "l1", 1, support="all"))
     enclosed([None, Fraction(2), Fraction(1)], low, high)
     signs = [9 * v * v - 15 * v + 2 for v in (low[0], high[0])]
     assert signs[0] > 0 > signs[1]
@@ -168,7 +168,7 @@ def test_a_game_on_which_newton_alone_cycles(pair):
     costs = np.zeros((2, 2, 2))
     costs[0] = [[5, 0], [3, 16]]
     model = drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1])
-    ball = drmdp.Wasserstein(4, *pair)
+    ball = drmdp.Wasserstein(4, *pair, support="all")
     assert [rational.bellman(model, ball, [Fraction(v), Fraction(0)])[0] for v in (0, 20, 12, 16)] == [5, 18, 14, 16]
     enclosed([Fraction(16), Fraction(0)], *rational.optimum(model, ball))
 
@@ -354,8 +354,10 @@ def test_cases_are_reproducible_and_cover_what_they_promise():
 def test_data_that_is_not_exact_is_refused():
     rows = np.full((1, 1, 1), 1.0)
     with pytest.raises(ValueError, match="not polyhedral"):
-        rational.bellman(drmdp.Model(rows, costs=[0.0], discount=0.5), drmdp.Wasserstein(1), [Fraction(0)])
-    ball = drmdp.Wasserstein(1, "l1", 1)
+        rational.bellman(
+            drmdp.Model(rows, costs=[0.0], discount=0.5), drmdp.Wasserstein(1, support="all"), [Fraction(0)]
+        )
+    ball = drmdp.Wasserstein(1, "l1", 1, support="all")
     thirds = drmdp.Model([rows] * 3, costs=[0.0], discount=0.5)
     with pytest.raises(ValueError, match="weights do not sum"):
         rational.bellman(thirds, ball, [Fraction(0)])

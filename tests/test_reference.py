@@ -191,7 +191,7 @@ def test_values_by_hand(pair):
         ),
     ):  # fmt: skip
         model = drmdp.Model(kernels, costs=np.zeros(2), discount=0.5)
-        got = reference.robust_update(model, drmdp.Wasserstein(0.5, *pair), np.array([0.0, 1.0]))
+        got = reference.robust_update(model, drmdp.Wasserstein(0.5, *pair, support="all"), np.array([0.0, 1.0]))
         np.testing.assert_allclose(got, moved / 2, rtol=1e-10)
 
 
@@ -202,7 +202,7 @@ def test_distance_by_hand(pair):
     data = np.array([[[stay, stay]] * 2] * 3)
     kernels = np.array([[[[0.5, 0.5]] * 2] * 2, [[stay, go]] * 2, [[go, go]] * 2])
     model = drmdp.Model(data, costs=np.zeros(2), discount=0.5, weights=[0.75, 0.25, 0], available={1: [1]})
-    ball = drmdp.Wasserstein(0.5, *pair)
+    ball = drmdp.Wasserstein(0.5, *pair, support="all")
     want = {
         ("l1", 1): [0.75 * 2 + 0.25 * 2, 0.75 + 0.25 * 2],
         ("l2", 2): [math.sqrt(0.75 + 0.25 * 2), math.sqrt(0.75 / 2 + 0.25 * 2)],
@@ -261,7 +261,7 @@ def test_large_radius_is_the_worst_of_all_next_states(pair):
 def test_constant_stakes_are_exact(pair):
     model = drmdp.Model(np.full((2, 3, 2, 3), 1 / 3), costs=[[0.25, 0.5]] * 3, discount=0.5)
     for radius in 0.0, 0.3, 9.0:
-        got = reference.robust_update(model, drmdp.Wasserstein(radius, *pair), np.full(3, 7.0))
+        got = reference.robust_update(model, drmdp.Wasserstein(radius, *pair, support="all"), np.full(3, 7.0))
         assert got.tolist() == [3.75] * 3
 
 
@@ -323,7 +323,7 @@ def test_update_is_the_least_of_all_policies(pair):
 def test_a_solver_that_stops_early_is_noticed(metric, monkeypatch):
     kernels = np.random.default_rng(6).dirichlet(np.ones(4), (3, 4, 3))
     model = drmdp.Model(kernels, costs=np.zeros(4), discount=0.9)
-    ball, value = drmdp.Wasserstein(0.3, metric, math.inf), np.arange(4.0)
+    ball, value = drmdp.Wasserstein(0.3, metric, math.inf, support="all"), np.arange(4.0)
     reference.robust_update(model, ball, value)
     monkeypatch.setattr(reference, "LINEAR", ({"solver": cp.HIGHS, "simplex_iteration_limit": 1, "presolve": "off"},))
     monkeypatch.setattr(reference, "CONIC", ({"solver": cp.CLARABEL, "tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6},))

@@ -46,7 +46,7 @@ def browser():
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The machine instance with a radius curve."""
-    model, ball = machine(), drmdp.Wasserstein(0.5)
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
     path = tmp_path_factory.mktemp("report") / "machine.html"
     drmdp.solve(model, ball).report(path, drmdp.radius.path(model, ball, radii=5), title="Machine")
     return path
@@ -91,7 +91,7 @@ def test_dark_is_dark_and_print_is_light(browser, page):
 
 def test_names_are_text_never_markup(browser, tmp_path):
     model = hostile()
-    ball = drmdp.Wasserstein(0.3)
+    ball = drmdp.Wasserstein(0.3, support="all")
     path = tmp_path / "hostile.html"
     drmdp.solve(model, ball).report(path, drmdp.radius.path(model, ball, radii=3), title="<script>alert(0)</script>")
     with Visit(browser, path) as visit:
@@ -109,7 +109,7 @@ def test_names_are_text_never_markup(browser, tmp_path):
 def test_a_notebook_shows_names_as_text(browser, tmp_path):
     model = hostile()
     path = tmp_path / "cell.html"
-    shown = model._repr_html_() + drmdp.solve(model, drmdp.Wasserstein(0.3))._repr_html_()
+    shown = model._repr_html_() + drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"))._repr_html_()
     path.write_text(f'<meta charset="utf-8"><link rel="icon" href="data:,">{shown}', encoding="utf-8")
     with Visit(browser, path) as visit:
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
@@ -159,7 +159,7 @@ def test_the_page_is_well_formed_and_refers_to_itself_only(page):
 
 
 def test_the_page_says_what_was_found(page):
-    model, ball = machine(), drmdp.Wasserstein(0.5)
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
     solution = drmdp.solve(model, ball)
     text = " ".join(Tree(page.read_text("utf-8")).text.split())
     for expected in (
@@ -174,7 +174,7 @@ def test_the_page_says_what_was_found(page):
 
 
 def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path):
-    model, ball = machine(), drmdp.Wasserstein(0.5)
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
     solution = drmdp.solve(model, ball)
     assert solution.problem == (model, ball)
     solution.save(tmp_path / "solution.npz")
@@ -192,17 +192,17 @@ def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path)
     ("change", "message"),
     [
         ({"model": drmdp.instances.machine(10)}, "of another model"),
-        ({"ball": drmdp.Wasserstein(0.4)}, "ball: the solution is for .*radius=0.5.* got .*radius=0.4"),
+        ({"ball": drmdp.Wasserstein(0.4, support="all")}, "ball: the solution is for .*radius=0.5.* got .*radius=0.4"),
         ({"sweep": 3}, "sweep: expected a drmdp.radius.path, got 3"),
         (
-            {"sweep": drmdp.radius.path(drmdp.instances.machine(5), drmdp.Wasserstein(0), [0, 0.1])},
+            {"sweep": drmdp.radius.path(drmdp.instances.machine(5), drmdp.Wasserstein(0, support="all"), [0, 0.1])},
             "sweep: it is of another",
         ),
         ({"path": "missing/page.html"}, "cannot be written: missing: No such file"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message, tmp_path):
-    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5))
+    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
     with pytest.raises(drmdp.InputError, match=message):
         solution.report(**{"path": tmp_path / "page.html", **change})
     assert list(tmp_path.iterdir()) == []
@@ -210,9 +210,9 @@ def test_what_does_not_fit_is_refused(change, message, tmp_path):
 
 def test_odd_models_have_a_page(tmp_path):
     one = drmdp.Model(np.ones((1, 1, 1)), costs=[[2.0]], discount=0.0)
-    limited = drmdp.solve(machine(), drmdp.Wasserstein(0.5), max_seconds=0)
+    limited = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"), max_seconds=0)
     varied = drmdp.solve(machine(), drmdp.Wasserstein(np.linspace(0, 0.5, 10), "l1", 1, "observed"))
-    for k, solution in enumerate((drmdp.solve(one, drmdp.Wasserstein(0)), limited, varied)):
+    for k, solution in enumerate((drmdp.solve(one, drmdp.Wasserstein(0, support="all")), limited, varied)):
         solution.report(tmp_path / f"{k}.html")
         assert not Tree((tmp_path / f"{k}.html").read_text("utf-8")).wrong
     assert "time_limit" in (tmp_path / "1.html").read_text("utf-8")
@@ -225,8 +225,8 @@ def test_distance_of_the_kernels_from_their_mean():
     near, far = 0.25, 0.75  # of the one kernel and the other from the mean (.25, .75)
     for metric, order, unit in (("l1", 1, 2.0), ("l2", 2, np.sqrt(2)), ("linf", 1, 1.0)):
         expected = unit * (0.25 * far**order + 0.75 * near**order) ** (1 / order)
-        np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, metric, order), [0, 1]), expected)
-    np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, "linf", np.inf), [1]), far)
+        np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, metric, order, support="all"), [0, 1]), expected)
+    np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, "linf", np.inf, support="all"), [1]), far)
 
 
 # ---------------------------------------------------------------------- size and time
@@ -234,7 +234,12 @@ def test_distance_of_the_kernels_from_their_mean():
 
 def test_the_machine_instance_is_a_small_page_quickly(page):
     assert page.stat().st_size < 1_000_000
-    assert seconds(lambda: drmdp.solve(machine(), drmdp.Wasserstein(0.5)).report(page.with_name("again.html"))) < 2
+    assert (
+        seconds(
+            lambda: drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all")).report(page.with_name("again.html"))
+        )
+        < 2
+    )
 
 
 def test_ten_thousand_states_are_a_small_page_quickly(tmp_path):
@@ -292,7 +297,7 @@ def test_a_bad_report_is_refused_before_any_work(options, message, tmp_path, mon
 
 
 def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path):
-    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5))
+    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(drmdp.MissingExtra, match=r"pip install 'drmdp\[report\]'"):
         solution.report(tmp_path / "page.html")

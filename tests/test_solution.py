@@ -148,7 +148,7 @@ def test_a_sparse_kernel_stays_sparse(tmp_path):
 
 def test_saving_a_run_on_a_sparse_model_that_had_no_time(tmp_path):
     model = drmdp.Model([sparse.csr_array(np.full((S * A, S), 1 / S))], costs=np.zeros((S, A)), discount=0.5)
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.5), max_seconds=0)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.5, support="all"), max_seconds=0)
     solution.save(tmp_path / "solution.npz")
     assert_same(drmdp.Solution.load(tmp_path / "solution.npz"), solution)
 
@@ -158,7 +158,7 @@ def test_saving_what_solve_returned(tmp_path, maximise):
     y = np.random.default_rng(0).dirichlet(np.ones(S), (2, S, A))
     c = {"rewards" if maximise else "costs": np.arange(6.0).reshape(S, A)}
     model = drmdp.Model(y, **c, discount=0.5, states=["a", "b", "c"], terminal=["c"])
-    solution = drmdp.solve(model, drmdp.Wasserstein([0, 0.5, 1], "l1", math.inf), tol=1e-6)
+    solution = drmdp.solve(model, drmdp.Wasserstein([0, 0.5, 1], "l1", math.inf, support="all"), tol=1e-6)
     solution.save(tmp_path / "solution.npz")
     loaded = drmdp.Solution.load(tmp_path / "solution.npz")
     assert_same(loaded, solution)

@@ -37,13 +37,19 @@ def problem(name):
     """Return a model and a ball: each family, and between them each pair."""
     perturb = instances.perturb
     return {
-        "garnet": lambda: (perturb(instances.garnet(5, 3, 0.4, discount=0.8), 3), drmdp.Wasserstein(0.3)),
-        "machine": lambda: (perturb(instances.machine(6, 0.9), 3), drmdp.Wasserstein(0.2, "l1", 1)),
-        "forest": lambda: (perturb(instances.forest(5, 0.9), 3), drmdp.Wasserstein(0.1, "l2", INF)),
-        "ring": lambda: (instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "linf", 1)),
-        "cycle": lambda: (instances.cycle(6, 2, discount=0.8), drmdp.Wasserstein(0.1, "l1", INF)),
-        "grid": lambda: (instances.grid(9, 2, discount=0.8), drmdp.Wasserstein(0.05, "linf", INF)),
-        "tiny": lambda: (perturb(instances.garnet(3, 2, 0.7, 9, 0.5), 2, 9), drmdp.Wasserstein(0.3, "l1", 1)),
+        "garnet": lambda: (
+            perturb(instances.garnet(5, 3, 0.4, discount=0.8), 3),
+            drmdp.Wasserstein(0.3, support="all"),
+        ),
+        "machine": lambda: (perturb(instances.machine(6, 0.9), 3), drmdp.Wasserstein(0.2, "l1", 1, support="all")),
+        "forest": lambda: (perturb(instances.forest(5, 0.9), 3), drmdp.Wasserstein(0.1, "l2", INF, support="all")),
+        "ring": lambda: (instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "linf", 1, support="all")),
+        "cycle": lambda: (instances.cycle(6, 2, discount=0.8), drmdp.Wasserstein(0.1, "l1", INF, support="all")),
+        "grid": lambda: (instances.grid(9, 2, discount=0.8), drmdp.Wasserstein(0.05, "linf", INF, support="all")),
+        "tiny": lambda: (
+            perturb(instances.garnet(3, 2, 0.7, 9, 0.5), 2, 9),
+            drmdp.Wasserstein(0.3, "l1", 1, support="all"),
+        ),
     }[name]()
 
 
@@ -154,11 +160,11 @@ def test_an_unconstrained_nature_has_a_closed_form(pair):
     """With c(s, a) she goes where v is largest: v = m + λ max(m)/(1−λ), m = min_a c."""
     for family in ("garnet", "forest"):
         model, _ = problem(family)
-        full = drmdp.Wasserstein(1, *pair).saturation(model)
+        full = drmdp.Wasserstein(1, *pair, support="all").saturation(model)
         least = model.costs.min(axis=1)
         expected = least + model.discount * least.max() / (1 - model.discount)
         for radius in (full, 3 * full.max()):
-            found = drmdp.solve(model, drmdp.Wasserstein(radius, *pair), NEWTON, tol=1e-6)
+            found = drmdp.solve(model, drmdp.Wasserstein(radius, *pair, support="all"), NEWTON, tol=1e-6)
             assert found.status == "solved"
             assert np.abs((-found.value if model.maximise else found.value) - expected).max() <= 1e-6
 
@@ -166,9 +172,9 @@ def test_an_unconstrained_nature_has_a_closed_form(pair):
 @EVERY_PAIR
 def test_the_value_never_falls_with_the_radius(pair):
     model, _ = problem("garnet")
-    full = drmdp.Wasserstein(1, *pair).saturation(model).max()
+    full = drmdp.Wasserstein(1, *pair, support="all").saturation(model).max()
     found = [
-        drmdp.solve(model, drmdp.Wasserstein(share * full, *pair), NEWTON, tol=1e-6)
+        drmdp.solve(model, drmdp.Wasserstein(share * full, *pair, support="all"), NEWTON, tol=1e-6)
         for share in (0, 1e-6, 0.05, 0.2, 0.5, 0.9, 1)
     ]
     values = np.array([solution.value for solution in found])
@@ -236,7 +242,7 @@ def test_unavailable_actions_are_never_played(method):
     available = np.array([[True, True, False], [False, True, True], [True, True, False]])
     kernels[:, ~available] = np.nan
     model = drmdp.Model(kernels, costs=costs, discount=0.8, available=available)
-    ball = drmdp.Wasserstein(0.2, "l1", 1)
+    ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
     for limit in (0, None):
         found = drmdp.solve(model, ball, method, tol=1e-5, max_iters=limit)
         assert np.all(found.policy[~available] == 0)
@@ -264,7 +270,7 @@ def test_discount_zero(method, stop):
 @EVERY_PAIR
 def test_one_state_one_action_one_kernel(method, pair):
     model = drmdp.Model(np.ones((1, 1, 1)), costs=[[3.0]], discount=0.75)
-    found = drmdp.solve(model, drmdp.Wasserstein(0.5, *pair), method, tol=1e-9)
+    found = drmdp.solve(model, drmdp.Wasserstein(0.5, *pair, support="all"), method, tol=1e-9)
     assert found.status == "solved"
     assert found.value == pytest.approx([12], abs=1e-9)
     assert np.array_equal(found.policy, [[1]])
@@ -335,7 +341,7 @@ def test_puterman_keeps_its_promise(method):
 
 
 def test_the_printed_rule_is_fooled_by_slow_mixing_and_ours_is_not():
-    model, ball = instances.ring(30, 2, discount=0.95), drmdp.Wasserstein(0.02, "l1", 1)
+    model, ball = instances.ring(30, 2, discount=0.95), drmdp.Wasserstein(0.02, "l1", 1, support="all")
     promise = 0.1
     exact = drmdp.solve(model, ball, NEWTON, tol=1e-6)
     printed = drmdp.solve(model, ball, drmdp.ValueIteration(backend="conic", stop="paper"), tol=promise)
@@ -354,7 +360,7 @@ def test_the_printed_rule_is_fooled_by_slow_mixing_and_ours_is_not():
 
 
 def test_accelerated_iterates_that_diverge_are_noticed():
-    model, ball = instances.cycle(12, 2, discount=0.99), drmdp.Wasserstein(0.02, "l1", 1)
+    model, ball = instances.cycle(12, 2, discount=0.99), drmdp.Wasserstein(0.02, "l1", 1, support="all")
     found = drmdp.solve(model, ball, CONIC["accelerated"], tol=1e-4)
     assert found.status == "diverged"
     assert found.n_iters < 300
@@ -419,7 +425,7 @@ def test_gauss_seidel_uses_the_newest_values():
     kernel = np.zeros((4, 1, 4))
     kernel[[0, 1, 2, 3], 0, [0, 0, 1, 2]] = 1
     model = drmdp.Model(kernel, costs=[0.0, 1.0, 1.0, 1.0], discount=0.5)
-    still = drmdp.Wasserstein(0, "l1", 1)
+    still = drmdp.Wasserstein(0, "l1", 1, support="all")
     first = drmdp.solve(model, still, drmdp.GaussSeidel(backend="conic", check_every=1), tol=1e-12)
     assert first.n_iters == 1
     assert first.value == pytest.approx([0, 1, 1.5, 1.75], abs=1e-12)
@@ -432,7 +438,7 @@ def game(pair):
     kernels[:, :, 0] = 1
     costs = np.zeros((2, 2, 2))
     costs[0] = [[5, 0], [3, 16]]
-    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(4, *pair)
+    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(4, *pair, support="all")
 
 
 @EVERY_PAIR
@@ -464,7 +470,7 @@ def test_sparse_chains_are_solved_well_enough_also_with_terminal_states(discount
 def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
     base = instances.grid(9, 2, discount=0.9, sparse=True)
     model = drmdp.Model(base.kernels, costs=base.costs, discount=0.9, terminal=terminal)
-    ball = drmdp.Wasserstein(0.2, "l1", 1)
+    ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
     usual = drmdp.solve(model, ball, NEWTON, tol=1e-6)
     with mock.patch("drmdp.solvers.problem.DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
         large = drmdp.solve(model, ball, NEWTON, tol=1e-6)
@@ -530,7 +536,7 @@ def test_policy_and_bounds_are_those_of_the_best_sweep():
         def step(self, own, state):
             return self.init(own, None)
 
-    operator = Hooked(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1)), script)
+    operator = Hooked(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1, support="all")), script)
     found = run(Standing(), operator, tol=0, max_iters=2)
     assert operator.calls == 6
     assert found.upper == pytest.approx([6, 5], abs=1e-12)
@@ -599,7 +605,7 @@ def test_time_is_up_before_the_start():
 
 
 def test_time_limit_in_earnest():
-    model, ball = instances.perturb(instances.garnet(60, 3), 3), drmdp.Wasserstein(0.3)
+    model, ball = instances.perturb(instances.garnet(60, 3), 3), drmdp.Wasserstein(0.3, support="all")
     found = drmdp.solve(model, ball, PLAIN, max_seconds=0.003)  # a sweep takes twenty times as long and more
     assert found.status == "time_limit"
     assert found.seconds < 2  # a few states of many, on a busy machine too
@@ -728,7 +734,7 @@ def test_numbers_that_are_none_end_the_run(method, bad, call):
 @pytest.mark.parametrize("pair", [("l1", 1), ("l2", 2), ("linf", INF)], ids=str)
 def test_tolerances_below_rounding_end_soon(method, pair):
     model, _ = problem("tiny")
-    found = drmdp.solve(model, drmdp.Wasserstein(0.2, *pair), method, tol=1e-300)
+    found = drmdp.solve(model, drmdp.Wasserstein(0.2, *pair, support="all"), method, tol=1e-300)
     assert found.status == "precision_limit"
     assert found.n_iters < 150
     assert found.gap < 1e-9
@@ -871,7 +877,7 @@ def test_bad_methods_are_refused(make, message):
         (lambda m, b: drmdp.evaluate(m, b, np.zeros(3), tol=-1), "tol must be finite and not negative"),
         (lambda m, b: drmdp.evaluate(m, b, np.zeros(4)), "policy: expected shape"),
         (
-            lambda m, b: drmdp.solve(m, drmdp.Wasserstein(np.ones(4))),
+            lambda m, b: drmdp.solve(m, drmdp.Wasserstein(np.ones(4), support="all")),
             r"radius has shape \(4,\), the model has 3 states",
         ),
     ],
@@ -955,7 +961,7 @@ def test_an_interrupt_during_the_final_proof_loses_nothing(monkeypatch):
     monkeypatch.setattr(ConicOperator, "certify", once)
     model = drmdp.instances.machine(5)
     method = drmdp.ValueIteration(backend="conic")
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.2), method, tol=1e-9, max_iters=1)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.2, support="all"), method, tol=1e-9, max_iters=1)
     assert solution.status == "interrupted"
     assert len(calls) == 2
     assert np.isfinite(solution.gap)

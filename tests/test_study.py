@@ -305,7 +305,7 @@ def test_runs_are_warmed_once(monkeypatch):
 @pytest.mark.parametrize("family", ["forest", "garnet", "machine"])
 def test_the_baseline_gives_the_right_answers(family, radius, metric, order):
     nominal = {"forest": instances.forest(6), "garnet": instances.garnet(8, 3), "machine": instances.machine(6)}[family]
-    model, ball = instances.perturb(nominal, 4), drmdp.Wasserstein(radius, metric, order)
+    model, ball = instances.perturb(nominal, 4), drmdp.Wasserstein(radius, metric, order, support="all")
     value = np.random.default_rng(1).normal(0, 3, model.n_states)
     sign = -1 if model.maximise else 1
     expected = sign * drmdp.bellman(model, ball, sign * value).value
@@ -315,12 +315,12 @@ def test_the_baseline_gives_the_right_answers(family, radius, metric, order):
 
 def test_the_baseline_refuses_other_balls():
     with pytest.raises(drmdp.InputError, match="baseline"):
-        baseline.bellman(instances.forest(4), drmdp.Wasserstein(0.1, "l1", np.inf), np.arange(4.0), 0)
+        baseline.bellman(instances.forest(4), drmdp.Wasserstein(0.1, "l1", np.inf, support="all"), np.arange(4.0), 0)
 
 
 @pytest.mark.parametrize("solver", ["cvxpy-clarabel", "cvxpy-scs"])
 def test_updates_written_by_hand_agree(solver):
-    model, ball = instances.perturb(instances.forest(5), 3), drmdp.Wasserstein(0.3)
+    model, ball = instances.perturb(instances.forest(5), 3), drmdp.Wasserstein(0.3, support="all")
     value = np.linspace(-3, 1, 5)
     expected = -drmdp.bellman(model, ball, -value).value[2]
     update = peers.updater(solver, model, ball)

@@ -13,8 +13,8 @@ a metric between states that is also called Wasserstein elsewhere.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -29,6 +29,8 @@ PAIRS: tuple[Pair, ...] = (
     ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
 )  # fmt: skip
 """The implemented (metric, order) pairs: the six of the paper."""
+OWN_ORDER = {"l1": 1, "l2": 2, "linf": math.inf}
+"""Order of a metric unless another one is asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +42,23 @@ class Wasserstein:
     radius : float or (S,) array
         How far nature may go, at every state or state by state; see `saturation` for what is large.
     metric : "l1", "l2" or "linf"
-    order : 1, 2 or math.inf
-    support : "all" or "observed"
-        Whether mass may move to any state (as in the paper), or only to next states that some kernel with positive
-        weight reaches from the same state and action.
+    order : 1, 2 or math.inf, optional
+        The metric's own by default: 1 for "l1", 2 for "l2", infinity for "linf".
+    support : "observed" or "all"
+        Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
+        action, or to any state, as in the paper.
 
     Examples
     --------
     >>> import drmdp
-    >>> drmdp.Wasserstein(0.5, metric="l1", order=1)
-    Wasserstein(radius=0.5, metric='l1', order=1, support='all')
+    >>> drmdp.Wasserstein(0.5, metric="l1")
+    Wasserstein(radius=0.5, metric='l1', order=1, support='observed')
     """
 
     radius: Any
     metric: Literal["l1", "l2", "linf"] = "l2"
-    order: float = 2
-    support: Literal["all", "observed"] = "all"
+    order: float = cast(float, None)
+    support: Literal["observed", "all"] = "observed"
 
     def __post_init__(self) -> None:
         radius = numbers("radius", self.radius)
@@ -68,6 +71,8 @@ class Wasserstein:
             raise InputError(f"radius must be finite and not negative, got {value!r}{where}")
         radius.setflags(write=False)
         object.__setattr__(self, "radius", float(radius) if radius.ndim == 0 else radius)
+        if self.order is None and isinstance(self.metric, str) and self.metric in OWN_ORDER:
+            object.__setattr__(self, "order", OWN_ORDER[self.metric])
         # By string and number only: True is not order 1, and arrays compare element by element.
         number = isinstance(self.order, int | float | np.number) and self.order is not True
         plain = isinstance(self.metric, str) and number
@@ -75,26 +80,43 @@ class Wasserstein:
         if own is None:
             known = ", ".join(f"({metric!r}, {_order(order)})" for metric, order in PAIRS)
             asked = f"({shown(self.metric)}, {shown(self.order)})"
+            if self.order is None:
+                raise InputError(f"metric is {', '.join(map(repr, OWN_ORDER))}, got {shown(self.metric)}")
             raise InputError(f"{asked} is not implemented; (metric, order) is one of {known}")
         object.__setattr__(self, "metric", own[0])
         object.__setattr__(self, "order", own[1])
         if not isinstance(self.support, str) or self.support not in ("all", "observed"):
-            raise InputError(f"support is 'all' or 'observed', got {shown(self.support)}")
+            raise InputError(f"support is 'observed' or 'all', got {shown(self.support)}")
 
     @property
     def pair(self) -> Pair:
         """(metric, order)."""
         return self.metric, self.order
 
-    def radii(self, model: Model) -> Array:
-        """Radius of each state, (S,); also checks that ball and model fit together."""
-        if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
-            raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
-        if self.support == "all" and model.costs_missing:
+    def with_radius(self, radius: Any) -> Wasserstein:
+        """The same ball with another radius."""
+        return replace(self, radius=radius)
+
+    def fitted(self, model: Model) -> Wasserstein:
+        """The ball that operators of this model take, after checking that the two fit together.
+
+        With support "all" nature needs the cost of every transition. At radius 0 she cannot move: then the ball is the
+        same set with either support, and what she would need is not asked for.
+        """
+        self.radii(model)
+        if self.support == "observed" or not model.costs_missing:
+            return self
+        if np.any(self.radius):
             raise InputError(
                 "costs of transitions that no kernel has are unknown, and with support='all' nature may use them: "
                 "give every cost as an (S, A, S) array, or take support='observed'"
             )
+        return replace(self, support="observed")
+
+    def radii(self, model: Model) -> Array:
+        """Radius of each state, (S,)."""
+        if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
+            raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
         return np.broadcast_to(np.asarray(self.radius, dtype=np.float64), (model.n_states,))
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:

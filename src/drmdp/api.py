@@ -180,7 +180,7 @@ def certify(
     mean kernel the nearest tuple with that mean is computed first (`drmdp.membership`).
     """
     x = model.policy(policy)
-    y = membership.inside(model, ball, numbers("kernel", kernel))
+    y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
     low, high = value_range(model)
     tol = 1e-10 * max(abs(low), abs(high), np.finfo(float).tiny)  # as tight as rounding allows
     worst = _evaluate(model, build(model, ball, backend), x, tol)
@@ -196,7 +196,7 @@ def certify(
 
 def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
-    ball.radii(model)
+    ball = ball.fitted(model)
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
         raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")

@@ -34,9 +34,11 @@ OPTIONS = {
     "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
     "tol": click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
     "support": click.option(
-        "--support", default="all", show_default=True, help="Where mass may move: all or observed."
+        "--support", default="observed", show_default=True, help="Where mass may move: observed next states, or all."
     ),
-    "order": click.option("--order", default="2", show_default=True, help="Order of the ball: 1, 2 or inf."),
+    "order": click.option(
+        "--order", help="Order of the ball: 1, 2 or inf; by default the metric's: l1 1, l2 2, linf inf."
+    ),
     "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
     "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
 }
@@ -58,11 +60,12 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
-def ball_of(radius: float, metric: str, order: str, support: str) -> Wasserstein:
-    """The ball of the options."""
+def ball_of(radius: float, metric: str, order: str | None, support: str) -> Wasserstein:
+    """The ball of the options, which may be typed in capitals."""
     from drmdp.ambiguity import Wasserstein, parse_order
 
-    return Wasserstein(radius, metric, parse_order(order), support)  # type: ignore[arg-type]
+    own = None if order is None else parse_order(order)
+    return Wasserstein(radius, metric.lower(), own, support.lower())  # type: ignore[arg-type]
 
 
 def exit_code(status: Status) -> int:

@@ -34,7 +34,7 @@ ROWS = 12
 @common
 def horizon(
     model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, costs: str | None,
-    discount: float | None, metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
+    discount: float | None, metric: str, order: str | None, support: str, tol: float, as_json: bool, progress: bool | None,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 

@@ -50,7 +50,7 @@ ROWS = 12
 @common
 def inspect(
     model_path: str, radius: float, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
-    metric: str, order: str, support: str, tol: float, as_json: bool, progress: bool | None,
+    metric: str, order: str | None, support: str, tol: float, as_json: bool, progress: bool | None,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
 
@@ -179,7 +179,7 @@ def _print_actions(out: Any, model: Model, rounded: Rounded, near: ActionLosses)
 @OPTIONS["progress"]
 def simulate(
     model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
-    seed: int, out: str | None, metric: str, order: str, support: str, tol: float, discount: float | None,
+    seed: int, out: str | None, metric: str, order: str | None, support: str, tol: float, discount: float | None,
     as_json: bool, progress: bool | None,
 ) -> None:  # fmt: skip
     """Simulate trajectories of a policy.

@@ -87,7 +87,7 @@ def finite_horizon(
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)
     for own in [staged] if prices is None else [_priced(staged, stage) for stage in prices]:
-        ball.radii(own)
+        ball.fitted(own)
     lower, upper = np.empty((T + 1, S)), np.empty((T + 1, S))
     lower[T] = upper[T] = v
     policy = np.empty((T, S, A))

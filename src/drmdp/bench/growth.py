@@ -53,7 +53,7 @@ def slope(sizes: Array, times: Array) -> float:
 def growth() -> Iterator[GrowthRow]:
     """The table of exponents, six pairs on Garnets."""
     for metric, order in FAMILIES:
-        ball = Wasserstein(RADIUS, metric, order)  # type: ignore[arg-type]
+        ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
         for name, sizes in SIZES.items():
             ms = {}
             for size in sizes:
@@ -89,12 +89,14 @@ def threads(n_states: int = 20_000, repeats: int = 5) -> Iterator[ThreadRow]:
     """A sweep of a sparse Garnet."""
     model, best = sparse_garnet(n_states), []
     for n in (1, 2):
-        operator, value, times = ExactOperator(model, Wasserstein(RADIUS), n), np.zeros(n_states), []
+        operator, value, times = ExactOperator(model, Wasserstein(RADIUS, support="all"), n), np.zeros(n_states), []
         for _ in range(repeats + 2):
             begin = time.perf_counter()
             value = operator.update(value, 0, n_states).value
             times.append(time.perf_counter() - begin)
-            operator = ExactOperator(model, Wasserstein(RADIUS), n)  # cold again: a sweep of about 100 ms
+            operator = ExactOperator(
+                model, Wasserstein(RADIUS, support="all"), n
+            )  # cold again: a sweep of about 100 ms
         best.append(min(times[2:]))
     yield ThreadRow(best[0], best[1], best[0] / best[1])
 
@@ -124,7 +126,7 @@ def states() -> Iterator[StateRow]:
         model = Model(kernel, costs=costs, discount=0.8)
         nominal = nominal_seconds(model) / S
         for metric, order in FAMILIES:
-            ball = Wasserstein(RADIUS, metric, order)  # type: ignore[arg-type]
+            ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
             ExactOperator(model, ball, 1).update(value, 0, S)
             fresh = iter([ExactOperator(model, ball, 1) for _ in range(12)])
             times = [cpu_once(next(fresh), value) for _ in range(12)]

@@ -60,7 +60,7 @@ def solves() -> Iterator[SolveRow]:
             ("cycle", instances.cycle(150, 5, discount=discount), 0.02),
         ):
             for metric, order in FAMILIES:
-                yield solve_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
+                yield solve_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def against_conic(states: int = 4, tol: float = 0.05) -> Iterator[ConicRow]:
     """Garnet S = A = 30, N = 30, (l2, 2): the conic side is a few states, times S, times the sweeps that value iteration needs."""
     model = instances.perturb(instances.garnet(30, 30), 30)
     for radius in (0.1, math.sqrt(6)):
-        ball = Wasserstein(radius)
+        ball = Wasserstein(radius, support="all")
         times = []
         for _ in range(5):
             operator = ExactOperator(model, ball, threads=1)

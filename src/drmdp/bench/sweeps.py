@@ -85,7 +85,7 @@ def cpu(call: Callable[[], Any], repeats: int) -> float:
 
 def nominal_seconds(model: Model, repeats: int = 7) -> float:
     """CPU seconds of a nominal sweep over all N kernels."""
-    layout = lay_out(model, Wasserstein(1.0))
+    layout = lay_out(model, Wasserstein(1.0, support="all"))
     value, out = np.linspace(0, 1, model.n_states), np.empty(model.n_states)
     return cpu(lambda: _nominal(layout, value, out), repeats)
 
@@ -138,4 +138,4 @@ def sweeps() -> Iterator[SweepRow]:
     for name, model in paper_garnets():
         for metric, order in FAMILIES:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
-                yield sweep_row(name, model, Wasserstein(radius, metric, order))  # type: ignore[arg-type]
+                yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]

@@ -70,6 +70,7 @@ def perturb(
         actions=model.actions,
         available=model.available,
         terminal=model.terminal,
+        notes=model.notes,
     )
 
 

@@ -136,6 +136,7 @@ def path(
     """
     limit = float(ball.saturation(model).max())
     asked = radii_of(radii, limit)
+    ball.with_radius(asked.max()).fitted(model)
     tracer = Tracer(model, ball, _tolerance(tol), limit, None if policy is None else model.policy(policy), threads)
     points: list[Point] = []
     for r in asked.tolist():
@@ -169,7 +170,8 @@ class Tracer:
     ) -> None:
         self.model, self.tol = model, tol
         self._limit, self._policy, self._threads = limit, policy, threads
-        self._operator: Operator = build(model, replace(ball, radius=0.0), DEFAULT_BACKEND, threads)
+        self._ball = ball
+        self._operator: Operator = build(model, ball.with_radius(0.0), DEFAULT_BACKEND, threads)
         self._mean = fixed.matrix_of(model, None)
 
     def solve(self, radius: float, near: Sequence[Point]) -> Point:
@@ -193,9 +195,8 @@ class Tracer:
         return point
 
     def _move(self, radius: float) -> None:
-        assert self._operator.ball is not None
-        ball = replace(self._operator.ball, radius=radius)
-        if isinstance(self._operator, ExactOperator):
+        ball, old = self._ball.with_radius(radius).fitted(self.model), self._operator.ball
+        if isinstance(self._operator, ExactOperator) and old is not None and old.support == ball.support:
             self._operator = self._operator.at(ball)
         else:
             self._operator = build(self.model, ball, DEFAULT_BACKEND, self._threads)
