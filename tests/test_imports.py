@@ -14,7 +14,7 @@ import drmdp
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
-    {"errors", "_html", "_typing", "_version", "compiled", "words"},
+    {"errors", "_html", "_typing", "_version", "compiled", "interrupts", "words"},
     {"files", "threads"},
     {"kernels", "rows"},
     {"solution"},

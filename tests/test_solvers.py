@@ -703,7 +703,10 @@ found = drmdp.solve(model, ball, drmdp.ValueIteration(backend="conic"), tol=1e-9
 good = np.isfinite([found.lower, found.upper]).all() and (found.lower <= found.upper).all() and found.n_iters > 0
 print(found.status, good, flush=True)
 """
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal, whoever runs the tests
+    )  # fmt: skip
     try:
         for _ in range(3):
             assert child.stdout.readline() == "going\n"

@@ -28,6 +28,7 @@ from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.operator import Tabled, Update
 from drmdp.certificate import Witness
+from drmdp.interrupts import put_off
 from drmdp.model import Model
 
 
@@ -103,7 +104,8 @@ class ConicOperator:
         witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, N)), np.zeros((n, A, N, S)))
         for s in range(start, stop):
             if not model.terminal[s]:
-                self._solve(s, u, None if policy is None else policy[s], witness, s - start)
+                with put_off():  # or Clarabel takes it for bad data
+                    self._solve(s, u, None if policy is None else policy[s], witness, s - start)
         fixed = policy is not None
         new, low, high, kernel = certificate.derive(model, self.ball, value, witness, start, stop, fixed)
         return Update(new, low, high, witness.policy, Tabled(kernel))

@@ -1,0 +1,71 @@
+"""An interruption is an interruption, whenever it comes."""
+
+import os
+import signal
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import drmdp
+from drmdp.bellman import conic_cone
+from drmdp.interrupts import put_off
+
+
+@pytest.fixture
+def ctrl_c():
+    """Send SIGINT to this process, which takes it as in a terminal even if whoever runs the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_while_clarabel_reads_its_data(ctrl_c, monkeypatch):
+    """It is no error in the data: the best result is returned."""
+    asked = []
+
+    class Matrix(sparse.csc_matrix):
+        @property
+        def indptr(self):
+            if asked and asked.pop():
+                ctrl_c()
+            return self.__dict__["_indptr"]
+
+        @indptr.setter
+        def indptr(self, array):
+            self.__dict__["_indptr"] = array
+
+    monkeypatch.setattr(conic_cone, "sparse", SimpleNamespace(csc_matrix=Matrix))
+    model, ball = drmdp.instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "l2", 2)
+    method = drmdp.ValueIteration(backend="conic")
+    found = drmdp.solve(model, ball, method, tol=0, callback=lambda r: asked.append(r.iteration == 3))
+    assert found.status == "interrupted"
+    assert found.n_iters == 3
+    assert np.all(found.lower <= found.upper)
+
+
+def test_ctrl_c_waits_where_it_is_put_off(ctrl_c):
+    done = []
+
+    def work(fails):
+        with put_off():
+            ctrl_c()
+            done.append(1)
+            if fails:
+                raise ValueError("bad data")
+
+    for fails in (False, True):  # an interruption counts for more than what it comes with
+        with pytest.raises(KeyboardInterrupt):
+            work(fails)
+    with put_off(), put_off():
+        done.append(2)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with put_off():
+        ctrl_c()
+    thread = threading.Thread(target=lambda: done.append(put_off().__enter__()))
+    thread.start()
+    thread.join()
+    assert done == [1, 1, 2, None]
