@@ -26,6 +26,7 @@ LAYERS = (
         "prox",
         "bellman",
         "certificate_rows",
+        "certificate_l1",
         "certificate_linf",
         "certificate_sums",
     },  # they serve the exact operators, no final certificate

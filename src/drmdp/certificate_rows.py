@@ -1,21 +1,33 @@
-"""The certificate of the exact operators, on compressed data of any size.
+"""The certificate of the exact operators, on compressed data of any size: ℓ2 here, the others in `certificate_l1` and `certificate_linf`.
 
 The formulas are those of `drmdp.certificate`, row by row: U is the Lagrangian of the returned policy at the multipliers and thresholds
-handed over (or, for ℓ1, at the knapsack threshold found here), valid whatever their quality; L is the value of explicit
-kernels that are built here from the few numbers handed over, measured, and pulled into the ball. It shares the
-normalisation of the data (`drmdp.bellman.layout`) with the kernels it judges, and no other line.
+handed over (or, for ℓ1, at the knapsack threshold found there), valid whatever their quality; L is the value of explicit kernels that are
+built from the few numbers handed over, measured, and pulled into the ball. Data, scale and sums are its own (`certificate_sums`).
 
-What is handed over (`Memory`): ℓ2: t_ia = by_action[a]·by_kernel[i] and thresholds by_row[a, i], y = (ŷ + t u − τ)⁺ made to sum to 1;
-ℓ1: moved masses, by_action[a] on the mean row for order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the
-multiplier by_action[0].
+What is handed over (`Memory`): ℓ2: t_ia = by_action[a]·by_kernel[i] and thresholds by_row[a, i]; ℓ1: moved masses, by_action[a] on the mean row for
+order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the multiplier by_action[0].
 
-Rounding: sums of n terms carry the margin (n + 64) ε Σ|terms|, and every result the rounding of the stakes and `FLAT`, below
-which differences of u were taken for 0.
+**ℓ2.** With d = t u − τ, a row is *active* where ŷ + d > 0. For any τ, t = κ x_a, and sums over active or idle entries,
+
+    Φ = τ Σ_idle ŷ + t Σ_active ŷ u + ½ Σ_active d² − ½ Σ_idle ŷ²,        U = Σ_i w_i [½ θ² + Σ_a Φ_ia]/κ_i.
+
+The kernel is y = (ŷ + d)/M where active, else 0, with M = 1 + m, m = Σ_active d − Σ_idle ŷ, as ŷ sums to 1. So
+
+    (y − ŷ)·u = [Σ_active d u − m Σ_active ŷ u]/M − Σ_idle ŷ u,      ‖y − ŷ‖ ≤ √(Σ_active d² + Σ_idle ŷ²) + |m|.
+
+No digits are lost in any of these sums, however many entries are active and however small the radius is: all terms are of the size of the move.
+
+**Rounding.** d as computed defines y: no error. In Φ it is off by ε/2 (t|u| + 2|d|), which moves ½Σd² by ε (t Σ|d| + Σd²). An entry counts as active if
+ŷ (1 − (n + 8) ε) + d > 0 as computed, hence surely; what is lost of Φ where it should have been is of the order ε². With n = depth(K) + 16 for
+the sums, for ŷ, which is data divided by its sum, and for the tables of unlisted states, and with spread = Σ_active |d| + Σ_idle ŷ,
+
+    Φ is off by n ε [|τ| (1 + Σ_idle ŷ) + t (2|ŷ·u| + Σ|d|) + 2 Σd² + Σ_idle ŷ²],    m by n ε spread,    (y − ŷ)·u by 4 n ε spread for |m| ≤ 0.1.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -23,27 +35,48 @@ from numba import njit
 from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.arrays import rank
-from drmdp.bellman.layout import Layout, Memory, Order, count_above, prologue, row_scales
+from drmdp.certificate_l1 import states_l1
 from drmdp.certificate_linf import states_linf
-from drmdp.certificate_sums import EPS, finish, work_space
-from drmdp.compiled import KERNEL, LEAN
+from drmdp.certificate_sums import (
+    BLOCK,
+    EPS,
+    depth,
+    finish,
+    mean_worth,
+    normalise,
+    prefix,
+    ranked,
+    weigh_rows,
+    work_space,
+)
+from drmdp.compiled import INLINE, KERNEL, LEAN
+
+if TYPE_CHECKING:
+    from drmdp.bellman.layout import Layout, Memory
+
+COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
+"""Sums over the active entries: number, d, |d|, d u, d²; over the idle ones: ŷ, ŷ u, ŷ²; and the threshold."""
+SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
+TRIALS = 4
+LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
+SMALL = 1e-300  # what underflow may take from a square
 
 
 def derive(
-    ball: Wasserstein, layout: Layout, order: Order, value: Array, policy: Array, memory: Memory, fixed: bool,
-    threads: int = 1,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    ball: Wasserstein, layout: Layout, value: Array, policy: Array, memory: Memory, fixed: bool, threads: int = 1
+) -> tuple[Array, Array, Array]:
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
     `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
     """
     S, N = layout.available.shape[0], layout.weights.size
     low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
-    kernel = {"l1": _states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
+    kernel = {"l1": states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
     top, span = float(value.max()), float(np.ptp(value))
     every = ball.order == np.inf
     kind = every if ball.metric != "linf" else None if every else True
+    order = ranked(layout, value)
+    layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
 
     def over(lo: int, hi: int) -> None:
         room = work_space(layout, lo, hi)
@@ -53,242 +86,198 @@ def derive(
     return low, high, share
 
 
-# ---------------------------------------------------------------------- ℓ2
+@njit(**LEAN)
+def _sum_row(data, at, K, u, first, scale, t, tau, low, order, unlisted, sums):  # type: ignore[no-untyped-def]
+    """Fill the sums of a row at t and the threshold τ + low."""
+    for k in range(LEVEL):
+        sums[k] = 0.0
+    sure = 1.0 - (depth(K) + 24) * EPS
+    for lo in range(0, K, BLOCK):
+        count, mass, moved, gain, squares, idle, idle_u, idle_squares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(lo, min(lo + BLOCK, K)):
+            p = data[at + j] * scale
+            z = u[first + j]
+            d = (t * z - tau) - low
+            if not p * sure + d > 0.0:
+                idle += p
+                idle_u += p * z
+                idle_squares += p * p
+            elif not (unlisted and d > 0.0):  # else it is in the prefix
+                count += 1.0
+                mass += d
+                moved += abs(d)
+                gain += d * z
+                squares += d * d
+        sums[COUNT] += count
+        sums[MASS] += mass
+        sums[MOVED] += moved
+        sums[GAIN] += gain
+        sums[SQUARES] += squares
+        sums[IDLE] += idle
+        sums[IDLE_U] += idle_u
+        sums[IDLE_SQUARES] += idle_squares
+    k = prefix(order.down, t, tau, low) if unlisted else 0
+    if k > 0:
+        last = order.down[k - 1]
+        d = (t * last - tau) - low
+        mass = t * order.rise[k] + k * d
+        sums[COUNT] += k
+        sums[MASS] += mass
+        sums[MOVED] += mass
+        sums[GAIN] += t * order.rise2[k] + d * order.rise[k] + last * mass
+        sums[SQUARES] += t * t * order.rise2[k] + 2.0 * t * d * order.rise[k] + k * d * d
+
+
+@njit(**INLINE)
+def _settle(data, at, K, u, first, scale, t, tau, order, unlisted, sums):  # type: ignore[no-untyped-def]
+    """The sums of a row at t after Newton steps for the threshold, which may have been kept in float32; it becomes sums[LEVEL].
+
+    A threshold is a sum of two numbers: of very many active entries, the last digit of one alone would move the mass too much.
+    """
+    low = 0.0
+    for trial in range(TRIALS):
+        _sum_row(data, at, K, u, first, scale, t, tau, low, order, unlisted, sums)
+        off = sums[MASS] - sums[IDLE]
+        if trial == TRIALS - 1 or not sums[COUNT] > 0.5 or not (abs(off) > SETTLED and abs(off) < 0.1):
+            break
+        step = low + off / sums[COUNT]
+        new = tau + step
+        low = step - (new - tau)
+        tau = new
+    sums[LEVEL] = tau
+
+
+@njit(**INLINE)
+def _dual(sums, t, own, n):  # type: ignore[no-untyped-def]
+    """Φ, its margin included."""
+    tau = sums[LEVEL]
+    value = tau * sums[IDLE] + t * (own - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
+    size = abs(tau) * (1.0 + sums[IDLE]) + t * (2.0 * abs(own) + sums[MOVED])
+    return value + n * EPS * (size + 2.0 * sums[SQUARES] + sums[IDLE_SQUARES])
+
+
+@njit(**INLINE)
+def _move(sums, own, n):  # type: ignore[no-untyped-def]
+    """(y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is."""
+    off = sums[MASS] - sums[IDLE]
+    spread = sums[MOVED] + sums[IDLE]
+    far = math.sqrt(sums[SQUARES] + sums[IDLE_SQUARES]) + abs(off)
+    far = (1.0 + n * EPS) * far + n * EPS * spread
+    if not (abs(off) <= 0.1 and far < 4.0):
+        return 0.0, 0.0, 0.0
+    gain = (sums[GAIN] - off * (own - sums[IDLE_U])) / (1.0 + off) - sums[IDLE_U]
+    return gain, 4.0 * n * EPS * spread, far
+
+
+@njit(**INLINE)
+def _usable(t):  # type: ignore[no-untyped-def]
+    return t > LEAST and t < MOST
 
 
 @njit(**LEAN)
-def _sums_l2(data, at, K, u, first, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
-    """Number, Σu, Σu², Σŷ, Σŷu over the active entries, Σŷ² over the others, Σŷu over all, how many terms that took, and the threshold.
+def _visit(layout, order, s, a, x, bend, tau, every, room):  # type: ignore[no-untyped-def]
+    """Add an action's Φ_ia to the duals and its squared distances to `spent`; fill its gains, and return their margin.
 
-    A threshold that leaves the mass off by more than 1e-13, as one kept in float32 does, is first moved by Newton steps.
+    x is its probability and `bend` its part of t, both without κ_i.
     """
-    for repeat in range(4):
-        c = 0.0
-        su = 0.0
-        suu = 0.0
-        sy = 0.0
-        syu = 0.0
-        si = 0.0
-        all_yu = 0.0
-        terms = K
-        if unlisted:
-            k = count_above(order, t, tau)
-            terms += k
-            c += k
-            su += order.sum1[k]
-            suu += order.sum2[k]
-        for j in range(K):
-            p = data[at + j] * scale
-            z = u[first + j]
-            all_yu += p * z
-            if p + t * z > tau:
-                sy += p
-                syu += p * z
-                if not (unlisted and t * z > tau):
-                    c += 1.0
-                    su += z
-                    suu += z * z
-            else:
-                si += p * p
-        mass = sy + t * su - c * tau
-        if repeat == 3 or not c > 0.5 or not 1e-13 < abs(mass - 1.0) < 0.1:
-            break
-        tau += (mass - 1.0) / c
-    return c, su, suu, sy, syu, si, all_yu, terms, tau
+    A, N = room.scale.shape
+    u, scale, own, sums, w = room.u, room.scale, room.own, room.sums, layout.weights
+    dual, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2]
+    lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+    first, n = lo - layout.indptr[s * A], depth(K) + 16
+    weigh_rows(layout, s, a, room)
+    margin = 0.0
+    for i in range(N):
+        at, settled = N * lo + i * K, -1.0
+        room.gain[a, i] = 0.0
+        margin += w[i] * n * EPS * abs(own[a, i])
+        t = kappa[i] * x
+        if _usable(t):
+            _settle(layout.data, at, K, u, first, scale[a, i], t, tau[i], order, layout.unlisted, sums)
+            settled = t
+            dual[i] += _dual(sums, t, own[a, i], n + A)
+        elif x > 0.0:
+            dual[i] = np.inf
+        t = kappa[i] * bend if every else bend
+        if _usable(t):
+            if not abs(t - settled) <= 4.0 * EPS * t:  # or the sums are those above
+                _settle(layout.data, at, K, u, first, scale[a, i], t, tau[i], order, layout.unlisted, sums)
+            room.gain[a, i], more, far = _move(sums, own[a, i], n)
+            margin += w[i] * more
+            spent[i] += far * far
+    return margin
 
 
 @njit(**KERNEL)
 def _states_l2(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
+    """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal, scale, q, gain = room.u, room.cost, room.nominal, room.scale, room.q, room.gain
-    dual, size, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2], room.kernels[3]
-    w = layout.weights
-    value_size = span
+    worth, margin, w = room.worth, room.actions[0], layout.weights
+    dual, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2]
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
+        base, unit = normalise(layout, order, value, top, span, s, room)
         if not base < np.inf:
             continue
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        theta = layout.radius[s]
-        x, t_a, k_i, tau = policy[s], memory.by_action[s], memory.by_kernel[s], memory.by_row[s]
+        theta, x, bend = layout.radius[s], policy[s], memory.by_action[s]
         common = 0.0
         for a in range(A):
-            common += t_a[a]
-        free = 0.0
-        for a in range(A):
-            if x[a] > 0.0:
-                free += x[a] * cost[a]
+            common += bend[a]
         for i in range(N):
-            kappa[i] = k_i[i] if every else common
-            dual[i] = 0.5 * theta * theta
-            size[i] = 0.5 * theta * theta
+            kappa[i] = 0.0 if theta == 0.0 else memory.by_kernel[s, i] if every else common
+            dual[i] = 0.5 * theta * theta * (1.0 + (A + 4) * EPS) + SMALL
             spent[i] = 0.0
-        terms = N + A
         for a in range(A):
-            q[a] = cost[a]
-            bent = t_a[a] > 0.0 and theta > 0.0
-            played = x[a] > 0.0 and theta > 0.0
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            K = hi - lo
-            if not (bent or played):
-                q[a] += nominal[a]
-                terms = max(terms, K + N)
-                for i in range(N):
-                    gain[a, i] = 0.0
-                continue
-            c, su, suu, sy, syu, si, own, th = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(N):
-                at = N * lo + i * K
-                gain[a, i] = 0.0
-                t = kappa[i] * x[a]
-                if played and t > 0.0:
-                    c, su, suu, sy, syu, si, own, n, th = _sums_l2(
-                        layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
-                    )
-                    terms = max(terms, n + N + A)
-                    dual[i] += th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
-                    size[i] += (
-                        abs(th) * (1.0 + sy) - t * syu + 0.5 * (t * t * suu - 2.0 * abs(t * th) * su + c * th * th + si)
-                    )
-                t = k_i[i] * t_a[a] if every else t_a[a]
-                if bent and t > 0.0:
-                    if not (played and abs(t - kappa[i] * x[a]) <= 4.0 * EPS * t):  # or the sums are those above
-                        c, su, suu, sy, syu, si, own, n, th = _sums_l2(
-                            layout.data, at, K, u, lo - first, scale[a, i], t, tau[a, i], order, layout.unlisted
-                        )
-                        terms = max(terms, n + N + A)
-                    mass = sy + t * su - c * th
-                    if mass > 0.5:
-                        gain[a, i] = (syu + t * suu - th * su) / mass - own
-                        far = math.sqrt(max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)) + abs(1.0 - mass)
-                        spent[i] += far * far
-                    else:  # nothing usable: leave the row as it is
-                        gain[a, i] = 0.0
-            q[a] += nominal[a]
-        # what is surely feasible
-        slack = A * (2.0 * terms + 8.0) * EPS
-        most = max(theta - slack, 0.0)
-        total = 0.0
-        for i in range(N):
-            total += w[i] * spent[i]
-        for i in range(N):
-            far = math.sqrt(spent[i] if every else total)
-            share[s, i] = most / far if far > most else 1.0
-        for a in range(A):
-            for i in range(N):
-                q[a] += w[i] * share[s, i] * gain[a, i]
-        # the dual value
-        upper = 0.0
-        upper_size = free
-        if theta > 0.0:
-            for i in range(N):
-                bound = dual[i] / kappa[i] if kappa[i] > 0.0 else 0.0
-                measure = size[i] / kappa[i] if kappa[i] > 0.0 else 0.0
-                if every and not bound < 0.0:  # an unconstrained nature gains nothing above the top
-                    bound = 0.0
-                    measure = 0.0
-                upper += w[i] * bound
-                upper_size += w[i] * measure
-            if not upper < 0.0:
-                upper = 0.0
-                upper_size = free
-        else:
-            for a in range(A):
-                if x[a] > 0.0:
-                    upper += x[a] * nominal[a]
-            upper_size += 1.0
-        finish(s, base, unit, q, terms, cost, x, free + upper, 1.0 + upper_size, layout, value_size, fixed, low, high)
-
-
-# ---------------------------------------------------------------------- ℓ1
-
-
-@njit(**KERNEL)
-def _states_l1(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
-    A, N = layout.available.shape[1], layout.weights.size
-    u, cost, nominal, scale, q = room.u, room.cost, room.nominal, room.scale, room.q
-    slope, entry, action, ascending = room.reals[0], room.places[0], room.places[1], room.places[2]
-    w = layout.weights
-    rows = N if every else 1
-    for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, u, cost, nominal)
-        if not base < np.inf:
-            continue
-        row_scales(layout, s, scale)
-        first = layout.indptr[s * A]
-        theta = layout.radius[s]
-        x = policy[s]
-        free = 0.0
-        n = 0  # entries of played actions, with their slopes
-        terms = A + N
-        for a in range(A):
-            q[a] = cost[a] + nominal[a]
-            terms += layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-            if x[a] > 0.0:
-                free += x[a] * cost[a]
-                for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
-                    slope[n] = x[a] * u[e - first]
-                    entry[n] = e
-                    action[n] = a
-                    n += 1
-        rank(slope[:n], ascending, room.places[3])
-        most = max(0.5 * theta - A * (terms + 8.0) * EPS, 0.0)
-        upper = 0.0
-        for i in range(rows):
-            # multiplier: the slope at which the budget is used up
-            left = 0.5 * theta
-            cut = 0.0
-            for m in range(n):
-                k = ascending[m]
-                left -= _mass(layout, N, A, s, action[k], entry[k], i, scale, every)
-                if left <= 0.0:
-                    cut = -slope[k]
-                    break
-            worth = 0.5 * cut * theta
-            for k in range(n):
-                p = _mass(layout, N, A, s, action[k], entry[k], i, scale, every)
-                worth += p * max(slope[k], -cut)
-            if theta == 0.0:
-                worth = 0.0
-                for k in range(n):
-                    worth += _mass(layout, N, A, s, action[k], entry[k], i, scale, every) * slope[k]
-            upper += (w[i] if every else 1.0) * min(worth, 0.0)
-            moved = 0.0
-            for a in range(A):
-                m_a = memory.by_row[s, a, i] if every else memory.by_action[s, a]
-                if layout.available[s, a] and m_a > 0.0:
-                    moved += m_a
-            share[s, i] = most / moved if moved > most else 1.0
-        if not every:
-            for i in range(N):
-                share[s, i] = share[s, 0]
+            if layout.available[s, a] and (bend[a] > 0.0 or x[a] > 0.0):
+                t = bend[a] if theta > 0.0 else 0.0
+                margin[a] = _visit(layout, order, s, a, x[a], t, memory.by_row[s, a], every, room)
+        _share(theta, spent, every, w, A, share[s])
         for a in range(A):
             if not layout.available[s, a]:
                 continue
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            worst = room.places[2]
-            rank(u[lo - first : hi - first], worst, room.places[3])
-            for i in range(rows):
-                left = share[s, i] * (memory.by_row[s, a, i] if every else memory.by_action[s, a])
-                if not left > 0.0:
-                    continue
-                gain = 0.0
-                for m in range(hi - lo):
-                    e = lo + worst[m]
-                    take = min(left, _mass(layout, N, A, s, a, e, i, scale, every))
-                    gain -= take * u[e - first]
-                    left -= take
-                    if left <= 0.0:
-                        break
-                q[a] += (w[i] if every else 1.0) * gain
-        finish(s, base, unit, q, terms, cost, x, free + upper, 2.0 + free + theta, layout, span, fixed, low, high)
+            if not (bend[a] > 0.0 or x[a] > 0.0):
+                worth[a] = mean_worth(layout, s, a, room)
+                continue
+            worth[a] = -margin[a] - (N + 8) * EPS
+            for i in range(N):
+                worth[a] += w[i] * (room.own[a, i] + share[s, i] * room.gain[a, i])
+        above = _nominal(x, w, room) if theta == 0.0 else _above(dual, kappa, every, w)
+        finish(s, base, unit, above, layout, span, x, fixed, room, low, high)
 
 
-@njit(**LEAN)
-def _mass(layout, N, A, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
-    """Probability of entry e in kernel i, or in the mean."""
-    if not every:
-        return layout.mean[e]
-    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-    return layout.data[N * lo + i * (hi - lo) + e - lo] * scale[a, i]
+@njit(**INLINE)
+def _share(theta, spent, every, w, A, share):  # type: ignore[no-untyped-def]
+    """Share of the move of each kernel that is surely in the ball, from the squared distances."""
+    N = w.size
+    most = theta * (1.0 - (A + N + 16) * EPS)
+    total = 0.0
+    for i in range(N):
+        total += w[i] * spent[i]
+    for i in range(N):
+        far = math.sqrt(spent[i] if every else total)
+        share[i] = most / far if far > most else 1.0
+
+
+@njit(**INLINE)
+def _above(dual, kappa, every, w):  # type: ignore[no-untyped-def]
+    """Bound on Σ_a x_a Σ_i w_i y_ia·u from the duals; an unconstrained nature gains nothing above the top, where u is 0."""
+    upper, size = 0.0, 0.0
+    for i in range(w.size):
+        bound = dual[i] / kappa[i] if kappa[i] > 0.0 else np.inf
+        if every and not bound < 0.0:
+            bound = 0.0
+        upper += w[i] * bound
+        size += w[i] * abs(bound)
+    upper += (w.size + 8) * EPS * size
+    return upper if upper < 0.0 else 0.0
+
+
+@njit(**INLINE)
+def _nominal(x, w, room):  # type: ignore[no-untyped-def]
+    """The same where nature has no room."""
+    upper = 0.0
+    for a in range(x.size):
+        if x[a] > 0.0:
+            upper += x[a] * (room.actions[0, a] + (w.size + x.size + 8) * EPS)
+            for i in range(w.size):
+                upper += x[a] * w[i] * room.own[a, i]
+    return min(upper, 0.0)

@@ -138,7 +138,7 @@ class ExactOperator:
         nature, model = update.nature, self.model
         assert isinstance(nature, Remembered)
         low, high, share = certificate_rows.derive(
-            self.ball, nature.layout, nature.order, nature.value, update.policy, nature.memory, fixed, self.threads
+            self.ball, nature.layout, nature.value, update.policy, nature.memory, fixed, self.threads
         )
         shift, ends = certificate.level(value), model.terminal
         low = certificate.steps(nature.value, shift, model.discount, ends, low, -1)
