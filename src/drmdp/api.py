@@ -122,9 +122,13 @@ class BellmanStep:
 
 
 def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DEFAULT_BACKEND) -> BellmanStep:
-    """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,)."""
+    """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,).
+
+    The bounds are re-derived from the data, as those of a solution are.
+    """
     v = _value(model, value)
-    update = Problem(build(model, ball, backend)).sweep(v)
+    operator = build(model, ball, backend)
+    update = operator.certify(v, Problem(operator).sweep(v), False)
     low, high = (certificate.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
     lower, upper = _sides(model, low, high)
     sign = -1.0 if model.maximise else 1.0
