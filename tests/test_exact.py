@@ -53,7 +53,7 @@ def test_agrees_with_the_conic_operator_cold_and_warm(pair):
             agrees(case, found, wanted, slack)
             sure = proved(case, operator, value, found, wanted, allowed(case, 1e-9), fixed=False)
         kernel = np.asarray(sure.kernel)
-        np.testing.assert_allclose(kernel.sum(axis=2)[model.available], 1, atol=1e-12, err_msg=case.name)
+        np.testing.assert_allclose(kernel.sum(axis=2)[model.available], 1, rtol=0, atol=1e-12, err_msg=case.name)
         assert kernel.min() >= -1e-15, f"{case.name}: negative probability"
         z = np.where(kernel > 0, reference.stakes(model, value), 0)
         best = np.where(model.available, (kernel * z).sum(axis=2), np.inf).min(axis=1)
@@ -73,7 +73,7 @@ def test_the_kernels_behind_the_mean_are_in_the_ball(pair):
         kernels[:, ~own] = reference.dense_kernels(model)[:, ~own]
         assert reference.violation(model, ball, kernels)[~model.terminal].max(initial=0.0) <= 1e-12, case.name
         mean = np.tensordot(model.weights, kernels, axes=1)
-        np.testing.assert_allclose(mean[own], np.asarray(sure.kernel)[own], atol=1e-13, err_msg=case.name)
+        np.testing.assert_allclose(mean[own], np.asarray(sure.kernel)[own], rtol=0, atol=1e-13, err_msg=case.name)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=IDS)
@@ -144,7 +144,7 @@ def test_float32_storage_is_the_model_of_the_rounded_rows(pair, support):
     found, wanted = drmdp.solve(single, ball, tol=1e-8), drmdp.solve(double, ball, tol=1e-8)
     assert found.status == "solved"
     np.testing.assert_allclose(found.value, wanted.value, atol=2e-8, rtol=0)
-    np.testing.assert_allclose(np.asarray(found.kernel).sum(axis=2), 1, atol=1e-14)
+    np.testing.assert_allclose(np.asarray(found.kernel).sum(axis=2), 1, rtol=0, atol=1e-14)
     assert np.abs(found.value - drmdp.solve(model, ball, tol=1e-8).value).max() < 1e-5
 
 

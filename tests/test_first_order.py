@@ -183,9 +183,9 @@ def test_every_variant_is_what_its_formula_says(name):
             ball = drmdp.Wasserstein(radius, "linf", INF, support="all")
         v, policy, kernel = by_hand(settings, model, ball, 4)
         state = stepped(settings, model, ball, 4)
-        np.testing.assert_allclose(state.value, v, atol=1e-7)
-        np.testing.assert_allclose(state.answer.parts[0], policy, atol=1e-7)
-        np.testing.assert_allclose(state.answer.parts[1].reshape(kernel.shape), kernel, atol=1e-7)
+        np.testing.assert_allclose(state.value, v, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(state.answer.parts[0], policy, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(state.answer.parts[1].reshape(kernel.shape), kernel, rtol=0, atol=1e-7)
 
 
 def test_threads_change_nothing():
@@ -291,7 +291,7 @@ def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
         "l1": moves.sum(axis=(1, 3)), "l2": np.sqrt((moves**2).sum(axis=(1, 3))), "linf": moves.max(axis=(1, 3)),
     }[metric]  # fmt: skip
     expected = far if order == INF else (far**order).mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(state.answer.parts[2], expected, atol=1e-12)
+    np.testing.assert_allclose(state.answer.parts[2], expected, rtol=0, atol=1e-12)
     assert expected.max() >= 0.9 * 0.1 ** (1 if order == INF else order)
 
 
@@ -320,8 +320,10 @@ def test_the_averaged_kernels_are_a_tuple_of_the_ball_with_the_mean_returned(pai
         assert found.kernels.shape == (3, 6, 4, 6)
         assert found.kernels.min() >= 0
         assert np.array_equal(found.kernels[1], model.kernels[1])  # without weight
-        np.testing.assert_allclose(found.kernels.sum(axis=3), 1, atol=1e-14)
-        np.testing.assert_allclose(np.einsum("i,isat->sat", model.weights, found.kernels), found.kernel, atol=1e-13)
+        np.testing.assert_allclose(found.kernels.sum(axis=3), 1, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(
+            np.einsum("i,isat->sat", model.weights, found.kernels), found.kernel, rtol=0, atol=1e-13
+        )
         moves = np.abs(found.kernels - model.kernels)[[0, 2]]
         far = {
             "l1": moves.sum(axis=(2, 3)), "l2": np.sqrt((moves**2).sum(axis=(2, 3))), "linf": moves.max(axis=(2, 3)),
@@ -339,7 +341,7 @@ def test_the_averaged_kernels_of_a_sparse_model_are_sparse():
     ball = drmdp.Wasserstein(0.1, support="observed")
     found = drmdp.solve(model, ball, drmdp.FirstOrder(keep_kernels=True), tol=0.5)
     mean = sum(w * own.toarray() for w, own in zip(model.weights, found.kernels, strict=True))
-    np.testing.assert_allclose(mean, np.asarray(found.kernel).reshape(36, 12), atol=1e-13)
+    np.testing.assert_allclose(mean, np.asarray(found.kernel).reshape(36, 12), rtol=0, atol=1e-13)
 
 
 @EVERY_PAIR
@@ -393,7 +395,7 @@ def test_the_nominal_origin_is_where_the_preset_begins():
     starts = None, two_sweeps(model), np.zeros(model.n_states)
     one, same, other = (drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.01, start=start) for start in starts)
     assert one.n_iters == same.n_iters != other.n_iters
-    np.testing.assert_allclose(one.value, same.value, atol=1e-6)
+    np.testing.assert_allclose(one.value, same.value, rtol=0, atol=1e-6)
 
 
 # ---------------------------------------------------------------------- limits, memory, settings
@@ -494,7 +496,7 @@ def test_projections_from_a_guess_are_those_from_nothing():
         cold = y.copy()
         registry.project_states(ball.pair, 0, 6, layout, y, step, value, memory, 1e-9)
         registry.project_states(ball.pair, 0, 6, layout, cold, step, value, registry.remember(ball.pair, layout), 1e-9)
-        np.testing.assert_allclose(y, cold, atol=1e-7)
+        np.testing.assert_allclose(y, cold, rtol=0, atol=1e-7)
 
 
 @EVERY_PAIR
@@ -509,7 +511,7 @@ def test_rows_without_a_step_may_be_left_alone(pair):
         for rows, inside in ((y, True), (plain, False)):
             memory = registry.remember(ball.pair, layout)
             registry.project_states(ball.pair, 0, 6, layout, rows, step, value, memory, inside=inside)
-        np.testing.assert_allclose(y, plain, atol=1e-11)
+        np.testing.assert_allclose(y, plain, rtol=0, atol=1e-11)
 
 
 # ---------------------------------------------------------------------- at the edge

@@ -758,7 +758,7 @@ def model_or_input_error(path):
     assert model == replace_names(model)
     np.testing.assert_allclose(model.weights.sum(), 1)
     sums = np.add.reduce(model.blocks.dense(0, model.n_states), axis=3)  # (S, A, N)
-    np.testing.assert_allclose(sums[model.available], 1, atol=1e-12)
+    np.testing.assert_allclose(sums[model.available], 1, rtol=0, atol=1e-12)
     assert np.isfinite(model.cost_range).all()
     return True
 

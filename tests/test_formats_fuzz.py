@@ -108,7 +108,7 @@ def usable_or_refused(make, prefix=""):
     assert isinstance(model, Model)
     assert repr(model)
     sums = model.blocks.dense(0, model.n_states).sum(axis=3)
-    np.testing.assert_allclose(sums[model.available], 1, atol=1e-12)
+    np.testing.assert_allclose(sums[model.available], 1, rtol=0, atol=1e-12)
     assert np.isfinite(model.cost_range).all()
     return True
 

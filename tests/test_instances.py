@@ -278,7 +278,7 @@ def test_perturb_keeps_everything_else(same_support):
     for name in ("costs", "initial", "available", "terminal"):
         np.testing.assert_array_equal(getattr(model, name), getattr(nominal, name))
     np.testing.assert_array_equal(model.weights, np.full(3, 1 / 3))
-    np.testing.assert_allclose(model.kernels.sum(axis=3)[:, nominal.available], 1, atol=1e-15)
+    np.testing.assert_allclose(model.kernels.sum(axis=3)[:, nominal.available], 1, rtol=0, atol=1e-15)
     assert not model.kernels[:, ~nominal.available].any()
     assert not np.array_equal(model.kernels[0], nominal.kernels[0])
 
@@ -374,7 +374,7 @@ def test_chain_rows_are_dirichlet_around_their_table(family, actions, table):
 def test_chain_costs(family):
     S = 40
     costs = family(S, 1, seed=3).costs
-    np.testing.assert_allclose(costs - costs[:, :1], np.tile([0, 0.05, 0.1], (S, 1)), atol=1e-14)
+    np.testing.assert_allclose(costs - costs[:, :1], np.tile([0, 0.05, 0.1], (S, 1)), rtol=0, atol=1e-14)
     noise = costs[:, 0] - 10 * np.exp(-((np.arange(S) - 20) ** 2) / 50)
     assert noise.min() >= 0
     assert noise.max() <= 1

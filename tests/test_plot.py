@@ -102,7 +102,7 @@ def test_changes_of_the_kernel_are_those_of_the_policy(found):
     model, solution = found
     expected = np.einsum("sa,sat->st", solution.policy, solution.kernel - model.mean_kernel)
     image = drmdp.plot.kernel(solution).images[0]
-    np.testing.assert_allclose(image.get_array(), expected, atol=1e-12)
+    np.testing.assert_allclose(image.get_array(), expected, rtol=0, atol=1e-12)
     low, high = image.get_clim()
     assert low == -high  # 0 is in the middle
 
@@ -118,7 +118,7 @@ def test_changes_in_bins_are_sums_over_next_states_and_means_over_states(sparse)
         [change[a:b, c:d].sum(axis=1).mean() for c, d in itertools.pairwise(edges)]
         for a, b in itertools.pairwise(edges)
     ]
-    np.testing.assert_allclose(moved(solution, model, edges), expected, atol=1e-12)
+    np.testing.assert_allclose(moved(solution, model, edges), expected, rtol=0, atol=1e-12)
 
 
 def test_transitions_are_the_most_bent(found):
@@ -202,7 +202,7 @@ def test_time_spent_in_states():
     model = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0], terminal=[2])
     np.testing.assert_allclose(drmdp.policies.visits(model, [0, 0, 0]), [2 / 3, 1 / 3, 0])
     running = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0])
-    np.testing.assert_allclose(drmdp.policies.visits(running, [0, 0, 0]), [1 / 2, 1 / 4, 1 / 4], atol=1e-6)
+    np.testing.assert_allclose(drmdp.policies.visits(running, [0, 0, 0]), [1 / 2, 1 / 4, 1 / 4], rtol=0, atol=1e-6)
     np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 1), [0])
     np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 9), [0, 1])
 

@@ -54,9 +54,9 @@ def test_three_values_of_any_policy():
         found = policies.values(model, case.ball, x, tol=1e-6 * max(scale, 1e-300))
         kernels = observed(model)
         for i in range(model.n_kernels):
-            assert np.allclose(found.by_kernel[i], value_of(model, x, kernels[i]), atol=1e-9 * scale), case.name
+            assert np.allclose(found.by_kernel[i], value_of(model, x, kernels[i]), rtol=0, atol=1e-9 * scale), case.name
         mean = np.tensordot(model.weights, kernels, axes=1)
-        assert np.allclose(found.mean, value_of(model, x, mean), atol=1e-9 * scale), case.name
+        assert np.allclose(found.mean, value_of(model, x, mean), rtol=0, atol=1e-9 * scale), case.name
         sign = -1 if model.maximise else 1
         assert (sign * found.mean <= sign * found.worst.value + 1e-9 * scale).all(), case.name
         at_nature = policies.under(model, x, [found.worst.kernel])[0]
@@ -83,7 +83,7 @@ def test_kernels_of_any_form():
     chain = (sparse.kron(sparse.eye_array(2100), np.full((1, 2), 0.5)) @ large.mean_kernel).tocsc()
     exact = sparse.linalg.spsolve(sparse.eye_array(2100).tocsc() - 0.8 * chain, (y * large.costs).sum(axis=1))
     found = policies.under(large, y, [None])[0]
-    assert np.allclose(-found if large.maximise else found, exact, atol=1e-7)
+    assert np.allclose(-found if large.maximise else found, exact, rtol=0, atol=1e-7)
 
 
 # ---------------------------------------------------------------------- deterministic policies
@@ -101,7 +101,7 @@ def test_the_best_deterministic_policy_of_all(pair, kind):
     worst = drmdp.evaluate(model, ball, found.policy)
     assert np.abs(worst.value - found.value).max() <= 2e-6
     optimum = solution.upper if model.maximise else solution.lower
-    assert np.allclose(found.loss, sign * (found.value - optimum), atol=1e-9)
+    assert np.allclose(found.loss, sign * (found.value - optimum), rtol=0, atol=1e-9)
     if pair == ("l2", 2) or kind == "dense":  # 3·2·3·3 policies
         choices = [np.flatnonzero(row) for row in model.available[:4]]
         every = [
@@ -133,9 +133,9 @@ def test_losses_are_those_of_one_action(pair, kind):
         )
         # nature's budget at a state is shared by its actions; unplayed ones take none, so a model with one action has the same value
         step = drmdp.bellman(one, ball, solution.value, backend="conic")
-        assert np.allclose(found.value[own, a], step.value[own], atol=1e-6)
+        assert np.allclose(found.value[own, a], step.value[own], rtol=0, atol=1e-6)
     loss = sign * (found.value - (solution.upper if model.maximise else solution.lower)[:, None])
-    assert np.allclose(found.loss[model.available], np.maximum(loss[model.available], 0), atol=1e-12)
+    assert np.allclose(found.loss[model.available], np.maximum(loss[model.available], 0), rtol=0, atol=1e-12)
     assert np.isinf(found.loss[~model.available]).all()
     limit = np.sort(found.loss.ravel())[6]
     assert policies.near_optimal(model, ball, solution, loss=limit).near.sum() == 7

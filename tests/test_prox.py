@@ -334,13 +334,13 @@ def test_by_hand():
     for pair in PAIRS:
         y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.2, *pair, support="all"))
         move = moved.get(pair, 0.2)
-        np.testing.assert_allclose(y, [[[0.5 - move, 0.5 + move, 0.0]]], atol=1e-12)
+        np.testing.assert_allclose(y, [[[0.5 - move, 0.5 + move, 0.0]]], rtol=0, atol=1e-12)
 
 
 def test_kernels_of_weight_0_see_the_simplex_only():
     y_hat, z = np.array([[[1.0, 0.0]], [[1.0, 0.0]]]), np.array([[[0.0, 1.0]], [[-3.0, 5.0]]])
     y = drmdp.project(z, y_hat, drmdp.Wasserstein(0.1, "linf", math.inf, support="all"), weights=[1, 0])
-    np.testing.assert_allclose(y, [[[0.9, 0.1]], [[0.0, 1.0]]], atol=1e-15)
+    np.testing.assert_allclose(y, [[[0.9, 0.1]], [[0.0, 1.0]]], rtol=0, atol=1e-15)
     y = drmdp.project(z, [[[1.0, 0.0]], [[0.0, 1.0]]], drmdp.Wasserstein(1, support="observed"), weights=[1, 0])
     np.testing.assert_array_equal(y, [[[1.0, 0.0]], [[1.0, 0.0]]])  # only the first state was observed with weight
 
@@ -484,7 +484,7 @@ def test_rows_are_projected_on_the_simplex():
         tau = (np.cumsum(down, axis=1) - 1) / np.arange(1, 7)
         wanted = np.maximum(z - tau.max(axis=1, keepdims=True), 0)
         np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-15 * max(1, size) * 10)
-        np.testing.assert_allclose(y.sum(axis=1), 1, atol=1e-14)
+        np.testing.assert_allclose(y.sum(axis=1), 1, rtol=0, atol=1e-14)
 
 
 def test_entropy_step_minimises_its_objective():

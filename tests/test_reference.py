@@ -164,10 +164,10 @@ def test_data_by_hand(storage):
     allowed = [[[1, 1, 0], [0, 0, 0]], [[0, 1, 1], [1, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
     assert reference.support(model, ball).tolist() == np.array(allowed, dtype=bool).tolist()
     # state 0: half 4, half 8, and ¼ moves from 4 to 8; state 1: action 1 cannot get worse than −1, action 0 can
-    np.testing.assert_allclose(reference.robust_update(model, ball, value), [7, -1, 0], atol=1e-12)
+    np.testing.assert_allclose(reference.robust_update(model, ball, value), [7, -1, 0], rtol=0, atol=1e-12)
     # action 0: ¼ of 6 and ¾ of −5, and ¼ moves from −5 to 6
     policy = np.array([[1, 0], [0.5, 0.5], [0, 0]])
-    np.testing.assert_allclose(reference.robust_evaluate(model, ball, policy, value), [7, -0.25, 0], atol=1e-12)
+    np.testing.assert_allclose(reference.robust_evaluate(model, ball, policy, value), [7, -0.25, 0], rtol=0, atol=1e-12)
 
 
 @PAIR
