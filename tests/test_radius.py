@@ -61,9 +61,10 @@ def test_what_a_path_says_of_itself():
     model = instances.perturb(instances.machine(8), 5)
     ball, seen = Wasserstein(3.0, support="all"), []
     found = radius.path(model, ball, 6, callback=seen.append)
-    assert list(found.points) == seen
+    assert set(map(id, found.points)) == set(map(id, seen))
+    assert (found.radii[0], found.radii[-1], len(found.radii)) == (0, found.saturation, 6)
     assert found.saturation == ball.saturation(model).max()
-    assert np.allclose(found.fractions, np.linspace(0, 1, 6))
+    assert np.allclose(found.fractions, found.radii / found.saturation)
     assert (np.diff(found.worst) >= -1e-6).all()
     assert (found.nominal >= found.nominal[0] - 1e-6).all()  # the first policy is the best under the mean kernel
     assert (found.nominal <= found.worst + 1e-6).all()
@@ -85,9 +86,12 @@ def test_fewer_sweeps_than_from_scratch():
     model = instances.perturb(instances.garnet(20, 4, seed=1), 5)
     for pair in EXACT:
         ball = Wasserstein(0, *pair, support="all")
-        found = radius.path(model, ball, 50, tol=1e-5)
+        found = radius.path(model, ball, np.linspace(0, ball.saturation(model).max(), 50), tol=1e-5)
         assert found.status == "solved"
         assert found.kernel_passes.mean() <= 2.5, pair
+        spaced = radius.path(model, ball, 20, tol=1e-5)
+        alone = [drmdp.solve(model, ball.with_radius(r), tol=1e-5).kernel_passes for r in spaced.radii]
+        assert spaced.kernel_passes.mean() < np.mean(alone), pair
 
 
 # ---------------------------------------------------------------------- critical radii
@@ -267,7 +271,10 @@ def test_the_sufficient_radius_of_counts():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, b: radius.path(m, b, 1), "radii: expected at least 2 radii, or how many, got 1"),
+        (lambda m, b: radius.path(m, b, 1), "radii: expected from 2 to 10,000 radii, or a list, got 1$"),
+        (lambda m, b: radius.path(m, b, 10**8), "radii: expected from 2 to 10,000 radii, or a list, got 100000000"),
+        (lambda m, b: radius.path(m, b, np.nan), "radii: expected from 2 to 10,000 radii, or a list, got nan"),
+        (lambda m, b: radius.path(m, b, 3, top=0), r"top must be positive and finite, got 0\.0"),
         (lambda m, b: radius.path(m, b, [0, -1]), "radii must be finite and not negative, got -1.0"),
         (lambda m, b: radius.path(m, b, [[0]]), r"radii: expected a list of numbers, got shape \(1, 1\)"),
         (lambda m, b: radius.path(m, b, [0], tol=-1), "tol must be finite"),

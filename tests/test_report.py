@@ -13,7 +13,6 @@ from click.testing import CliRunner
 import drmdp
 from browser import Visit, chromium
 from drmdp import cli
-from drmdp.report.facts import spread
 
 HOSTILE = [
     "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style><b>bold</b>", "{{ 7 * 7 }}", "$\\frac{1$", "a\nb\x00c",
@@ -225,8 +224,8 @@ def test_distance_of_the_kernels_from_their_mean():
     near, far = 0.25, 0.75  # of the one kernel and the other from the mean (.25, .75)
     for metric, order, unit in (("l1", 1, 2.0), ("l2", 2, np.sqrt(2)), ("linf", 1, 1.0)):
         expected = unit * (0.25 * far**order + 0.75 * near**order) ** (1 / order)
-        np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, metric, order, support="all"), [0, 1]), expected)
-    np.testing.assert_allclose(spread(model, drmdp.Wasserstein(0, "linf", np.inf, support="all"), [1]), far)
+        np.testing.assert_allclose(drmdp.Wasserstein(0, metric, order).spread(model, [0, 1]), expected)
+    np.testing.assert_allclose(drmdp.Wasserstein(0, "linf").spread(model, [1]), far)
 
 
 # ---------------------------------------------------------------------- size and time

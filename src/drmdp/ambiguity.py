@@ -142,6 +142,38 @@ class Wasserstein:
                 out[k] = self._farthest(*self._rows(model, s), w)
         return out
 
+    def spread(self, model: Model, states: Any) -> Array:
+        """Distance of the N kernels from their mean in each of some states (numbers), measured as the ball does."""
+        used = model.weights > 0
+        w, found = model.weights[used], []
+        for s in np.asarray(states).tolist():
+            y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
+            off = np.abs(y - np.einsum("i,ait->at", w, y)[:, None, :])
+            norm = {"l1": off.sum(axis=(0, 2)), "l2": np.sqrt((off**2).sum(axis=(0, 2))), "linf": off.max(axis=(0, 2))}
+            own = norm[self.metric]
+            found.append(own.max() if self.order == math.inf else (w @ own**self.order) ** (1 / self.order))
+        return np.array(found)
+
+    def room(self, model: Model) -> BoolArray:
+        """In which states nature could move mass at a large radius, (S,): where some action has two allowed next states."""
+        if self.support == "all":
+            return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
+        pairs = np.repeat(np.arange(model.available.size), model.blocks.lengths)
+        allowed = np.bincount(pairs[model.mean > 0], minlength=model.available.size)
+        return np.asarray((allowed > 1).reshape(model.available.shape).any(axis=1))
+
+    def remarks(self, model: Model) -> tuple[str, ...]:
+        """What there is to say of this ball around this model: that it has no room, if so."""
+        positive = self.radii(model) > 0
+        if not positive.any() or (positive & self.room(model)).any():
+            return ()
+        if self.support == "all":
+            return ("the ball has no room: there is no other state to go to, so any radius is the same as 0",)
+        return (
+            "the ball has no room: each action was seen to lead to one next state only, and with support='observed' nature has "
+            "no other, so any radius is the same as 0",
+        )
+
     def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
         """Available rows of state s on the next states some row lists and one that none does, (A', N, K), and which are allowed."""
         blocks, A, N = model.blocks, model.n_actions, model.n_kernels

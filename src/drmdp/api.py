@@ -104,7 +104,7 @@ def solve(
         seconds=found.seconds,
         setup_seconds=setup,
         kernels=found.kernels,
-        notes=model.notes,
+        notes=(*model.notes, *ball.remarks(model)),
     )
     object.__setattr__(solution, "problem", (model, ball))
     return solution

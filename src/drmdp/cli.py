@@ -35,6 +35,7 @@ from drmdp.cli_common import (
     print_json,
     problem,
     read_policy,
+    said,
     sizes,
 )
 from drmdp.errors import InputError, MissingExtra
@@ -223,7 +224,7 @@ def solve(
         if as_json:
             names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
             fields = {name: getattr(solution, name) for name in (*names, "policy", "settings")}
-            print_json({**fields, **named(model), "notes": solution.notes})
+            print_json({**fields, **named(model, ball)})
         else:
             work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
             lines = {
@@ -237,7 +238,7 @@ def solve(
                 lines["Report"] = report
             limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
             figures = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
-            _print_summary(model, ball, lines, solution.policy, solution.value, figures, solution.notes)
+            _print_summary(model, ball, lines, solution.policy, solution.value, figures)
     return exit_code(solution.status)
 
 
@@ -274,7 +275,7 @@ def evaluate(
         fields = ("status", "gap", "value", "lower", "upper")
         document: dict[str, Any] = {name: getattr(found, name) for name in fields}
         settings = {"ball": repr(ball), "tol": tol, "backend": backend, "policy": policy_path}
-        print_json({**document, "seconds": seconds, "policy": policy, "settings": settings, **named(model)})
+        print_json({**document, "seconds": seconds, "policy": policy, "settings": settings, **named(model, ball)})
     else:
         lines = {
             "Policy": policy_path,
@@ -283,7 +284,7 @@ def evaluate(
             "Work": f"{seconds:.3g} s, backend {backend}",
         }
         figures = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
-        _print_summary(model, ball, lines, policy, found.value, figures, model.notes)
+        _print_summary(model, ball, lines, policy, found.value, figures)
     return exit_code(found.status)
 
 
@@ -295,7 +296,7 @@ def _worst(model: Model) -> str:
 
 
 def _print_summary(
-    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any], notes: Any
+    model: Model, ball: Wasserstein, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
 ) -> None:
     """Print what was asked, how it ended, and the first states."""
     from drmdp.solution import choice
@@ -303,8 +304,18 @@ def _print_summary(
     out = console()
     region = f"radius {ball.radius:g}, metric {ball.metric}, order {ball.order:g}, support {ball.support}"
     mean = f"{float(model.initial @ value):.6g} {_worst(model)}, mean over the start distribution"
-    said = {"Notes": "\n".join(notes)} if notes else {}
-    out.print(grid({"Problem": problem(model), "Ball": region, **lines, "Value": mean, **said}))
+    notes = said(model, ball)
+    out.print(
+        grid(
+            {
+                "Problem": problem(model),
+                "Ball": region,
+                **lines,
+                "Value": mean,
+                **({"Notes": "\n".join(notes)} if notes else {}),
+            }
+        )
+    )
     table = columns(["state", "action"], list(figures))
     for s in range(min(model.n_states, ROWS)):
         table.add_row(

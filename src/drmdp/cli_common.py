@@ -166,10 +166,15 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def named(model: Model) -> dict[str, Any]:
-    """Names, notes and fingerprint of a model, for a JSON document."""
-    names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names", "notes")}
-    return {**names, "fingerprint": model.fingerprint}
+def named(model: Model, ball: Wasserstein) -> dict[str, Any]:
+    """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON document."""
+    names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
+    return {**names, "notes": said(model, ball), "fingerprint": model.fingerprint}
+
+
+def said(model: Model, ball: Wasserstein) -> list[str]:
+    """Notes of a model, and what there is to say of the ball around it."""
+    return [*model.notes, *ball.remarks(model)]
 
 
 def sizes(model: Model) -> dict[str, Any]:

@@ -10,11 +10,25 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli_common import LIMIT, RADIUS, ball_of, bar, columns, common, console, grid, named, print_json, problem
+from drmdp.cli_common import (
+    LIMIT,
+    RADIUS,
+    ball_of,
+    bar,
+    columns,
+    common,
+    console,
+    grid,
+    named,
+    print_json,
+    problem,
+    said,
+)
 from drmdp.errors import InputError
 from drmdp.words import discount as shown_discount
 
 if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
     from drmdp.horizon import HorizonSolution
     from drmdp.model import Model
 
@@ -52,11 +66,15 @@ def horizon(
     if as_json:
         fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
         print_json(
-            {**fields, **named(model), "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount}}
+            {
+                **fields,
+                **named(model, ball),
+                "settings": {"ball": repr(ball), "stages": stages, "discount": stage_discount},
+            }
         )
     else:
         own = model.discount if stage_discount is None else stage_discount
-        _print_plan(model, repr(ball), found, f"{stages:,} stages, discount {shown_discount(own)}")
+        _print_plan(model, ball, found, f"{stages:,} stages, discount {shown_discount(own)}")
     return 0 if found.gap <= tol else LIMIT
 
 
@@ -83,12 +101,14 @@ def _costs(path: str) -> Any:
         raise InputError(f"{path}: expected an array in a .npy file: {error}") from None
 
 
-def _print_plan(model: Model, ball: str, found: HorizonSolution, stages: str) -> None:
+def _print_plan(model: Model, ball: Wasserstein, found: HorizonSolution, stages: str) -> None:
     out = console()
     first = found.value[0]
     kind = "reward" if model.maximise else "cost"
     mean = f"{model.initial @ first:.6g} worst-case {kind}, mean over the start distribution"
-    lines = {"Problem": problem(model), "Horizon": stages, "Ball": ball, "Gap": f"{found.gap:.1e}", "Value": mean}
+    lines = {"Problem": problem(model), "Horizon": stages, "Ball": repr(ball), "Gap": f"{found.gap:.1e}", "Value": mean}
+    if notes := said(model, ball):
+        lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))
     table = columns(["state"], [f"worst {kind}"])
     table.add_column("likeliest action by stage", overflow="fold")

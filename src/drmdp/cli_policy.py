@@ -25,12 +25,14 @@ from drmdp.cli_common import (
     print_json,
     problem,
     read_policy,
+    said,
 )
 from drmdp.errors import InputError
 from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.words import some
 
 if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
     from drmdp.policies import ActionLosses, Bent, Rounded, Values
     from drmdp.trajectories import Trajectories
@@ -76,14 +78,21 @@ def inspect(
         most = policies.bent(model, kernel, n_bent, policy)
     status = found.worst.status if policy_path is not None else solution.status
     if as_json:
-        print_json(_inspected(model, policy, found, rounded, near, most, str(status)))
+        print_json(_inspected(model, ball, policy, found, rounded, near, most, str(status)))
     else:
-        _print_inspected(model, repr(ball), policy, found, rounded, near, most)
+        _print_inspected(model, ball, policy, found, rounded, near, most)
     return exit_code(status)
 
 
 def _inspected(
-    model: Model, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None, most: Any, status: str
+    model: Model,
+    ball: Wasserstein,
+    policy: Any,
+    found: Values,
+    rounded: Rounded | None,
+    near: ActionLosses | None,
+    most: Any,
+    status: str,
 ) -> dict[str, Any]:
     worst = {name: getattr(found.worst, name) for name in ("value", "lower", "upper", "gap")}
     document = {"status": status, "policy": policy, "worst": worst, "mean": found.mean, "by_kernel": found.by_kernel}
@@ -92,7 +101,7 @@ def _inspected(
         document["deterministic"] = {name: getattr(rounded, name) for name in names}
         document["actions_once"] = {name: getattr(near, name) for name in ("value", "loss", "near")}
     document["bent"] = [{**vars(one), "change": one.change} for one in most]
-    return {**document, "worst_kernel": model.kernel_names[_worst_kernel(model, found)], **named(model)}
+    return {**document, "worst_kernel": model.kernel_names[_worst_kernel(model, found)], **named(model, ball)}
 
 
 def _worst_kernel(model: Model, found: Values) -> int:
@@ -102,7 +111,7 @@ def _worst_kernel(model: Model, found: Values) -> int:
 
 
 def _print_inspected(
-    model: Model, ball: str, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None,
+    model: Model, ball: Wasserstein, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None,
     most: tuple[Bent, ...],
 ) -> None:  # fmt: skip
     from drmdp.solution import choice
@@ -113,7 +122,7 @@ def _print_inspected(
     worst_one = model.kernel_names[_worst_kernel(model, found)]
     lines = {
         "Problem": problem(model),
-        "Ball": ball,
+        "Ball": repr(ball),
         "Worst case": f"{p0 @ found.worst.value:.6g} over the start distribution, gap {found.worst.gap:.1e}",
         "Mean kernel": f"{p0 @ found.mean:.6g}",
         "One kernel": f"{means.min():.6g} … {means.max():.6g}, worst is {worst_one if isinstance(worst_one, str) else f'kernel {worst_one}'}",
@@ -122,6 +131,8 @@ def _print_inspected(
         lines["Rounded"] = (
             f"best deterministic policy: {p0 @ rounded.value:.6g}, loses at most {rounded.loss.max():.3g}"
         )
+    if notes := said(model, ball):
+        lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))
     table = columns(
         ["state", "action"], ["worst case", "mean kernel", "worst kernel", *(["rounded ≤"] if rounded else [])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,20 @@ from drmdp.cli_common import (
     INTERRUPTED,
     ball_of,
     bar,
+    check_outputs,
     columns,
     common,
     console,
     exit_code,
     grid,
     named,
+    paths,
     print_json,
     problem,
+    said,
 )
 from drmdp.errors import InputError
+from drmdp.files import check_file, check_suffix, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,9 +44,9 @@ def _radii(context: click.Context, option: click.Parameter, text: str) -> Any:
         raise click.BadParameter(f"{text!r} is neither a number of radii nor radii with commas") from None
 
 
-def _by(context: click.Context, option: click.Parameter, text: str) -> str | float:
+def _by(context: click.Context, option: click.Parameter, text: str | None) -> str | float | None:
     try:
-        return float(text)
+        return None if text is None else float(text)
     except ValueError:
         return text
 
@@ -48,21 +54,29 @@ def _by(context: click.Context, option: click.Parameter, text: str) -> str | flo
 @click.command()
 @click.argument("model_path", metavar="MODEL")
 @click.option("--radii", default="20", callback=_radii, show_default=True, help="How many, or which: 0,0.1,0.5.")
+@click.option("--top", type=float, help="Largest radius, if --radii is a number; unconstrained nature by default.")
 @click.option("--critical", is_flag=True, help="Find the radii at which the action of a state changes.")
 @click.option("--precision", type=float, help="Of the critical radii; by default 1e-4 of the largest radius.")
 @click.option("--held-out", help="Model whose kernels judge the policies.")
 @click.option("--folds", type=int, help="Instead: hold out the model's own kernels in so many folds.")
-@click.option("--by", default="mean", callback=_by, show_default=True, help="Choose by mean, worst, or a level: 0.9.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the folds.")
+@click.option(
+    "--by", callback=_by, help="Choose by mean (the default), worst, or a level: 0.9; with --folds or --held-out."
+)
+@click.option("--seed", type=int, help="Of the folds; 0 by default.")
 @click.option("--samples", type=float, help="Draws behind each row: shows the radius that holds the truth.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="With this probability.")
+@click.option("--confidence", type=float, help="With this probability; 0.95 by default.")
+@click.option("--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default.")
+@click.option("--out", help="Write the table to this .csv file.")
 @common
 def sweep(
-    model_path: str, radii: Any, critical: bool, precision: float | None, held_out: str | None, folds: int | None,
-    by: Any, seed: int, samples: float | None, confidence: float, discount: float | None, metric: str, order: str,
-    support: str, tol: float, as_json: bool, progress: bool | None,
+    model_path: str, radii: Any, top: float | None, critical: bool, precision: float | None, held_out: str | None,
+    folds: int | None, by: Any, seed: int | None, samples: float | None, confidence: float | None,
+    threads: int | None, out: str | None, discount: float | None, metric: str, order: str | None, support: str,
+    tol: float, as_json: bool, progress: bool | None,
 ) -> int:  # fmt: skip
     """Solve over radii, and help to choose one.
+
+    A number of --radii is put where the policy, or its worst case, changes, from 0 to the radius from which nature is unconstrained.
 
     For each radius: its share of the radius from which nature is unconstrained, the value of the policy under the mean kernel (nominal) and in
     the worst case, both over the start distribution, and in how many states the policy's likeliest action differs from that of the first radius.
@@ -71,13 +85,24 @@ def sweep(
 
     if held_out is not None and folds is not None:
         raise InputError("give --held-out or --folds, not both")
+    judged = held_out is not None or folds is not None
+    _needs("--by", by, "--folds or --held-out", judged)
+    _needs("--seed", seed, "--folds", folds is not None)
+    _needs("--precision", precision, "--critical", critical)
+    _needs("--confidence", confidence, "--samples", samples is not None)
+    _needs("--top", top, "a number of --radii", isinstance(radii, int))
+    by, seed, confidence = by or "mean", seed or 0, 0.95 if confidence is None else confidence
+    if out is not None:
+        check_suffix(out, (".csv",), "the table is written to a .csv file")
+        check_file(out)
+    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": paths(held_out)})
     ball = ball_of(0.0, metric, order, support)
     model = formats.read(model_path, discount=discount)
     other = None if held_out is None else formats.read(held_out, discount=discount)
     enough = None if samples is None else radius.sufficient(model, ball, samples, confidence)
     total = radii if isinstance(radii, int) else len(radii)
     with bar("Radii", total, progress) as step:
-        found = radius.path(model, ball, radii, tol, callback=step)
+        found = radius.path(model, ball, radii, tol, callback=step, threads=threads, top=top)
     choice: Choice | None = None
     changes: tuple[Change, ...] | None = None
     code = exit_code(found.status)
@@ -92,11 +117,36 @@ def sweep(
                 changes = radius.critical(found, precision, callback=step)
     except KeyboardInterrupt:  # what is found already is printed
         code = INTERRUPTED
+    if out is not None:
+        _write(found, choice, out)
     if as_json:
         print_json(_document(found, choice, changes, enough))
     else:
-        _print(found, choice, changes, enough, confidence)
+        _print(found, choice, changes, enough, confidence, out)
     return code
+
+
+def _needs(option: str, value: Any, other: str, given: bool) -> None:
+    if value is not None and not given:
+        raise InputError(f"{option} has a meaning only with {other}")
+
+
+def _write(found: Path, choice: Choice | None, path: str) -> None:
+    """A line for each radius."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    held = ["held_out", "held_out_worst"] if choice is not None else []
+    rows.writerow(["radius", "share", "nominal", "worst", "gap", "status", "changed", *held])
+    for k, point in enumerate(found.points):
+        numbers = [point.radius, point.fraction, found.nominal[k], found.worst[k], point.gap]
+        own = [] if choice is None else [choice.mean[k], choice.worst[k]]
+        changed = int((point.actions != found.points[0].actions).sum())
+        rows.writerow([*map(_digits, numbers), str(point.status), changed, *map(_digits, own)])
+    write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
+
+
+def _digits(value: Any) -> str:
+    return repr(float(value))
 
 
 def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> dict[str, Any]:
@@ -125,10 +175,12 @@ def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> 
         document["critical"] = [asdict(change) for change in changes]
     if enough is not None:
         document["sufficient"] = enough
-    return {**document, **named(model)}
+    return {**document, **named(model, found.ball.with_radius(1.0))}
 
 
-def _print(found: Path, choice: Choice | None, changes: Any, enough: Any, confidence: float) -> None:
+def _print(
+    found: Path, choice: Choice | None, changes: Any, enough: Any, confidence: float, written: str | None
+) -> None:
     model, ball, out = found.model, found.ball, console()
     limit = found.saturation
     passes = found.kernel_passes
@@ -147,6 +199,10 @@ def _print(found: Path, choice: Choice | None, changes: Any, enough: Any, confid
         )
     if choice is not None:
         lines["Chosen"] = f"radius {choice.radius:.4g} by {choice.by} over {choice.samples.shape[1]} held-out kernels"
+    if written is not None:
+        lines["Written"] = written
+    if notes := said(model, ball.with_radius(1.0)):
+        lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))
     kind = "reward" if model.maximise else "cost"
     extra = ["sweeps"] if choice is None else ["held out", "its worst"]

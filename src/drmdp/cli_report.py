@@ -6,8 +6,6 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from drmdp.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
@@ -48,6 +46,5 @@ def write(model: Model, ball: Wasserstein, solution: Solution, path: str, radii:
     if n and solution.status is not Status.interrupted:
         far = float(ball.saturation(model).max())
         top = min(2 * float(ball.radius), far) or far
-        asked = np.union1d(np.linspace(0, top, n), [min(float(ball.radius), far)])
-        sweep = radius.path(model, ball, asked, float(solution.settings["tol"]))
+        sweep = radius.path(model, ball, n, float(solution.settings["tol"]), top=top or None)
     solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))

@@ -98,7 +98,12 @@ def cross_validate(
     criterion = _criterion(by)
     n = used.size if folds is None else whole("folds", folds, 2, used.size)
     limit = float(ball.saturation(model).max())
-    asked = radii_of(radii, limit)
+    asked = radii_of(radii)
+    if isinstance(asked, int):  # where decisions change with all kernels
+        whole_path = path(model, ball, asked, tol, callback=callback)
+        if whole_path.status is Status.interrupted:
+            raise KeyboardInterrupt
+        asked = whole_path.radii
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
     samples = np.empty((asked.size, used.size))
     for k in range(n):

@@ -8,6 +8,7 @@ own. A radius is also shown as a fraction of the largest `saturation` over the s
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,9 +21,10 @@ from drmdp.ambiguity import Wasserstein
 from drmdp.api import DEFAULT_BACKEND, _sides, _tolerance, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
-from drmdp.checks import numbers
+from drmdp.checks import number, numbers
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.radius.spacing import next_radius
 from drmdp.solution import Status
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -30,6 +32,10 @@ from drmdp.solvers.problem import Problem
 
 TIE = 1e-6
 """Probabilities that differ by less are equal."""
+MOST = 10_000
+"""Radii of a path that is not given as a list."""
+SAMPLE = 100
+"""States whose kernels tell the scale of the radii."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +116,7 @@ def path(
     policy: ArrayLike = None,
     callback: Watch | None = None,
     threads: int | None = None,
+    top: float | None = None,
 ) -> Path:
     """Solve at every radius, each starting from the ones before.
 
@@ -118,13 +125,16 @@ def path(
     model, ball
         As for `drmdp.solve`; the radius of the ball is replaced.
     radii : sequence of numbers, or how many
-        A number n stands for n equally spaced radii from 0 to the largest saturation.
+        A number n stands for n radii from 0 to `top`, the ball's own among them, put where the policy and its worst case change
+        (`drmdp.radius.spacing`).
     tol : float
         Certified gap of each solution.
     policy : optional
         Follow this policy at every radius instead of the best one.
     callback : callable, optional
-        Called with each `Point`; returning True ends the path.
+        Called with each `Point` when it is solved; returning True ends the path.
+    top : float, optional
+        Largest radius if `radii` is a number; by default the largest saturation.
 
     Examples
     --------
@@ -135,25 +145,49 @@ def path(
     (True, 'solved')
     """
     limit = float(ball.saturation(model).max())
-    asked = radii_of(radii, limit)
-    ball.with_radius(asked.max()).fitted(model)
+    asked = radii_of(radii)
+    most = limit if top is None else _top(top)
+    ball.with_radius(most if isinstance(asked, int) else asked.max()).fitted(model)
     tracer = Tracer(model, ball, _tolerance(tol), limit, None if policy is None else model.policy(policy), threads)
     points: list[Point] = []
-    for r in asked.tolist():
-        points.append(tracer.solve(r, points))
-        if points[-1].status is Status.interrupted or (callback is not None and callback(points[-1]) is True):
+    marks = _marks(model, ball)
+    while (r := _next(asked, points, most, marks, model.initial)) is not None:
+        point = tracer.solve(r, points)
+        insort(points, point, key=lambda own: own.radius)
+        if point.status is Status.interrupted or (callback is not None and callback(point) is True):
             break
     return Path(model, ball, limit, tracer.tol, tuple(points))
 
 
-def radii_of(radii: ArrayLike, limit: float) -> Array:
-    """Ascending radii, from a list or their number."""
+def _next(asked: int | Array, points: list[Point], top: float, marks: list[float], initial: Array) -> float | None:
+    if isinstance(asked, int):
+        return next_radius(points, asked, top, marks, initial)
+    return float(asked[len(points)]) if len(points) < len(asked) else None
+
+
+def _marks(model: Model, ball: Wasserstein) -> list[float]:
+    """Radii that a path shall have: that of the ball, and the mean distance of the kernels from their mean in some states."""
+    running = np.flatnonzero(~model.terminal)
+    if not running.size:
+        return []
+    return [float(np.mean(ball.radius)), float(ball.spread(model, running[:: -(-running.size // SAMPLE)]).mean())]
+
+
+def _top(given: Any) -> float:
+    value = number("top", given)
+    if not 0 < value < np.inf:
+        raise InputError(f"top must be positive and finite, got {value!r}")
+    return value
+
+
+def radii_of(radii: ArrayLike) -> int | Array:
+    """Ascending radii, or their number."""
     found = numbers("radii", radii)
     if found.ndim == 0:
         n = float(found)
-        if not (n == int(n) and n >= 2):
-            raise InputError(f"radii: expected at least 2 radii, or how many, got {n:g}")
-        return np.linspace(0.0, limit, int(n))
+        if not (n == np.floor(n) and 2 <= n <= MOST):
+            raise InputError(f"radii: expected from 2 to {MOST:,} radii, or a list, got {n:.12g}")
+        return int(n)
     if found.ndim != 1 or not found.size:
         raise InputError(f"radii: expected a list of numbers, got shape {found.shape}")
     bad = ~np.isfinite(found) | (found < 0)

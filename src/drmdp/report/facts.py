@@ -117,22 +117,9 @@ def region(subject: Subject) -> dict[str, str]:
         some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"
         facts["unconstrained from"] = f"{far.min():.3g} to {far.max():.3g}{some}: there nature may do anything"
         facts["kernels among themselves"] = (
-            f"{np.mean(spread(model, ball, states)):.3g}: the distance of the observed kernels from their mean, by the same rule{some}"
+            f"{np.mean(ball.spread(model, states)):.3g}: the distance of the observed kernels from their mean, by the same rule{some}"
         )
     return facts
-
-
-def spread(model: Model, ball: Wasserstein, states: Any) -> Array:
-    """Distance of the N kernels from their mean in each of some states, measured as the ball does."""
-    used = model.weights > 0
-    w, found = model.weights[used], []
-    for s in np.asarray(states).tolist():
-        y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
-        off = np.abs(y - np.einsum("i,ait->at", w, y)[:, None, :])
-        norm = {"l1": off.sum(axis=(0, 2)), "l2": np.sqrt((off**2).sum(axis=(0, 2))), "linf": off.max(axis=(0, 2))}
-        own = norm[ball.metric]
-        found.append(own.max() if ball.order == math.inf else (w @ own**ball.order) ** (1 / ball.order))
-    return np.array(found)
 
 
 def certificate(subject: Subject) -> list[str]:
