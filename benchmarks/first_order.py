@@ -14,7 +14,8 @@ comparison  30 states, N = 30, ℓ2 of order 2: the paper's variant, the preset,
 pairs       the same for the other balls; ℓ1 and ℓ∞ sweeps are linear programs for HiGHS, timed from its last basis
 entropy     ℓ∞ of order ∞: iterations and time to (DG) ≤ .05 for each proximal set-up, in the paper's variant and in the preset
 
-One thread, CPU time, compiled before. The ball binds at the smaller radius of each domain and hardly at the larger.
+One thread, CPU time, compiled before. The ball binds at the smaller radius of each domain and hardly at the larger. Garnet has costs in
+[0, 10]; for rewards, as in the paper, see `drmdp reproduce --only readings`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ def model(name: str, n_states: int, n_actions: int, n_kernels: int, seed: int = 
     return instances.perturb(nominal, n_kernels, seed=seed)
 
 
+def paper_ball(radius: float, metric: Any = "l2", order: float = 2) -> drmdp.Wasserstein:
+    """The paper's ball: mass may move to any state."""
+    return drmdp.Wasserstein(radius, metric, order, support="all")
+
+
 def fit(sizes: Any, values: Any) -> float:
     """Slope in a log-log plot."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
@@ -80,7 +86,7 @@ def rates(quick: bool) -> Iterator[Row]:
         for radius in RADII[name]:
             for p, q in ((0, 2), (1, 2), (2, 2), (1, 1), (1, 3)):
                 method = drmdp.FirstOrder(epoch_power=q, weight_power=p, check_every=4 if q == 1 else 1)
-                found = solved(own, drmdp.Wasserstein(radius, support="all"), method, tol=1e-7, max_iters=limit)[0]
+                found = solved(own, paper_ball(radius), method, tol=1e-7, max_iters=limit)[0]
                 points = [(r.iteration, r.upper - r.lower) for r in found.history if r.upper - r.lower > 1e-6]
                 points = [(T, gap) for T, gap in points if points[-1][0] / 20 <= T]
                 yield {
@@ -96,7 +102,7 @@ def slopes(quick: bool) -> Iterator[Row]:
     for p, q in ((0, 2), (1, 2), (2, 2), (1, 1), (1, 3)):
         iterations, fitted = [], []
         for seed in range(seeds_):
-            own, ball = model("garnet", S, S, 5, seed), drmdp.Wasserstein(math.sqrt(0.2 * S), support="all")
+            own, ball = model("garnet", S, S, 5, seed), paper_ball(math.sqrt(0.2 * S))
             method = rule(epoch_power=q, weight_power=p, check_every=4 if q == 1 else 1)
             found = to_target(own, ball, method, max_iters=limit)[0]
             points = [(r.iteration, r.upper - r.lower) for r in found.history if r.iteration >= 5]
@@ -126,7 +132,7 @@ def trials(quick: bool) -> Iterator[Row]:
     S, N, n_steps = (8, 4, 30) if quick else (30, 30, 204)
     for metric, order in PAIRS:
         for radius in (0.1, 0.3, 1.0):
-            ball = drmdp.Wasserstein(radius / 3 if metric == "linf" else radius, metric, order, support="all")
+            ball = paper_ball(radius / 3 if metric == "linf" else radius, metric, order)
             own = model("garnet", S, S, N, 1)
             first, later = tried(own, ball, drmdp.FirstOrder(check_every=10**9), n_steps)
             fast = drmdp.FirstOrder.fast(check_every=10**9)
@@ -145,7 +151,7 @@ def total(quick: bool) -> Iterator[Row]:
 
     def seconds(n_states: int, n_kernels: int, target: float) -> float:
         own = model("garnet", n_states, n_states, n_kernels, 1)
-        return solved(own, drmdp.Wasserstein(math.sqrt(0.2 * n_states), support="all"), rule(), tol=target)[1]
+        return solved(own, paper_ball(math.sqrt(0.2 * n_states)), rule(), tol=target)[1]
 
     for against, values, theory, run in (
         ("1/target", [1 / target for target in targets], 1.5, lambda x: seconds(S, N, 1 / x)),
@@ -182,9 +188,7 @@ def cost(quick: bool) -> Iterator[Row]:
             seconds = []
             for n in sizes:
                 N, S, A = (n if letter == other else sizes[1] for other in "NSA")
-                seconds.append(
-                    step_seconds(model("garnet", S, A, N), drmdp.Wasserstein(radius, support="all"), n_steps)
-                )
+                seconds.append(step_seconds(model("garnet", S, A, N), paper_ball(radius), n_steps))
             yield {
                 "instance": "garnet", "radius": radius, "against": letter, "exponent": fit(sizes, seconds),
                 "sizes": list(sizes), "ms": [1e3 * own for own in seconds],
@@ -194,7 +198,7 @@ def cost(quick: bool) -> Iterator[Row]:
 def seeds(quick: bool) -> Iterator[Row]:
     S = 10 if quick else 30
     for seed in range(5):
-        own, ball = model("garnet", S, S, 5, seed), drmdp.Wasserstein(math.sqrt(0.2 * S), support="all")
+        own, ball = model("garnet", S, S, 5, seed), paper_ball(math.sqrt(0.2 * S))
         start = np.random.default_rng(seed).uniform(0, 1, S)
         for name, first in (("own", None), ("random v", start)):
             row: Row = {"instance": f"garnet {S}/{S}/5", "seed": seed, "start": name}
@@ -210,7 +214,7 @@ def seeds(quick: bool) -> Iterator[Row]:
 def kernels(quick: bool) -> Iterator[Row]:
     S = 10 if quick else 30
     for N in (5, 10) if quick else (5, 10, 20, 40, 70):
-        own, ball = model("garnet", S, S, N), drmdp.Wasserstein(math.sqrt(0.2 * S), support="all")
+        own, ball = model("garnet", S, S, N), paper_ball(math.sqrt(0.2 * S))
         for name, first in (("own", None), ("random v", np.random.default_rng(0).uniform(0, 1, S))):
             found, seconds = to_target(own, ball, rule(), start=first)
             yield {
@@ -256,7 +260,7 @@ def comparison(quick: bool) -> Iterator[Row]:
         for seed in range(1 if quick or name != "garnet" else 5):
             own = model(name, S, S, N, seed)
             for radius in radii:
-                ball = drmdp.Wasserstein(min(radius, math.sqrt(0.2 * S)), support="all")
+                ball = paper_ball(min(radius, math.sqrt(0.2 * S)))
                 starts = {"own": None} if seed else {"own": None, "random v": np.random.default_rng(0).uniform(0, 1, S)}
                 for label, start in starts.items():
                     row: Row = {"instance": f"{name} {S}/{own.n_actions}/{N}", "seed": seed}
@@ -270,7 +274,7 @@ def pairs(quick: bool) -> Iterator[Row]:
         for metric, order in PAIRS:
             if (metric, order) == ("l2", 2):
                 continue
-            ball = drmdp.Wasserstein(0.1 if metric == "linf" else 0.3, metric, order, support="all")
+            ball = paper_ball(0.1 if metric == "linf" else 0.3, metric, order)
             row: Row = {"instance": f"{name} {S}/{own.n_actions}/{N}", "pair": f"{metric},{order:g}"}
             yield row | {"radius": float(ball.radius)} | race(own, ball, None, n_conic)
 
@@ -280,7 +284,7 @@ def entropy(quick: bool) -> Iterator[Row]:
     for name in RADII:
         own = model(name, S, S, N)
         for radius in (0.03, 0.1):
-            ball = drmdp.Wasserstein(radius, "linf", math.inf, support="all")
+            ball = paper_ball(radius, "linf", math.inf)
             for label, kind in (("paper", drmdp.FirstOrder), ("fast", drmdp.FirstOrder.fast)):
                 row: Row = {"instance": f"{name} {S}/{own.n_actions}/{N}", "radius": radius, "variant": label}
                 for setup in SETUPS:
@@ -313,13 +317,9 @@ def main() -> None:
     print(", ".join(f"{key} {value}" for key, value in bench.machine().items()))
     for kind in drmdp.FirstOrder, drmdp.FirstOrder.fast, drmdp.PolicyIteration, drmdp.ValueIteration:  # compile
         for pair in PAIRS:
-            drmdp.solve(
-                model("garnet", 5, 3, 2), drmdp.Wasserstein(0.1, *pair, support="all"), kind(), tol=TARGET, max_iters=30
-            )
+            drmdp.solve(model("garnet", 5, 3, 2), paper_ball(0.1, *pair), kind(), tol=TARGET, max_iters=30)
     both = drmdp.FirstOrder(setup="entropy-both")
-    drmdp.solve(
-        model("garnet", 5, 3, 2), drmdp.Wasserstein(0.1, "linf", math.inf, support="all"), both, tol=TARGET, max_iters=3
-    )
+    drmdp.solve(model("garnet", 5, 3, 2), paper_ball(0.1, "linf", math.inf), both, tol=TARGET, max_iters=3)
     rows = []
     for name in arguments.tables or TABLES:
         print(f"\n{name}")

@@ -48,6 +48,7 @@ VARIANTS = {
     "entropy-nature": drmdp.FirstOrder(setup="entropy-nature"),
     "entropy-both": drmdp.FirstOrder(setup="entropy-both", centre=True, step_ratio=2.0),
     "mirror-prox": drmdp.FirstOrder(steps="mirror-prox"),
+    "mirror-descent": drmdp.FirstOrder(steps="mirror-descent"),
     "fast": drmdp.FirstOrder.fast(),
 }
 
@@ -118,6 +119,8 @@ def by_hand(settings, model, ball, n_epochs):
         norm = np.linalg.norm(model.discount * (v - v.mean() if settings.centre else v))
         if nature:
             norm = model.discount * (np.ptp(v) / 2 if settings.centre else np.abs(v).max())
+        if settings.steps == "mirror-descent":
+            norm *= math.sqrt(epoch**settings.epoch_power)
         if by_ball:
             reach, before = balanced(model, ball, reach, usual, x, y, before), v
         taus, sigmas = (1 / (reach * norm), N * reach / norm) if norm > 0 else (np.full(S, INF), np.zeros(S))
@@ -147,7 +150,7 @@ def by_hand(settings, model, ball, n_epochs):
                     played[0][s], played[1][s] = new, half.mean(axis=0)
                     x[s], y[:, s] = policy_step(settings, x[s], stakes(half), tau), push(new)
                 else:
-                    y[:, s] = push(np.maximum(2 * new - x[s], least))
+                    y[:, s] = push(x[s] if settings.steps == "mirror-descent" else np.maximum(2 * new - x[s], least))
                     x[s] = new
                     played[0][s], played[1][s] = new, y[:, s].mean(axis=0)
             weight += t**settings.weight_power
@@ -465,7 +468,7 @@ def test_sparse_models_need_observed_support():
         ({"step_ratio": 0}, "step_ratio: expected a finite number"),
         ({"step_ratio": "long"}, "step_ratio: expected a finite number of at least 1e-09, got 'long'"),
         ({"output": "best"}, "output: expected one of average, epoch, last, got 'best'"),
-        ({"steps": "newton"}, "steps: expected one of primal-dual, mirror-prox, got 'newton'"),
+        ({"steps": "newton"}, "steps: expected one of primal-dual, mirror-prox, mirror-descent, got 'newton'"),
         ({"setup": "l1"}, "setup: expected one of euclidean, entropy, entropy-nature, entropy-both, got 'l1'"),
         ({"stop": "puterman"}, "stop: 'puterman' needs"),
         ({"check_every": 0}, "check_every: expected a whole number of at least 1, got 0"),

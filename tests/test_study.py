@@ -13,7 +13,7 @@ import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.study import baseline, measure, peers, rows, runner, specification
+from drmdp.study import baseline, measure, nested, peers, rows, runner, specification
 from drmdp.study.methods import METHODS, rule
 from drmdp.study.specification import Block, Run
 
@@ -22,7 +22,7 @@ TINY = {
     "rules": ["duality-gap"], "radii": [0.1, 0.3], "seeds": 2, "limit": 60.0,
 }  # fmt: skip
 RUN = Run(
-    "kernels", "solve", "garnet", 5, 3, 3, 0.8, "l2", 2.0, 0.2, "exact", "duality-gap", 0.05, 0, 600.0
+    "kernels", "solve", "garnet-costs", 5, 3, 3, 0.8, "l2", 2.0, 0.2, "exact", "duality-gap", 0.05, 0, 600.0
 )  # the first run may have to compile
 
 
@@ -118,7 +118,9 @@ def test_every_scale_has_every_study_and_distinct_keys(scale):
 
 def test_paper_is_what_the_paper_ran():
     runs = specification.expand(specification.SCALES["paper"])
-    own = [run for run in runs if run.study == "kernels" and run.family == "garnet" and run.rule == "duality-gap"]
+    own = [
+        run for run in runs if run.study == "kernels" and run.family == "garnet-rewards" and run.rule == "duality-gap"
+    ]
     assert {(run.n_states, run.n_actions, run.discount, run.tol) for run in own} == {(30, 30, 0.8, 0.05)}
     assert {run.seed for run in own} == set(range(5))
     assert {run.n_kernels for run in own} >= {5, 70}
@@ -202,6 +204,57 @@ def test_where_judging_takes_minutes_the_bounds_of_the_solution_are_kept():
     assert measure.measure(RUN)["judge"] == "certify"
 
 
+def test_gauss_seidel_under_the_printed_rules_stops_by_what_a_pass_changed():
+    own = replace(RUN, family="garnet-rewards", method="exact-gs", rule="printed", tol=0.05)
+    found = measure.measure(own)
+    model, ball = measure.problem(own)
+    value, change, passes = np.zeros(5), np.inf, 0
+    while change >= 2 * 0.8 * 0.1 / 0.2:
+        before = value.copy()
+        for s in range(5):
+            value[s] = -drmdp.bellman(model, ball, -value).value[s]
+        change, passes = np.abs(value - before).max(), passes + 1
+    assert found["n_iters"] == found["kernel_passes"] == passes > 1
+    assert found["status"] == "stopped"
+    assert 0 <= found["gap"] < found["own_gap"]  # nothing was proved on the way, and judging is not timed
+    assert measure.measure(replace(own, rule="duality-gap"))["kernel_passes"] > 1
+
+
+def test_extrapolated_gauss_seidel_counts_its_first_pass():
+    own = replace(RUN, method="conic-gs", rule="printed")
+    measured, foreseen = measure.measure(own), measure.measure(replace(own, limit=0.0))
+    assert foreseen["status"] == "extrapolated"
+    assert foreseen["kernel_passes"] == measured["kernel_passes"]
+    each = foreseen["update_cpu_seconds"] * 5
+    assert foreseen["cpu_seconds"] == pytest.approx(each * (foreseen["kernel_passes"] - 1 / 5))
+
+
+def test_the_balls_are_the_paper_s():
+    assert measure.problem(RUN)[1].support == "all"
+
+
+@pytest.mark.parametrize("radius", [0.003, 0.01, 1.0])  # the last does not bind
+def test_nested_bisections_compute_the_map(radius):
+    model = instances.perturb(instances.garnet(6, 3, rewards=True), 3)
+    ball = drmdp.Wasserstein(radius, "linf", 1, support="all")
+    step, v = nested.first_push(model)
+    centre = model.kernels[:, 0]
+    point = centre + step[0][:, None] * model.discount * v / 3
+    found = nested.Nested(point, centre, radius, 1e-7)
+    np.testing.assert_allclose(found.project(), drmdp.project(point, centre, ball), atol=1e-6)
+
+
+def test_evaluations_of_the_map_grow_like_a_cube_of_the_logarithm():
+    own = replace(RUN, study="maps", task="map", family="garnet-rewards", metric="linf", order=1.0, radius=0.003)
+    counts = {}
+    for method in ("map-bisection", "map-newton"):
+        found = [measure.measure(replace(own, method=method, tol=tol))["n_iters"] for tol in (1e-3, 1e-6, 1e-12)]
+        counts[method] = found
+    one, two, four = (n ** (1 / 3) for n in counts["map-bisection"])
+    assert two - one == pytest.approx((four - two) / 2, rel=0.1)  # log(1/ε) from 3 to 6, and from 6 to 12
+    assert max(counts["map-newton"]) < 8
+
+
 def test_a_run_out_of_time_is_kept_as_such():
     found = measure.measure(replace(RUN, method="algorithm-1", rule="certified", tol=1e-9, limit=0.2))
     assert found["status"] == "time_limit"
@@ -220,7 +273,7 @@ def test_conic_runs_are_extrapolated_when_they_do_not_fit():
     assert 0.1 < foreseen["cpu_seconds"] / measured["cpu_seconds"] < 10
 
 
-@pytest.mark.parametrize(("family", "n_actions"), [("forest", 2), ("garnet", 10)])  # rewards and costs
+@pytest.mark.parametrize(("family", "n_actions"), [("forest", 2), ("garnet-costs", 10)])  # rewards and costs
 def test_the_loss_of_a_stopping_rule(family, n_actions):
     sizes = {"n_states": 10, "n_actions": n_actions, "n_kernels": 5, "discount": 0.95, "radius": 0.1}
     own = replace(RUN, task="stop", family=family, method="exact-vi", tol=0.1, **sizes)
@@ -329,7 +382,7 @@ def test_updates_written_by_hand_agree(solver):
 
 
 @pytest.mark.parametrize("name", ["quantecon", "mdpsolver"])
-@pytest.mark.parametrize("family", ["garnet", "forest"])
+@pytest.mark.parametrize("family", ["garnet-rewards", "garnet-costs", "forest"])
 def test_solvers_of_ordinary_problems_agree_at_radius_zero(name, family):
     found = measure.measure(
         replace(RUN, study="nominal", family=family, n_states=12, n_kernels=1, radius=0.0, method=name, tol=1e-6)

@@ -100,10 +100,10 @@ def _outputs(rows: list[Row], folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written: list[str], as_json: bool) -> None:
-    from drmdp.study.figures import FAMILIES
-    from drmdp.study.tables import ratio_table
+    from drmdp.study.figure_parts import FAMILIES
+    from drmdp.study.tables import READINGS, ratio_table, reading_table
 
-    body = ratio_table(rows)
+    body, readings = ratio_table(rows), reading_table(rows)
     if as_json:
         ratios = [dict(zip(("rule", "method", *FAMILIES), row, strict=True)) for row in body]
         found = {
@@ -113,6 +113,7 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
             "figures": drawn,
             "tables": written,
             "ratios": ratios,
+            "readings": [dict(zip(READINGS, row, strict=True)) for row in readings],
         }
         click.echo(json.dumps(found))
         return
@@ -120,20 +121,21 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
         f"{len(rows):,} rows in {folder / 'rows.jsonl'}, {added:,} of them new; {len(drawn)} figures, {len(written)} tables"
     )
     if body:
-        _print(body, tuple(FAMILIES.values()))
+        title = "CPU time over that of the exact engine: median (least – most)"
+        _print(title, ("rule", "method", *FAMILIES.values()), body)
+    if readings:
+        _print("Garnet with rewards and with costs: median (least – most) over seeds", READINGS, readings)
 
 
-def _print(body: list[list[str]], families: tuple[str, ...]) -> None:
+def _print(title: str, head: tuple[str, ...], body: list[list[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     from drmdp.study.tables import MARKS
 
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="CPU time over that of the exact engine: median (least – most)"
-    )
-    for name in ("rule", "method", *families):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title)
+    for name in head:
         table.add_column(name, overflow="fold")
     for row in body:
         table.add_row(*row)

@@ -24,8 +24,8 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mo
     ============== ============== ===========================
 
     Source: Delage & Mannor (2010), "Percentile optimization for Markov decision processes with parameter uncertainty",
-    Operations Research 58(1), 203–213; the paper's appendix names the states and costs but prints no usable table, and
-    this is the one that public encodings of the problem share.
+    Operations Research 58(1), 203–213. The paper draws the transitions in figures, which the text-only source lacks;
+    this table is the one that public encodings of the problem share.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ where the last epoch ended. Step t since the beginning weighs t^p. Then, with th
 
     v_s ← F^{x̄,ȳ}(v)_s = Σ_a x̄_a (c_a + λ ȳ_a·v),
 
-and the answer is the average of all policies and kernels so far. The paper's theorem bounds the gap of Bellman's equation
-by O(T^−q/(q+1)) after T steps, whatever p; measured slopes are steeper (`benchmarks/first_order.py`).
+and the answer is the average of all policies and kernels so far. The paper's theorem 1 bounds the gap of Bellman's equation by O(T^−2/3)
+after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measured slopes are steeper (`benchmarks/first_order.py`).
 
 **Certificate.** At the end of some epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
@@ -40,7 +40,7 @@ from drmdp.solvers.primal_dual import Average, Players, Scheme, power
 from drmdp.solvers.problem import Problem, State, whole
 
 OUTPUTS = ("average", "epoch", "last")
-STEPS = ("primal-dual", "mirror-prox")
+STEPS = ("primal-dual", "mirror-prox", "mirror-descent")
 SETUPS = ("euclidean", "entropy", "entropy-nature", "entropy-both")
 ORIGINS = ("zero", "nominal")
 LEAN = 0.25
@@ -100,8 +100,8 @@ class FirstOrder:
         Step sizes from v without its mean instead of from v: longer steps, which rows that sum to 1 allow.
     output : "average", "epoch" or "last"
         The answer: the average of all steps, that of the current epoch with t counted from its beginning (a restart), or the last step.
-    steps : "primal-dual" or "mirror-prox"
-        Mirror Prox needs two projections a step and holds the iterate twice.
+    steps : "primal-dual", "mirror-prox" or "mirror-descent"
+        Mirror Prox needs two projections a step and holds the iterate twice. Mirror Descent is slower; the paper's remark 2 says so.
     setup : "euclidean", "entropy", "entropy-nature" or "entropy-both"
         Proximal set-up: distances, or the relative entropy for the policy, nature's kernels (metric "linf", order inf only) or both.
     check_every : int or "auto"
@@ -177,7 +177,7 @@ class FirstOrder:
         layout = lay_out_all(model, ball)
         ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
         policy, nature = self.setup in ("entropy", "entropy-both"), self.setup in ("entropy-nature", "entropy-both")
-        scheme = Scheme(self.centre, policy, nature, self.steps == "mirror-prox", ratio)
+        scheme = Scheme(self.centre, policy, nature, self.steps, ratio)
         players = Players(layout, ball, scheme, operator.threads)
         origin = np.zeros(model.n_states)
         if self.origin == "nominal":
@@ -212,7 +212,7 @@ class FirstOrder:
             state.epoch = Average(players.policy, players.stakes)
             if self.output == "epoch":
                 state.answer.weight = 0.0
-            players.face(state.value)
+            players.face(state.value, state.left)
         players.step()
         problem.kernel_passes += 2 if self.steps == "mirror-prox" else 1
         state.steps += 1

@@ -9,7 +9,8 @@ and one step of the method of Chambolle and Pock is
     x⁺ = argmin_x τ q(y)·x + D(x, x°),        y⁺ = Proj( y_ia + σ w_i (2x⁺ − x°)_a z_a ),
 
 with D half the squared distance or the relative entropy. Mirror Prox takes this step with x° for 2x⁺ − x°, and then the
-same step again from (x°, y) with q and x of the point it led to, which is the one that is averaged.
+same step again from (x°, y) with q and x of the point it led to, which is the one that is averaged. Mirror Descent takes the first of the two
+alone, with steps over √T in an epoch of T steps: longer ones would leave its averages at a distance.
 
 **Steps.** x ↦ Σ_a x_a Σ_i w_i y_ia·z_a has norm L = ‖w‖₂ max_a ‖z_a‖₂, and τ = r/(√A ‖z‖₂), σ = 1/(τ L²); for equal weights and
 costs (S, A) these are the paper's τ = 1/(√A λ‖v‖₂), σ = N√A/(λ‖v‖₂) times and over the ratio r. The paper balances them for
@@ -77,7 +78,7 @@ class Scheme:
     centre: bool
     entropy: bool  # for the policy
     nature: bool  # entropy for her kernels
-    mirror_prox: bool
+    kind: str  # primal-dual, mirror-prox or mirror-descent
     ratio: float | None  # None: from the size of the ball
 
 
@@ -105,7 +106,7 @@ class Players:
         self._memory = remember(ball.pair, layout)
         self._y = np.empty(layout.data.size)
         _begin(layout, self._y)
-        self._half = np.empty_like(self._y) if scheme.mirror_prox else self._y
+        self._half = np.empty_like(self._y) if scheme.kind == "mirror-prox" else self._y
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
         ratio = 1.0 if scheme.nature and scheme.ratio is None else scheme.ratio  # no divergence is as small as the ball
         self._reach = self._usual_reach = _reach(layout, ball, ratio)
@@ -141,19 +142,19 @@ class Players:
         self.policy[:] = self._policy
         self._least = 0.0
 
-    def face(self, value: Array) -> None:
-        """Set v, and with it steps and stakes."""
+    def face(self, value: Array, n_steps: int) -> None:
+        """Set v for so many steps, and with it their sizes and the stakes."""
         if self._scheme.ratio is None:
             self._balance()
         self._value = value
-        if self._scheme.mirror_prox:
+        if self._scheme.kind == "mirror-prox":
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
         else:
             self._map(self._weigh)
         norm = np.zeros(value.size)
         _measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top)
         with np.errstate(divide="ignore"):
-            inverse = 1 / norm
+            inverse = 1 / norm / (math.sqrt(n_steps) if self._scheme.kind == "mirror-descent" else 1.0)
         self._tau = inverse / self._reach
         sigma = self._reach / (self._layout.weights**2).sum() * inverse
         self._sigma = np.where(norm > 0, sigma, 0.0)
@@ -185,16 +186,18 @@ class Players:
 
     def step(self) -> None:
         """One step of both."""
-        self._map(self._mirror_prox if self._scheme.mirror_prox else self._chambolle_pock)
+        self._map(self._mirror_prox if self._scheme.kind == "mirror-prox" else self._once)
         self._least = -math.inf
 
     def _map(self, over: Any) -> None:
         workers.run(over, self._work, 0, self._value.size, self._threads)
 
-    def _chambolle_pock(self, lo: int, hi: int) -> None:
+    def _once(self, lo: int, hi: int) -> None:
+        """Step of Chambolle and Pock, or of Mirror Descent."""
         before = self.policy[lo:hi].copy()
         self._act(lo, hi, self.policy)
-        self._push(lo, hi, self._y, np.maximum(2 * self.policy[lo:hi] - before, self._least))
+        ahead = before if self._scheme.kind == "mirror-descent" else 2 * self.policy[lo:hi] - before
+        self._push(lo, hi, self._y, np.maximum(ahead, self._least))
         self._look(lo, hi, self._y)
 
     def _mirror_prox(self, lo: int, hi: int) -> None:

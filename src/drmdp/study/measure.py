@@ -2,7 +2,7 @@
 
 Conic methods whose time is foreseen to exceed the limit, and peers that are written as a Bellman update, are extrapolated: seconds of a
 few states' updates near the optimum, each from the last solution, × states × sweeps, the sweeps counted with exact updates. The first sweep,
-from v = 0, needs no program and is not counted. Such rows have the status "extrapolated" and no gap.
+from v = 0, needs no program and is not counted (of a first pass of Gauss–Seidel, its first state). Such rows have the status "extrapolated" and no gap.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from drmdp.solvers import loop
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
 from drmdp.solvers.value_iteration import ValueIteration
-from drmdp.study import peers
+from drmdp.study import nested, peers
 from drmdp.study.machine import Cost, clocked, here, timed
 from drmdp.study.methods import METHODS, rule
+from drmdp.study.passes import Passes
 from drmdp.study.rows import REACHED, Row
-from drmdp.study.specification import Run
+from drmdp.study.specification import GARNETS, Run
 
 SLOW_TO_JUDGE = (("l2", math.inf),)
 """Balls for which finding N kernels behind a mean kernel takes minutes: there the bounds that `solve` re-derived are kept."""
@@ -61,8 +62,8 @@ def measure(run: Run) -> Row:
 @lru_cache(maxsize=1)
 def _model(family: str, S: int, A: int, N: int, discount: float, seed: int) -> Model:
     """The paper's instance: N kernels around a nominal one; garnet's nominal kernel changes with the seed too."""
-    if family == "garnet":
-        nominal = instances.garnet(S, A, seed=seed, discount=discount)
+    if family in GARNETS:
+        nominal = instances.garnet(S, A, seed=seed, discount=discount, rewards=family == "garnet-rewards")
     else:
         nominal = instances.FAMILIES[family](S, discount=discount)
     return nominal if N == 1 else instances.perturb(nominal, N, seed=seed)
@@ -88,11 +89,16 @@ def _solve(run: Run) -> Row:
 
 
 def _call(run: Run, model: Model, ball: Wasserstein, limit: float | None, backend: str = "exact") -> Solution:
-    stop, factor = rule(run.method, run.rule)
-    entry = METHODS[run.method]
-    method = entry.make(stop=stop) if backend == "exact" else entry.make(stop=stop, backend=backend)
+    _, factor = rule(run.method, run.rule)
+    entry, method = METHODS[run.method], _method(run, backend)
     start = np.random.default_rng(run.seed).uniform(0, 1, model.n_states) if entry.random_start else None
     return solve(model, ball, method, tol=factor * run.tol, max_seconds=limit, start=start, threads=1)
+
+
+def _method(run: Run, backend: str = "exact") -> Any:
+    entry, (stop, _) = METHODS[run.method], rule(run.method, run.rule)
+    make = entry.printed if run.rule == "printed" and entry.printed else entry.make
+    return make(stop=stop) if backend == "exact" else make(stop=stop, backend=backend)
 
 
 def _judged(model: Model, ball: Wasserstein, found: Solution, cost: Cost) -> Row:
@@ -110,7 +116,8 @@ def _foreseen(run: Run) -> Row:
     """Foresee the time of a method with slow updates; run it if it fits, extrapolate otherwise."""
     model, ball = problem(run)
     twin = _call(run, model, ball, None)  # the same steps with exact updates
-    sweeps = max(twin.kernel_passes - 1, 0.0)
+    free = 1 / model.n_states if isinstance(_method(run), Passes) else 1.0  # at v = 0 no program is solved
+    sweeps = max(twin.kernel_passes - free, 0.0)
     value = -twin.value if model.maximise else twin.value
     own = "conic" if METHODS[run.method].kind == "conic" else run.method
     each = _probe(own, run.instance, model, ball, tuple(value))
@@ -237,8 +244,7 @@ def _pair(model: Model, worst: loop.Outcome, best: loop.Outcome, cost: dict[str,
 def _curve(run: Run) -> Row:
     """(DG) against steps."""
     model, ball = problem(run)
-    stop, _ = rule(run.method, run.rule)
-    method = METHODS[run.method].make(stop=stop)
+    method = _method(run)
     limits: dict[str, Any] = {"tol": run.tol, "max_iters": MAX_STEPS, "max_seconds": run.limit, "threads": 1}
     found, cost = timed(lambda: solve(model, ball, method, **limits))
     checked = [
@@ -267,4 +273,17 @@ def _step(run: Run) -> Row:
     return {**work_done, "seconds": float(wall), "cpu_seconds": float(cpu), "memory_mb": None}
 
 
-TASKS: dict[str, Callable[[Run], Row]] = {"solve": _solve, "stop": _stop, "gap": _gap, "curve": _curve, "step": _step}
+def _map(run: Run) -> Row:
+    """How much a proximal map evaluates: rows by bisection, multipliers by Newton's method; the tolerance is its accuracy."""
+    count = nested.evaluations if run.method == "map-bisection" else nested.multipliers
+    return {"status": "solved", "gap": None, "duality_gap": None, "n_iters": count(*problem(run), run.tol)}
+
+
+TASKS: dict[str, Callable[[Run], Row]] = {
+    "solve": _solve,
+    "stop": _stop,
+    "gap": _gap,
+    "curve": _curve,
+    "step": _step,
+    "map": _map,
+}

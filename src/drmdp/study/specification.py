@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from drmdp.errors import InputError, shown
-from drmdp.study.methods import CONIC, METHODS
+from drmdp.study.methods import CHANGED, CONIC, METHODS
 
 EPSILON = 0.1
 """The paper's ε."""
-TASKS = ("solve", "stop", "gap", "curve", "step")
-DOMAINS = ("garnet", "machine", "forest")
+TASKS = ("solve", "stop", "gap", "curve", "step", "map")
+GARNETS = ("garnet-rewards", "garnet-costs")
+"""Garnet with rewards in [0, 10], as in the paper, and with costs in [0, 10]: one problem at two levels."""
+DOMAINS = (*GARNETS, "machine", "forest")
 ACTIONS = {"machine": 2, "forest": 2}  # garnet's are chosen
 PAIRS = (("l1", 1), ("l2", 2), ("linf", math.inf), ("l2", math.inf), ("l1", math.inf), ("linf", 1))
 CERTIFIED, PRINTED = "duality-gap", "printed"
 RULES = (CERTIFIED, PRINTED, "certified", "puterman", "paper")
-"""`printed` is what the paper prints for each method: (DG) ≤ ε/2 for Algorithm 1, the inverted residual rule at ε for the others."""
+"""`printed` is what the paper prints for each method: (DG) ≤ ε/2 for Algorithm 1, the inverted residual rule at ε for the others, whose residual is
+‖F(v) − v‖, and ‖v⁺ − v‖ for a pass of Gauss–Seidel."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +125,12 @@ class Block:
 
 def paper_radius(family: str, n_actions: int) -> float:
     """√(n_b A) for garnet, .5 otherwise."""
-    return round(math.sqrt(0.2 * n_actions), 6) if family == "garnet" else 0.5
+    return round(math.sqrt(0.2 * n_actions), 6) if family in GARNETS else 0.5
 
 
 OURS = ("exact", "exact-vi", "fast", "algorithm-1")
 EXACT = ("exact", "exact-vi", "exact-gs", "exact-anderson", "exact-avi", "fast")
-POWERS = tuple(f"algorithm-1 p={p} q={q}" for p, q in ((0, 2), (1, 2), (2, 2), (1, 1), (1, 3)))
+CURVES = tuple(f"algorithm-1 {name}" for name in CHANGED)
 STARTS = ("algorithm-1", "algorithm-1 random v", "fast")
 BOTH = (CERTIFIED, PRINTED)
 CHECKS = ("paper", "puterman", "certified")
@@ -145,31 +148,33 @@ def _figures(
 
 def _gap(kernels: tuple[int, ...], states: tuple[int, ...], n: int, **settings: Any) -> Iterator[Block]:
     """Figures 3 and 4: the time to compute (DG) to .25 for a given pair."""
-    shared: dict[str, Any] = {"families": ("garnet",), "task": "gap", "tol": 0.25, **settings}
+    shared: dict[str, Any] = {"families": GARNETS[:1], "task": "gap", "tol": 0.25, **settings}
     for name, sizes in (("gap-kernels", [(n, n, own) for own in kernels]), ("gap-states", [(s, n, n) for s in states])):
         yield Block(name, tuple(sizes), **shared)
 
 
 def _theory(S: int, N: int, sizes: tuple[int, ...], **settings: Any) -> Iterator[Block]:
-    """Rates of convergence and the cost of a step."""
-    yield Block(
-        "rates",
-        ((S, S, N),),
-        (*POWERS, "algorithm-1 mirror-prox"),
-        radii=(0.1, "paper"),
-        task="curve",
-        tol=1e-7,
-        **settings,
-    )
+    """Rates of convergence, the cost of a step and of a proximal map."""
+    yield Block("rates", ((S, S, N),), CURVES, radii=(0.1, "paper"), task="curve", tol=1e-7, **settings)
     for letter in "NSA":
         own = tuple(tuple(n if letter == other else sizes[1] for other in "SAN") for n in sizes)
-        yield Block(f"step-{letter}", own, ("algorithm-1",), ("garnet",), (0.3,), task="step")  # type: ignore[arg-type]
+        yield Block(f"step-{letter}", own, ("algorithm-1",), GARNETS[:1], (0.3,), task="step")  # type: ignore[arg-type]
+    for accuracy in (1e-2, 1e-4, 1e-6, 1e-8):
+        yield Block("maps", ((S, S, N),), MAPS, GARNETS[:1], (0.01,), pairs=(("linf", 1),), tol=accuracy, task="map")
+
+
+def _readings(*sizes: tuple[int, int, int], limits: tuple[float, float]) -> Iterator[Block]:
+    """Garnet's two readings, five seeds; limits of the methods that are ours and of conic ones."""
+    settings: dict[str, Any] = {"families": GARNETS, "seeds": 5}
+    yield Block("readings", sizes, ("exact", "fast", "algorithm-1"), limit=limits[0], **settings)
+    yield Block("readings", sizes, ("exact-vi", "conic-vi"), rules=BOTH, limit=limits[1], **settings)
 
 
 SIZES = (5, 10, 20, 40, 70)
 RADII = (0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 2.0)
 D1_D2 = (("l1", 1), ("l2", 2))
 NOMINAL = ("exact", "quantecon", "mdpsolver")
+MAPS = ("map-bisection", "map-newton")
 UPDATES = ("exact", "conic-vi", "cvxpy-clarabel", "cvxpy-scs")
 
 SCALES: dict[str, tuple[Block, ...]] = {
@@ -180,6 +185,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((20, 20, n) for n in (20, 40, 80)), ("exact",), seeds=2),
         *_gap((2, 4, 8), (4, 6, 8), 5, methods=("gap-exact", "gap-conic"), limit=0.5, pairs=D1_D2),
         *_theory(8, 3, (6, 12, 24), limit=0.3),
+        *_readings((8, 8, 6), limits=(5.0, 0.5)),
         Block("starts", ((8, 8, 5),), STARTS, seeds=2, limit=0.5),
         Block("rules", ((10, 10, 5),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95), tol=EPSILON, radii=(0.1,)),
         Block("radii", ((8, 8, 5),), (*OURS, "conic-vi"), radii=(0.01, 0.1, 1.0), limit=0.5),
@@ -187,7 +193,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("pairs", ((8, 8, 4),), ("exact", "conic-vi"), radii=(0.1,), pairs=SQUARE, limit=0.3),
         Block("baseline", ((8, 8, 4),), ("exact", "baseline-2023"), radii=(0.1,), pairs=SQUARE, limit=0.3),
         Block("update", ((8, 8, 4),), UPDATES, radii=(0.1,), limit=0.3),
-        Block("nominal", ((30, 10, 1), (100, 10, 1)), NOMINAL, ("garnet",), radii=(0.0,)),
+        Block("nominal", ((30, 10, 1), (100, 10, 1)), NOMINAL, GARNETS[:1], radii=(0.0,)),
     ),
     "standard": (
         *_figures(SIZES, SIZES, 30, 30, 30, methods=OURS, seeds=5, limit=30.0),
@@ -197,6 +203,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("growth", tuple((30, 30, n) for n in (50, 100, 200, 400)), ("exact",), radii=("paper", 0.1), seeds=5),
         *_gap(SIZES, SIZES, 10, methods=("gap-exact", "gap-conic"), seeds=2, limit=4.0, pairs=D1_D2),
         *_theory(15, 5, (10, 20, 40, 80), limit=4.0),
+        *_readings((10, 30, 30), (30, 30, 10), (30, 30, 30), limits=(120.0, 3.0)),
         Block("starts", ((30, 30, 5), (30, 30, 20), (30, 30, 70)), STARTS, seeds=2, limit=60.0),
         Block("rules", ((30, 30, 10),), ("exact-vi",), task="stop", rules=CHECKS, discounts=(0.8, 0.95, 0.99), tol=EPSILON, radii=(0.1, "paper"), seeds=3),
         Block("radii", ((30, 30, 10),), OURS, radii=RADII, seeds=2, limit=30.0),
@@ -206,7 +213,7 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("pairs", ((20, 20, 10),), ("conic-vi",), radii=(0.1,), pairs=PAIRS, limit=3.0),
         Block("baseline", ((20, 20, 10), (30, 30, 30)), ("exact", "baseline-2023"), radii=(0.1,), pairs=SQUARE, limit=3.0),
         Block("update", ((10, 10, 5), (20, 20, 10), (30, 30, 10)), UPDATES, radii=(0.1,), limit=3.0),
-        Block("nominal", ((30, 10, 1), (100, 10, 1), (300, 10, 1)), NOMINAL, ("garnet",), radii=(0.0,), seeds=3, limit=20.0),
+        Block("nominal", ((30, 10, 1), (100, 10, 1), (300, 10, 1)), NOMINAL, GARNETS[:1], radii=(0.0,), seeds=3, limit=20.0),
     ),
 }  # fmt: skip
 """`quick` is a smoke test with every picture and table, `standard` what the documentation shows, `paper` everything in full."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drmdp.study import claims, errata, findings
-from drmdp.study.figures import COMPARED, FAMILIES
-from drmdp.study.judge_theory import tail_slope
+from drmdp.study import claims, errata, findings, tables_more
+from drmdp.study.figure_parts import FAMILIES
+from drmdp.study.figures import COMPARED
+from drmdp.study.markdown import cell, markdown, size, spread
 from drmdp.study.methods import METHODS
 from drmdp.study.rows import Row
-from drmdp.study.select import panel, ratios, reached, short, slope, timed, where
+from drmdp.study.select import panel, ratios, reached, slope, timed, where
+from drmdp.study.specification import GARNETS
 
 STUDIES = ("kernels", "states")
 MARKS = "*: some runs are extrapolated; †: some were cut off and count with their limit"
@@ -30,28 +33,6 @@ def write(rows: list[Row], folder: str | Path) -> list[str]:
             (target / f"{name}.md").write_text(text, encoding="utf-8")
             done.append(name)
     return done
-
-
-def markdown(head: Sequence[str], body: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; "" without a body."""
-    lines = [" | ".join(cell.replace("|", "∣") for cell in map(str, row)) for row in body]
-    if not lines:
-        return ""
-    return "\n".join(f"| {line} |" for line in (" | ".join(head), " | ".join("---" for _ in head), *lines)) + "\n"
-
-
-def seconds(value: float) -> str:
-    """Seconds in a unit that suits them."""
-    for unit, size in (("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)):
-        if value < 1000 * size or unit == "s":
-            return f"{value / size:.3g} {unit}"
-    raise AssertionError
-
-
-def spread(values: list[float], digits: int = 3) -> str:
-    """Median and extremes."""
-    low, middle, high = min(values), float(np.median(values)), max(values)
-    return f"{short(middle, digits)} ({short(low, digits)} – {short(high, digits)})"
 
 
 # ---------------------------------------------------------------------- what the standard run must show
@@ -137,10 +118,10 @@ def _crossover(rows: list[Row]) -> str:
             for family, title in FAMILIES.items():
                 own = where(panel(where(rows, study=study, radius="paper"), rule), family=family)
                 cells = {}
-                for size in sorted({row[x] for row in own}):
-                    at = where(own, **{x: size})
+                for n in sorted({row[x] for row in own}):
+                    at = where(own, **{x: n})
                     if found := ratios(timed(at), "conic-vi", "algorithm-1"):
-                        cells[size] = float(np.median(found))
+                        cells[n] = float(np.median(found))
                 if cells:
                     ahead = next(
                         (f"{letter} = {n}" for n in cells if all(cells[m] > 1 for m in cells if m >= n)), "never"
@@ -149,6 +130,44 @@ def _crossover(rows: list[Row]) -> str:
                     body.append([title, label, letter, ahead, shown])
     head = ("domain", "rule", "against", "Algorithm 1 ahead from", "time of conic VI / time of Algorithm 1, median")
     return markdown(head, body)
+
+
+READINGS = ("S/A/N", "", "rewards, same certificate", "costs", "rewards, printed rules", "costs")
+
+
+def reading_table(rows: list[Row]) -> list[list[str]]:
+    """Garnet with rewards and with costs, side by side: medians over seeds, with extremes but for times."""
+    body = []
+    own = where(rows, study="readings")
+    for S, A, N in sorted({(row["n_states"], row["n_actions"], row["n_kernels"]) for row in own}):
+        at = where(own, n_states=S, n_actions=A, n_kernels=N)
+        cells = [_reading(where(panel(at, rule), family=family)) for rule in RULES for family in GARNETS]
+        if all(cells):
+            body += [[size(at), name, *(cell[name] for cell in cells)] for name in cells[0]]
+    return body
+
+
+def _reading(rows: list[Row]) -> dict[str, str]:
+    """Steps, sweeps, CPU times and their ratios of one garnet under one rule."""
+    by = {name: where(rows, method=name) for name in ("algorithm-1", "fast", "exact-vi", "exact", "conic-vi")}
+    if not all(by.values()):
+        return {}
+    work = {"algorithm-1": "steps of Algorithm 1", "fast": "steps of the preset", "exact-vi": "sweeps of VI"}
+    counts = {label: "n_iters" if name != "exact-vi" else "kernel_passes" for name, label in work.items()}
+    done = {label: spread([row[counts[label]] for row in by[name]]) for name, label in work.items()}
+    times = {
+        METHODS[name].label + ", CPU time": cell(by[name]) for name in ("algorithm-1", "fast", "exact", "conic-vi")
+    }
+    pairs = {
+        "VI, conic updates / Algorithm 1": ("conic-vi", "algorithm-1"),
+        "Algorithm 1 / preset": ("algorithm-1", "fast"),
+    }
+    return {**done, **times, **{label: spread(ratios(timed(rows), *pair), 2) for label, pair in pairs.items()}}
+
+
+def _readings(rows: list[Row]) -> str:
+    text = markdown(READINGS, reading_table(rows))
+    return text + f"\n{MARKS}.\n" if text else ""
 
 
 def _foresight(rows: list[Row]) -> str:
@@ -162,179 +181,16 @@ def _foresight(rows: list[Row]) -> str:
     return markdown(("domain", "runs", "foreseen / measured CPU time: median (extremes)"), body)
 
 
-# ---------------------------------------------------------------------- the other studies
-
-
-def _rules(rows: list[Row]) -> str:
-    names = {"paper": "as printed", "puterman": "corrected", "certified": "certified"}
-    body = []
-    own = where(rows, study="rules")
-    for family, title in FAMILIES.items():
-        for discount in sorted({row["discount"] for row in own}):
-            for rule, label in names.items():
-                chosen = where(own, family=family, discount=discount, rule=rule)
-                if chosen:
-                    loss = [row["loss"] / row["tol"] for row in chosen]
-                    kept = sum(value <= 1 for value in loss)
-                    sweeps = spread([row["kernel_passes"] for row in chosen])
-                    proved = spread([row["own_gap"] / row["tol"] for row in chosen], 2)
-                    body.append([title, discount, label, sweeps, spread(loss, 2), f"{kept} of {len(chosen)}", proved])
-    return markdown(
-        ("domain", "λ", "rule", "sweeps", "true loss of the policy / ε", "ε-optimal", "certified gap / ε"), body
-    )
-
-
-def _gaps(rows: list[Row]) -> str:
-    body = []
-    for study, x, letter in (("gap-kernels", "n_kernels", "N"), ("gap-states", "n_states", "S")):
-        for metric, order in (("l2", 2), ("l1", 1)):
-            for method in ("gap-exact", "gap-conic"):
-                own = timed(where(rows, study=study, metric=metric, method=method))
-                if own:
-                    top = max(row[x] for row in own)
-                    at = [row["cpu_seconds"] for row in where(own, **{x: top})]
-                    label = METHODS[method].label
-                    body.append(
-                        [
-                            letter,
-                            f"({metric}, {order})",
-                            label,
-                            str(slope(own, x) or "–"),
-                            f"{letter} = {top}",
-                            seconds(float(np.median(at))),
-                        ]
-                    )
-    return markdown(("against", "ball", "computed by", "exponent", "at", "median CPU time"), body)
-
-
-def _powers(rows: list[Row]) -> str:
-    body = []
-    for row in where(rows, study="rates"):
-        found = tail_slope(row)
-        if found is not None:
-            q = int(METHODS[row["method"]].label[-1])
-            cells = [FAMILIES[row["family"]], f"{row['radius']:.3g}", METHODS[row["method"]].label]
-            body.append([*cells, f"{found:.2f}", f"−{q / (q + 1):.2f}", row["curve"][-1][0]])
-    return markdown(("domain", "radius", "method", "slope of (DG) in T", "theorem", "T"), sorted(body, key=str))
-
-
-def _starts(rows: list[Row]) -> str:
-    """Algorithm 1 from v = 0, as in the experiments, and from a random v, as in the algorithm's first line."""
-    body = []
-    own = where(rows, study="starts")
-    for family, title in FAMILIES.items():
-        for N in sorted({row["n_kernels"] for row in own}):
-            for name in ("algorithm-1", "algorithm-1 random v", "fast"):
-                at = where(own, family=family, n_kernels=N, method=name)
-                if at:
-                    steps = spread([row["n_iters"] for row in at])
-                    body.append([title, _size(at), METHODS[name].label, steps, _cell(at)])
-    return markdown(("domain", "S/A/N", "method", "steps to (DG) ≤ .05", "median CPU time"), body)
-
-
-def _size(rows: list[Row]) -> str:
-    return f"{rows[0]['n_states']}/{rows[0]['n_actions']}/{rows[0]['n_kernels']}"
-
-
-def _steps(rows: list[Row]) -> str:
-    body = []
-    for letter, x in (("N", "n_kernels"), ("S", "n_states"), ("A", "n_actions")):
-        own = where(rows, study=f"step-{letter}")
-        if found := slope(own, x):
-            bound = "1" if letter != "S" else "2, and log S"
-            body.append(
-                [
-                    letter,
-                    str(found),
-                    bound,
-                    ", ".join(f"{row[x]}: {seconds(row['cpu_seconds'])}" for row in sorted(own, key=lambda r: r[x])),
-                ]
-            )
-    return markdown(("in", "exponent of a step, all states", "paper's bound", "CPU time"), body)
-
-
-def _by_setting(study: str, setting: str, title: str) -> Callable[[list[Row]], str]:
-    def make(rows: list[Row]) -> str:
-        own = where(rows, study=study)
-        names = [name for name in METHODS if where(own, method=name)]
-        body = []
-        for family, label in FAMILIES.items():
-            for value in sorted({row[setting] for row in own}):
-                at = where(own, family=family, **{setting: value})
-                body.append([label, f"{value:g}", *(_cell(where(at, method=name)) for name in names)])
-        return markdown(("domain", title, *(METHODS[name].label for name in names)), body)
-
-    return make
-
-
-def _cell(rows: list[Row]) -> str:
-    """Median time, with what happened."""
-    own = [row for row in rows if row.get("cpu_seconds") is not None]
-    if not own:
-        return "missing" if any(row["status"] == "missing" for row in rows) else "–"
-    text = seconds(float(np.median([row["cpu_seconds"] for row in own])))
-    statuses = {row["status"] for row in own}
-    if "extrapolated" in statuses:
-        return text + "*"
-    return f"> {text}" if "time_limit" in statuses else f"{text} (diverged)" if "diverged" in statuses else text
-
-
-def _pairs(rows: list[Row]) -> str:
-    own = where(rows, study=("pairs", "baseline"))
-    names = [name for name in METHODS if where(own, method=name)]
-    kinds = sorted({(row["metric"], str(row["order"]), row["n_states"], row["n_kernels"]) for row in own})
-    body = []
-    for family, label in FAMILIES.items():
-        for metric, order, S, N in kinds:
-            at = [
-                row
-                for row in where(own, family=family, metric=metric, n_states=S, n_kernels=N)
-                if str(row["order"]) == order
-            ]
-            if at:
-                size = f"{S}/{at[0]['n_actions']}/{N}"
-                body.append(
-                    [
-                        label,
-                        f"({metric}, {order.removesuffix('.0')})",
-                        size,
-                        *(_cell(where(at, method=name)) for name in names),
-                    ]
-                )
-    return markdown(("domain", "ball", "S/A/N", *(METHODS[name].label for name in names)), body)
-
-
-def _peers(rows: list[Row]) -> str:
-    body = []
-    for study in ("nominal", "update"):
-        own = where(rows, study=study)
-        for row in sorted(own, key=lambda r: (r["family"], r["n_states"], r["method"], r["seed"])):
-            if row["seed"] == 0:
-                gap = "–" if row.get("gap") is None else f"{row['gap']:.1g}"
-                error = f"{row['update_error']:.1g}" if row.get("update_error") is not None else "–"
-                size = f"{row['n_states']}/{row['n_actions']}/{row['n_kernels']}"
-                body.append(
-                    [
-                        FAMILIES[row["family"]],
-                        size,
-                        f"{row['radius']:g}",
-                        METHODS[row["method"]].label,
-                        row["status"],
-                        _cell([row]),
-                        gap,
-                        error,
-                    ]
-                )
-    return markdown(
-        ("domain", "S/A/N", "radius", "method", "status", "CPU time", "certified gap", "error of an update"), body
-    )
-
-
 def _provenance(rows: list[Row]) -> str:
     """Where the rows come from."""
     lines: list[list[Any]] = []
-    for name in ("machine", "versions", "commit", "date"):
+    for name in ("machine", "versions"):
         lines.extend([name, value] for value in sorted({str(row[name]) for row in rows if row.get(name)}))
+    for day, commit in sorted({(str(row.get("date", "")), str(row.get("commit", ""))) for row in rows}):
+        own = where(rows, date=day, commit=commit) if day else rows
+        studies = ", ".join(sorted({row["study"] for row in own}))
+        families = ", ".join(sorted({row["family"] for row in own}))
+        lines.append([f"{day}, commit {commit}", f"{len(own):,} rows: {studies}; on {families}"])
     lines.append(["rows", len(rows)])
     statuses = sorted({row["status"] for row in rows})
     lines.append(["status", ", ".join(f"{status} {len(where(rows, status=status))}" for status in statuses)])
@@ -343,23 +199,20 @@ def _provenance(rows: list[Row]) -> str:
     return markdown(("", "this run"), lines)
 
 
+def _errata(kind: str, rows: list[Row]) -> str:
+    return markdown(errata.HEADS[kind], errata.judge(rows, kind))
+
+
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "provenance": _provenance,
     "findings": findings.bullets,
     "claims": lambda rows: markdown(claims.HEAD, claims.judge(rows)),
-    "errata": lambda rows: markdown(errata.HEAD, errata.judge(rows)),
+    **{f"errata-{kind}": partial(_errata, kind) for kind in errata.KINDS},
     "ratios": _ratios,
     "exponents": _exponents,
     "behind": _behind,
     "crossover": _crossover,
+    "readings": _readings,
     "foresight": _foresight,
-    "rules": _rules,
-    "gap": _gaps,
-    "rates": _powers,
-    "steps": _steps,
-    "starts": _starts,
-    "radii": _by_setting("radii", "radius", "radius"),
-    "discounts": _by_setting("discounts", "discount", "λ"),
-    "pairs": _pairs,
-    "peers": _peers,
+    **tables_more.TABLES,
 }
