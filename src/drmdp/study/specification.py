@@ -196,9 +196,9 @@ SCALES: dict[str, tuple[Block, ...]] = {
         Block("nominal", ((30, 10, 1), (100, 10, 1)), NOMINAL, GARNETS[:1], radii=(0.0,)),
     ),
     "standard": (
-        *_figures(SIZES, SIZES, 30, 30, 30, methods=OURS, seeds=5, limit=30.0),
+        *_figures(SIZES, SIZES, 30, 30, 30, methods=OURS, seeds=5, limit=120.0),
         *_figures(SIZES, SIZES, 30, 30, 30, methods=(*CONIC, "exact-vi"), rules=BOTH, seeds=2, limit=3.0),
-        *_figures(SIZES, SIZES, 30, 30, 30, methods=OURS, radii=(0.1, 0.5), seeds=2, limit=30.0),
+        *_figures(SIZES, SIZES, 30, 30, 30, methods=OURS, radii=(0.1, 0.5), seeds=2, limit=120.0),
         *_figures(SIZES, SIZES, 30, 30, 30, methods=("conic-vi",), radii=(0.1, 0.5), limit=3.0),
         Block("growth", tuple((30, 30, n) for n in (50, 100, 200, 400)), ("exact",), radii=("paper", 0.1), seeds=5),
         *_gap(SIZES, SIZES, 10, methods=("gap-exact", "gap-conic"), seeds=2, limit=4.0, pairs=D1_D2),
