@@ -414,7 +414,7 @@ def test_a_missing_extra_is_one_line(run, monkeypatch):
     monkeypatch.delitem(sys.modules, "drmdp.bellman.conic_cone", raising=False)
     mistaken(
         run("solve", "machine.npz", "--radius", 0.3, "--backend", "conic"),
-        "clarabel is not installed: pip install 'drmdp[conic]'",
+        "clarabel is not installed; in a clone of drmdp: pip install '.[conic]'",
     )
 
 

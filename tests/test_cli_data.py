@@ -78,9 +78,9 @@ def test_the_summary_fits_a_terminal(run, tmp_path, monkeypatch):
     result = run("estimate", "log.csv", *BUS, "--out", tmp_path / "model.npz")
     assert max(map(len, result.stdout.splitlines())) <= 80
     for text in (
-        "log.csv: 295 transitions; 5 rows end an episode",
+        "log.csv: 300 rows, 5 episodes, 295 transitions; 5 rows end an episode",
         "state, action replace, episode bus, time month",
-        "× 2 actions × 5 kernels, dense; kernels by bus",
+        "× 2 actions × 5 kernels; kernels by bus",
         "3 * state + 5 * replace",
         "never seen: unavailable",
         "lack data that others have: pooled",
@@ -140,11 +140,14 @@ def test_progress_is_on_standard_error(run, tmp_path):
         (["log.csv", *BUS, "-o", "m.mat"], "m.mat: unknown suffix '.mat'"),
         (["log.csv", *BUS, "-o", "nowhere/m.npz"], "cannot be written"),
         (["none.csv", *BUS, "-o", "m.npz"], "none.csv: no such file"),
-        (["log.txt", *BUS, "-o", "m.npz"], "log.txt: unknown suffix '.txt'"),
-        (["log.csv", *BUS, "--state", "x", "-o", "m.npz"], "log.csv: no column 'x' for state"),
+        (["log.ods", *BUS, "-o", "m.npz"], "log.ods: unknown suffix '.ods'"),
+        (["log.csv", *BUS, "--state", "x", "-o", "m.npz"], "log.csv: no column 'x' for --state; there are: bus"),
         (["log.csv", *BUS, "--unvisited", "refuse", "-o", "m.npz"], "was never seen, one of"),
-        (["log.csv", *BUS, "--by", "bootstrap", "-o", "m.npz"], "by='bootstrap' needs n_kernels"),
-        (["log.csv", *BUS, "--reward", "month", "-o", "m.npz"], "got reward and costs"),
+        (["log.csv", *BUS, "--by", "bootstrap", "-o", "m.npz"], "--by bootstrap needs --kernels"),
+        (
+            ["log.csv", *BUS, "--reward", "month", "-o", "m.npz"],
+            "give exactly one of --cost, --reward, --costs, --rewards, got --reward and --costs",
+        ),
         (["log.csv", *BUS, "--discount", "1", "-o", "m.npz"], "discount: expected a number in [0, 1), got 1.0"),
     ],
 )
@@ -156,7 +159,7 @@ def test_mistakes_are_one_line_and_exit_code_2(args, message, run, folder):
 def test_without_polars_it_is_one_line(run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "polars", None)
     result = run("estimate", "log.csv", *BUS, "-o", tmp_path / "m.npz")
-    mistaken(result, "polars is not installed: pip install 'drmdp[data]'")
+    mistaken(result, "polars is not installed; in a clone of drmdp: pip install '.[data]'")
 
 
 # ---------------------------------------------------------------------- convert, and other formats

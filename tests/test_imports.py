@@ -38,7 +38,7 @@ LAYERS = (
     {"bench", "study"},
     {"report"},
     {"cli_common"},
-    {"cli", "cli_bench", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_report", "cli_study"},
+    {"cli", "cli_bench", "cli_check", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_report", "cli_study"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""

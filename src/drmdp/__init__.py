@@ -5,7 +5,7 @@ from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
 from drmdp.errors import InputError, MissingExtra, Notice
-from drmdp.estimate import estimate
+from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
 from drmdp.horizon import HorizonSolution, finite_horizon
 from drmdp.model import Model
@@ -22,7 +22,7 @@ from drmdp.trajectories import Trajectories, simulate
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",
-    "HorizonSolution", "InputError", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Solution", "Status",
-    "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "estimate", "evaluate",
+    "HorizonSolution", "InputError", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Solution", "Status",
+    "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "estimate", "evaluate",
     "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "simulate", "solve", "write",
 ]  # fmt: skip

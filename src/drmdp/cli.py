@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from drmdp import cli_bench, cli_data, cli_horizon, cli_policy, cli_radius, cli_report, cli_study
+from drmdp import cli_bench, cli_check, cli_data, cli_horizon, cli_policy, cli_radius, cli_report, cli_study
 from drmdp._version import __version__
 from drmdp.cli_common import (
     BAD_INPUT,
@@ -28,6 +28,7 @@ from drmdp.cli_common import (
     console,
     exit_code,
     grid,
+    in_options,
     named,
     notices,
     options,
@@ -70,6 +71,13 @@ class _Group(click.Group):
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError:
             _fail("not enough memory")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it complains of is said in its options."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise InputError(in_options(str(error), self.commands.get(ctx.invoked_subcommand or ""))) from None
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -330,6 +338,7 @@ def _print_summary(
 
 main.add_command(cli_data.estimate)
 main.add_command(cli_data.convert)
+main.add_command(cli_check.check)
 main.add_command(cli_bench.bench)
 main.add_command(cli_radius.sweep)
 main.add_command(cli_policy.inspect)

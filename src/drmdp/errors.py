@@ -9,7 +9,12 @@ class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
     """An optional dependency is needed; the message says how to install it."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed: pip install 'drmdp[{extra}]'")
+        super().__init__(f"{package} is not installed; in a clone of drmdp: {install(extra)}")
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra; there is no release, so it works in a clone."""
+    return f"pip install '.[{extra}]'"
 
 
 class Notice(UserWarning):

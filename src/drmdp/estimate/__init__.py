@@ -1,52 +1,22 @@
-"""Transitions in a table → a model with N kernels, and a summary of what was seen and what was assumed."""
+"""Transitions in a table → a model with N kernels, or a list of what is odd in the table.
+
+What does the work is imported when it is called for.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from drmdp.checks import Names, number
-from drmdp.errors import InputError, shown
-from drmdp.estimate.costs import price
-from drmdp.estimate.count import steps_of
-from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule, fill, names_by_text
-from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
-from drmdp.estimate.summary import Summary, summarise
-from drmdp.estimate.table import Columns, open_table
-from drmdp.instances._build import generator
-from drmdp.model import Model
+from drmdp.checks import Names
+from drmdp.errors import Notice
+from drmdp.estimate.findings import LogCheck
 
-__all__ = ["Columns", "Estimate", "Settings", "Summary", "estimate", "fit"]
+if TYPE_CHECKING:
+    from drmdp.model import Model
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How kernels are made of counts; see `estimate`."""
-
-    discount: float
-    by: str | None = None
-    n_kernels: int | None = None
-    seed: int = 0
-    prior: float = 1.0
-    prior_on: str = "seen"
-    unvisited: str = "refuse"
-    partial: str = "refuse"
-    costs: Any = None
-    rewards: Any = None
-    terminal: Any = None
-    states: Names | None = None
-    actions: Names | None = None
-    typed: bool = False  # whether `terminal` holds texts from a command line
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A model, the labels of its kernels, and the summary."""
-
-    model: Model
-    labels: tuple[Any, ...]
-    summary: Summary
+__all__ = ["LogCheck", "check_log", "estimate"]
 
 
 def estimate(
@@ -73,14 +43,23 @@ def estimate(
     terminal: Any = None,
     states: Names | None = None,
     actions: Names | None = None,
+    rename: Mapping[Any, Any] | None = None,
+    step: Any = None,
+    gaps: str = "refuse",
+    duplicates: str = "refuse",
+    time_format: str | None = None,
+    weights: str = "equal",
+    separator: str | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
 ) -> Model:
     """Estimate a model with N kernels from observed transitions.
 
     Parameters
     ----------
-    table : Polars or pandas frame, mapping of columns, or path of a .csv or .parquet file
-        Files are read in pieces: memory grows with the number of distinct transitions, not with the rows (unless rows of
-        episodes are out of order and must be sorted).
+    table : Polars or pandas frame, mapping of columns, or path of a .csv, .tsv, .txt, .parquet or .xlsx file
+        Text and Parquet files are read in pieces: memory grows with the number of distinct transitions, not with the rows
+        (unless rows of episodes are out of order and must be sorted).
     discount : float in [0, 1)
     n_kernels : int, optional
         N; with a column in `by` it is what the column has, and is checked if given.
@@ -103,11 +82,30 @@ def estimate(
         States where the process ends. Rows that stay there are ignored, rows that leave are refused.
     states, actions : sequences of names
         All there are, in order; what was seen, sorted, by default.
+    rename : mapping from label to label
+        Of states, actions and values of the column `by` that were written in several ways.
+    step : "month", "2 weeks", a number, …
+        Time from a row to the next of its episode; see `drmdp.estimate.order`. Guessed by default, and `notes` say so.
+    gaps : "refuse", "cut" or "bridge"
+        What to do where rows are further apart.
+    duplicates : "refuse" or "drop"
+        What to do with rows that are there twice, with the same episode and time.
+    time_format : str, optional
+        How times are written, as in ``"%d.%m.%Y %H:%M"``. Numbers and common forms of dates are recognised.
+    weights : "equal" or "rows"
+        Whether the kernels of a column `by` weigh the same, or as much as they have data.
+    separator, encoding, decimal : str, optional
+        How text files are written, see `drmdp.estimate.source`; `decimal` is the point or the comma of numbers.
 
     Raises
     ------
     InputError
-        If the table does not make a model; the message names the row or the pair.
+        If the table does not make a model; the message names the row, column and value, or the pair.
+
+    Warns
+    -----
+    Notice
+        If labels look like one label written twice, or blanks around labels were removed. `notes` keep it.
 
     Examples
     --------
@@ -121,83 +119,92 @@ def estimate(
       1 unavailable pair, 0 terminal states
       note: 1 pair was never seen: unavailable
     """
+    from drmdp.estimate.order import Ordering
+    from drmdp.estimate.pipeline import fit
+    from drmdp.estimate.settings import Settings
+    from drmdp.estimate.source import Reading
+    from drmdp.estimate.table import Columns
+
+    columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
+    ordering, reading = Ordering(step, gaps, duplicates, time_format), Reading(separator, encoding, decimal)
+    settings = Settings(
+        discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions,
+        rename, weights, ordering, reading,
+    )  # fmt: skip
+    found = fit(table, columns, settings)
+    for text in found.summary.warnings:
+        warnings.warn(f"{found.summary.table}: {text}", Notice, stacklevel=2)
+    return found.model
+
+
+def check_log(
+    table: Any,
+    *,
+    by: str | None = None,
+    state: str = "state",
+    action: str = "action",
+    next_state: str | None = None,
+    episode: str | None = None,
+    time: str | None = None,
+    cost: str | None = None,
+    reward: str | None = None,
+    weight: str | None = None,
+    unvisited: str = "refuse",
+    partial: str = "refuse",
+    terminal: Any = None,
+    states: Names | None = None,
+    actions: Names | None = None,
+    rename: Mapping[Any, Any] | None = None,
+    step: Any = None,
+    gaps: str = "refuse",
+    duplicates: str = "refuse",
+    time_format: str | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
+) -> LogCheck:
+    """Find everything that is odd in a log: what `estimate` would refuse or warn of, not only the first.
+
+    Parameters
+    ----------
+    table, by, state, action, …
+        As in `estimate`. Costs are checked if a column holds them.
+
+    Returns
+    -------
+    LogCheck
+        `findings` with lines, columns and values, and a `summary` of what an estimate would assume. It prints as a list
+        and is true if nothing is odd.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read at all, or a column is not there.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> log = {"state": ["ok", "worn", "OK"], "action": [0, 0, 0], "next_state": ["worn", "ok", "ok"], "cost": [1, "x", 2]}
+    >>> print(drmdp.check_log(log, cost="cost"))
+    table: 3 things odd; an estimate is refused
+    number, 1 place, refused
+      row 2, column 'cost': 'x' is no number
+    look-alike, 1 place
+      row 3, column 'state': 'OK' (once) looks like 'ok' (2 times): the same but for capitals
+      cure: `rename={'OK': 'ok'}` if they are the same; `states` if all are meant
+    unvisited, 1 place, refused
+      state 'worn', action 0 was never seen
+      cure: choose a rule for them with `unvisited`: unavailable, prior, self-loop
+    """
+    from drmdp.estimate.check import check
+    from drmdp.estimate.order import Ordering
+    from drmdp.estimate.settings import Settings
+    from drmdp.estimate.source import Reading
+    from drmdp.estimate.table import Columns
+
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     settings = Settings(
-        discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions
+        0.0, by, unvisited=unvisited, partial=partial, terminal=terminal, states=states, actions=actions, rename=rename,
+        ordering=Ordering(step, gaps, duplicates, time_format), reading=Reading(separator, encoding, decimal),
     )  # fmt: skip
-    return fit(table, columns, settings).model
-
-
-def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
-    """`estimate` with its summary and the labels of the kernels."""
-    kind = _check(columns, settings)
-    rng = generator(settings.seed, "estimate")
-    grouped = settings.by not in (None, *SAMPLED)
-    opened = open_table(table, columns, settings.by if grouped else None)
-    steps = steps_of(opened)
-    samples = _samples(steps, settings, rng)
-    if grouped and settings.n_kernels not in (None, len(samples.labels)):
-        raise InputError(f"n_kernels={settings.n_kernels}, but {settings.by!r} has {len(samples.labels)} values")
-    terminal = settings.terminal
-    if settings.typed and terminal:
-        terminal = names_by_text(samples.pooled.states, terminal, "terminal state")
-    prior = settings.prior if settings.by == "posterior" else None
-    filled = fill(samples, settings.unvisited, settings.partial, terminal, prior, rng)
-    given = settings.costs if kind == "cost" else settings.rewards
-    priced = price(samples.pooled, filled, columns, given, kind)
-    summary = summarise(opened, steps, samples, filled, settings, kind)
-    model = Model(
-        filled.kernels,
-        **{f"{kind}s": priced},
-        discount=settings.discount,
-        states=samples.pooled.states,
-        actions=samples.pooled.actions,
-        available=filled.available,
-        terminal=filled.terminal,
-        kernel_names=None if settings.by is None else _kernel_names(samples.labels),
-        notes=summary.assumed,
-    )
-    return Estimate(model, samples.labels, summary)
-
-
-def _kernel_names(labels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Labels as a model takes them: text for dates, numbers with a fraction and the like."""
-    plain = all(isinstance(label, str | int) and not isinstance(label, bool) for label in labels)
-    return labels if plain else tuple(str(label) for label in labels)
-
-
-def _samples(steps: Any, settings: Settings, rng: Any) -> Samples:
-    names = settings.states, settings.actions
-    if settings.by is None:
-        return single(steps, *names)
-    if settings.by == "posterior":
-        return posterior(steps, *names, settings.n_kernels or 0, settings.prior, settings.prior_on == "all", rng)
-    if settings.by in RESAMPLED:
-        return resampled(steps, *names, settings.by, settings.n_kernels or 0, rng)
-    return by_column(steps, *names)
-
-
-def _check(columns: Columns, settings: Settings) -> str:
-    """Refuse settings that contradict each other, before anything is read; "cost" or "reward"."""
-    sources = {
-        "cost": columns.cost, "reward": columns.reward, "costs": settings.costs, "rewards": settings.rewards
-    }  # fmt: skip
-    given = [name for name, value in sources.items() if value is not None]
-    if len(given) != 1:
-        raise InputError(f"give exactly one of {', '.join(sources)}, got {' and '.join(given) or 'none'}")
-    check_rule("unvisited", settings.unvisited, UNVISITED)
-    check_rule("partial", settings.partial, PARTIAL)
-    check_rule("prior_on", settings.prior_on, ("seen", "all"))
-    n, by = settings.n_kernels, settings.by
-    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
-        raise InputError(f"n_kernels: expected a positive whole number, got {shown(n)}")
-    if by is None and n not in (None, 1):
-        raise InputError(f"n_kernels={n} needs `by`: a column, {', '.join(SAMPLED)}")
-    if by in SAMPLED and n is None:
-        raise InputError(f"by={by!r} needs n_kernels")
-    if by in ("folds", "parts") and n == 1:
-        raise InputError(f"by={by!r} needs at least 2 kernels")
-    prior = number("prior", settings.prior)
-    if not (math.isfinite(prior) and prior > 0):
-        raise InputError(f"prior: expected a positive number, got {shown(settings.prior)}")
-    return given[0].removesuffix("s")
+    return check(table, columns, settings)

@@ -17,20 +17,25 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.checks import find, lookup
 from drmdp.errors import InputError, shown
-from drmdp.estimate.count import Cells, Steps, cells_of
+from drmdp.estimate.count import Cells, cells_of
+from drmdp.estimate.findings import refuse
+from drmdp.estimate.labels import Named
+from drmdp.estimate.order import Ordering
 from drmdp.estimate.rules import Filled
-from drmdp.estimate.table import Columns, guarded, open_table, polars
+from drmdp.estimate.source import SUFFIXES, Reading, guarded, polars
+from drmdp.estimate.survey import survey
+from drmdp.estimate.table import Columns, open_table
 
 
-def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str) -> Any:
+def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str, reading: Reading) -> Any:
     """Costs (or rewards: `kind`) as the model takes them, known wherever an action is available."""
     if given is None:
         costs = _means(cells)
-        source = f"no {kind} was seen there; give them with {kind}s"
-    elif isinstance(given, str) and not given.lower().endswith((".csv", ".parquet")):
+        source = f"no {kind} was seen there; give them with `{kind}s`"
+    elif isinstance(given, str) and not given.lower().endswith(SUFFIXES):
         costs, source = _from_expression(cells, columns, given, kind), f"{kind}s: {given!r} is no finite number there"
     elif isinstance(given, str | os.PathLike):
-        costs, source = _from_file(cells, columns, given, kind), f"{os.fspath(given)} has no row for it"
+        costs, source = _from_file(cells, columns, given, kind, reading), f"{os.fspath(given)} has no row for it"
     elif isinstance(given, Mapping):
         costs, source = _from_mapping(cells, given, kind), f"{kind}s has no entry for it"
     else:
@@ -82,10 +87,12 @@ def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Ar
     return np.array(found).reshape(S, A)
 
 
-def _from_file(cells: Cells, columns: Columns, path: Any, kind: str) -> Array:
+def _from_file(cells: Cells, columns: Columns, path: Any, kind: str, reading: Reading) -> Array:
     own = Columns(state=columns.state, action=columns.action, next_state=columns.state, **{kind: kind})
-    table = open_table(path, own, None)
-    found = cells_of(Steps(table, 0), cells.states, cells.actions, [])
+    table = open_table(path, own, None, reading)
+    seen = survey(table, Ordering())
+    refuse(table.name, seen.findings)
+    found = cells_of(seen.steps, Named(cells.states, True), Named(cells.actions, True), [])
     costs = _empty(cells)
     if (found.rows > 1).any():
         s, a = divmod(int(found.pair[int(np.argmax(found.rows > 1))]), len(cells.actions))

@@ -5,27 +5,21 @@ A *cell* is a triple (state, action, next state). Labels are sorted: integers by
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, IntArray
-from drmdp.checks import Names, find, lookup
-from drmdp.errors import InputError, shown
-from drmdp.estimate.table import Table, collected, guarded, polars
+from drmdp.checks import Names
+from drmdp.errors import InputError
+from drmdp.estimate.findings import Finding, refuse
+from drmdp.estimate.labels import Named, codes
+from drmdp.estimate.order import Steps
+from drmdp.estimate.source import polars
+from drmdp.estimate.table import UntidyError, is_tidy
 
 CELL = ("state", "action", "next_state")
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")
-
-
-@dataclass(frozen=True)
-class Steps:
-    """One row per transition, lazily, and what the table had besides."""
-
-    table: Table
-    n_ends: int  # rows that only end an episode
 
 
 @dataclass(frozen=True)
@@ -56,123 +50,73 @@ class Cells:
         )  # fmt: skip
 
 
-# ---------------------------------------------------------------------- rows → transitions
-
-
-def steps_of(table: Table) -> Steps:
-    """Make transitions of the rows: as they are, or each row with the next one of its episode."""
+def _rules(names: list[str]) -> dict[str, Any]:
+    """Where a transition lacks what it needs, by role."""
     pl = polars()
-    columns = table.columns
-    if columns.next_state is not None:
-        return Steps(table, 0)
-    if columns.episode is None:
-        raise InputError(
-            f"{table.name}: no next_state column, so name the episode column: its rows make the transitions"
-        )
-    frame = table.frame
-    if columns.time is not None:
-        dtype = guarded(frame.collect_schema, table.name)["time"]
-        if not (dtype.is_numeric() or dtype.is_temporal()):
-            raise InputError(f"{table.name}: column {columns.time!r} (time) must hold numbers or dates, got {dtype}")
-    order = _order(table, frame)
-    if not order["n"]:
-        raise InputError(f"{table.name}: no rows")
-    for role in ("episode", "time"):
-        if order.get(f"{role}_nulls"):
-            raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
-    if order["changes"] + 1 > order["episodes"] or order.get("backward"):
-        frame = _sorted(table)
-        order = _order(table, frame)
-    if order.get("equal"):
-        twice = (pl.col("episode") == pl.col("episode").shift(1)) & (pl.col("time") == pl.col("time").shift(1))
-        row = collected(frame.filter(twice).head(1), table.name)
-        when = f"{row['time'][0]} in episode {row['episode'][0]!r}"
-        raise InputError(f"{table.name}: two rows have the time {when}: their order is unknown")
-    follows = pl.col("episode") == pl.col("episode").shift(-1)
-    frame = frame.with_columns(next_state=pl.col("state").shift(-1)).filter(follows)
-    return Steps(replace(table, frame=frame), order["episodes"])
+    rules = {role: pl.col(role).is_null() for role in (*CELL, "unit") if role in names}
+    rules |= {role: ~pl.col(role).is_finite().fill_null(False) for role in ("cost", "reward") if role in names}
+    if "weight" in names:
+        weight = pl.col("weight")
+        rules["weight"] = ~(weight.is_finite() & (weight >= 0)).fill_null(False)
+    return rules
 
 
-def _sorted(table: Table) -> Any:
-    """Rows by episode and time, in memory, with labels as short as they can be."""
+def lacking(steps: Steps) -> tuple[list[Finding], Steps]:
+    """What transitions lack, and those that lack nothing."""
     pl = polars()
-    schema = table.frame.collect_schema()
-    whole = [name for name, dtype in schema.items() if dtype.is_integer()]
-    bounds = [pl.col(name).min().alias(f"{name}_low") for name in whole]
-    bounds += [pl.col(name).max().alias(f"{name}_high") for name in whole]
-    found = collected(table.frame.select(bounds), table.name).row(0, named=True)
-    short = [name for name in whole if -(2**31) <= (found[f"{name}_low"] or 0) <= (found[f"{name}_high"] or 0) < 2**31]
-    frame = table.frame.with_columns(
-        pl.col(short).cast(pl.Int32), pl.col([n for n in schema if schema[n] == pl.String]).cast(pl.Categorical)
-    )
-    keys = [pl.col("episode").to_physical()] if schema["episode"] == pl.String else [pl.col("episode")]
-    keys += [pl.col("time")] if table.columns.time is not None else []
-    return collected(frame.sort(keys, maintain_order=len(keys) == 1), table.name).lazy()
+    table = steps.table
+    rules = _rules(steps.frame.collect_schema().names())
+    asked = [rule.sum().alias(role) for role, rule in rules.items()]
+    found = []
+    for role, count in table.collect(steps.frame.select(asked))[0].row(0, named=True).items():
+        if not count:
+            continue
+        cells = table.cells(rules[role], role, steps.frame)
+        empty = cells[0][1] is None or str(cells[0][1]).strip() in ("", "nan")
+        low = " and not negative" if role == "weight" else ""
+        what = f"the {role} is missing" if empty else f"the {role} must be finite{low}, got {{value}}"
+        found.append(table.finding("missing" if empty else "number", int(count), cells, role, what))
+    good = steps.frame.filter(~pl.any_horizontal(rules.values())) if found else steps.frame
+    return found, Steps(table, good, steps.n_ends)
 
 
-def _order(table: Table, frame: Any) -> dict[str, int]:
-    """Whether the rows of each episode are together and in order."""
-    pl = polars()
-    episode = pl.col("episode")
-    asked = {
-        "n": pl.len(),
-        "changes": (episode != episode.shift(1)).sum(),
-        "episodes": episode.n_unique(),
-        "episode_nulls": episode.null_count(),
-    }
-    if table.columns.time is not None:
-        time, same = pl.col("time"), episode == episode.shift(1)
-        asked["time_nulls"] = time.null_count()
-        asked["backward"] = (same & (time < time.shift(1))).sum()
-        asked["equal"] = (same & (time == time.shift(1))).sum()
-    found = collected(frame.select(**asked), table.name)
-    return {name: int(value) for name, value in found.row(0, named=True).items()}
-
-
-# ---------------------------------------------------------------------- transitions → cells
-
-
-def cells_of(
-    steps: Steps, states: Names | None, actions: Names | None, by: list[str], sums: dict[str, Any] | None = None
-) -> Cells:
+def cells_of(steps: Steps, states: Named, actions: Named, by: list[str], sums: dict[str, Any] | None = None) -> Cells:
     """Sum by cell and the columns `by`; `sums` are more expressions to add up, each times the weight."""
     pl = polars()
     table = steps.table
-    names = table.frame.collect_schema().names()
+    names = steps.frame.collect_schema().names()
     weight = pl.col("weight") if "weight" in names else pl.lit(1.0)
     cost = next((pl.col(name) for name in ("cost", "reward") if name in names), None)
     asked = {"rows": pl.len(), "count": weight.sum() if "weight" in names else pl.len().cast(pl.Float64)}
-    bad = {}
-    if "weight" in names:
-        bad["weight"] = ~(weight.is_finite() & (weight >= 0)).fill_null(False)
     if cost is not None:
         asked["cost"] = (weight * cost).sum()
-        bad["reward" if "reward" in names else "cost"] = ~cost.is_finite().fill_null(False)
-    asked |= {f"bad_{name}": rule.sum() for name, rule in bad.items()}
+    numbers = {role: rule for role, rule in _rules(names).items() if role in ("cost", "reward", "weight")}
+    asked |= {f"bad_{name}": rule.sum() for name, rule in numbers.items()}
     asked |= {name: (weight * factor).sum() for name, factor in (sums or {}).items()}
-    cells = collected(table.frame.group_by(*CELL, *by).agg(**asked), table.name)
+    cells = table.collect(steps.frame.group_by(*CELL, *by).agg(**asked))[0]
+    if not cells.height and table.tidy:
+        raise UntidyError
     if not cells.height:
         raise InputError(f"{table.name}: no transitions")
     cells = cells.with_columns(pl.col(pl.Categorical).cast(pl.String), pl.col(pl.Int32).cast(pl.Int64))
-    for role in (*CELL, *by):
-        if cells[role].null_count():
-            raise InputError(f"{table.row_of(pl.col(role).is_null())}: {role} is missing")
-    for name, rule in bad.items():
-        if cells[f"bad_{name}"].sum():
-            value = collected(table.frame.filter(rule).sort("_row").head(1), table.name)[name][0]
-            low = " and not negative" if name == "weight" else ""
-            raise InputError(f"{table.row_of(rule)}: {name} must be finite{low}, got {value!r}")
-    return _coded(table, cells, states, actions, [*by, *(sums or {})])
+    tidy = all(is_tidy(cells[role]) for role in (*CELL, *by)) and not any(
+        cells[f"bad_{name}"].sum() for name in numbers
+    )
+    if table.tidy and not tidy:
+        raise UntidyError
+    if not tidy:
+        refuse(table.name, lacking(steps)[0])
+    return _coded(steps, cells, states, actions, [*by, *(sums or {})])
 
 
-def _coded(table: Table, cells: Any, states: Names | None, actions: Names | None, extra: list[str]) -> Cells:
+def _coded(steps: Steps, cells: Any, states: Named, actions: Named, extra: list[str]) -> Cells:
     """Replace labels by numbers, in sorted order of the cells."""
     pl = polars()
     types = {cells["state"].dtype, cells["next_state"].dtype}
     if len(types) > 1:
         cells = cells.with_columns(pl.col("state", "next_state").cast(pl.String if pl.String in types else pl.Float64))
-    state_names, s, t = codes(table, "state", [cells["state"], cells["next_state"]], states)
-    action_names, a = codes(table, "action", [cells["action"]], actions)
+    state_names, s, t = codes(steps.table, "state", [cells["state"], cells["next_state"]], states)
+    action_names, a = codes(steps.table, "action", [cells["action"]], actions)
     pair = s * len(action_names) + a
     order = np.lexsort((t, pair))
     cost = cells["cost"].to_numpy() if "cost" in cells.columns else None
@@ -181,32 +125,3 @@ def _coded(table: Table, cells: Any, states: Names | None, actions: Names | None
         {name: cells[name].to_numpy() for name in extra},
     )  # fmt: skip
     return found.keep(order)
-
-
-def codes(table: Table, role: str, given: list[Any], names: Names | None = None) -> tuple[Any, ...]:
-    """Names of the labels in some columns, and each column as numbers of names."""
-    pl = polars()
-    unique = pl.concat([series.unique() for series in given]).unique()
-    labels = _labels(table, role, unique)
-    if names is None:
-        names = sorted(labels)
-        index = lookup(names)
-    else:
-        index = lookup(names)
-        for label in sorted(labels):
-            find(index, label, table.name, role)
-    numbers = pl.Series([index[label] for label in labels], dtype=pl.Int64)
-    return (names, *(series.replace_strict(unique, numbers).to_numpy() for series in given))
-
-
-def _labels(table: Table, role: str, unique: Any) -> list[Any]:
-    """Labels as Python integers or strings."""
-    values = unique.to_list()
-    if unique.dtype.is_float():
-        for value in values:
-            if not (np.isfinite(value) and value == int(value)):
-                raise InputError(f"{table.name}: {role}: labels are strings or integers, got {shown(value)}")
-        return [int(value) for value in values]
-    if unique.dtype == polars().String and all(INTEGER.fullmatch(value) for value in values):
-        return [int(value) for value in values]
-    return list(values)

@@ -24,6 +24,7 @@ from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.checks import Names, terminal_flags
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells
+from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
 from drmdp.estimate.sample import Samples
 from drmdp.files import memory_limit
 from drmdp.kernels import Kernels, from_parts
@@ -50,17 +51,24 @@ class Filled:
 def check_rule(name: str, rule: Any, known: tuple[str, ...]) -> None:
     """Refuse an unknown rule."""
     if rule not in known:
-        raise InputError(f"{name} is one of {', '.join(known)}; got {shown(rule)}")
+        raise InputError(f"`{name}` is one of {', '.join(known)}; got {shown(rule)}")
 
 
-def fill(samples: Samples, unvisited: str, partial: str, terminal: Any, prior: float | None, rng: Any) -> Filled:
-    """Turn counts into rows; `prior` is the parameter of posterior draws, None if there are none."""
-    check_rule("unvisited", unvisited, UNVISITED)
-    check_rule("partial", partial, PARTIAL)
+@dataclass(frozen=True)
+class Visited:
+    """Which pairs have data."""
+
+    seen: BoolArray  # (N, S·A)
+    never: BoolArray  # (S·A,)
+    part: BoolArray  # (N, S·A): seen, but not in this kernel
+    terminal: BoolArray  # (S,)
+
+
+def visited(samples: Samples, terminal: Any) -> Visited:
+    """Find the pairs without data; those of terminal states need none."""
     states, actions = samples.pooled.states, samples.pooled.actions
     N, S, A = len(samples.labels), len(states), len(actions)
-    n_rows = N * S * A
-    if n_rows > memory_limit() // 16:
+    if memory_limit() // 16 < N * S * A:
         raise InputError(f"{N} kernels × {S} states × {A} actions do not fit in memory")
     end = terminal_flags(terminal, states)
     open_pair = np.repeat(~end, A)
@@ -70,14 +78,17 @@ def fill(samples: Samples, unvisited: str, partial: str, terminal: Any, prior: f
     )
     seen &= open_pair
     pooled = _totals(samples.pooled.pair, samples.pooled.count, S * A)
-    never = (pooled == 0) & open_pair
-    part = (pooled > 0) & open_pair & ~seen
-    available = open_pair.copy()
-    if unvisited == "unavailable":
-        available &= ~never
-    if partial == "unavailable":
-        available &= ~part.any(axis=0)
-    _check_rules(samples, never, part, unvisited, partial, available, end)
+    return Visited(seen, (pooled == 0) & open_pair, (pooled > 0) & open_pair & ~seen, end)
+
+
+def fill(
+    name: str, samples: Samples, found: Visited, unvisited: str, partial: str, prior: float | None, rng: Any
+) -> Filled:
+    """Turn counts into rows; `prior` is the parameter of posterior draws, None if there are none."""
+    refuse(name, rule_findings(samples, found, unvisited, partial))
+    N, S, A = len(samples.labels), len(samples.pooled.states), len(samples.pooled.actions)
+    never, part = found.never, found.part
+    available = available_pairs(found, unvisited, partial)
     parts = []
     for i in range(N):
         rows = [_shares(samples.keys[i], samples.counts[i], available, S)]
@@ -85,7 +96,46 @@ def fill(samples: Samples, unvisited: str, partial: str, terminal: Any, prior: f
         rows.append(_rows(part[i] & available, partial, samples.pooled, prior, rng))
         parts.append(_merged([row for row in rows if row[0].size] or rows[:1]))
     kernels = from_parts(parts, S, A, N * S * A * S > DENSE_ENTRIES)
-    return Filled(kernels, available.reshape(S, A), end, seen, never, part)
+    return Filled(kernels, available.reshape(S, A), found.terminal, found.seen, never, part)
+
+
+def available_pairs(found: Visited, unvisited: str, partial: str) -> BoolArray:
+    """Pairs that the rules leave open, (S·A,)."""
+    A = found.never.size // found.terminal.size
+    available = np.repeat(~found.terminal, A)
+    if unvisited == "unavailable":
+        available &= ~found.never
+    if partial == "unavailable":
+        available &= ~found.part.any(axis=0)
+    return available
+
+
+def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str) -> list[Finding]:
+    """Pairs without data and without a rule, and states that the rules leave without an action."""
+    states, actions = samples.pooled.states, samples.pooled.actions
+    A = len(actions)
+
+    def where(pair: int) -> str:
+        return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
+
+    odd = []
+    if unvisited == "refuse" and found.never.any():
+        places = tuple(Place(f"{where(int(pair))} was never seen") for pair in np.flatnonzero(found.never)[:LIMIT])
+        cure = f"choose a rule for them with `unvisited`: {', '.join(UNVISITED[1:])}"
+        odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
+    if partial == "refuse" and found.part.any():
+        places = tuple(
+            Place(f"{where(int(pair))} was never seen in kernel {samples.labels[i]!r} but in others")
+            for i, pair in np.argwhere(found.part)[:LIMIT]
+        )
+        cure = f"choose a rule for them with `partial`: {', '.join(PARTIAL[1:])}"
+        odd.append(Finding("partial", True, int(found.part.sum()), "rows of kernels", places, cure))
+    stuck = ~available_pairs(found, unvisited, partial).reshape(-1, A).any(axis=1) & ~found.terminal
+    if stuck.any():
+        places = tuple(Place(f"state {states[s]!r} has no available action") for s in np.flatnonzero(stuck)[:LIMIT])
+        cure = "name them with `terminal`, or choose another rule than 'unavailable'"
+        odd.append(Finding("stuck", True, int(stuck.sum()), "states", places, cure))
+    return odd
 
 
 def _totals(pair: Any, count: Array, size: int) -> Array:
@@ -122,40 +172,6 @@ def _check_ends(samples: Samples, end: BoolArray) -> None:
         )
 
 
-def _check_rules(
-    samples: Samples,
-    never: BoolArray,
-    part: BoolArray,
-    unvisited: str,
-    partial: str,
-    available: BoolArray,
-    end: BoolArray,
-) -> None:
-    states, actions = samples.pooled.states, samples.pooled.actions
-    A = len(actions)
-
-    def where(pair: int) -> str:
-        return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
-
-    if unvisited == "refuse" and never.any():
-        raise InputError(
-            f"{where(int(np.argmax(never)))} was never seen, one of {_pairs(int(never.sum()))}; "
-            f"choose a rule for unvisited pairs: {', '.join(UNVISITED[1:])}"
-        )
-    if partial == "refuse" and part.any():
-        i, pair = np.argwhere(part)[0]
-        raise InputError(
-            f"{where(int(pair))} was never seen in kernel {samples.labels[i]!r} but in others, one of {int(part.sum())} "
-            f"such rows; choose a rule for partial pairs: {', '.join(PARTIAL[1:])}"
-        )
-    stuck = ~available.reshape(-1, A).any(axis=1) & ~end
-    if stuck.any():
-        raise InputError(
-            f"state {states[int(np.argmax(stuck))]!r} has no available action, one of {int(stuck.sum())} such states: "
-            "name it as terminal, or choose another rule than 'unavailable'"
-        )
-
-
 def _rows(where: BoolArray, rule: str, cells: Cells, prior: float | None, rng: Any) -> Row:
     """Rows of the pairs marked in `where`, (S·A,), by a rule."""
     pair = np.flatnonzero(where)
@@ -175,10 +191,6 @@ def _rows(where: BoolArray, rule: str, cells: Cells, prior: float | None, rng: A
         p = rng.dirichlet(np.full(S, prior), size=pair.size)
     kept = p.ravel() > 0
     return (pair[:, None] * S + np.arange(S)).ravel()[kept], p.ravel()[kept]
-
-
-def _pairs(n: int) -> str:
-    return f"{n} unvisited pair{'' if n == 1 else 's'}"
 
 
 def names_by_text(names: Names, texts: Any, kind: str) -> list[Any]:

@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
-from drmdp.checks import Names
 from drmdp.errors import InputError
-from drmdp.estimate.count import Cells, Steps, cells_of, codes
-from drmdp.estimate.table import collected, polars
+from drmdp.estimate.count import Cells, cells_of
+from drmdp.estimate.labels import Named, codes
+from drmdp.estimate.order import Steps
+from drmdp.estimate.source import polars
+from drmdp.estimate.table import UntidyError, is_tidy
 from drmdp.files import memory_limit
 
 SAMPLED = ("bootstrap", "folds", "parts", "posterior")
@@ -37,17 +39,24 @@ class Samples:
     keys: list[IntArray]  # of each kernel: its cells, pair·S + next state, ascending
     counts: list[Array]  # and how often, positive; the arrays are its own
     rows: IntArray | None  # transitions of each kernel, where rows make a kernel
+    grouped: bool = False  # whether each kernel has data of its own, by a column
+
+    @property
+    def totals(self) -> Array:
+        """Weight of the rows of each kernel, (N,)."""
+        return np.array([count.sum() for count in self.counts])
 
 
-def by_column(steps: Steps, states: Names | None, actions: Names | None) -> Samples:
+def by_column(steps: Steps, states: Named, actions: Named) -> Samples:
     """One kernel per value of the column `unit`."""
     cells = cells_of(steps, states, actions, ["unit"])
-    labels, kernel = codes(steps.table, "group", [polars().Series(cells.extra["unit"])])
+    labels, kernel = codes(steps.table, "unit", [polars().Series(cells.extra["unit"])])
     cells = cells.keep(np.argsort(kernel, kind="stable"))  # they are sorted by key
     kernel = np.sort(kernel)
     rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
     cuts = np.searchsorted(kernel, np.arange(1, len(labels)))
-    return _samples(tuple(labels), _pooled(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
+    found = _samples(tuple(labels), _pooled(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
+    return replace(found, grouped=True)
 
 
 def _samples(labels: tuple[Any, ...], pooled: Cells, keys: list[IntArray], counts: list[Array], rows: Any) -> Samples:
@@ -58,34 +67,33 @@ def _samples(labels: tuple[Any, ...], pooled: Cells, keys: list[IntArray], count
     return Samples(labels, pooled, keys, counts, rows)
 
 
-def single(steps: Steps, states: Names | None, actions: Names | None) -> Samples:
+def single(steps: Steps, states: Named, actions: Named) -> Samples:
     """One kernel of everything."""
     cells = cells_of(steps, states, actions, [])
     return _wide(cells, cells.count[None], ("all",))
 
 
-def resampled(steps: Steps, states: Names | None, actions: Names | None, by: str, n: int, rng: Any) -> Samples:
+def resampled(steps: Steps, states: Named, actions: Named, by: str, n: int, rng: Any) -> Samples:
     """Bootstrap, folds or parts, over episodes if the table has them."""
     labels = tuple(f"{by} {i}" for i in range(n))
     if steps.table.columns.episode is None:
         if steps.table.columns.weight is not None:
-            raise InputError(f"by={by!r} with weighted rows needs an episode column: what is drawn must be known")
+            raise InputError(f"`by={by!r}` with weighted rows needs `episode`: what is drawn must be known")
         cells = cells_of(steps, states, actions, [])
         if by == "bootstrap":
             return _wide(cells, _bootstrap_rows(cells.rows, n, rng), labels)
         parts = _part_rows(cells.rows, n, by, rng)
         return _wide(cells, parts if by == "parts" else cells.rows - parts, labels)
     pl = polars()
-    table = steps.table
-    episodes = collected(table.frame.select(pl.col("episode").unique()), table.name)
-    if episodes["episode"].null_count():
-        raise InputError(f"{table.row_of(pl.col('episode').is_null())}: episode is missing")
+    episodes = steps.table.collect(steps.frame.select(pl.col("episode").unique()))[0]
+    if steps.table.tidy and not is_tidy(episodes["episode"]):
+        raise UntidyError
     episodes = episodes.sort(pl.col("episode").cast(pl.String))  # the order of categories is not fixed
     times = _multiplicities(episodes.height, n, by, rng)
     names = [f"times_{i}" for i in range(n)]
     drawn = episodes.with_columns(pl.Series(name, times[i]) for i, name in enumerate(names))
-    joined = replace(table, frame=table.frame.join(drawn.lazy(), on="episode"))
-    cells = cells_of(Steps(joined, steps.n_ends), states, actions, [], {name: pl.col(name) for name in names})
+    joined = replace(steps, frame=steps.frame.join(drawn.lazy(), on="episode"))
+    cells = cells_of(joined, states, actions, [], {name: pl.col(name) for name in names})
     return _wide(cells, np.stack([cells.extra[name] for name in names]), labels)
 
 
@@ -94,7 +102,7 @@ def _multiplicities(n_units: int, n: int, by: str, rng: Any) -> IntArray:
     if by == "bootstrap":
         return np.stack([np.bincount(rng.integers(0, n_units, n_units), minlength=n_units) for _ in range(n)])
     if n_units < n:
-        raise InputError(f"by={by!r}: {n} {by} need as many episodes, got {n_units}")
+        raise InputError(f"`by={by!r}`: {n} {by} need as many episodes, got {n_units}")
     fold = rng.permutation(np.arange(n_units) % n)
     return np.stack([((fold == i) == (by == "parts")).astype(np.int64) for i in range(n)])
 
@@ -108,7 +116,7 @@ def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
     """Parts of nearly equal size dealt without replacement, (n, cells)."""
     total = int(rows.sum())
     if total < n:
-        raise InputError(f"by={by!r}: {n} {by} need as many transitions, got {total}")
+        raise InputError(f"`by={by!r}`: {n} {by} need as many transitions, got {total}")
     left, found = rows.copy(), []
     for i in range(n):
         size = total // n + (i < total % n)
@@ -118,9 +126,7 @@ def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
     return np.stack(found).astype(np.float64)
 
 
-def posterior(
-    steps: Steps, states: Names | None, actions: Names | None, n: int, prior: float, wide: bool, rng: Any
-) -> Samples:
+def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float, wide: bool, rng: Any) -> Samples:
     """Dirichlet draws, as counts that are already shares; with `wide`, on all next states of the seen pairs."""
     cells = cells_of(steps, states, actions, [])
     keys, count = cells.keys, cells.count
@@ -128,7 +134,7 @@ def posterior(
         S = len(cells.states)
         own = np.unique(cells.pair)
         if own.size * S * n > memory_limit() // 32:
-            raise InputError(f"prior_on='all': {own.size} pairs × {S} states × {n} kernels do not fit in memory")
+            raise InputError(f"`prior_on='all'`: {own.size} pairs × {S} states × {n} kernels do not fit in memory")
         keys = (own[:, None] * S + np.arange(S)).ravel()
         count = np.zeros(keys.size)
         count[np.searchsorted(keys, cells.keys)] = cells.count

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drmdp.estimate.findings import Finding
+
 if TYPE_CHECKING:
-    from drmdp.estimate import Settings
-    from drmdp.estimate.count import Steps
-    from drmdp.estimate.rules import Filled
+    from drmdp.estimate.order import Facts, Ordering, Survey
+    from drmdp.estimate.rules import Visited
     from drmdp.estimate.sample import Samples
+    from drmdp.estimate.settings import Settings
     from drmdp.estimate.table import Table
 
 
@@ -21,10 +23,14 @@ class Summary:
 
     table: str
     columns: dict[str, str]
+    rows: int
+    episodes: int | None
     transitions: int
-    ends: int  # rows that only end an episode
-    states: int
-    actions: int
+    ends: int  # rows that only end an episode, or come before a gap
+    time: str | None  # how times are written, if they are text
+    step: str | None
+    states: list[tuple[Any, int]]  # names in order, and how many transitions begin there
+    actions: list[tuple[Any, int]]
     pairs: int  # that are not terminal
     pairs_seen: int
     pairs_seen_once: int
@@ -32,46 +38,67 @@ class Summary:
     median: float  # transitions of a seen pair
     by: str
     kernels: list[Any]
+    weights: str
     kernel_transitions: list[int] | None  # of each kernel; None for posterior draws
     kernel_pairs: list[int]  # rows of each kernel that come from data
     kernel_assumed: list[int]  # and rows that do not
-    costs: str
+    costs: str | None
     assumed: list[str]
+    warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, as JSON takes them."""
         return asdict(self)
 
 
-def summarise(table: Table, steps: Steps, samples: Samples, filled: Filled, settings: Settings, kind: str) -> Summary:
-    """Count what there is to count."""
+def summarise(
+    seen: Survey,
+    samples: Samples,
+    found: Visited,
+    available: Any,
+    settings: Settings,
+    kind: str | None,
+    odd: list[Finding],
+) -> Summary:
+    """Count what there is to count; `odd` are findings that are not refused."""
+    table, facts = seen.steps.table, seen.facts
     cells = samples.pooled
     S, A = len(cells.states), len(cells.actions)
-    often = np.bincount(cells.pair, weights=cells.rows, minlength=S * A).astype(np.int64)
-    open_pairs = np.repeat(~filled.terminal, A)
-    seen = often[open_pairs & (often > 0)]
-    used = filled.available.ravel()
-    assumed = (filled.partial | filled.unvisited) & used
-    columns = {role: name for role, name in vars(table.columns).items() if name is not None}
+    often = np.bincount(cells.pair, weights=cells.rows, minlength=S * A).astype(np.int64).reshape(S, A)
+    open_pairs = np.repeat(~found.terminal, A)
+    counts = often.ravel()[open_pairs & (often.ravel() > 0)]
+    used = np.asarray(available).ravel()
+    assumed = (found.part | found.never) & used
     return Summary(
         table=table.name,
-        columns=columns,
+        columns={role: name for role, name in table.wanted.items() if role != "unit"},
+        rows=int(cells.rows.sum()) if facts.rows is None else facts.rows,
+        episodes=None if facts.episodes is None else facts.episodes.height,
         transitions=int(cells.rows.sum()),
-        ends=steps.n_ends,
-        states=S,
-        actions=A,
+        ends=seen.steps.n_ends,
+        time=facts.form,
+        step=None if facts.step is None else f"{facts.step}{' (guessed)' if facts.guessed else ''}",
+        states=list(zip(cells.states, often.sum(axis=1).tolist(), strict=True)),
+        actions=list(zip(cells.actions, often.sum(axis=0).tolist(), strict=True)),
         pairs=int(open_pairs.sum()),
-        pairs_seen=int(seen.size),
-        pairs_seen_once=int((seen == 1).sum()),
-        least=int(seen.min(initial=np.iinfo(np.int64).max)) if seen.size else 0,
-        median=float(np.median(seen)) if seen.size else 0.0,
+        pairs_seen=int(counts.size),
+        pairs_seen_once=int((counts == 1).sum()),
+        least=int(counts.min()) if counts.size else 0,
+        median=float(np.median(counts)) if counts.size else 0.0,
         by=settings.by or "none",
         kernels=list(samples.labels),
+        weights=settings.weights,
         kernel_transitions=None if samples.rows is None else samples.rows.tolist(),
-        kernel_pairs=(filled.seen & used).sum(axis=1).tolist(),
+        kernel_pairs=(found.seen & used).sum(axis=1).tolist(),
         kernel_assumed=assumed.sum(axis=1).tolist(),
-        costs=_costs(table, settings, kind),
-        assumed=_assumed(filled, settings),
+        costs=None if kind is None else _costs(table, settings, kind),
+        assumed=[
+            *_order(facts, settings.ordering, table),
+            *(f"labels renamed: {old} is {new}" for old, new in (settings.rename or {}).items()),
+            *_kernels(samples, settings),
+            *_rules(found, settings),
+        ],
+        warnings=[str(finding) for finding in odd],
     )
 
 
@@ -83,17 +110,49 @@ def _costs(table: Table, settings: Settings, kind: str) -> str:
     return f"{kind}s: {given}" if isinstance(given, str) else f"{kind}s: given"
 
 
-def _assumed(filled: Filled, settings: Settings) -> list[str]:
+def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
+    found = []
+    if facts.dropped:
+        found.append(f"{facts.dropped:,} exact duplicate{'s' if facts.dropped > 1 else ''} dropped")
+    if table.columns.next_state is not None:
+        return found
+    if table.columns.time is None:
+        return [*found, "rows of an episode follow each other as in the table, one step apart"]
+    if facts.swapped:
+        found.append(f"dates are read as {facts.form}, for not all of them can be read otherwise")
+    if facts.step is not None and ordering.gaps != "bridge":
+        found.append(f"time step: {facts.step}{', guessed' if facts.guessed else ''}")
+    if facts.gaps and ordering.gaps == "cut":
+        found.append(
+            f"{facts.gaps:,} gap{'s' if facts.gaps > 1 else ''} in time: the episode ends there and begins again"
+        )
+    if ordering.gaps == "bridge":
+        far = f"; {facts.gaps:,} pairs of rows are further apart than {facts.step}" if facts.gaps else ""
+        found.append(f"each row and the next of its episode make a transition, whatever the time between{far}")
+    return found
+
+
+def _kernels(samples: Samples, settings: Settings) -> list[str]:
     found = []
     if settings.by == "posterior":
         where = "seen after the pair" if settings.prior_on == "seen" else "there is"
         found.append(f"prior: {settings.prior:g} pseudo-counts for each next state {where}")
-    never, part = int(filled.unvisited.sum()), int(filled.partial.sum())
+    rows = samples.rows
+    if samples.grouped and rows is not None and rows.min() < rows.max():
+        how = "weigh the same" if settings.weights == "equal" else "weigh as much as they have data"
+        found.append(f"kernels {how}; they have {rows.min():,} to {rows.max():,} transitions")
+    return found
+
+
+def _rules(found: Visited, settings: Settings) -> list[str]:
+    texts = []
+    never, part = int(found.never.sum()), int(found.part.sum())
     if never:
-        found.append(f"{never:,} pair{' was' if never == 1 else 's were'} never seen: {settings.unvisited}")
+        texts.append(f"{never:,} pair{' was' if never == 1 else 's were'} never seen: {settings.unvisited}")
     if part:
         rows = "row of a kernel lacks" if part == 1 else "rows of kernels lack"
-        found.append(f"{part:,} {rows} data that others have: {settings.partial}")
-    if filled.terminal.any():
-        found.append(f"{int(filled.terminal.sum())} terminal states, where the process ends")
-    return found
+        texts.append(f"{part:,} {rows} data that others have: {settings.partial}")
+    if found.terminal.any():
+        n = int(found.terminal.sum())
+        texts.append(f"{n} terminal state{'s' if n > 1 else ''}, where the process ends")
+    return texts

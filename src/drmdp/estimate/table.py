@@ -7,25 +7,26 @@ state       where a step begins; a string or an integer, as all labels
 action      what was done
 next_state  where the step ends; without it, the state of the next row of the same episode
 episode     what belongs together: one patient, one machine, one run
-time        order within an episode; without it, rows are in order
+time        order within an episode, and how far apart rows are; without it, rows are in order
 cost        of the step (or `reward`)
 weight      how much a row counts; 1 by default
 =========== ======================================================================================================
 
-CSV labels are read as text and become integers only if every one is written like an integer: "007" stays "007".
-
-A Parquet file from a stranger is only as safe as Polars: damage inside its pages may end the process, not raise.
+Types follow from roles. Numbers are read from text as from numbers; a cell that is none is flagged, not lost. Blanks
+around labels are removed and flagged. Labels become integers only if every one is written like an integer: "007" stays
+"007". Empty cells, blanks alone and NaN are missing; a row that is empty in every column used is no row.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
-from drmdp.errors import InputError, MissingExtra
+from drmdp.errors import InputError
+from drmdp.estimate.findings import LIMIT, Finding, Place
+from drmdp.estimate.source import Reading, Source, guarded, open_source, polars, separator_hint
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
 NUMBERS = ("cost", "reward", "weight")
@@ -45,122 +46,201 @@ class Columns:
     weight: str | None = None
 
 
+class UntidyError(Exception):
+    """A table that was taken for tidy is not: read it with more care."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """A lazy frame with one column per role, `unit` (what makes a kernel) and `_row`, and where it came from."""
+    """A lazy frame, and where it came from.
+
+    It has the column `_row`, one per role, among them `unit` (what makes a kernel), and flags: `_bad_cost` where a cell
+    is there but means nothing, `_blank_state` where there are blanks around a label; `_was_state` are labels before they
+    were renamed.
+    """
 
     frame: Any
+    raw: Any  # the same rows and roles, with cells as they were given
+    wanted: dict[str, str]  # name of the column of each role
     columns: Columns
-    name: str  # for messages
-    is_csv: bool = False
+    source: Source
+    reading: Reading
+    rename: Mapping[Any, Any]
+    tidy: bool = True  # whether it is taken for granted that each text means something and has no blanks around it
 
-    def row_of(self, bad: Any) -> str:
-        """Describe the first row where an expression holds."""
-        row = int(collected(self.frame.filter(bad).select(polars().col("_row").min()), self.name).item()) + 1
-        return f"{self.name}: {f'line {row + 1}' if self.is_csv else f'row {row}'}"
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.source.name
+
+    @property
+    def roles(self) -> list[str]:
+        """All there are, without `_row`."""
+        return list(self.wanted)
+
+    def collect(self, *frames: Any) -> list[Any]:
+        """Carry out queries in one go, in pieces."""
+        return self.source.collect(*frames)
+
+    def place(self, rows: list[int], what: str, role: str | None = None, value: Any = None) -> Place:
+        """Name a place by rows, counted from 0."""
+        lines = tuple(self.source.lines(rows))
+        return Place(what, lines, None if role is None else self.wanted[role], value, self.source.word)
+
+    def cells(self, condition: Any, role: str, frame: Any = None) -> list[tuple[int, Any]]:
+        """Rows and cells as given, of the first places where a condition holds."""
+        pl = polars()
+        chosen = (self.frame if frame is None else frame).filter(condition).select("_row").sort("_row").head(LIMIT)
+        rows = self.collect(chosen)[0]["_row"].to_list()
+        shown = self.collect(self.raw.filter(pl.col("_row").is_in(rows)).select("_row", role).sort("_row"))[0]
+        return [(int(row), value) for row, value in shown.rows()]
+
+    def finding(
+        self, kind: str, count: int, cells: list[tuple[int, Any]], role: str, what: str, **more: Any
+    ) -> Finding:
+        """Describe cells of one column; `what` may hold {value}."""
+        lines = self.source.lines([row for row, _ in cells])
+        column, word = self.wanted[role], self.source.word
+        places = tuple(
+            Place(what.replace("{value}", _quoted(value)), (line,), column, value, word)
+            for line, (_, value) in zip(lines, cells, strict=True)
+        )
+        return Finding(kind, more.pop("refused", True), count, "cells", places, **more)
 
 
-def polars() -> Any:
-    """Import Polars, or say what to install."""
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtra("polars", "data") from error
-    return polars
+def _quoted(value: Any) -> str:
+    """A cell as it was given, blanks and all."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def open_table(source: Any, columns: Columns, unit: str | None) -> Table:
-    """Open a frame or a file and give its columns their fixed names; nothing is read but the header."""
+def open_table(
+    source: Any,
+    columns: Columns,
+    unit: str | None,
+    reading: Reading | None = None,
+    rename: Mapping[Any, Any] | None = None,
+    tidy: bool = False,
+) -> Table:
+    """Open a frame or a file and give its columns their fixed names and types; nothing is read but the header."""
     pl = polars()
-    frame, name, is_csv = _frame(source)
-    names = guarded(lambda: frame.collect_schema().names(), name)
-    if columns.next_state is None and "next_state" in names:
-        columns = Columns(**{**vars(columns), "next_state": "next_state"})
+    reading = reading or Reading()
+    if reading.decimal not in (".", ","):
+        raise InputError(f"decimal: expected '.' or ',', got {reading.decimal!r}")
+    opened = open_source(source, reading)
+    if columns.next_state is None and "next_state" in opened.header:
+        columns = replace(columns, next_state="next_state")
     wanted = {role: column for role, column in {**vars(columns), "unit": unit}.items() if column is not None}
-    for role, column in wanted.items():
-        if column not in names:
-            raise InputError(f"{name}: no column {column!r} for {role}; there are: {shown_names(names)}")
-    if is_csv:
-        text = {column: pl.String for role, column in wanted.items() if role in LABELS}
-        frame = pl.scan_csv(source, schema_overrides=text, infer_schema_length=10_000)
-    frame = frame.with_row_index("_row").select(
+    _check_header(opened, wanted)
+    raw = opened.frame.with_row_index("_row").select(
         "_row", *(pl.col(column).alias(role) for role, column in wanted.items())
     )
-    schema = guarded(frame.collect_schema, name)
-    for role, dtype in schema.items():
-        if role in NUMBERS and not (dtype.is_numeric() or dtype == pl.Null):
-            raise InputError(f"{name}: column {wanted[role]!r} ({role}) must hold numbers, got {dtype}")
-    return Table(frame.with_columns(_plain(pl, schema)), columns, name, is_csv)
+    return typed(Table(raw, raw, wanted, columns, opened, reading, rename or {}), tidy)
 
 
-def _plain(pl: Any, schema: Mapping[str, Any]) -> list[Any]:
-    """Expressions that make labels integers or strings, and numbers floats."""
-    found = []
-    for role, dtype in schema.items():
+def typed(table: Table, tidy: bool) -> Table:
+    """Give the columns their types."""
+    pl = polars()
+    schema = guarded(table.raw.collect_schema, table.name)
+    exprs: list[Any] = []
+    for role in table.wanted:
+        where = f"{table.name}: column {table.wanted[role]!r} ({role})"
         if role in NUMBERS:
-            found.append(pl.col(role).cast(pl.Float64))
-        elif role in LABELS and (dtype == pl.Boolean or dtype.is_integer()):
-            found.append(pl.col(role).cast(pl.Int64))
-        elif role in LABELS and not (dtype.is_float() or dtype == pl.String):
-            if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
-                raise InputError(f"column for {role}: labels are strings or integers, got {dtype}")
-            found.append(pl.col(role).cast(pl.String))
-    return found
+            exprs += _number(role, schema[role], table.reading.decimal, tidy, where)
+        elif role in LABELS:
+            exprs += _label(role, schema[role], table.rename if role != "episode" else {}, tidy, where)
+    frame = table.raw
+    if not tidy:
+        frame = frame.filter(pl.any_horizontal(_there(role, schema[role]) for role in table.wanted))
+    return replace(table, frame=frame.with_columns(exprs), tidy=tidy)
 
 
-def _frame(source: Any) -> tuple[Any, str, bool]:
-    """(lazy frame, name for messages, whether it is a CSV file)."""
+def is_tidy(labels: Any) -> bool:
+    """Whether a series of distinct labels has no null, no blanks around texts and no empty text."""
+    if labels.null_count():
+        return False
+    return labels.dtype != polars().String or not ((labels.str.strip_chars() != labels) | (labels == "")).any()
+
+
+def cell_text(role: str, dtype: Any, tidy: bool) -> Any:
+    """Cells of a column of text; null if there is nothing but blanks."""
     pl = polars()
-    if isinstance(source, pl.LazyFrame):
-        return source, "table", False
-    if isinstance(source, pl.DataFrame):
-        return source.lazy(), "table", False
-    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        return _from_pandas(source).lazy(), "table", False
-    if isinstance(source, Mapping):
-        return guarded(lambda: pl.DataFrame(source, strict=False), "table").lazy(), "table", False
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"table: expected a Polars or pandas frame, a mapping or a path, got {type(source).__name__}")
-    path = Path(source)
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path}: unknown suffix {suffix!r}; a table is a .csv or .parquet file")
-    if not path.is_file():
-        raise InputError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}")
-    scan = pl.scan_csv if suffix == ".csv" else pl.scan_parquet
-    return guarded(lambda: scan(path), os.fspath(path)), os.fspath(path), suffix == ".csv"
+    text = pl.col(role) if dtype == pl.String else pl.col(role).cast(pl.String)
+    bare = text.str.strip_chars()
+    return text if tidy else pl.when(bare != "").then(bare)
 
 
-def _from_pandas(source: Any) -> Any:
-    """Copy column by column: a conversion as a whole would need pyarrow."""
+def spoken(role: str) -> str:
+    """The name of a role's parameter."""
+    return "by" if role == "unit" else role
+
+
+def _check_header(opened: Source, wanted: dict[str, str]) -> None:
+    """All columns that are not there, and those that are there twice."""
+    header = opened.header
+    missing = {role: column for role, column in wanted.items() if column not in header}
+    if missing:
+        folded = {name.strip().casefold(): name for name in header}
+        texts = []
+        for role, column in missing.items():
+            near = folded.get(column.strip().casefold()) or next(iter(get_close_matches(column, header, 1)), None)
+            meant = f" (did you mean {near!r}?)" if near is not None and near not in wanted.values() else ""
+            texts.append(f"{column!r} for `{spoken(role)}`{meant}")
+        known = f"there are: {shown_names(header)}{separator_hint(header)}"
+        raise InputError(f"{opened.name}: no column {', '.join(texts)}; {known}")
+    for column in wanted.values():
+        if header.count(column) > 1:
+            raise InputError(f"{opened.name}: {header.count(column)} columns are called {column!r}")
+
+
+def _there(role: str, dtype: Any) -> Any:
     pl = polars()
-
-    def series(column: Any) -> Any:
-        values = source[column].to_numpy()
-        if values.dtype == object:
-            missing = source[column].isna().to_numpy()
-            return [None if gone else value for value, gone in zip(values, missing, strict=True)]
-        return values
-
-    return guarded(lambda: pl.DataFrame({str(column): series(column) for column in source.columns}), "table")
+    column = pl.col(role)
+    if dtype == pl.String:
+        return column.str.strip_chars() != ""
+    return column.is_not_nan() if dtype.is_float() else column.is_not_null()
 
 
-def guarded(work: Any, name: str) -> Any:
-    """Do some work with Polars; whatever it makes of the data is an `InputError` that begins with `name`."""
+def parsed_number(text: Any, decimal: str = ".") -> Any:
+    """The number that a text is, or null."""
     pl = polars()
-    try:
-        return work()
-    except InputError:
-        raise
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror or str(error).splitlines()[0]}") from None
+    if decimal == ",":  # a point would be one of thousands, or a mistake
+        text = pl.when(~text.str.contains(".", literal=True)).then(text.str.replace(",", ".", literal=True))
+    return text.cast(pl.Float64, strict=False)
 
 
-def collected(frame: Any, name: str) -> Any:
-    """Carry out a query, in pieces."""
-    return guarded(lambda: frame.collect(engine="streaming"), name)
+def _number(role: str, dtype: Any, decimal: str, tidy: bool, where: str) -> list[Any]:
+    pl = polars()
+    if dtype in (pl.String, pl.Categorical):
+        text = cell_text(role, dtype, tidy)
+        number = parsed_number(text, decimal)
+        return [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
+    if not (dtype.is_numeric() or dtype in (pl.Null, pl.Boolean)):
+        raise InputError(f"{where} must hold numbers, got {dtype}")
+    return [pl.col(role).cast(pl.Float64)]
+
+
+def _label(role: str, dtype: Any, rename: Mapping[Any, Any], tidy: bool, where: str) -> list[Any]:
+    """Make labels integers, floats or stripped strings."""
+    pl = polars()
+    column = pl.col(role)
+    flag = []
+    if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
+        raise InputError(f"{where}: labels are strings or integers, got {dtype}")
+    if dtype == pl.Boolean or dtype.is_integer():
+        label = column.cast(pl.Int64)
+    elif dtype.is_float():
+        label = column.fill_nan(None)
+    else:
+        label = cell_text(role, dtype, tidy)
+        flag = [(label != column.cast(pl.String)).alias(f"_blank_{role}")]
+    if not rename:
+        return [label.alias(role), *flag]
+    if not flag:
+        whole = label.cast(pl.Int64, strict=False)
+        label = pl.when(whole == label).then(whole.cast(pl.String)).otherwise(label.cast(pl.String))
+    new = label.replace({str(old): str(new) for old, new in rename.items()})
+    return [new.alias(role), label.alias(f"_was_{role}"), *flag]
 
 
 def shown_names(names: Any) -> str:

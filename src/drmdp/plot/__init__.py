@@ -1,6 +1,6 @@
 """Pictures of models, solutions and radius paths, in one style.
 
-Each function draws on the axes it is given, or on new ones, and returns them. They need matplotlib (``pip install 'drmdp[plot]'``), which is
+Each function draws on the axes it is given, or on new ones, and returns them. They need matplotlib (``pip install '.[plot]'`` in a clone), which is
 imported when the first picture is drawn. Names of states and actions are drawn as they are, never read as mathematics.
 
 Examples

@@ -1,6 +1,6 @@
 """One style for every picture: the colour-blind-safe palette of Okabe and Ito, thin grids, no frame on the right and above.
 
-Matplotlib is imported when the first picture is asked for; it is an extra (``pip install 'drmdp[plot]'``).
+Matplotlib is imported when the first picture is asked for; it is an extra (``pip install '.[plot]'`` in a clone).
 """
 
 from __future__ import annotations

@@ -1,0 +1,49 @@
+"""Everything that is odd in a log, in one go, and what an estimate would assume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from drmdp.errors import InputError
+from drmdp.estimate.count import lacking
+from drmdp.estimate.findings import Finding, LogCheck, Place, RefusedError
+from drmdp.estimate.order import Survey
+from drmdp.estimate.rules import available_pairs, rule_findings, visited
+from drmdp.estimate.sample import SAMPLED
+from drmdp.estimate.settings import Settings, check_settings
+from drmdp.estimate.stages import labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.summary import Summary, summarise
+from drmdp.estimate.table import Columns
+from drmdp.instances._build import generator
+
+
+def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
+    """`check_log` with settings."""
+    if settings.by in SAMPLED:  # such kernels have the same rows
+        settings = replace(settings, by=None, n_kernels=None)
+    kind = check_settings(columns, settings)
+    seen = read_log(table, columns, settings, False)
+    findings, summary = list(seen.findings), None
+    lack, steps = lacking(seen.steps)
+    findings += lack
+    seen = replace(seen, steps=steps)
+    try:
+        summary, odd = _counted(seen, settings, kind)
+    except RefusedError as error:  # labels that are none of those given: go on without names
+        findings += error.findings
+        summary, odd = _counted(seen, replace(settings, states=None, actions=None), kind)
+    except InputError as error:
+        odd = [
+            Finding("transitions", True, 1, "problems", (Place(str(error).removeprefix(f"{seen.steps.table.name}: ")),))
+        ]
+    return LogCheck(seen.steps.table.name, tuple(findings + odd), summary)
+
+
+def _counted(seen: Survey, settings: Settings, kind: str | None) -> tuple[Summary, list[Finding]]:
+    samples = samples_of(seen, settings, generator(0, "estimate"))
+    found = visited(samples, terminal_of(samples, settings))
+    rules = settings.unvisited, settings.partial
+    odd = labels_odd(seen, samples, settings)
+    summary = summarise(seen, samples, found, available_pairs(found, *rules), settings, kind, odd)
+    return summary, [*odd, *rule_findings(samples, found, *rules)]

@@ -1,0 +1,304 @@
+"""Rows → transitions: rows in order, each once, and one time step from row to row.
+
+Without a column of next states, a row and the next one of its episode make a transition. With a time they must be one
+*step* apart. The step is given, or guessed: its unit is the coarsest that rarely holds two neighbours, its size the most
+frequent distance in that unit. Rows further apart are a *gap*:
+
+========= =========================================================================================================
+gaps      what happens
+========= =========================================================================================================
+refuse    an error that says where
+cut       the episode ends before the gap and begins again after it
+bridge    the two rows make a transition all the same; time only orders the rows
+========= =========================================================================================================
+
+Rows nearer than a step are refused, unless gaps are bridged. Two rows of an episode at the same time are *exact
+duplicates* if they agree in every column used; these may be dropped. If they differ, their order is unknown.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drmdp.errors import InputError
+from drmdp.estimate.findings import LIMIT, Finding
+from drmdp.estimate.source import polars
+from drmdp.estimate.table import Table, UntidyError, is_tidy
+from drmdp.estimate.times import CROWDED, NEAR, UNITS, YEAR_MONTH, Step, cell, parse_step
+
+GAPS = ("refuse", "cut", "bridge")
+DUPLICATES = ("refuse", "drop")
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """How rows follow each other; see `drmdp.estimate`."""
+
+    step: Any = None
+    gaps: str = "refuse"
+    duplicates: str = "refuse"
+    time_format: str | None = None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One row per transition, lazily, and the table they were made of."""
+
+    table: Table
+    frame: Any
+    n_ends: int = 0  # rows that only end an episode
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen of rows and times, and what was done about it."""
+
+    rows: int | None = None  # None if only transitions were counted
+    episodes: Any = None  # a frame: names, and rows of each
+    form: str | None = None  # how times are written
+    swapped: bool = False  # whether a date had two readings until all were seen
+    step: Step | None = None
+    guessed: bool = False
+    gaps: int = 0
+    dropped: int = 0
+    reordered: bool = False
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Transitions of the rows that are fit for it, and what is odd about the others."""
+
+    steps: Steps
+    findings: list[Finding]
+    facts: Facts
+
+
+def _same() -> Any:
+    """Whether the row before is of the same episode."""
+    pl = polars()
+    return pl.col("episode") == pl.col("episode").shift(1)
+
+
+def _delta(unit: str | None) -> Any:
+    """How many units after the row before, in the same episode."""
+    pl = polars()
+    at = cell(pl.col("time"), unit)
+    return pl.when(_same()).then(at - at.shift(1))
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Whether the rows of each episode are together and in order, and how far apart they are."""
+
+    counts: dict[str, int]
+    episodes: Any
+    distances: dict[float, int]
+
+    @property
+    def in_order(self) -> bool:
+        return self.counts["changes"] + 1 <= self.episodes.height and not self.counts.get("backward")
+
+
+def _look(table: Table, dates: bool, unit: str | None) -> _Look:
+    pl = polars()
+    asked = {"changes": (~_same()).sum()}
+    queries = [table.frame.group_by("episode").agg(pl.len())]
+    if table.columns.time is not None:
+        time = pl.col("time")
+        asked["backward"] = (_same() & (time < time.shift(1))).sum()
+        asked["equal"] = (_same() & (time == time.shift(1))).sum()
+        asked["pairs"] = _same().sum()
+        asked["timeless"] = time.is_null().sum()
+        if dates and unit is None:
+            asked |= {name: (_delta(name) == 0).sum() for name in UNITS}
+        else:
+            queries.append(_distances(table, unit))
+    found = table.collect(table.frame.select(**asked), *queries)
+    counts = {name: int(value) for name, value in found[0].row(0, named=True).items()}
+    if dates and unit is None and table.columns.time is not None and not counts["backward"]:
+        found += table.collect(_distances(table, unit_of(counts)))
+    if table.tidy and not (is_tidy(found[1]["episode"]) and not counts.get("timeless")):
+        raise UntidyError
+    return _Look(counts, found[1], dict(found[2].rows()) if len(found) > 2 else {})
+
+
+def _distances(table: Table, unit: str | None) -> Any:
+    """How often each distance occurs."""
+    pl = polars()
+    delta = _delta(unit)
+    if unit is None and table.frame.collect_schema()["time"].is_float():
+        delta = delta.round_sig_figs(6)
+    return table.frame.select(delta=delta).drop_nulls().group_by("delta").agg(pl.len())
+
+
+def unit_of(counts: dict[str, int]) -> str:
+    """The coarsest unit that rarely holds two neighbours of different times."""
+    different = max(counts["pairs"] - counts["equal"], 1)
+    fits = (name for name in UNITS if counts[name] - counts["equal"] <= CROWDED * different)
+    return next(fits, UNITS[-1])
+
+
+def _sorted(table: Table) -> Table:
+    """Rows by episode and time, in memory, with labels as short as they can be."""
+    pl = polars()
+    frame = table.frame.select(
+        "_row", *table.roles, *(name for name in table.frame.collect_schema().names() if name == "_odd")
+    )
+    schema = frame.collect_schema()
+    whole = [name for name, dtype in schema.items() if dtype.is_integer() and name != "time"]
+    bounds = [pl.col(name).min().alias(f"{name}_low") for name in whole]
+    bounds += [pl.col(name).max().alias(f"{name}_high") for name in whole]
+    found = table.collect(frame.select(bounds))[0].row(0, named=True)
+    short = [name for name in whole if -(2**31) <= (found[f"{name}_low"] or 0) <= (found[f"{name}_high"] or 0) < 2**31]
+    frame = frame.with_columns(
+        pl.col(short).cast(pl.Int32), pl.col([n for n in schema if schema[n] == pl.String]).cast(pl.Categorical)
+    )
+    keys = [pl.col("episode").to_physical()] if schema["episode"] == pl.String else [pl.col("episode")]
+    keys += [pl.col("time")] if table.columns.time is not None else []
+    return replace(table, frame=table.collect(frame.sort(keys, maintain_order=len(keys) == 1))[0].lazy())
+
+
+def ordered(table: Table, ordering: Ordering, findings: list[Finding], facts: Facts, visits: bool) -> Survey:
+    """Put rows in order, drop duplicates, find gaps and make transitions."""
+    pl = polars()
+    dates, step = False, None
+    if table.columns.time is not None:
+        dates = table.frame.collect_schema()["time"].is_temporal()
+        step = parse_step(ordering.step, dates) if ordering.step is not None else None
+    look = _look(table, dates, step.unit if step else None)
+    if not look.in_order:
+        table = _sorted(table)
+        look = _look(table, dates, step.unit if step else None)
+        facts = replace(facts, reordered=True)
+    n = int(look.episodes["len"].sum())
+    if not n:
+        raise InputError(f"{table.name}: no rows")
+    facts = replace(facts, episodes=look.episodes, rows=n if facts.rows is None else facts.rows)
+    if look.counts.get("equal"):
+        table, twice, dropped = _twice(table, ordering.duplicates)
+        findings += twice
+        facts = replace(facts, dropped=dropped)
+    if not visits:
+        return Survey(Steps(table, whole_rows(table)), findings, facts)
+    joined = _same().shift(-1)
+    apart = {float(size): n for size, n in look.distances.items()}
+    if 0.0 in apart:
+        apart[0.0] -= look.counts["equal"]  # these are duplicates, named already
+    if any(apart.values()):
+        facts = replace(facts, step=step or _guess(apart, dates, look.counts), guessed=step is None)
+        odd, gaps = _distance_findings(table, ordering.gaps, facts, apart)
+        findings += odd
+        facts = replace(facts, gaps=gaps)
+        if ordering.gaps != "bridge" and (gaps or odd):
+            joined = joined & _one(facts.step).shift(-1)
+    if "_odd" in table.frame.collect_schema().names():
+        joined = joined & ~pl.col("_odd") & ~pl.col("_odd").shift(-1)
+    frame = table.frame.with_columns(next_state=pl.col("state").shift(-1)).filter(joined)
+    gone = facts.gaps if ordering.gaps != "bridge" else 0
+    return Survey(Steps(table, frame, look.episodes.height + gone), findings, facts)
+
+
+def whole_rows(table: Table) -> Any:
+    """Rows without a cell that is refused."""
+    return table.frame.filter(~polars().col("_odd")) if "_odd" in table.frame.collect_schema().names() else table.frame
+
+
+def _guess(apart: dict[float, int], dates: bool, counts: dict[str, int]) -> Step:
+    """The most frequent distance, the smallest of them if there are several."""
+    size = min((size for size in apart if size > 0 and apart[size]), key=lambda size: (-apart[size], size), default=1.0)
+    return Step(size, unit_of(counts) if dates else None)
+
+
+def _one(step: Any) -> Any:
+    """Whether a row is one step after the row before."""
+    return ((_delta(step.unit) / step.size - 1).abs() <= NEAR).fill_null(False)
+
+
+# ---------------------------------------------------------------------- duplicates and gaps
+
+
+def _twice(table: Table, rule: str) -> tuple[Table, list[Finding], int]:
+    """Rows of an episode at the same time: exact duplicates, dropped if so asked, and others."""
+    pl = polars()
+    same = (_same() & (pl.col("time") == pl.col("time").shift(1))).fill_null(False)
+    others = [role for role in table.roles if role not in ("episode", "time")]
+    exact = same & pl.all_horizontal(pl.col(role).eq_missing(pl.col(role).shift(1)) for role in others)
+    findings, dropped = [], 0
+    for kind, rule_of in (("duplicate", exact), ("same time", same & ~exact)):
+        rows = table.frame.with_columns(_other=pl.col("_row").shift(1), _hit=rule_of).filter("_hit")
+        count, some = table.collect(rows.select(pl.len()), rows.sort("_row").head(LIMIT))
+        if not count.item():
+            continue
+        if kind == "duplicate" and rule == "drop":
+            dropped = int(count.item())
+            continue
+        exactly = "that are the same" if kind == "duplicate" else "that differ: their order is unknown"
+        cure = "`duplicates='drop'` keeps one of each" if kind == "duplicate" else ""
+        places = tuple(
+            table.place(
+                sorted((row["_other"], row["_row"])),
+                f"episode {row['episode']!r} has two rows at {shown_time(row['time'])} {exactly}",
+            )
+            for row in some.rows(named=True)
+        )
+        findings.append(Finding(kind, True, int(count.item()), "pairs of rows", places, cure))
+    return replace(table, frame=table.frame.filter(~exact)), findings, dropped
+
+
+def _distance_findings(table: Table, rule: str, facts: Facts, apart: dict[float, int]) -> tuple[list[Finding], int]:
+    """Neighbours that are not one step apart; how many of them are gaps."""
+    step = facts.step
+    assert step is not None
+    far = sum(n for size, n in apart.items() if size > step.size * (1 + NEAR))
+    near = sum(n for size, n in apart.items() if size < step.size * (1 - NEAR))
+    said = f"the step is {step}{', as most often here' if facts.guessed else ''}"
+    findings = []
+    if near and rule != "bridge":
+        cure = f"{said}; give a smaller `step`, or `gaps='bridge'`, which takes time for an order alone"
+        findings.append(_apart(table, step, "grid", near, "pairs of rows", cure))
+    if far and rule == "refuse":
+        cure = f"{said}; `gaps='cut'` ends the episode there, `gaps='bridge'` makes a transition all the same"
+        findings.append(_apart(table, step, "gap", far, "gaps", cure))
+    return findings, far
+
+
+def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str) -> Finding:
+    pl = polars()
+    ratio = _delta(step.unit) / step.size
+    hit = (ratio > 1 + NEAR if kind == "gap" else ratio < 1 - NEAR) & (pl.col("time") != pl.col("time").shift(1))
+    rows = table.frame.with_columns(
+        _other=pl.col("_row").shift(1),
+        _from=pl.col("time").shift(1),
+        _delta=_delta(step.unit).cast(pl.Float64),
+        _hit=hit,
+    )
+    places = []
+    some = table.collect(rows.filter("_hit").sort("_row").head(LIMIT))[0].rows(named=True)
+    for row in some:
+        what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['time'], row['_delta'])}"
+        places.append(table.place([row["_other"], row["_row"]], what))
+    ends = [str(row[name]) for row in some for name in ("_from", "time")]
+    found = [YEAR_MONTH.fullmatch(text) for text in ends]
+    if step.unit is None and all(found):
+        day = "%d" if all(match and match[3] for match in found) else ""
+        cure = f"if these numbers are dates: `time_format='%Y%m{day}'`; {cure}"
+    return Finding(kind, True, count, noun, tuple(places), cure)
+
+
+def _between(step: Step, begin: Any, end: Any, delta: float) -> str:
+    """How far apart two times are, in words."""
+    if step.unit is not None and not delta:
+        return f"{shown_time(begin)} and {shown_time(end)} lie in the same {step.unit}"
+    whole = (delta / step.size + NEAR) % 1 <= 2 * NEAR
+    off = "" if whole else ", which is no whole number of steps"
+    return f"from {shown_time(begin)} to {shown_time(end)} is {step.of(float(f'{delta:.6g}'))}{off}"
+
+
+def shown_time(time: Any) -> str:
+    """A time without what is zero at its end."""
+    if not isinstance(time, datetime.datetime):
+        return str(time)
+    midnight = time.time() == datetime.time()
+    return time.strftime("%Y-%m-%d") if midnight else str(time)

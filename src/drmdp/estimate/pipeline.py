@@ -1,0 +1,76 @@
+"""From a table to a model: the stages in a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drmdp.errors import InputError
+from drmdp.estimate.costs import price
+from drmdp.estimate.findings import refuse
+from drmdp.estimate.order import Survey
+from drmdp.estimate.rules import fill, visited
+from drmdp.estimate.sample import Samples
+from drmdp.estimate.settings import Settings, check_settings
+from drmdp.estimate.stages import kernel_weights, labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.summary import Summary, summarise
+from drmdp.estimate.table import Columns, UntidyError
+from drmdp.instances._build import generator
+from drmdp.model import Model
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A model, the labels of its kernels, and the summary."""
+
+    model: Model
+    labels: tuple[Any, ...]
+    summary: Summary
+
+
+def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
+    """`estimate` with its summary and the labels of the kernels."""
+    kind = check_settings(columns, settings)
+    if kind is None:
+        raise InputError("give exactly one of `cost`, `reward`, `costs`, `rewards`, got none")
+    try:
+        seen, samples, rng = _counted(table, columns, settings, tidy=True)
+    except UntidyError:
+        seen, samples, rng = _counted(table, columns, settings, tidy=False)
+    name = seen.steps.table.name
+    found = visited(samples, terminal_of(samples, settings))
+    prior = settings.prior if settings.by == "posterior" else None
+    weights = kernel_weights(samples, settings)
+    filled = fill(name, samples, found, settings.unvisited, settings.partial, prior, rng)
+    given = settings.costs if kind == "cost" else settings.rewards
+    priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
+    odd = [*seen.findings, *labels_odd(seen, samples, settings)]
+    summary = summarise(seen, samples, found, filled.available, settings, kind, odd)
+    model = Model(
+        filled.kernels,
+        **{f"{kind}s": priced},
+        discount=settings.discount,
+        weights=weights,
+        states=samples.pooled.states,
+        actions=samples.pooled.actions,
+        available=filled.available,
+        terminal=filled.terminal,
+        kernel_names=None if settings.by is None else _kernel_names(samples.labels),
+        notes=[*summary.assumed, *(finding.note for finding in odd)],
+    )
+    return Estimate(model, samples.labels, summary)
+
+
+def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:
+    seen = read_log(table, columns, settings, tidy)
+    if tidy and any(finding.refused for finding in seen.findings):
+        raise UntidyError
+    refuse(seen.steps.table.name, seen.findings)
+    rng = generator(settings.seed, "estimate")
+    return seen, samples_of(seen, settings, rng), rng
+
+
+def _kernel_names(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels as a model takes them: text for dates, numbers with a fraction and the like."""
+    plain = all(isinstance(label, str | int) and not isinstance(label, bool) for label in labels)
+    return labels if plain else tuple(str(label) for label in labels)

@@ -1,0 +1,89 @@
+"""How kernels are made of a log: the settings of `estimate` and what they exclude."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drmdp.checks import Names, number
+from drmdp.errors import InputError, shown
+from drmdp.estimate.order import DUPLICATES, GAPS, Ordering
+from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule
+from drmdp.estimate.sample import SAMPLED
+from drmdp.estimate.source import Reading
+from drmdp.estimate.table import Columns
+
+WEIGHTS = ("equal", "rows")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How kernels are made of counts; see `estimate`."""
+
+    discount: float
+    by: str | None = None
+    n_kernels: int | None = None
+    seed: int = 0
+    prior: float = 1.0
+    prior_on: str = "seen"
+    unvisited: str = "refuse"
+    partial: str = "refuse"
+    costs: Any = None
+    rewards: Any = None
+    terminal: Any = None
+    states: Names | None = None
+    actions: Names | None = None
+    rename: Mapping[Any, Any] | None = None
+    weights: str = "equal"
+    ordering: Ordering = field(default_factory=Ordering)
+    reading: Reading = field(default_factory=Reading)
+    typed: bool = False  # whether names are texts from a command line, that may mean integers
+
+
+def check_settings(columns: Columns, settings: Settings) -> str | None:
+    """Refuse settings that contradict each other, before anything is read; "cost", "reward" or none of them."""
+    sources = {
+        "cost": columns.cost, "reward": columns.reward, "costs": settings.costs, "rewards": settings.rewards
+    }  # fmt: skip
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) > 1:
+        names = [", ".join(f"`{name}`" for name in sources), " and ".join(f"`{name}`" for name in given)]
+        raise InputError(f"give exactly one of {names[0]}, got {names[1]}")
+    check_rule("unvisited", settings.unvisited, UNVISITED)
+    check_rule("partial", settings.partial, PARTIAL)
+    check_rule("prior_on", settings.prior_on, ("seen", "all"))
+    check_rule("weights", settings.weights, WEIGHTS)
+    _check_kernels(settings)
+    _check_ordering(columns, settings.ordering)
+    prior = number("prior", settings.prior)
+    if not (math.isfinite(prior) and prior > 0):
+        raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
+    return given[0].removesuffix("s") if given else None
+
+
+def _check_kernels(settings: Settings) -> None:
+    n, by = settings.n_kernels, settings.by
+    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
+        raise InputError(f"`n_kernels`: expected a positive whole number, got {shown(n)}")
+    if by is None and n not in (None, 1):
+        raise InputError(f"`n_kernels={n}` needs `by`: a column, {', '.join(SAMPLED)}")
+    if by in SAMPLED and n is None:
+        raise InputError(f"`by={by!r}` needs `n_kernels`")
+    if by in ("folds", "parts") and n == 1:
+        raise InputError(f"`by={by!r}` needs at least 2 kernels")
+
+
+def _check_ordering(columns: Columns, ordering: Ordering) -> None:
+    check_rule("gaps", ordering.gaps, GAPS)
+    check_rule("duplicates", ordering.duplicates, DUPLICATES)
+    timed = {
+        "step": ordering.step is not None, "gaps": ordering.gaps != "refuse",
+        "duplicates": ordering.duplicates != "refuse", "time_format": ordering.time_format is not None,
+    }  # fmt: skip
+    for name, given in timed.items():
+        if given and columns.time is None:
+            raise InputError(f"`{name}={getattr(ordering, name)!r}` needs `time`, the column with the times")
+    if ordering.step is not None and ordering.gaps == "bridge":
+        raise InputError("`gaps='bridge'` pairs rows whatever the time between: it takes no `step`")

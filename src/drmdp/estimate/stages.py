@@ -1,0 +1,77 @@
+"""The stages from a table to the counts of N kernels, which `estimate` and `check_log` share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drmdp.errors import InputError
+from drmdp.estimate.findings import Finding
+from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
+from drmdp.estimate.order import Survey
+from drmdp.estimate.rules import names_by_text
+from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
+from drmdp.estimate.settings import Settings
+from drmdp.estimate.survey import survey
+from drmdp.estimate.table import Columns, open_table
+
+
+def read_log(table: Any, columns: Columns, settings: Settings, tidy: bool) -> Survey:
+    """Open a table and make transitions of its rows, with what is odd about them."""
+    unit = None if settings.by in SAMPLED else settings.by
+    opened = open_table(table, columns, unit, settings.reading, settings.rename, tidy and not settings.rename)
+    if settings.rename:
+        check_rename(opened, settings.rename)
+    return survey(opened, settings.ordering)
+
+
+def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
+    """Counts of the kernels."""
+    steps, by, n = seen.steps, settings.by, settings.n_kernels or 0
+    names = Named(settings.states, settings.typed), Named(settings.actions, settings.typed)
+    if by is None:
+        return single(steps, *names)
+    if by == "posterior":
+        return posterior(steps, *names, n, settings.prior, settings.prior_on == "all", rng)
+    if by in RESAMPLED:
+        return resampled(steps, *names, by, n, rng)
+    samples = by_column(steps, *names)
+    if n not in (0, len(samples.labels)):
+        raise InputError(f"`n_kernels={n}`, but {by!r} has {len(samples.labels)} values")
+    return samples
+
+
+def terminal_of(samples: Samples, settings: Settings) -> Any:
+    """Terminal states as they are named in the data."""
+    if settings.typed and settings.terminal:
+        return names_by_text(samples.pooled.states, settings.terminal, "terminal state")
+    return settings.terminal
+
+
+def kernel_weights(samples: Samples, settings: Settings) -> Any:
+    """Weights of the kernels; None if they are equal."""
+    if settings.weights == "equal":
+        return None
+    if not samples.grouped:
+        raise InputError("`weights='rows'` needs `by` to name a column: other kernels have as much data each")
+    return samples.totals / samples.totals.sum()
+
+
+def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Finding]:
+    """Labels that look alike, where the user did not say which there are."""
+    table, cells = seen.steps.table, samples.pooled
+    S, A = len(cells.states), len(cells.actions)
+    state = np.bincount(cells.pair // A, cells.rows, S) + np.bincount(cells.column, cells.rows, S)
+    action = np.bincount(cells.pair % A, cells.rows, A)
+    found = []
+    if settings.states is None:
+        found += label_findings(table, "state", dict(zip(cells.states, state.astype(int).tolist(), strict=True)))
+    if settings.actions is None:
+        found += label_findings(table, "action", dict(zip(cells.actions, action.astype(int).tolist(), strict=True)))
+    if samples.grouped and samples.rows is not None:
+        found += label_findings(table, "unit", dict(zip(samples.labels, samples.rows.tolist(), strict=True)))
+    episodes = seen.facts.episodes
+    if episodes is not None and episodes.height <= MANY and table.wanted.get("unit") != table.wanted["episode"]:
+        found += label_findings(table, "episode", dict(episodes.rows()))
+    return found
