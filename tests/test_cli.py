@@ -294,7 +294,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         ("solve nowhere.drmdp --radius 1", "nowhere.drmdp: no such directory"),
         ("solve . --radius 1", ".: model.json: missing"),
         ("solve machine.json --radius 1", "machine.json: unknown suffix '.json'; known: .npz, .drmdp, .csv, .tra"),
-        ("solve machine-solution.npz --radius 1", "machine-solution.npz: kernel: unknown array"),
+        ("solve machine-solution.npz --radius 1", "machine-solution.npz: not a readable .npz file: it is a saved solution"),
         (f"{SOLVE} --metric l3", "metric is 'l1', 'l2', 'linf', got 'l3'"),
         (f"{SOLVE} --metric l1 --order 2", "('l1', 2.0) is not implemented"),
         (f"{SOLVE} --order 1", "is not implemented; (metric, order) is one of"),
@@ -349,7 +349,7 @@ def test_mistakes_are_one_line_and_exit_code_2(args, message, run, folder):
     [
         (b"", "Expecting value"),
         (b"\xff", "codec can't decode"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"[1, 2]", "expected an object that maps states to actions, got list"),
         (b"{}", "policy: state '1'"),
         (b'{"1": "repair", "1": "repair"}', "'1' is given twice"),

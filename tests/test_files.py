@@ -4,6 +4,7 @@ import functools
 import itertools
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import drmdp
-from drmdp import InputError, files, instances
+from drmdp import InputError, archives, files, instances
 
 SUFFIXES = ("npz", "drmdp", "csv", "tra")
 KERNELS = instances.forest(4).kernels
@@ -330,3 +332,132 @@ def test_a_directory_is_there_at_every_moment_while_it_is_replaced(tmp_path):
     assert polls > 100
     assert which(path) == "old"
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "m.drmdp"]
+
+
+# ---------------------------------------------------------------------- files that change while they are mapped
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """Write and read a model whose probabilities fill some pages of their file."""
+    drmdp.write(instances.perturb(instances.garnet(30, 4, seed=1), 5), tmp_path / "m.drmdp")
+    return tmp_path / "m.drmdp", drmdp.read(tmp_path / "m.drmdp")
+
+
+def rewrite(path, array):
+    """Change an .npy file in place, as another program would, and not within the tick of the clock of its first writing."""
+    with path.open("r+b") as stream:
+        np.lib.format.read_magic(stream)
+        np.lib.format.read_array_header_1_0(stream)
+        stream.write(array.tobytes())
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+
+
+def test_a_mapped_file_that_was_changed_or_cut_off_is_refused(mapped):
+    path, model = mapped
+    ball = drmdp.Wasserstein(0.1)
+    drmdp.solve(model, ball)
+    rewrite(path / "data.npy", np.array(model.blocks.data) * 2)
+    for call in (
+        drmdp.solve,
+        lambda m, b: drmdp.bellman(m, b, np.zeros(30)),
+        lambda m, b: drmdp.finite_horizon(m, b, 2),
+    ):
+        with pytest.raises(InputError, match=r"data.npy: was changed after it was read; read the model again"):
+            call(model, ball)
+    drmdp.write(instances.garnet(30, 4).astype(np.float32), path)
+    model = drmdp.read(path)
+    os.truncate(path / "data.npy", 1000)
+    with pytest.raises(InputError, match=r"data.npy: was changed after it was read"):
+        drmdp.solve(model, ball)
+
+
+def test_a_file_that_changes_during_a_run_is_noticed_at_its_end(mapped):
+    path, model = mapped
+    with pytest.raises(InputError, match=r"data.npy: was changed after it was read"):
+        drmdp.solve(model, drmdp.Wasserstein(0.1), callback=lambda _: rewrite(path / "data.npy", np.zeros(1)))
+
+
+def test_a_mapped_model_survives_being_replaced_or_removed(mapped):
+    path, model = mapped
+    ball = drmdp.Wasserstein(0.1)
+    first = drmdp.solve(model, ball)
+    drmdp.write(OLD, path)
+    np.testing.assert_array_equal(drmdp.solve(model, ball).value, first.value)
+    shutil.rmtree(path)
+    np.testing.assert_array_equal(drmdp.solve(model, ball).value, first.value)
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr", "costs", "weights"])
+def test_other_files_of_a_directory_may_change(mapped, name):
+    path, model = mapped
+    first = drmdp.solve(model, drmdp.Wasserstein(0.1))
+    held = np.load(path / f"{name}.npy")
+    rewrite(path / f"{name}.npy", np.full_like(held, 2**30))
+    os.truncate(path / f"{name}.npy", 130)
+    np.testing.assert_array_equal(drmdp.solve(model, drmdp.Wasserstein(0.1)).value, first.value)
+
+
+CHANGING = """
+import sys, numpy as np, drmdp
+from test_files import rewrite
+path, metric, order = sys.argv[1] + "/data.npy", sys.argv[2], float(sys.argv[3])
+import pathlib
+whole = np.load(path)
+for bad in (np.nan, np.inf, -1.0, 2.0, 0.0):
+    model = drmdp.read(sys.argv[1])
+    def spoil(_):
+        rewrite(pathlib.Path(path), np.full(whole.size, bad))
+    for support in ("all", "observed"):
+        try:
+            with np.errstate(all="ignore"):
+                drmdp.solve(model, drmdp.Wasserstein(0.3, metric, order, support), tol=1e-9, callback=spoil, max_seconds=2, threads=1)
+        except drmdp.InputError as error:
+            assert "was changed" in str(error), error
+        rewrite(pathlib.Path(path), whole)
+        model = drmdp.read(sys.argv[1])
+print("fine")
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "order"),
+    [
+        ("l2", 2),
+        *(
+            pytest.param(*p, marks=pytest.mark.fuzz)
+            for p in [("l1", 1), ("linf", 1), ("l1", np.inf), ("l2", np.inf), ("linf", np.inf)]
+        ),
+    ],
+)
+def test_numbers_that_change_during_a_run_do_not_lead_out_of_an_array(metric, order, mapped):
+    path, _ = mapped
+    running = start(CHANGING, path, metric, order, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = running.communicate(timeout=240)
+    assert (running.returncode, out) == (0, "fine\n"), err[-2000:]
+
+
+# ---------------------------------------------------------------------- long lists
+
+
+class Name(str):
+    """A name that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_name_given_twice_is_found_in_one_pass():
+    names = [Name(k) for k in range(3000)]
+    names[-1] = Name("2998")
+    with pytest.raises(InputError, match="states: the name '2998' is given twice"):
+        drmdp.Model(np.full((3000, 1, 3000), 1 / 3000), costs=np.zeros(3000), discount=0.5, states=names)
+    assert Name.compared < 10 * len(names)
+    text = "{" + ", ".join(f'"{k}": 0' for k in [*range(100_000), 99_999]) + "}"
+    with pytest.raises(InputError, match="'99999' is given twice"):
+        archives.parse_json(text)

@@ -16,8 +16,10 @@ ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_html", "_typing", "_version", "compiled", "interrupts", "words"},
     {"files", "threads"},
+    {"archives"},
+    {"mapped"},
     {"kernels", "rows"},
-    {"solution"},
+    {"solution", "saved"},
     {"checks", "distributions"},
     {"model"},
     {"ambiguity", "instances", "simplex"},
@@ -48,6 +50,7 @@ NEVER = {
     "certificate": {"bellman", "certificate_rows", "solvers", "api"},
     "membership": {"bellman", "certificate_rows", "solvers", "api"},
     "solution": {"model", "bellman", "solvers"},
+    "saved": {"model", "bellman", "solvers"},
     "formats": {"bellman", "certificate_rows", "solvers", "api"},
     "instances": {"bellman", "solvers", "api"},
 }

@@ -15,6 +15,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
+from drmdp.mapped import check_unchanged
 from drmdp.model import Model
 from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, heed, run, value_range
@@ -200,6 +201,7 @@ def certify(
 
 def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
+    check_unchanged(model.blocks.data)
     ball = ball.fitted(model)
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
@@ -233,7 +235,8 @@ def _policy_value(model: Model, policy: Array) -> Array:
 
 
 def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Bounds in the user's sign."""
+    """Bounds in the user's sign, if they are of the data that was read."""
+    check_unchanged(model.blocks.data)
     return (-upper, -lower) if model.maximise else (lower, upper)
 
 

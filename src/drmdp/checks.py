@@ -15,7 +15,7 @@ from scipy import sparse
 
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, repeated, shown
 from drmdp.kernels import Kernels
 
 Names = Sequence[Hashable]
@@ -121,8 +121,7 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
         if not (isinstance(label, str) or small):
             raise InputError(f"{name}: names are strings or integers of up to 128 bits, got {shown(label)}")
     if len(set(names)) < size:
-        twice = next(label for k, label in enumerate(names) if label in names[:k])
-        raise InputError(f"{name}: the name {twice!r} is given twice")
+        raise InputError(f"{name}: the name {shown(repeated(names))} is given twice")
     return names if names != tuple(range(size)) else range(size)
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.errors import InputError, Notice
+from drmdp.archives import read_json
+from drmdp.errors import InputError, Notice, shown
 from drmdp.words import count, discount
 
 if TYPE_CHECKING:
@@ -114,23 +115,15 @@ def read_policy(path: str, model: Model) -> Any:
         raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
     try:
         if suffix == ".json":
-            return model.policy(_policy_mapping(json.loads(Path(path).read_bytes(), object_pairs_hook=_once), model))
+            return model.policy(_policy_mapping(read_json(path), model))
         solution = Solution.load(path)
         for kind in ("states", "actions"):
             if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
                 raise InputError(f"it is for other {kind} than the model's")
         return model.policy(solution.policy)
-    except (InputError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except InputError as error:
         reason = str(error)
         raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return found
 
 
 def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
@@ -145,7 +138,9 @@ def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
     for state, choice in document.items():
         row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
         if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
-            raise InputError(f"state {state!r}: expected an action, or probabilities of actions, got {choice!r}")
+            raise InputError(
+                f"state {shown(state)}: expected an action, or probabilities of actions, got {shown(choice)}"
+            )
         policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
     return policy
 

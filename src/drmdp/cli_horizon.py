@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from drmdp.archives import Field, read_array, read_json
 from drmdp.cli_common import (
     LIMIT,
     RADIUS,
@@ -24,7 +24,7 @@ from drmdp.cli_common import (
     problem,
     said,
 )
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 from drmdp.words import discount as shown_discount
 
 if TYPE_CHECKING:
@@ -80,25 +80,25 @@ def horizon(
 
 def _final(path: str, model: Model) -> Any:
     try:
-        document = json.loads(Path(path).read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        document = read_json(path)
+    except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(document, dict):
         raise InputError(f"{path}: expected an object that maps states to values, got {type(document).__name__}")
     place = {str(name): s for s, name in enumerate(model.states)}
     values = np.zeros(model.n_states)
     for name, value in document.items():
-        if name not in place or type(value) not in (int, float):
-            raise InputError(f"{path}: expected states of the model with numbers, got {name!r}: {value!r}")
+        if name not in place or type(value) not in (int, float) or abs(value) > sys.float_info.max:
+            raise InputError(f"{path}: expected states of the model with numbers, got {shown(name)}: {shown(value)}")
         values[place[name]] = value
     return values
 
 
 def _costs(path: str) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path}: expected an array in a .npy file: {error}") from None
+        return read_array(path, Field("biuf", (3, 4)))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _print_plan(model: Model, ball: Wasserstein, found: HorizonSolution, stages: str) -> None:

@@ -95,7 +95,8 @@ def sweep(
     if out is not None:
         check_suffix(out, (".csv",), "the table is written to a .csv file")
         check_file(out)
-    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": paths(held_out)})
+    judges = [] if held_out is None else formats.files_of(held_out)
+    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
     ball = ball_of(0.0, metric, order, support)
     model = formats.read(model_path, discount=discount)
     other = None if held_out is None else formats.read(held_out, discount=discount)

@@ -1,8 +1,25 @@
-"""What can go wrong by the caller's hand, as one family of exceptions."""
+"""What can go wrong by the caller's hand, as one family of exceptions, and texts that are safe to show."""
+
+from collections.abc import Hashable, Iterable
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}  # ␀ … ␟ and ␡
+_OTHERS = (*range(0x80, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SAFE = dict.fromkeys(_OTHERS, "\ufffd") | {code: text for code, text in _PICTURES.items() if code != 0x0A}
+
+
+def clean(text: str) -> str:
+    """Text from files and other strangers as it may be shown: what controls a terminal is replaced by a picture of it.
+
+    That is every control character but the end of a line, and the marks that turn the direction of writing.
+    """
+    return text.translate(_SAFE)
 
 
 class InputError(ValueError):
     """Bad input: the message names the place (state, action, kernel, file line) and the value."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(clean(message))
 
 
 class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
@@ -20,11 +37,29 @@ def install(extra: str) -> str:
 class Notice(UserWarning):
     """Something to know about what was done, such as what a format leaves out; the command line prints it as a line."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(clean(message))
+
+
+def repeated(names: Iterable[Hashable]) -> Hashable:
+    """The first name that was there before; None if all differ."""
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def brief(name: str) -> str:
+    """A name from a file on one short line, for messages."""
+    text = " ".join(name.split())
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
 
 def shown(given: object) -> str:
     """`repr` on one short line, for messages; some objects cannot even be printed."""
     try:
-        text = " ".join(repr(given).split())
+        return brief(repr(given))
     except Exception:
-        text = f"<{type(given).__name__}>"
-    return text if len(text) <= 80 else f"{text[:77]}…"
+        return f"<{type(given).__name__}>"

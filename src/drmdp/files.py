@@ -33,13 +33,20 @@ Write = Callable[[IO[bytes]], Any]
 # ---------------------------------------------------------------------- before
 
 
-def check_regular(path: AnyPath) -> None:
-    """Refuse to read what is not a file: a pipe may keep a reader waiting for ever, a device may never end."""
-    mode = os.stat(path).st_mode
+def open_regular(path: AnyPath, folder: int | None = None) -> IO[bytes]:
+    """Open a file for reading, in an open directory if one is given.
+
+    A pipe may keep a reader waiting for ever and a device may never end: they are refused.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags, dir_fd=folder)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(mode):
-        raise InputError(f"is {_kind(mode)}, not a file; write what it gives to a file first")
+    raise InputError(f"is {_kind(mode)}, not a file; write what it gives to a file first")
 
 
 def check_file(path: AnyPath) -> None:

@@ -32,6 +32,8 @@ NEGATIVE_NORMALIZED = 1e-9
 """The same where the caller asks for rows to be put right."""
 PIECE = 200_000
 """Rows gone through at a time."""
+ENTRIES = 2_000_000
+"""Probabilities gone through at a time, but at least one pair."""
 
 
 def row_sum_tol(dtype: Any) -> float:
@@ -118,8 +120,13 @@ class Kernels:
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         """Ranges of pairs to go through one after the other where arrays of a number per row would be too many."""
-        most = max(1, PIECE // self.n_kernels)
-        return ((lo, min(lo + most, self.indptr.size - 1)) for lo in range(0, self.indptr.size - 1, most))
+        rows, entries = (max(1, size // self.n_kernels) for size in (PIECE, ENTRIES))
+        lo, last = 0, self.indptr.size - 1
+        while lo < last:
+            full = int(np.searchsorted(self.indptr, self.indptr[lo] + entries, side="right")) - 1
+            hi = min(lo + rows, max(full, lo + 1), last)
+            yield lo, hi
+            lo = hi
 
     def part(self, lo: int, hi: int) -> Kernels:
         """The pairs lo … hi − 1 alone."""
@@ -178,11 +185,19 @@ def compress_dense(kernels: Array, available: BoolArray, slack: float = NEGATIVE
     """Compress (N, S, A, S) kernels; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
     N, S, A, _ = kernels.shape
     kernels = unsigned(kernels, slack)
-    by_state = kernels.transpose(1, 2, 0, 3)  # (S, A, N, S)
-    mask = (by_state != 0).any(axis=2) & available[:, :, None]
+    mask = np.zeros((S, A, S), dtype=bool)
+    for kernel in kernels:
+        mask |= kernel != 0
+    mask &= available[:, :, None]
     indptr = np.concatenate([[0], np.cumsum(mask.reshape(S * A, S).sum(axis=1))]).astype(np.int64)
-    data = by_state[np.broadcast_to(mask[:, :, None, :], by_state.shape)]
-    indices = np.nonzero(mask)[2].astype(np.int32)
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(N * indptr[-1])
+    step = max(1, ENTRIES // (N * A * S))
+    for lo in range(0, S, step):  # some states at a time: a mask of all numbers would need several times their memory
+        own = mask[lo : lo + step]
+        first, last = indptr[lo * A], indptr[min(lo + step, S) * A]
+        indices[first:last] = np.nonzero(own)[2]
+        block = kernels[:, lo : lo + step].transpose(1, 2, 0, 3)  # (n, A, N, S)
+        data[N * first : N * last] = block[np.broadcast_to(own[:, :, None, :], block.shape)]
     return Kernels(S, A, N, indptr, indices, data, is_sparse=False)
 
 
@@ -214,6 +229,7 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
     for name, array, kind in (("indptr", indptr, "i"), ("indices", indices, "i"), ("data", data, "f")):
         if array.ndim != 1 or array.dtype.kind != kind:
             raise InputError(f"{name}: expected a one-dimensional {kind!r} array, got {array.dtype} {array.shape}")
+    indptr = indptr.astype(np.int64, copy=False)
     if indptr.shape != (S * A + 1,) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise InputError(f"indptr: expected {S * A + 1} ascending numbers from 0, got shape {indptr.shape}")
     if indices.size != indptr[-1] or data.size != N * indptr[-1]:
@@ -228,7 +244,7 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
         if wrong.any():
             k = int(np.argmax(wrong))
             raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
-    indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    indices = indices.astype(np.int32, copy=False)
     dtype = data.dtype if data.dtype == np.float32 else np.float64
     return Kernels(S, A, N, indptr, indices, data.astype(dtype, copy=False), is_sparse)
 

@@ -154,25 +154,30 @@ KINDS = dict.fromkeys(STORED, "i") | dict.fromkeys(("entry_mass", "prefix_slope"
 def restored(n_states: int, n_actions: int, arrays: dict[str, Any]) -> MeanKernel:
     """Put saved arrays together again, after checking that they fit."""
     S, R = n_states, n_states * n_actions
-    if arrays.keys() != set(STORED):
-        raise ValueError(f"expected the parts {', '.join(STORED)} of a kernel")
     for name, array in arrays.items():
-        if array.ndim != 1 or array.dtype.kind != KINDS[name]:
-            raise ValueError(f"kernel.{name} is {array.dtype} {array.shape}")
+        if KINDS[name] == "f" and not np.isfinite(array).all():
+            raise InputError(f"kernel.{name} holds what is no number")
     for kind, members in (("entry", ("state", "mass")), ("prefix", ("length", "slope", "level"))):
         ptr = arrays[f"{kind}_ptr"]
         if ptr.size != R + 1 or ptr[0] != 0 or (np.diff(ptr) < 0).any():
-            raise ValueError(f"kernel.{kind}_ptr does not ascend from 0 over {R} rows")
+            raise InputError(f"kernel.{kind}_ptr does not ascend from 0 over {R} rows")
         if any(arrays[f"{kind}_{member}"].size != ptr[-1] for member in members):
-            raise ValueError(f"kernel.{kind}_ptr does not fit what it points to")
+            raise InputError(f"kernel.{kind}_ptr does not fit what it points to")
     most = arrays["states"].size
     if arrays["u"].size != most or most not in (0, S):
-        raise ValueError(f"kernel.states has {most} entries, expected {S} or none")
+        raise InputError(f"kernel.states has {most} entries, expected {S} or none")
     for name, below in (("entry_state", S), ("states", S), ("prefix_length", most + 1)):
         if arrays[name].size and not 0 <= arrays[name].min() <= arrays[name].max() < below:
-            raise ValueError(f"kernel.{name} is out of range")
-    rows = Rows(S, *(arrays[name] for name in STORED))
+            raise InputError(f"kernel.{name} is out of range")
+    parts: Any = (_plain(arrays[name]) for name in STORED)
+    rows = Rows(S, *parts)
     return MeanKernel(n_states, n_actions, lambda: rows)
+
+
+def _plain(array: Any) -> Any:
+    """Numbers of the kinds that the kernels know, whatever they were written as."""
+    own = np.float64 if array.dtype.kind == "f" else np.int32 if array.dtype.itemsize == 4 else np.int64
+    return np.ascontiguousarray(array, dtype=own)
 
 
 def of_matrix(matrix: Any, n_actions: int) -> MeanKernel:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import warnings
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +13,7 @@ import numpy as np
 from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError
-from drmdp.files import check_file, check_suffix, write_whole
+from drmdp.files import check_file, check_suffix
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
@@ -64,6 +62,9 @@ class Record:
     kernel_passes: float  # reads of all N kernels
 
 
+ARRAYS = ("value", "policy", "lower", "upper", "kernel")
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's."""
@@ -89,7 +90,7 @@ class Solution:
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
+        for name in ARRAYS:
             array = getattr(self, name)
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
@@ -175,114 +176,30 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
+        from drmdp import saved
+
         check_target(path)
-        arrays = {name: np.asarray(getattr(self, name)) for name in _ARRAYS if name != "kernel"}
-        arrays |= _pack(self.kernel)
-        _check_shapes(arrays, len(self.states), len(self.actions))
-        meta = {
-            "format": _FORMAT,
-            "status": str(self.status),
-            "history": [asdict(record) for record in self.history],
-            **{name: getattr(self, name) for name in _PLAIN},
-        }
-        arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
-        write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
+        saved.write(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
-        """Read what `save` wrote; anything else is refused."""
+        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
+        from drmdp import saved
+
         try:
-            with open(path, "rb") as stream, warnings.catch_warnings():
-                warnings.simplefilter("error")  # NumPy warns of some damaged headers
-                with np.load(stream, allow_pickle=False) as stored:
-                    arrays = {name: stored[name] for name in stored.files if name != "meta"}
-                    meta = json.loads(stored["meta"].tobytes().decode())
-            if meta.pop("format") != _FORMAT:
-                raise ValueError(f"expected format {_FORMAT!r}")
-            status = Status(meta.pop("status"))
-            history = tuple(Record(**record) for record in meta.pop("history"))
-            meta["notes"] = meta.get("notes", [])
-            for name in ("states", "actions", "notes"):
-                meta[name] = tuple(meta[name])
-            _check_shapes(arrays, len(meta["states"]), len(meta["actions"]))
-            _check_types(history, meta)
-            return cls(status=status, history=history, **_unpack(arrays), **meta)
+            return saved.read(path)
+        except InputError as error:
+            raise InputError(f"{os.fspath(path)}: {error}") from None
         except OSError as error:
             raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
-        except Exception as error:  # a foreign file can make the readers raise anything, MemoryError included
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise InputError(f"{os.fspath(path)}: not a saved solution: {reason}") from None
+        except MemoryError:
+            raise InputError(f"{os.fspath(path)}: does not fit in memory") from None
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise `InputError` if a solution cannot be saved at the path."""
     check_suffix(path, (".npz",), "a solution is saved in an .npz file")
     check_file(path)
-
-
-_FORMAT = "drmdp solution 1"
-_ARRAYS = ("value", "policy", "lower", "upper", "kernel")
-_PART = "kernel."
-"""Prefix of the arrays of a compact kernel."""
-_PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*_ARRAYS, "status", "history", "kernels"))
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of NumPy as Python's, for JSON."""
-    if isinstance(value, np.bool_ | np.integer):
-        return value.item()
-    if isinstance(value, np.floating):
-        return float(value)
-    raise TypeError(f"cannot save {value!r} of type {type(value).__name__}")
-
-
-def _pack(kernel: Any) -> dict[str, Any]:
-    """Arrays that hold a kernel."""
-    if isinstance(kernel, np.ndarray):
-        return {"kernel": kernel}
-    from drmdp.rows import STORED
-
-    return {_PART + name: getattr(kernel.compact, name) for name in STORED}
-
-
-def _unpack(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Put a compact kernel together again."""
-    parts = {name.removeprefix(_PART): array for name, array in arrays.items() if name.startswith(_PART)}
-    if not parts:
-        return arrays
-    from drmdp.rows import restored
-
-    S, A = arrays["policy"].shape
-    return {name: arrays[name] for name in _ARRAYS[:-1]} | {"kernel": restored(S, A, parts)}
-
-
-def _check_shapes(arrays: dict[str, Any], n_states: int, n_actions: int) -> None:
-    """Refuse arrays that do not fit together: what fits was read to its end, and so against its checksum."""
-    S, A = n_states, n_actions
-    expected = {"policy": (S, A), "kernel": (S, A, S)}
-    for name in _ARRAYS if "kernel" in arrays else _ARRAYS[:-1]:
-        array, shape = arrays[name], expected.get(name, (S,))
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float64 {shape}")
-
-
-def _check_types(history: tuple[Record, ...], meta: dict[str, Any]) -> None:
-    """Refuse what no run can have left."""
-    if not history:
-        raise ValueError("history is empty")
-    for record in history:
-        _check_type({f"history: {name}": value for name, value in asdict(record).items()}, float | int)
-    _check_type({name: meta[name] for name in ("duality_gap", "seconds", "setup_seconds")}, float | int)
-    _check_type({f"name {name!r}": name for name in (*meta["states"], *meta["actions"])}, str | int)
-    _check_type({f"note {note!r}": note for note in meta["notes"]}, str)
-    _check_type({"settings": meta["settings"]}, dict)
-    _check_type({"fingerprint": meta["fingerprint"]}, str)
-
-
-def _check_type(values: dict[str, Any], expected: Any) -> None:
-    for name, value in values.items():
-        if not isinstance(value, expected) or isinstance(value, bool):
-            raise ValueError(f"{name} is of type {type(value).__name__}")
 
 
 def choice(row: Array, actions: Any) -> str:

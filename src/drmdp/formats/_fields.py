@@ -26,14 +26,14 @@ A field that is none of these is refused: a `weight` passed over in silence woul
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from drmdp.errors import InputError, shown
+from drmdp.archives import Field, Header, parse_json
+from drmdp.errors import InputError, brief, shown
 from drmdp.files import memory_limit
 from drmdp.kernels import Kernels, compress_dense, from_arrays
 from drmdp.model import Model
@@ -42,13 +42,6 @@ FORMAT = "drmdp model 1"
 PLAIN_ENTRIES = 50_000_000
 """Dense models with more probabilities than this are written compressed."""
 COST_FIELDS = ("costs", "rewards", "next_costs", "next_rewards")
-
-
-class Field(NamedTuple):
-    """What an array may look like."""
-
-    kinds: str  # of dtype
-    ndims: tuple[int, ...]
 
 
 ARRAYS = {
@@ -79,7 +72,7 @@ SMALL = {
 NAMES = ("states", "actions", "kernel_names", "notes")
 """Lists of names or texts."""
 COMPRESSED = ("shape", "indptr", "indices", "data", "weights")
-WORDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float", "U": "string"}
+KNOWN = ARRAYS | SMALL
 
 
 # ---------------------------------------------------------------------- checks before anything is allocated
@@ -88,9 +81,8 @@ WORDS = {"b": "bool", "i": "integer", "u": "integer", "f": "float", "U": "string
 def check_names(names: Iterable[str]) -> None:
     """Refuse fields that are unknown, missing or contradictory."""
     have = set(names)
-    known = ARRAYS | SMALL
-    for name in sorted(have - set(known)):
-        raise InputError(f"{name}: unknown array; known: {', '.join(known)}")
+    for name in sorted(have - set(KNOWN)):
+        raise InputError(f"{brief(name)}: unknown array; known: {', '.join(KNOWN)}")
     if "kernels" in have:
         for name in ("shape", "indptr", "indices", "data", "sparse", "next_costs", "next_rewards"):
             if name in have:
@@ -108,17 +100,23 @@ def check_names(names: Iterable[str]) -> None:
         raise InputError("discount: missing")
 
 
-def check_header(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> None:
-    """Refuse an array whose header does not suit its name or the `nbytes` that follow the header."""
-    kinds, ndims = (ARRAYS | SMALL)[name]
-    if dtype.kind not in kinds:
-        words = " or ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
-        raise InputError(f"{name}: expected {words}, got dtype {dtype}")
-    if len(shape) not in ndims or min(shape, default=0) < 0:
-        raise InputError(f"{name}: expected {' or '.join(map(str, ndims))} dimensions, got shape {shape}")
-    promised = math.prod(shape) * dtype.itemsize
-    if promised != nbytes:
-        raise InputError(f"{name}: dtype {dtype} and shape {shape} make {promised} bytes, but the file holds {nbytes}")
+def check_sizes(headers: Mapping[str, Header]) -> None:
+    """Refuse more names than there can be things to name, as far as the headers say."""
+    if "kernels" in headers:
+        N, S, A = (1, *headers["kernels"].shape)[-4:-1]
+        sizes = {"kernel_names": N, "states": S, "actions": A}
+    else:
+        sizes = {
+            "kernel_names": headers["weights"].size,
+            **dict.fromkeys(("states", "actions"), headers["indptr"].size),
+        }
+    for name, most in sizes.items():
+        if name in headers and headers[name].size > most:
+            raise InputError(
+                f"{name}: {headers[name].size} names, but there are at most {most} {name.replace('_names', 's')}"
+            )
+    if "shape" in headers and headers["shape"].shape != (3,):
+        raise InputError(f"shape: expected three positive whole numbers N, S, A, got shape {headers['shape'].shape}")
 
 
 # ---------------------------------------------------------------------- fields → model
@@ -173,8 +171,8 @@ def _blocks(fields: Mapping[str, Any]) -> Kernels:
 def _name_list(name: str, value: Any) -> list[Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(value)
+        except InputError as error:
             raise InputError(f"{name}: expected a JSON list of names: {error}") from None
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of names, got {type(value).__name__}")

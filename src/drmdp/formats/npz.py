@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import archives
 from drmdp.errors import InputError
-from drmdp.files import check_file, memory_limit, write_whole
-from drmdp.formats._fields import NAMES, SMALL, check_header, check_names, to_fields, to_model
-from drmdp.formats._files import decoding, read_header
+from drmdp.files import check_file, write_whole
+from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes, to_fields, to_model
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
@@ -27,17 +27,19 @@ HOLDS = frozenset(NAMES)
 def read(path: Path, options: Options) -> Model:
     """Read a model; headers and sizes are checked before any array is."""
     options.refuse("discount", "base", "initial", "parameters")
-    with decoding("not a readable .npz file"), zipfile.ZipFile(path) as archive:
-        members = _members(archive)
-        check_names(members)
-        total = sum(info.file_size for info in members.values())
-        if total > memory_limit():
-            raise InputError(f"{total} bytes do not fit in memory; kernels in a .drmdp directory need not")
-        for name, info in members.items():
-            with decoding(name), archive.open(info) as stream:
-                header = read_header(stream)
-                check_header(name, header.dtype, header.shape, info.file_size - header.offset)
-        fields = {name: _field(archive, name, info) for name, info in members.items()}
+    try:
+        with archives.opened(path) as archive:
+            members = archives.members(archive)
+            check_names(members)
+            headers = archives.headers(archive, members, KNOWN)
+            check_sizes(headers)
+            archives.check_memory(headers.values(), "; kernels in a .drmdp directory need not")
+            fields = {name: _field(archive, name, info) for name, info in members.items()}
+    except InputError:
+        what = archives.describe(path)
+        if what in ("a model", "a damaged zip archive", "a zip archive of other things"):
+            raise
+        raise InputError(f"not a readable .npz file: it is {what}") from None
     return to_model(fields, options.normalize)
 
 
@@ -58,24 +60,9 @@ def files_of(path: Path) -> list[Path]:
     return [path]
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    members: dict[str, zipfile.ZipInfo] = {}
-    for info in archive.infolist():
-        name = info.filename.removesuffix(".npy")
-        if name == info.filename:
-            raise InputError(f"{name}: not an .npy array")
-        if name in members:
-            raise InputError(f"{name}: given twice")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(f"{name}: compression {info.compress_type} is not known to NumPy")
-        members[name] = info
-    return members
-
-
 def _field(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> Any:
-    with decoding(name), archive.open(info) as stream:
-        array = np.lib.format.read_array(stream, allow_pickle=False)
-        return array.tolist() if name in SMALL else array
+    array = archives.load(archive, name, info)
+    return array.tolist() if name in SMALL else array
 
 
 def _array(name: str, value: Any) -> Any:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, repeated, shown
 from drmdp.files import check_file, write_together
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
 from drmdp.formats._options import Options
@@ -177,9 +177,10 @@ def write(model: Model, path: Path) -> None:
     if model.n_kernels > 1:
         raise InputError(f"PRISM holds one kernel, not {model.n_kernels}")
     names = ["_".join(str(name).split()) for name in model.actions]
-    for a, name in enumerate(names):
-        if not name or name in names[:a]:
-            raise InputError(f"PRISM cannot hold the action name {model.actions[a]!r} beside the others")
+    wrong = "" if "" in names else repeated(names)
+    if wrong is not None:
+        name = model.actions[len(names) - 1 - names[::-1].index(str(wrong))]
+        raise InputError(f"PRISM cannot hold the action name {shown(name)} beside the others")
     first = model.initial > 0
     if not np.allclose(model.initial[first], 1 / first.sum(), rtol=1e-9, atol=0):
         raise InputError("PRISM holds initial states, all equally likely, and these are not")

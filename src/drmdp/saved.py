@@ -1,0 +1,211 @@
+"""Solutions in .npz files: what is stored, and what is checked before it is believed.
+
+====================== ============== ============================================================================
+array                  shape          meaning
+====================== ============== ============================================================================
+value, lower, upper    (S,)           lower ≤ value ≤ upper
+policy                 (S, A)         rows sum to 1, or are 0 (terminal states)
+kernel                 (S, A, S)      nature's kernel; of a sparse model its parts instead, `kernel.` and a name in `rows.STORED`
+meta                   bytes          a JSON object with everything else
+====================== ============== ============================================================================
+
+Headers are checked before anything is read, arrays that are none of these are refused, and nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from drmdp import archives, rows
+from drmdp.archives import Field, Header
+from drmdp.errors import InputError, shown
+from drmdp.files import AnyPath, write_whole
+from drmdp.solution import ARRAYS, Record, Solution, Status
+
+FORMAT = "drmdp solution 1"
+PART = "kernel."
+"""Prefix of the arrays of a compact kernel."""
+PARTS = {PART + name: Field(kind, (1,)) for name, kind in rows.KINDS.items()}
+KNOWN = {
+    **dict.fromkeys(("value", "lower", "upper"), Field("f", (1,))),
+    "policy": Field("f", (2,)),
+    "kernel": Field("f", (3,)),
+    "meta": Field("u", (1,)),
+    **PARTS,
+}
+PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*ARRAYS, "status", "history", "kernels"))
+"""Fields that JSON holds as they are."""
+SETTINGS = ("method", "backend", "ball")
+"""Texts that the settings of every run have."""
+ROW_SUM_TOL = 1e-6
+
+# ---------------------------------------------------------------------- writing
+
+
+def write(solution: Solution, path: AnyPath) -> None:
+    """Write a solution, completely or not at all."""
+    arrays = {name: np.asarray(getattr(solution, name)) for name in ARRAYS if name != "kernel"}
+    if isinstance(solution.kernel, np.ndarray):
+        arrays["kernel"] = solution.kernel
+    else:
+        arrays |= {PART + name: getattr(solution.kernel.compact, name) for name in rows.STORED}
+    S, A = len(solution.states), len(solution.actions)
+    for name, array in arrays.items():
+        expected = shape_of(name, S, A)
+        if expected is not None and (array.shape != expected or array.dtype != np.float64):
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float64 {expected}")
+    meta = {
+        "format": FORMAT,
+        "status": str(solution.status),
+        "history": [asdict(record) for record in solution.history],
+        **{name: getattr(solution, name) for name in PLAIN},
+    }
+    arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
+    write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as Python's, for JSON."""
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if isinstance(value, np.floating):
+        return float(value)
+    raise TypeError(f"cannot save {value!r} of type {type(value).__name__}")
+
+
+def shape_of(name: str, S: int, A: int) -> tuple[int, ...] | None:
+    """Shape of an array, if the sizes of the model say it."""
+    if name in PARTS or name == "meta":
+        return None
+    return {"policy": (S, A), "kernel": (S, A, S)}.get(name, (S,))
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read(path: AnyPath) -> Solution:
+    """Read what `write` wrote; an `InputError` says what anything else is."""
+    try:
+        with archives.opened(path) as archive:
+            members = archives.members(archive)
+            _check_names(members)
+            headers = archives.headers(archive, members, KNOWN)
+            _check_headers(headers)
+            arrays = {name: archives.load(archive, name, info) for name, info in members.items()}
+        meta = archives.parse_json(arrays.pop("meta").tobytes())
+        return _solution(arrays, meta)
+    except InputError as error:
+        what = archives.describe(path)
+        raise InputError(f"not a saved solution: {error if what == 'a saved solution' else f'it is {what}'}") from None
+
+
+def _check_names(names: Any) -> None:
+    have = set(names)
+    for name in sorted(have - set(KNOWN)):
+        raise InputError(f"unknown array {shown(name)}")
+    kernel = set(PARTS) if have & set(PARTS) else {"kernel"}
+    expected = {"value", "policy", "lower", "upper", "meta"} | kernel
+    if have != expected:
+        raise InputError(f"expected the arrays {', '.join(sorted(expected))}, got {', '.join(sorted(have))}")
+
+
+def _check_headers(headers: dict[str, Header]) -> None:
+    S, A = headers["policy"].shape
+    for name, header in headers.items():
+        expected = shape_of(name, S, A)
+        if expected is not None and (header.shape != expected or header.dtype.itemsize != 8):
+            raise InputError(f"{name} is {header.dtype} {header.shape}, expected float64 {expected}")
+    if headers["meta"].dtype.itemsize != 1:
+        raise InputError(f"meta is {headers['meta'].dtype}, expected bytes")
+    others = [header for name, header in headers.items() if name != "meta"]
+    archives.check_memory(
+        [*others, headers["meta"]._replace(shape=(headers["meta"].size * 2,))]
+    )  # 40 bytes for one of JSON
+
+
+def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
+    if not isinstance(meta, dict) or meta.pop("format", None) != FORMAT:
+        raise InputError(f"expected format {FORMAT!r}")
+    expected = {*PLAIN, "status", "history"}
+    if set(meta) | {"notes"} != expected:
+        raise InputError(f"expected the entries {', '.join(sorted(expected))}, got {shown(sorted(meta))}")
+    if meta["status"] not in list(Status):
+        raise InputError(f"unknown status {shown(meta['status'])}")
+    status, history = Status(meta.pop("status")), _history(meta.pop("history"))
+    for name in ("states", "actions", "notes"):
+        _check_type(name, meta.setdefault(name, []), list)
+        meta[name] = tuple(meta[name])
+    _check_meta(meta)
+    S, A = arrays["policy"].shape
+    if (len(meta["states"]), len(meta["actions"])) != (S, A):
+        raise InputError(f"{len(meta['states'])} states and {len(meta['actions'])} actions, but policy is {S} × {A}")
+    _check_values(arrays)
+    return Solution(status=status, history=history, **_with_kernel(arrays, S, A), **meta)
+
+
+def _history(given: Any) -> tuple[Record, ...]:
+    names = {f.name for f in fields(Record)}
+    _check_type("history", given, list)
+    if not given:
+        raise InputError("history is empty")
+    for record in given:
+        _check_type("history", record, dict)
+        if set(record) != names:
+            raise InputError(f"history: expected the entries {', '.join(sorted(names))}, got {shown(sorted(record))}")
+        for name, value in record.items():
+            _check_type(f"history: {name}", value, float | int)
+    return tuple(Record(**record) for record in given)
+
+
+def _check_meta(meta: dict[str, Any]) -> None:
+    """Refuse what no run can have left."""
+    for name in ("duality_gap", "seconds", "setup_seconds"):
+        _check_type(name, meta[name], float | int)
+    for kind in ("states", "actions"):
+        for name in meta[kind]:
+            _check_type(f"{kind}: name {shown(name)}", name, str | int)
+    for note in meta["notes"]:
+        _check_type(f"note {shown(note)}", note, str)
+    _check_type("fingerprint", meta["fingerprint"], str)
+    settings = meta["settings"]
+    _check_type("settings", settings, dict)
+    for name in SETTINGS:
+        _check_type(f"settings: {name}", settings.get(name), str)
+    for name in ("tol", "rtol"):
+        if settings.get(name) is not None:
+            _check_type(f"settings: {name}", settings[name], float | int)
+
+
+def _check_type(name: str, value: Any, expected: Any) -> None:
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise InputError(f"{name} is of type {type(value).__name__}")
+
+
+def _check_values(arrays: dict[str, Any]) -> None:
+    """Refuse bounds that cross, and policies and kernels that are no probabilities."""
+    lower, value, upper = (arrays[name] for name in ("lower", "value", "upper"))
+    wrong = ~((lower <= value) & (value <= upper))
+    if wrong.any():
+        s = int(np.argmax(wrong))
+        raise InputError(f"lower ≤ value ≤ upper does not hold: {lower[s]}, {value[s]}, {upper[s]} at state {s}")
+    for name in ("policy", "kernel"):
+        p = arrays.get(name)
+        if p is not None and not (np.isfinite(p).all() and (p >= -ROW_SUM_TOL).all() and (p <= 1 + ROW_SUM_TOL).all()):
+            raise InputError(f"{name} holds what is no probability")
+    sums = arrays["policy"].sum(axis=1)
+    off = (np.abs(sums - 1) > ROW_SUM_TOL) & arrays["policy"].any(axis=1)
+    if off.any():
+        s = int(np.argmax(off))
+        raise InputError(f"policy: the row of state {s} sums to {sums[s]}, not 1")
+
+
+def _with_kernel(arrays: dict[str, Any], S: int, A: int) -> dict[str, Any]:
+    """Put a compact kernel together again."""
+    if "kernel" in arrays:
+        return arrays
+    parts = {name.removeprefix(PART): arrays.pop(name) for name in PARTS}
+    return {**arrays, "kernel": rows.restored(S, A, parts)}
