@@ -197,7 +197,10 @@ def test_progress_goes_to_standard_error(run):
         ("horizon machine.npz --radius .1 --stages 0", "stages: expected a whole number of at least 1, got 0"),
         ("horizon machine.npz --radius .1 --stages 2 --final bad.json", "bad.json: expected states of the model"),
         ("horizon machine.npz --radius .1 --stages 2 --final none.json", "none.json"),
-        ("horizon machine.npz --radius .1 --stages 2 --costs bad.json", "bad.json: expected an array in a .npy file"),
+        (
+            "horizon machine.npz --radius .1 --stages 2 --costs bad.json",
+            "bad.json: expected an array in an .npy file, but it is JSON",
+        ),
     ],
 )
 def test_mistakes_are_one_line(run, args, message):

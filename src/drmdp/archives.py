@@ -111,7 +111,10 @@ def check_memory(headers: Iterable[Header], cure: str = "") -> None:
 
 def read_array(path: AnyPath, field: Field) -> Any:
     """Read one array from an .npy file, in the byte order of this machine."""
-    with decoding("not an array in an .npy file"), open_regular(path) as stream:
+    what = describe(path)
+    if what != ARRAY:
+        raise InputError(f"expected an array in an .npy file, but it is {what}")
+    with decoding("not an array"), open_regular(path) as stream:
         check_memory([checked_header("array", stream, field)])
         stream.seek(0)
         return native(np.lib.format.read_array(stream, allow_pickle=False))
@@ -211,8 +214,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- other files
 
+ARRAY = "one array (.npy)"
 MAGIC = {
-    b"\x93NUMPY": "one array (.npy)",
+    b"\x93NUMPY": ARRAY,
     b"PAR1": "a Parquet table",
     b"\x89HDF": "an HDF5 file",
     b"\x1f\x8b": "a gzip archive",

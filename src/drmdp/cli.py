@@ -39,7 +39,8 @@ from drmdp.cli_common import (
     said,
     sizes,
 )
-from drmdp.errors import InputError, MissingExtra
+from drmdp.cli_screen import say
+from drmdp.errors import InputError, MissingExtra, brief
 from drmdp.words import count
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from drmdp.model import Model
 
 BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
+LONGEST = 2000
+"""Characters of a message."""
 ROWS = 12
 """States shown in a table."""
 
@@ -81,7 +84,7 @@ class _Group(click.Group):
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    click.echo(f"drmdp: error: {' '.join(message.split())}", err=True)
+    say(f"drmdp: error: {brief(message, LONGEST)}", err=True)
     sys.exit(code)
 
 
@@ -135,7 +138,7 @@ def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, 
     if as_json:
         print_json({"path": out, **sizes(model)})
     else:
-        click.echo(f"{model!r}\nwritten to {out}")
+        say(f"{model!r}\nwritten to {out}")
 
 
 def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> Model:
@@ -218,7 +221,7 @@ def solve(
     if progress is None:
         progress = sys.stderr.isatty()
     if progress:
-        click.echo("Ctrl-C stops early and keeps the best result so far.", err=True)
+        say("Ctrl-C stops early and keeps the best result so far.", err=True)
     solution = api.solve(
         model, ball, chosen, tol=tol, max_iters=max_iters, max_seconds=max_seconds, start=first, progress=progress,
         threads=threads,

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp import cli_screen
 from drmdp.archives import read_json
+from drmdp.cli_screen import say
 from drmdp.errors import InputError, Notice, shown
 from drmdp.words import count, discount
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 Files = Mapping[str, Sequence[Path]]
 BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
 WIDTH = 80
+PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
+"""A table without lines or header."""
 RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
 OPTIONS = {
     "progress": click.option("--progress/--no-progress", default=None, help="Progress; by default on a terminal."),
@@ -219,7 +223,7 @@ def notices() -> Iterator[None]:
 
         def show(message: Any, category: Any, *place: Any) -> None:
             if issubclass(category, Notice):
-                click.echo(f"drmdp: note: {' '.join(str(message).split())}", err=True)
+                say(f"drmdp: note: {' '.join(str(message).split())}", err=True)
             else:
                 usual(message, category, *place)
 
@@ -233,11 +237,10 @@ def bar(what: str, total: int | None, progress: bool | None) -> Iterator[Callabl
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda _: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    out = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    out = cli_screen.console(stderr=True)
     begin = time.perf_counter()
     with Progress(*columns, console=out, transient=True) as shown:
         task = shown.add_task(what, total=total)
@@ -247,18 +250,14 @@ def bar(what: str, total: int | None, progress: bool | None) -> Iterator[Callabl
 
 def console() -> Console:
     """Standard output, no wider than it need be."""
-    from rich.console import Console
-
-    out = Console(markup=False, highlight=False, emoji=False)
+    out: Console = cli_screen.console()
     out.width = min(out.width, WIDTH)
     return out
 
 
 def grid(lines: dict[str, str]) -> Any:
     """Names and texts."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
+    table = cli_screen.table(padding=(0, 2), **PLAIN)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, text in lines.items():
@@ -269,9 +268,8 @@ def grid(lines: dict[str, str]) -> Any:
 def columns(left: list[str], right: list[str]) -> Any:
     """A table with columns of names, then of numbers."""
     from rich import box
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = cli_screen.table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in left:
         table.add_column(name, overflow="fold", max_width=24 if len(left) > 2 else 36)
     for name in right:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp import cli_screen
 from drmdp.cli_common import check_outputs, console, grid, in_options, print_json, sizes
 from drmdp.cli_common import columns as columns_of
+from drmdp.cli_screen import say
+from drmdp.errors import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -140,7 +143,7 @@ def estimate(
     with _busy(f"Counting {table}", progress):
         found = fit(table, columns, settings)
     for text in found.summary.warnings:
-        click.echo(f"drmdp: warning: {table}: {in_options(text, context.command)}", err=True)
+        say(f"drmdp: warning: {table}: {in_options(text, context.command)}", err=True)
     with _busy(f"Writing {out}", progress):
         formats.write(found.model, out)
     seconds = time.perf_counter() - begin
@@ -180,7 +183,7 @@ def convert(
     if as_json:
         print_json({"path": target, **sizes(model)})
     else:
-        click.echo(f"{model!r}\nwritten to {target}")
+        say(f"{model!r}\nwritten to {target}")
 
 
 @contextmanager
@@ -189,13 +192,11 @@ def _busy(what: str, progress: bool | None) -> Iterator[None]:
     if not (sys.stderr.isatty() if progress is None else progress):
         yield
         return
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    screen = cli_screen.console(stderr=True)
     begin = time.perf_counter()
-    with console.status(f"{what} …"):
+    with screen.status(clean(f"{what} …")):
         yield
-    console.print(f"{what}: {time.perf_counter() - begin:.1f} s")
+    screen.print(f"{what}: {time.perf_counter() - begin:.1f} s")
 
 
 def _print_estimate(found: Estimate, out: str, seconds: float) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli_common import check_outputs, paths
+from drmdp import cli_screen
+from drmdp.cli_common import check_outputs, paths, print_json
+from drmdp.cli_screen import say
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _run(runs: list[Any], out: str, progress: bool | None) -> int:
     try:
         return run_all(runs, out, progress)
     except KeyboardInterrupt:
-        click.echo("interrupted: the same command goes on where this one stopped", err=True)
+        say("interrupted: the same command goes on where this one stopped", err=True)
         raise click.Abort from None
 
 
@@ -115,9 +116,9 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
             "ratios": ratios,
             "readings": [dict(zip(READINGS, row, strict=True)) for row in readings],
         }
-        click.echo(json.dumps(found))
+        print_json(found)
         return
-    click.echo(
+    say(
         f"{len(rows):,} rows in {folder / 'rows.jsonl'}, {added:,} of them new; {len(drawn)} figures, {len(written)} tables"
     )
     if body:
@@ -129,16 +130,14 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
 
 def _print(title: str, head: tuple[str, ...], body: list[list[str]]) -> None:
     from rich import box
-    from rich.console import Console
-    from rich.table import Table
 
     from drmdp.study.tables import MARKS
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title)
+    table = cli_screen.table(box=box.SIMPLE_HEAD, pad_edge=False, title=title)
     for name in head:
         table.add_column(name, overflow="fold")
     for row in body:
         table.add_row(*row)
-    console = Console(markup=False, highlight=False, emoji=False)
-    console.print(table)
-    console.print(MARKS)
+    screen = cli_screen.console()
+    screen.print(table)
+    screen.print(MARKS)

@@ -51,10 +51,10 @@ def repeated(names: Iterable[Hashable]) -> Hashable:
     return None
 
 
-def brief(name: str) -> str:
-    """A name from a file on one short line, for messages."""
-    text = " ".join(name.split())
-    return text if len(text) <= 80 else f"{text[:77]}…"
+def brief(text: str, most: int = 80) -> str:
+    """Text on one short line, for messages."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 3]}…"
 
 
 def shown(given: object) -> str:

@@ -21,7 +21,7 @@ from drmdp import _html, checks, distributions, words
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
-from drmdp.errors import InputError
+from drmdp.errors import InputError, brief, clean
 from drmdp.kernels import Kernels
 
 
@@ -359,7 +359,7 @@ class Model:
         if closed or self.terminal.any():
             ends = int(self.terminal.sum())
             lines.append(f"  {words.count(closed, 'unavailable pair')}, {words.count(ends, 'terminal state')}")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return clean("\n".join(lines + [f"  note: {brief(note, 1000)}" for note in self.notes]))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

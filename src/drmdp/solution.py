@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp import _html
 from drmdp._typing import Array
-from drmdp.errors import InputError
+from drmdp.errors import InputError, brief, clean
 from drmdp.files import check_file, check_suffix
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Solution:
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",
         ]
-        return "\n".join(lines + [f"  note       {note}" for note in self.notes])
+        return clean("\n".join(lines + [f"  note       {brief(note, 1000)}" for note in self.notes]))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
