@@ -43,6 +43,11 @@ def text(rows, separator=",", header=HEADER, end="\n"):
     return end.join([separator.join(header), *lines, ""])
 
 
+def frame(rows):
+    """Rows as a mapping of columns."""
+    return {name: [row[k] for row in rows] for k, name in enumerate(HEADER)}
+
+
 class Case:
     """One fault: what becomes of the rows, how the file is written and read, and what must come out."""
 
@@ -132,7 +137,7 @@ DECK = {
     "a .tsv": Case(write=encoded("utf-8", "\t"), name="log.tsv"),
     "a .txt": Case(write=encoded("utf-8", "|"), name="log.txt", error="say what separates the cells of a .txt file"),
     "a .txt, said": Case(write=encoded("utf-8", "|"), name="log.txt", separator="|"),
-    "two characters for a separator": Case(separator=";;", error="separator: expected one character, or tab, got ';;'"),
+    "two characters for a separator": Case(separator=";;", error="`separator`: expected one character, or tab, got ';;'"),
     "byte order mark": Case(write=encoded("utf-8-sig")),
     "UTF-16 with a mark": Case(write=encoded("utf-16")),
     "UTF-16 without a mark": Case(write=encoded("utf-16-le"), error="zero bytes; if it is UTF-16"),
@@ -164,11 +169,12 @@ DECK = {
     "not a number": Case(put(17, "Cost", "nan"), error="line 17, column 'Cost': the cost is missing"),
     "an infinite cost": Case(put(17, "Cost", "inf"), error="line 17, column 'Cost': the cost must be finite, got 'inf'"),
     "no cost where none is needed": Case(put(MONTHS + 1, "Cost", "")),
+    "a bad cost where none is needed": Case(put(MONTHS + 1, "Cost", "-"), error=f"line {MONTHS + 1}, column 'Cost': '-' is no number"),
     "blanks around costs": Case(each("Cost", lambda cell: f" {cell} ")),
     "decimal commas": Case(each("Cost", lambda cell: f"{cell},0"), error="line 2, column 'Cost': '.*,0' is no number, one of 144 such cells; `decimal=','`"),
     "decimal commas, said": Case(each("Cost", lambda cell: f"{cell},0"), decimal=","),
     "a point among decimal commas": Case(put(17, "Cost", "1.000"), decimal=",", error="line 17, column 'Cost': '1.000' is no number"),
-    "another decimal": Case(decimal=";", error="decimal: expected '.' or ','"),
+    "another decimal": Case(decimal=";", error="`decimal`: expected '.' or ','"),
     "a negative weight": Case(
         put(17, "Cost", "-1"), weight="Cost", cost=None, costs="1", error="line 17, column 'Cost': the weight must be .* not negative, got '-1'",
     ),
@@ -181,7 +187,7 @@ DECK = {
     "a letter too much": Case(put(POOR, "Action", "replacee"), notice=rf"line {POOR}, column 'Action': 'replacee' \(once\) looks like 'replace'"),
     "a letter missing": Case(put(POOR, "Action", "replce"), notice="'replce' .once. looks like 'replace'"),
     "a typing error, mended": Case(put(FAIR, "Condition", "fiar"), rename={"fiar": "fair"}, notes=("labels renamed: fiar is fair",)),
-    "a name never seen, mended": Case(rename={"fiar": "fair"}, error="rename: the label 'fiar' was never seen"),
+    "a name never seen, mended": Case(rename={"fiar": "fair"}, error="`rename`: the label 'fiar' was never seen"),
     "a typing error among names that are given": Case(
         put(FAIR, "Condition", "fiar"), states=["good", "fair", "poor"],
         error=rf"line {FAIR}, column 'Condition': the state 'fiar' is none of those given: 'good', "
@@ -236,7 +242,7 @@ DECK = {
     ),
     "steps of days": Case(step="day", error="lines 2 and 3: .* from 2020-01-01 to 2020-02-01 is 31 days, one of 138 such gaps; the step is 1 day"),
     "steps of quarters": Case(step="quarter", error="lines 2 and 3: .* 2020-01-01 and 2020-02-01 lie in the same quarter"),
-    "a step that is none": Case(step="moon", error="step: expected a number, or year, .*; got 'moon'"),
+    "a step that is none": Case(step="moon", error="`step`: expected a number, or year, .*; got 'moon'"),
     "a number of dates": Case(step=2, error="`step=2`: the times are dates"),
     "twice in a month": Case(again(9, 10, "Month", "2020-08-20"), error="lines 9 and 10: episode 'Press-1': 2020-08-01 and 2020-08-20 lie in the same month"),
     "a row twice": Case(again(9, 10), error="lines 9 and 10: episode 'Press-1' has two rows at 2020-08-01 that are the same; `duplicates='drop'`"),

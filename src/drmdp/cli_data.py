@@ -90,7 +90,7 @@ def log_settings(given: dict[str, Any], **more: Any) -> tuple[Columns, Settings]
 
     columns = Columns(**{name: given.pop(name) for name in Columns.__dataclass_fields__})
     parts: dict[str, Any] = {
-        name: kind(**{field: given.pop(field) for field in kind.__dataclass_fields__})
+        name: kind(**{field: given.pop(field) for field in kind.__dataclass_fields__ if field in given})
         for name, kind in (("ordering", Ordering), ("reading", Reading))
     }
     parts["rename"] = dict(_renamed(text) for text in given.pop("rename"))

@@ -7,11 +7,12 @@ from typing import Any
 
 from drmdp.errors import InputError
 from drmdp.estimate.count import lacking
-from drmdp.estimate.findings import Finding, LogCheck, Place, RefusedError
+from drmdp.estimate.findings import LIMIT, Finding, LogCheck, Place, RefusedError
 from drmdp.estimate.order import Survey
 from drmdp.estimate.rules import available_pairs, rule_findings, visited
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
+from drmdp.estimate.source import open_source
 from drmdp.estimate.stages import labels_odd, read_log, samples_of, terminal_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
@@ -22,6 +23,31 @@ def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     """`check_log` with settings."""
     if settings.by in SAMPLED:  # such kernels have the same rows
         settings = replace(settings, by=None, n_kernels=None)
+    try:
+        return _check(table, columns, settings)
+    except InputError:
+        wide = _wide(table, settings)
+        if wide is None:
+            raise
+    settings = replace(settings, reading=replace(settings.reading, ragged=True))
+    found = _check(table, columns, settings)
+    return replace(found, findings=(wide, *found.findings))
+
+
+def _wide(table: Any, settings: Settings) -> Finding | None:
+    """Lines with too many cells, which keep a file from being read."""
+    source = open_source(table, settings.reading)
+    lines = source.text.wide() if source.text is not None else []
+    what = f"{{}} cells, but the header has {len(source.header)}; the last are cut off here"
+    places = tuple(Place(what.format(n), (line,)) for line, n in lines[:LIMIT])
+    return (
+        Finding("cells", True, len(lines), "lines", places, "put quotes around cells that hold the separator")
+        if lines
+        else None
+    )
+
+
+def _check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     kind = check_settings(columns, settings)
     seen = read_log(table, columns, settings, False)
     findings, summary = list(seen.findings), None

@@ -201,6 +201,6 @@ def check_rename(table: Table, rename: Mapping[Any, Any]) -> None:
     for k, old in enumerate(rename):
         kinds = {"state" if role == "next_state" else role for role in roles if found[f"{k} {role}"]}
         if not kinds:
-            raise InputError(f"{table.name}: rename: the label {old!r} was never seen")
+            raise InputError(f"{table.name}: `rename`: the label {old!r} was never seen")
         if {"state", "action"} <= kinds:
-            raise InputError(f"{table.name}: rename: {old!r} is a state and an action; rename it in the file")
+            raise InputError(f"{table.name}: `rename`: {old!r} is a state and an action; rename it in the file")

@@ -104,6 +104,9 @@ class _Look:
 def _look(table: Table, dates: bool, unit: str | None) -> _Look:
     pl = polars()
     asked = {"changes": (~_same()).sum()}
+    if table.tidy:
+        flags = [name for name in table.frame.collect_schema().names() if name.startswith("_bad_")]
+        asked |= {name: pl.col(name).sum() for name in flags}
     queries = [table.frame.group_by("episode").agg(pl.len())]
     if table.columns.time is not None:
         time = pl.col("time")
@@ -119,7 +122,8 @@ def _look(table: Table, dates: bool, unit: str | None) -> _Look:
     counts = {name: int(value) for name, value in found[0].row(0, named=True).items()}
     if dates and unit is None and table.columns.time is not None and not counts["backward"]:
         found += table.collect(_distances(table, unit_of(counts)))
-    if table.tidy and not (is_tidy(found[1]["episode"]) and not counts.get("timeless")):
+    bad = counts.get("timeless", 0) + sum(count for name, count in counts.items() if name.startswith("_bad_"))
+    if table.tidy and (bad or not is_tidy(found[1]["episode"])):
         raise UntidyError
     return _Look(counts, found[1], dict(found[2].rows()) if len(found) > 2 else {})
 

@@ -60,6 +60,8 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
+    if settings.by != "posterior" and (prior != 1 or settings.prior_on != "seen"):
+        raise InputError("`prior` and `prior_on` are for posterior draws: `by='posterior'`")
     return given[0].removesuffix("s") if given else None
 
 

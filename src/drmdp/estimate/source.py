@@ -42,6 +42,7 @@ class Reading:
     separator: str | None = None
     encoding: str | None = None
     decimal: str = "."
+    ragged: bool = False  # cut lines with too many cells, instead of an error
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,14 @@ class TextFile:
         except csv.Error:  # a cell beyond the limit of the module `csv`
             return {}
 
+    def wide(self) -> list[tuple[int, int]]:
+        """Lines with more cells than the header, and how many they have."""
+        width = len(self.header())
+        try:
+            return [(line, len(cells)) for line, cells in self.body() if len(cells) > width]
+        except csv.Error:
+            return []
+
     def fault(self) -> str | None:
         """Why Polars could not read it, with a line; None if that is not seen from here."""
         if self.encoding in ("utf-8", "utf-8-sig"):
@@ -247,6 +256,7 @@ def _text(path: Path, reading: Reading) -> Source:
     if not header:
         raise InputError(f"{name}: empty")
     options = {"separator": file.separator, "infer_schema": False, "glob": False}
+    options["truncate_ragged_lines"] = reading.ragged
     frame = guarded(lambda: pl.scan_csv(content, **options), name)
     source = Source(frame, name, header, "line", 2, file)
     guarded(frame.collect_schema, name)
@@ -289,7 +299,7 @@ def _separator(name: str, path: Path, given: str | None) -> str:
     if found is None:
         raise InputError(f"{name}: say what separates the cells of a .txt file: `separator=';'`, `separator='tab'`")
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        raise InputError(f"separator: expected one character, or tab, got {shown(given)}")
+        raise InputError(f"`separator`: expected one character, or tab, got {shown(given)}")
     return found
 
 

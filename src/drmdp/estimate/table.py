@@ -126,7 +126,7 @@ def open_table(
     pl = polars()
     reading = reading or Reading()
     if reading.decimal not in (".", ","):
-        raise InputError(f"decimal: expected '.' or ',', got {reading.decimal!r}")
+        raise InputError(f"`decimal`: expected '.' or ',', got {reading.decimal!r}")
     opened = open_source(source, reading)
     if columns.next_state is None and "next_state" in opened.header:
         columns = replace(columns, next_state="next_state")

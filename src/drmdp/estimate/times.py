@@ -56,7 +56,7 @@ def parse_step(given: Any, dates: bool) -> Step:
     except ValueError:
         number = 0.0
     if number <= 0 or (unit and number % 1):
-        raise InputError(f"step: expected a number, or {', '.join(UNITS)}, or as 2 weeks; got {shown(given)}")
+        raise InputError(f"`step`: expected a number, or {', '.join(UNITS)}, or as 2 weeks; got {shown(given)}")
     if dates and unit is None:
         raise InputError(f"`step={given!r}`: the times are dates, so give one of {', '.join(UNITS)}, or as 2 weeks")
     if unit is not None and not dates:
