@@ -5,6 +5,7 @@ equal are equal. A log that needs more must be refused, or warned of.
 """
 
 import csv
+import itertools
 import warnings
 from collections import Counter
 
@@ -24,9 +25,9 @@ CELLS = {
 
 
 def spoiled(rng):
-    """A log with one to four faults, as rows."""
+    """A log with one to three faults, as rows."""
     rows = presses(3, 12, seed=int(rng.integers(4)))
-    for _ in range(rng.integers(1, 5)):
+    for _ in range(rng.integers(1, 4)):
         kind, k = rng.integers(8), int(rng.integers(len(rows)))
         if kind == 0:
             del rows[k]
@@ -35,7 +36,7 @@ def spoiled(rng):
         elif kind == 2:
             rng.shuffle(rows)
         else:
-            column = int(rng.integers(5))
+            column = int(rng.choice(5, p=[0.1, 0.1, 0.4, 0.25, 0.15]))
             rows[k][column] = str(rng.choice(CELLS[HEADER[column]]))
     return rows
 
@@ -50,7 +51,7 @@ def plain(path):
         months[id(row)] = int(year) * 12 + int(rest[:2])
     rows.sort(key=lambda row: (row["Machine"], months[id(row)]))
     counts, costs = Counter(), {}
-    for row, after in zip(rows, rows[1:], strict=False):
+    for row, after in itertools.pairwise(rows):
         if row["Machine"] == after["Machine"]:
             assert months[id(after)] == months[id(row)] + 1
             pair = row["Condition"], row["Action"]
@@ -69,10 +70,11 @@ def compare(seed, tmp_path):
         warnings.simplefilter("always")
         try:
             model = estimate(path, discount=0.9, **options)
-        except InputError as error:
-            assert found.refused, error
-            return "refused"
-    assert not found.refused, found
+        except InputError:
+            model = None
+    assert found.refused == (model is None), found
+    if model is None:
+        return "refused"
     assert len(caught) == len(found.findings) or {finding.kind for finding in found.findings} == {"blanks"}
     if caught:  # blanks in a row that no transition begins with change nothing
         return "warned"
@@ -89,7 +91,7 @@ def compare(seed, tmp_path):
 
 def test_what_is_accepted_without_a_word_is_what_a_loop_counts(tmp_path):
     seen = Counter(compare(seed, tmp_path) for seed in range(40))
-    assert min(seen[kind] for kind in ("refused", "warned", "accepted")) >= 3, seen
+    assert min(seen[kind] for kind in ("refused", "warned", "accepted")) >= 2, seen
 
 
 @pytest.mark.fuzz

@@ -64,16 +64,19 @@ def estimate(
     n_kernels : int, optional
         N; with a column in `by` it is what the column has, and is checked if given.
     by : column name, "bootstrap", "folds", "parts" or "posterior", optional
-        What makes the kernels, see `drmdp.estimate.sample`; one kernel of everything by default.
+        What makes the kernels: a value of the column each, episodes drawn with replacement, all but a part of the
+        episodes, a part of them, or draws from the Dirichlet posterior. One kernel of everything by default.
     seed : int
         Of everything random.
     state, action, next_state, episode, time, cost, reward, weight : column names
-        See `drmdp.estimate.table`. Without `next_state` (and no column of that name) consecutive rows of an episode make
-        the transitions.
+        Without `next_state` (and no column of that name) consecutive rows of an episode, in the order of `time`, make the
+        transitions. States and actions are strings or integers; `weight` is how much a row counts.
     costs, rewards : array, mapping from (state, action), path or SQL expression
-        Instead of the column `cost` or `reward`, see `drmdp.estimate.costs`. Exactly one of the four is needed.
+        Instead of the column `cost` or `reward`, whose means are taken. Exactly one of the four is needed. A file has the
+        columns of state and action and one called cost or reward; an expression is in those two columns.
     unvisited, partial : rules
-        For pairs without data, in all kernels or in some, see `drmdp.estimate.rules`.
+        For pairs of state and action without data, in all kernels or in some: "refuse", "unavailable", "prior" (uniform
+        over all states), "self-loop", and for `partial` also "pooled" (what all the data say).
     prior : float
         Pseudo-count of each next state for "posterior".
     prior_on : "seen" or "all"
@@ -85,9 +88,9 @@ def estimate(
     rename : mapping from label to label
         Of states, actions and values of the column `by` that were written in several ways.
     step : "month", "2 weeks", a number, …
-        Time from a row to the next of its episode; see `drmdp.estimate.order`. Guessed by default, and `notes` say so.
+        Time from a row to the next of its episode. Guessed by default, and `notes` say so.
     gaps : "refuse", "cut" or "bridge"
-        What to do where rows are further apart.
+        Where rows are further apart: an error, the end of an episode, or a transition all the same.
     duplicates : "refuse" or "drop"
         What to do with rows that are there twice, with the same episode and time.
     time_format : str, optional
@@ -95,7 +98,7 @@ def estimate(
     weights : "equal" or "rows"
         Whether the kernels of a column `by` weigh the same, or as much as they have data.
     separator, encoding, decimal : str, optional
-        How text files are written, see `drmdp.estimate.source`; `decimal` is the point or the comma of numbers.
+        How text files are written: what separates cells (a character, or "tab"), and the point or comma of numbers.
 
     Raises
     ------
@@ -184,17 +187,14 @@ def check_log(
     Examples
     --------
     >>> import drmdp
-    >>> log = {"state": ["ok", "worn", "OK"], "action": [0, 0, 0], "next_state": ["worn", "ok", "ok"], "cost": [1, "x", 2]}
+    >>> log = {"state": ["ok", "ok", "OK"], "action": [0, 0, 0], "next_state": ["ok", "ok", "ok"], "cost": [1, "x", 2]}
     >>> print(drmdp.check_log(log, cost="cost"))
-    table: 3 things odd; an estimate is refused
+    table: 2 things odd; an estimate is refused
     number, 1 place, refused
       row 2, column 'cost': 'x' is no number
     look-alike, 1 place
       row 3, column 'state': 'OK' (once) looks like 'ok' (2 times): the same but for capitals
       cure: `rename={'OK': 'ok'}` if they are the same; `states` if all are meant
-    unvisited, 1 place, refused
-      state 'worn', action 0 was never seen
-      cure: choose a rule for them with `unvisited`: unavailable, prior, self-loop
     """
     from drmdp.estimate.check import check
     from drmdp.estimate.order import Ordering

@@ -62,7 +62,7 @@ def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Findi
     """Labels that look alike, where the user did not say which there are."""
     table, cells = seen.steps.table, samples.pooled
     S, A = len(cells.states), len(cells.actions)
-    state = np.bincount(cells.pair // A, cells.rows, S) + np.bincount(cells.column, cells.rows, S)
+    state = np.maximum(np.bincount(cells.pair // A, cells.rows, S), np.bincount(cells.column, cells.rows, S))
     action = np.bincount(cells.pair % A, cells.rows, A)
     found = []
     if settings.states is None:
