@@ -20,7 +20,7 @@ LAYERS = (
     {"mapped"},
     {"kernels", "rows"},
     {"solution", "saved"},
-    {"checks", "distributions"},
+    {"checks", "distributions", "shapes"},
     {"model"},
     {"ambiguity", "instances", "simplex"},
     {"certificate", "membership"},

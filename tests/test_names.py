@@ -149,7 +149,7 @@ def test_formats_that_hold_no_names_or_notes_say_so(run, file, lost):
     model = presses()
     if file == "m.tra":
         model = Model(
-            model.kernels[0], costs=model.costs, discount=0.9, states=model.states, actions=model.actions, notes=[NOTE]
+            model.kernels[:1], costs=model.costs, discount=0.9, states=model.states, actions=model.actions, notes=[NOTE]
         )
     with pytest.warns(drmdp.Notice, match=f"{file}: left out, for the format holds none: {lost}$"):
         drmdp.write(model, file)
@@ -284,7 +284,7 @@ def test_counts_become_probabilities_on_request():
 def test_rows_of_unavailable_pairs_need_no_sum():
     y = np.array([[[0.3, 0.3], [0.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]])
     available = [[True, False], [True, True]]
-    model = Model(y, costs=[0, 1], discount=0.9, available=np.array(available), normalize=True)
+    model = Model([y], costs=[0, 1], discount=0.9, available=np.array(available), normalize=True)
     np.testing.assert_array_equal(model.kernels[0, 0], [[0.5, 0.5], [0, 0]])
 
 

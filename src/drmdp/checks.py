@@ -16,7 +16,6 @@ from scipy import sparse
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.errors import InputError, repeated, shown
-from drmdp.kernels import Kernels
 
 Names = Sequence[Hashable]
 
@@ -64,40 +63,30 @@ def _array(name: str, given: ArrayLike) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # `given` may be any object, with an __array__ of its own
-        raise InputError(f"{name}: expected an array of numbers: {' '.join(str(error).split())}") from None
+        reason = _ragged(name, given) or " ".join(str(error).split())
+        raise InputError(f"{name}: expected an array of numbers: {reason}") from None
 
 
-def kernel_shape(kernels: ArrayLike) -> tuple[Any, int, int, int, float]:
-    """Sort out the forms of kernels: a 4-d array, a list of sparse matrices or blocks; N, S, A; row sum tolerance."""
-    if isinstance(kernels, Kernels):
-        return kernels, kernels.n_kernels, kernels.n_states, kernels.n_actions, storage.ROW_SUM_TOL
-    if sparse.issparse(kernels):
-        kernels = [kernels]
-    if isinstance(kernels, Sequence) and len(kernels) and all(sparse.issparse(k) for k in kernels):
-        return _sparse_shape(list(kernels))
-    array, tol = numbers_with_slack("kernels", kernels)
-    shape = array.shape
-    if array.ndim == 3:
-        array = array[None]
-    if array.ndim != 4 or array.shape[1] != array.shape[3] or 0 in shape:
-        raise InputError(f"kernels: expected shape (N, S, A, S) or (S, A, S) with no size 0, got {shape}")
-    N, S, A, _ = array.shape
-    return array, N, S, A, tol
+def _nested(given: Any) -> bool:
+    return isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0)
 
 
-def _sparse_shape(matrices: list[Any]) -> tuple[Any, int, int, int, float]:
-    shape = matrices[0].shape
-    for i, matrix in enumerate(matrices):
-        if matrix.ndim != 2 or 0 in matrix.shape or matrix.shape[0] % matrix.shape[1]:
-            raise InputError(f"kernels: kernel {i}: expected a sparse matrix of shape (S·A, S), got {matrix.shape}")
-        if matrix.shape != shape:
-            raise InputError(f"kernels: kernel {i} has shape {matrix.shape}, but kernel 0 has {shape}")
-        _check_sparse(f"kernels: kernel {i}", matrix)
-    tol = max(storage.row_sum_tol(matrix.dtype) for matrix in matrices)
-    return matrices, len(matrices), shape[1], shape[0] // shape[1], tol
+def _ragged(name: str, given: Any) -> str | None:
+    """Where the lengths of nested lists differ, in words; None if not in the first 10 000 of a level."""
+    level = [(name, given)]
+    for _ in range(5):
+        sizes = [len(item) if _nested(item) else None for _, item in level]
+        for (place, _), size in zip(level, sizes, strict=True):
+            if size != sizes[0]:
+                first, other = ("is one number" if n is None else f"has length {n}" for n in (sizes[0], size))
+                return f"{level[0][0]} {first}, but {place} {other}"
+        inner = ((f"{place}[{k}]", own) for place, item in level if _nested(item) for k, own in enumerate(item))
+        level = list(islice(inner, 10_000))
+    return None
 
 
-def _check_sparse(name: str, matrix: Any) -> None:
+def check_sparse(name: str, matrix: Any) -> None:
+    """Refuse a sparse matrix that is not real or whose indices are wrong."""
     if matrix.dtype.kind not in _REAL:
         raise InputError(f"{name}: expected real numbers, got dtype {matrix.dtype}")
     try:  # scipy checks indices only on request, and follows wrong ones out of the array
@@ -270,7 +259,7 @@ def costs_of(name: str, given: ArrayLike, model: Any) -> Array:
     if sparse.issparse(given):
         if given.shape != (S * A, S):
             raise InputError(f"{name}: expected a sparse matrix of shape {(S * A, S)}, got {given.shape}")
-        _check_sparse(name, given)
+        check_sparse(name, given)
         pair = np.repeat(np.arange(S * A), blocks.lengths)
         with np.errstate(over="ignore"):
             matrix = sparse.csr_array(given.astype(np.float64))

@@ -23,6 +23,7 @@ from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
 from drmdp.errors import InputError, brief, clean
 from drmdp.kernels import Kernels
+from drmdp.shapes import kernel_shape
 
 
 class Model:
@@ -31,7 +32,8 @@ class Model:
     Parameters
     ----------
     kernels : (N, S, A, S) or (S, A, S) array, or a sequence of N scipy.sparse matrices (S·A, S)
-        Row s·A + a of a sparse matrix is the distribution of the next state. Rows whose sum differs from 1 by at most
+        A shape that can be read in two ways, such as (2, 2, 2), is refused with both. Row s·A + a of a sparse matrix is the
+        distribution of the next state. Rows whose sum differs from 1 by at most
         1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of all others are kept.
         Negative numbers of at least −1e-12 are 0.
     costs, rewards : (S,), (S, A) or (S, A, S) array, or a sparse (S·A, S) matrix
@@ -64,7 +66,7 @@ class Model:
     --------
     >>> import numpy as np, drmdp
     >>> stay, go = np.eye(2), np.full((2, 2), 0.5)
-    >>> drmdp.Model(np.stack([stay, go], axis=1), costs=[[0.0, 1.0], [2.0, 3.0]], discount=0.9)
+    >>> drmdp.Model([np.stack([stay, go], axis=1)], costs=[[0.0, 1.0], [2.0, 3.0]], discount=0.9)
     Model: 2 states × 2 actions × 1 kernel, discount 0.9
       costs (S, A) in [0, 3]
       dense, 75% of the probabilities stored, 222 bytes
@@ -109,7 +111,9 @@ class Model:
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
         given = costs if rewards is None else rewards
-        source, N, S, A, row_sum_tol = checks.kernel_shape(kernels)
+        others = {"costs": costs, "rewards": rewards, "available": available, "actions": actions}
+        others |= {"kernel_names": kernel_names, "weights": weights}
+        source, N, S, A, row_sum_tol = kernel_shape(kernels, others)
         state_names, action_names = checks.names_of("states", states, S), checks.names_of("actions", actions, A)
         labels = distributions.Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
         end = checks.terminal_flags(terminal, state_names)

@@ -42,7 +42,7 @@ def from_mdptoolbox(transitions: Any, rewards: Any, discount: float) -> Model:
         found = _by_state("rewards", found)
     elif not sparse.issparse(found) and found.shape not in ((S,), (S, A)):
         raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
-    return Model(kernels, rewards=found, discount=discount)
+    return Model(kernels if sparse.issparse(kernels) else kernels[None], rewards=found, discount=discount)
 
 
 def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:

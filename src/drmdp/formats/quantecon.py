@@ -43,7 +43,8 @@ def from_quantecon(ddp: Any) -> Model:
     R = numbers("R", R)
     if s_indices is None:
         feasible = ~np.isneginf(R)
-        return Model(numbers("Q", Q), rewards=np.where(feasible, R, 0), discount=beta, available=feasible)
+        Q = numbers("Q", Q)
+        return Model(Q[None] if Q.ndim == 3 else Q, rewards=np.where(feasible, R, 0), discount=beta, available=feasible)
     s, a = _indices("s_indices", s_indices), _indices("a_indices", a_indices)
     Q = sparse.csr_array(Q) if sparse.issparse(Q) else numbers("Q", Q)
     if Q.ndim != 2 or not s.shape == a.shape == R.shape == Q.shape[:1]:

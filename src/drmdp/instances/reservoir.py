@@ -18,7 +18,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.special import gammaln
 
 from drmdp._typing import Array, BoolArray
 from drmdp.instances._build import Seed, generator, whole
@@ -78,6 +77,8 @@ def reservoir(
 
 def _inflows(rng: np.random.Generator, months: int | None) -> Array:
     """Shares of the inflows 0 … 14 in the record of a year, or their law."""
+    from scipy.special import gammaln  # a third of a second, and all else of drmdp can do without
+
     mean = MEAN * rng.gamma(1 / DEVIATION**2, DEVIATION**2)
     k = np.arange(LARGEST + 1)
     law = np.exp(k * np.log(mean) - mean - gammaln(k + 1))
