@@ -239,10 +239,10 @@ def test_nominal_steps_enclose_the_exact_one_where_actions_tie():
         value, large = rng.standard_normal(2), 10.0 ** rng.integers(3, 10)
         costs = np.zeros((2, 2, 2))
         costs[0, 1] = 3 * large * (1 + 1e-9 * rng.random()), -large
-        model = drmdp.Model(kernel, costs=costs, discount=0.5)
+        model = drmdp.Model(kernel[None], costs=costs, discount=0.5)
         step = NominalOperator(model, kernel).evaluate(value, np.array([[0.0, 1.0], [0.0, 1.0]]), 0, 2)
         costs[0, 0] = step.value[0] - 0.5 * kernel[0, 0] @ value
-        model = drmdp.Model(kernel, costs=costs, discount=0.5)
+        model = drmdp.Model(kernel[None], costs=costs, discount=0.5)
         exact = rational.bellman(model, drmdp.Wasserstein(0, "l1", 1, support="all"), [Fraction(v) for v in value])
         update = NominalOperator(model, kernel).update(value, 0, 2)
         assert encloses(value, update.lower_step, exact, update.upper_step)

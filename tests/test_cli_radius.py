@@ -176,7 +176,7 @@ def test_progress_goes_to_standard_error(run):
         ("sweep machine.npz --radii many", "neither a number of radii nor radii with commas"),
         ("sweep machine.npz --radii 1", "radii: expected from 2 to 10,000 radii, or a list, got 1"),
         ("sweep machine.npz --radii 0,-1", "radii must be finite and not negative, got -1.0"),
-        ("sweep machine.npz --held-out wide.npz", "held_out: a model with other states"),
+        ("sweep machine.npz --held-out wide.npz", "--held-out: a model with other states"),
         ("sweep machine.npz --held-out held.npz --folds 2", "give --held-out or --folds, not both"),
         ("sweep machine.npz --folds 9", "folds: expected a whole number from 2 to 4, got 9"),
         ("sweep machine.npz --folds 2 --by median", "by: expected"),
@@ -194,7 +194,7 @@ def test_progress_goes_to_standard_error(run):
         ),
         ("simulate machine.npz solution.npz --start 77", "start: unknown state '77'"),
         ("simulate machine.npz solution.npz --out log.txt", "log.txt: trajectories are written to a .csv file"),
-        ("horizon machine.npz --radius .1 --stages 0", "stages: expected a whole number of at least 1, got 0"),
+        ("horizon machine.npz --radius .1 --stages 0", "--stages: expected a whole number from 1 to 1,000,000, got 0"),
         ("horizon machine.npz --radius .1 --stages 2 --final bad.json", "bad.json: expected states of the model"),
         ("horizon machine.npz --radius .1 --stages 2 --final none.json", "none.json"),
         (

@@ -118,7 +118,7 @@ def test_long_horizons_end_in_the_solution():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"stages": 0}, "stages: expected a whole number of at least 1, got 0"),
+        ({"stages": 0}, "stages: expected a whole number from 1 to 1,000,000, got 0"),
         ({"final": [1, 2]}, r"final: expected shape \(5,\), got \(2,\)"),
         ({"final": [0, 0, 0, 0, 1]}, "final: state 4 is terminal, its value is 0, got 1.0"),
         ({"costs": np.zeros((2, 5, 3))}, r"costs: expected shape \(3, 5, 3\) or"),

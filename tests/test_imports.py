@@ -39,7 +39,7 @@ LAYERS = (
     {"plot"},
     {"bench", "study"},
     {"report"},
-    {"cli_screen"},
+    {"cli_screen", "cli_words"},
     {"cli_common"},
     {"cli", "cli_bench", "cli_check", "cli_data", "cli_horizon", "cli_policy", "cli_radius", "cli_report", "cli_study"},
     {"__main__"},

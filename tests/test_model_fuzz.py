@@ -52,7 +52,9 @@ def arguments(draw):
     if draw(st.booleans()):
         form = draw(st.sampled_from(["csr_array", "csc_array", "coo_array", "csr_matrix", "lil_array", "bsr_array"]))
         parts["kernels"] = [getattr(sparse, form)(k.reshape(S * A, S)) for k in y]
-    elif N == 1 and draw(st.booleans()):
+        if A == 1:  # N square matrices might as well be N actions
+            parts["actions"] = optional["actions"]
+    elif N == 1 and S != A and draw(st.booleans()):
         parts["kernels"] = y[0]
     if c.ndim == 3 and draw(st.booleans()):
         name = "costs" if "costs" in parts else "rewards"

@@ -20,8 +20,8 @@ import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.checks import numbers
-from drmdp.errors import InputError, shown
-from drmdp.model import Model
+from drmdp.errors import InputError, described, shown
+from drmdp.model import Model, check_model
 
 Pair = tuple[str, float]
 
@@ -115,6 +115,7 @@ class Wasserstein:
 
     def radii(self, model: Model) -> Array:
         """Radius of each state, (S,)."""
+        check_model(model)
         if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
             raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
         return np.broadcast_to(np.asarray(self.radius, dtype=np.float64), (model.n_states,))
@@ -134,6 +135,7 @@ class Wasserstein:
         kernel by kernel, which is the same whenever each row has a next state of probability 0 in all kernels and
         otherwise errs on the large side.
         """
+        check_model(model)
         w = model.weights
         asked = np.arange(model.n_states) if states is None else np.asarray(states)
         out = np.zeros(asked.size)
@@ -223,6 +225,17 @@ class Wasserstein:
         radius = f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
         where = f"metric={self.metric!r}, order={_order(self.order)}, support={self.support!r}"
         return f"Wasserstein(radius={radius}, {where})"
+
+
+def check_problem(model: Any, ball: Any) -> None:
+    """Refuse what is not a model and a ball, with what was probably meant."""
+    if isinstance(model, Wasserstein) and isinstance(ball, Model):
+        raise InputError("model, ball: the model comes first, and these are the other way round")
+    check_model(model)
+    if not isinstance(ball, Wasserstein):
+        number = isinstance(ball, int | float | np.number) and not isinstance(ball, bool)
+        cure = f": write drmdp.Wasserstein({ball!r})" if number else ""
+        raise InputError(f"ball: expected a drmdp.Wasserstein, got {described(ball)}{cure}")
 
 
 def _order(order: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from drmdp import certificate, membership
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
 from drmdp.checks import number, numbers
@@ -70,6 +70,7 @@ def solve(
     True
     """
     begin = time.perf_counter()
+    check_problem(model, ball)
     name, chosen = resolve(method)
     tolerance = _tolerance(tol)
     _limits(max_iters, max_seconds)
@@ -127,6 +128,7 @@ def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DE
 
     The bounds are re-derived from the data, as those of a solution are.
     """
+    check_problem(model, ball)
     v = _value(model, value)
     operator = build(model, ball, backend)
     update = operator.certify(v, Problem(operator).sweep(v), False)
@@ -155,7 +157,8 @@ class Evaluation:
 def evaluate(
     model: Model, ball: Wasserstein, policy: ArrayLike, tol: float = 1e-6, backend: str = DEFAULT_BACKEND
 ) -> Evaluation:
-    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, or a mapping by names."""
+    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, a mapping by names, or a `Solution`."""
+    check_problem(model, ball)
     found = _evaluate(model, build(model, ball, backend), model.policy(policy), _tolerance(tol))
     lower, upper = _sides(model, found.lower, found.upper)
     return Evaluation(lower if model.maximise else upper, lower, upper, found.kernel, found.status)
@@ -176,14 +179,18 @@ class Certificate:
 
 
 def certify(
-    model: Model, ball: Wasserstein, policy: ArrayLike, kernel: ArrayLike, backend: str = DEFAULT_BACKEND
+    model: Model, ball: Wasserstein, policy: ArrayLike, kernel: ArrayLike = None, backend: str = DEFAULT_BACKEND
 ) -> Certificate:
     """Bound the optimum from a policy and a kernel, trusting neither.
 
     One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
     (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
-    mean kernel the nearest tuple with that mean is computed first (`drmdp.membership`).
+    mean kernel the nearest tuple with that mean is computed first (`drmdp.membership`). With a `Solution` as policy, the
+    kernel is its own by default.
     """
+    check_problem(model, ball)
+    if kernel is None and isinstance(policy, Solution):
+        kernel = policy.kernel
     x = model.policy(policy)
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
     low, high = value_range(model)
@@ -202,6 +209,7 @@ def certify(
 def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
     check_unchanged(model.blocks.data)
+    check_problem(model, ball)
     ball = ball.fitted(model)
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
@@ -270,3 +278,5 @@ def _limits(max_iters: int | None, max_seconds: float | None) -> None:
     for name, limit in (("max_iters", max_iters), ("max_seconds", max_seconds)):
         if limit is not None and not number(name, limit) >= 0:
             raise InputError(f"{name} must not be negative, got {limit!r}")
+    if max_iters is not None and max_iters != np.floor(max_iters):
+        raise InputError(f"max_iters: expected a whole number, got {max_iters!r}")

@@ -121,6 +121,18 @@ def notes_of(given: Any) -> tuple[str, ...]:
     return tuple(" ".join(note.split()) for note in given)
 
 
+def policy_of(given: Any, model: Any) -> Any:
+    """The policy of a result, if it is one and of the same states and actions; else what was given."""
+    own = getattr(given, "policy", None)
+    if not isinstance(own, np.ndarray):
+        return given
+    for kind in ("states", "actions"):
+        names = getattr(given, kind, None)
+        if isinstance(names, tuple) and names != tuple(getattr(model, kind)):
+            raise InputError(f"policy: the {type(given).__name__} is for other {kind} than the model's")
+    return own
+
+
 def kernel_number(model: Any, given: Any, name: str = "kernel") -> int:
     """Which kernel is meant: a whole number is its place, a text its name."""
     if isinstance(given, str):

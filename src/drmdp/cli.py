@@ -28,7 +28,6 @@ from drmdp.cli_common import (
     console,
     exit_code,
     grid,
-    in_options,
     named,
     notices,
     options,
@@ -40,6 +39,7 @@ from drmdp.cli_common import (
     sizes,
 )
 from drmdp.cli_screen import say
+from drmdp.cli_words import spoken
 from drmdp.errors import InputError, MissingExtra, brief
 from drmdp.words import count
 
@@ -72,15 +72,16 @@ class _Group(click.Group):
             _fail(str(error))
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except MemoryError:
-            _fail("not enough memory")
+        except MemoryError as error:
+            _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it complains of is said in its options."""
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise InputError(in_options(str(error), self.commands.get(ctx.invoked_subcommand or ""))) from None
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            raise InputError(spoken(str(error), command, cli_data.convert)) from None
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:

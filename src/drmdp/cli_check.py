@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from drmdp.cli_common import BAD_INPUT, console, grid, in_options, print_json
+from drmdp.cli_common import BAD_INPUT, console, grid, print_json
 from drmdp.cli_data import log_options, log_settings, print_kernels, summary_lines
 from drmdp.cli_screen import say
+from drmdp.cli_words import spoken
 
 
 @click.command()
@@ -36,6 +37,6 @@ def check(context: click.Context, /, table: str, as_json: bool, **given: Any) ->
             print_kernels(screen, found.summary)
     for finding in found.findings:
         for line in listed(finding):
-            say(in_options(line, context.command))
+            say(spoken(line, context.command))
     say(f"{found.table}: {found.verdict}")
     return 0 if found else BAD_INPUT

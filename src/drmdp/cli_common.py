@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import os
-import re
-import shlex
 import sys
 import time
 import warnings
@@ -147,34 +144,6 @@ def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
             )
         policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
     return policy
-
-
-# ---------------------------------------------------------------------- words
-
-
-def in_options(text: str, command: click.Command | None) -> str:
-    """Say in options what a message says in parameters of Python: ``by='x'`` becomes ``--by x``.
-
-    Parameters stand in backticks, alone or with a value; a value alone may do without them.
-    """
-    known = {"check_log": "drmdp check"}
-    for option in command.params if command is not None else ():
-        if isinstance(option, click.Option) and option.name:
-            known[option.name] = max(option.opts, key=len)
-
-    def renames(found: re.Match[str]) -> str:
-        pairs = ast.literal_eval(found[1])
-        return " ".join(f"--rename {shlex.quote(f'{old}={new}')}" for old, new in pairs.items())
-
-    def value(found: re.Match[str]) -> str:
-        name, _, quoted, bare = found.groups()
-        return f"{known[name]} {shlex.quote(quoted) if quoted is not None else bare}"
-
-    names = "|".join(known)
-    if "rename" in known:
-        text = re.sub(r"`rename=(\{.*?\})`", renames, text)
-    text = re.sub(rf"`?\b({names})=(?:(['\"])(.*?)\2|([\w.+-]+))`?", value, text)
-    return re.sub(rf"`({names})`", lambda found: known[found[1]], text)
 
 
 # ---------------------------------------------------------------------- printing

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drmdp import cli_screen
-from drmdp.cli_common import check_outputs, console, grid, in_options, print_json, sizes
+from drmdp.cli_common import check_outputs, console, grid, print_json, sizes
 from drmdp.cli_common import columns as columns_of
 from drmdp.cli_screen import say
+from drmdp.cli_words import spoken
 from drmdp.errors import clean
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def estimate(
     with _busy(f"Counting {table}", progress):
         found = fit(table, columns, settings)
     for text in found.summary.warnings:
-        say(f"drmdp: warning: {table}: {in_options(text, context.command)}", err=True)
+        say(f"drmdp: warning: {table}: {spoken(text, context.command)}", err=True)
     with _busy(f"Writing {out}", progress):
         formats.write(found.model, out)
     seconds = time.perf_counter() - begin

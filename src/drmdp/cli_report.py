@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from drmdp.errors import InputError, MissingExtra
@@ -26,11 +27,11 @@ def check(path: str | None, radii: int | None) -> None:
         if radii is not None:
             raise InputError("--report-radii: there is no --report")
         return
-    try:
-        import jinja2  # noqa: F401
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("jinja2 or matplotlib", "report") from None
+    for package in ("jinja2", "matplotlib"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise MissingExtra(package, "report") from None
     from drmdp.report.page import check_target
 
     check_target(path)

@@ -57,6 +57,15 @@ def brief(text: str, most: int = 80) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}…"
 
 
+def described(given: object) -> str:
+    """What a thing is, for messages: small ones as they are, arrays by shape, others by type."""
+    if given is None or isinstance(given, str | int | float):
+        return shown(given)
+    shape = getattr(given, "shape", None)
+    kind = type(given).__name__
+    return f"{kind} of shape {shape}" if isinstance(shape, tuple) else f"a {kind}"
+
+
 def shown(given: object) -> str:
     """`repr` on one short line, for messages; some objects cannot even be printed."""
     try:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from drmdp.errors import InputError
+from drmdp.words import memory
 
 AnyPath = str | os.PathLike[str]
 Write = Callable[[IO[bytes]], Any]
@@ -96,6 +97,13 @@ def memory_limit() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, ValueError, OSError):  # not everywhere
         return 2**33
+
+
+def require(nbytes: float, what: str) -> None:
+    """Refuse work that needs more memory than there is, before it begins."""
+    if nbytes > memory_limit():
+        there = f"this machine has {memory(2 * memory_limit())}, and half of it may be asked for"
+        raise InputError(f"{what} need {memory(nbytes)} of memory: {there}")
 
 
 def _kind(mode: int) -> str:

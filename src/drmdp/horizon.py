@@ -21,15 +21,19 @@ import numpy as np
 
 from drmdp import certificate, checks
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, _sides, _value, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
+from drmdp.files import require
 from drmdp.instances._build import whole
 from drmdp.model import Model, changed
 from drmdp.solvers.problem import Problem
+
+STAGES = 1_000_000
+"""More are a slip: at a thousand sweeps a second they take a quarter of an hour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,9 @@ def finite_horizon(
     >>> plan.policy.shape, plan.value.shape, plan.gap < 1e-6
     ((10, 8, 2), (11, 8), True)
     """
-    T, S, A = whole("stages", stages, 1), model.n_states, model.n_actions
+    check_problem(model, ball)
+    T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
+    require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)

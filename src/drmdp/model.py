@@ -11,6 +11,7 @@ the process ends there, so nature has nothing to move in it. Nature may still ch
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -21,7 +22,7 @@ from drmdp import _html, checks, distributions, words
 from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
-from drmdp.errors import InputError, brief, clean
+from drmdp.errors import InputError, brief, clean, described
 from drmdp.kernels import Kernels
 from drmdp.shapes import kernel_shape
 
@@ -254,11 +255,13 @@ class Model:
     def policy(self, policy: ArrayLike) -> Array:
         """Check a policy and return it as (S, A), rows summing to 1, zero in terminal states.
 
-        `policy` is an (S, A) array of probabilities, an (S,) array of action numbers, or a mapping from every state
-        that is not terminal to an action or to a mapping from actions to probabilities.
+        `policy` is an (S, A) array of probabilities, an (S,) array of action numbers, a mapping from every state
+        that is not terminal to an action or to a mapping from actions to probabilities, or a result that has a policy,
+        such as a `Solution`.
         """
         S, A = self.n_states, self.n_actions
         tol = storage.ROW_SUM_TOL
+        policy = checks.policy_of(policy, self)
         if isinstance(policy, Mapping):
             x = self._policy_from_mapping(policy)
         else:
@@ -391,6 +394,18 @@ def _no_zeros(matrix: Any) -> Any:
     matrix = matrix.copy()
     matrix.eliminate_zeros()
     return matrix
+
+
+def check_model(given: Any, name: str = "model") -> None:
+    """Refuse what is not a model, with what was probably meant."""
+    if isinstance(given, Model):
+        return
+    cure = ""
+    if isinstance(given, str | os.PathLike):
+        cure = f": read it with drmdp.read({os.fspath(given)!r})"
+    elif np.ndim(given) if isinstance(given, np.ndarray) else isinstance(given, list | tuple):
+        cure = ": make one with drmdp.Model(kernels, costs=…, discount=…)"
+    raise InputError(f"{name}: expected a drmdp.Model, got {described(given)}{cure}")
 
 
 def changed(model: Model, **fields: Any) -> Model:

@@ -25,15 +25,15 @@ from scipy import sparse
 
 from drmdp import certificate, fixed
 from drmdp._typing import Array, ArrayLike, BoolArray, IntArray
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, Evaluation, _sides, build, evaluate
 from drmdp.checks import number
 from drmdp.errors import InputError
 from drmdp.instances._build import whole
-from drmdp.model import Model
+from drmdp.model import Model, check_model
 from drmdp.radius.trace import most_probable
 from drmdp.rows import MeanKernel
-from drmdp.solution import Solution, Status
+from drmdp.solution import Solution, Status, check_solution
 from drmdp.solvers.problem import Problem
 
 NOTHING = 1e-12
@@ -54,7 +54,8 @@ class Values:
 
 
 def values(model: Model, ball: Wasserstein, policy: ArrayLike, tol: float = 1e-6) -> Values:
-    """Worst-case, mean-kernel and per-kernel values of a policy."""
+    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`."""
+    check_problem(model, ball)
     x = model.policy(policy)
     worst = evaluate(model, ball, x, tol)
     return Values(worst, under(model, x, [None])[0], under(model, x, list(range(model.n_kernels))))
@@ -66,6 +67,7 @@ def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
     `kernels` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels: None for the mean kernel, the
     number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
     """
+    check_model(model)
     return fixed.values(model, model.policy(policy), fixed.matrices_of(model, kernels))
 
 
@@ -75,6 +77,7 @@ def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
     The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. The sum ends where λ^t
     is below 1e-6, or after `STEPS` steps.
     """
+    check_model(model)
     x = model.policy(policy)
     chain = fixed.chain(x, fixed.matrix_of(model, kernel)).T
     now = np.where(model.terminal, 0.0, model.initial)
@@ -114,6 +117,7 @@ def near_optimal(model: Model, ball: Wasserstein, solution: Solution, loss: floa
 
     The losses are certified upper bounds: from the upper bound of each action to the lower bound of the optimum.
     """
+    check_problem(model, ball)
     limit = number("loss", loss)
     if not limit >= 0:
         raise InputError(f"loss must not be negative, got {limit!r}")
@@ -126,6 +130,7 @@ def near_optimal(model: Model, ball: Wasserstein, solution: Solution, loss: floa
 
 
 def _own(model: Model, solution: Solution) -> None:
+    check_solution(solution)
     if solution.fingerprint != model.fingerprint:
         raise InputError("the solution is of another model")
 
@@ -168,6 +173,7 @@ def deterministic(model: Model, ball: Wasserstein, solution: Solution, tol: floa
 
     An action is exchanged only for one that is better by more than `tol`·(1 − discount) in one step.
     """
+    check_problem(model, ball)
     _own(model, solution)
     S, A = model.n_states, model.n_actions
     rounded = most_probable(solution.policy)
@@ -216,6 +222,7 @@ def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None, state
     With `policy`, only of actions it plays; the kernel of a solution bends the others as well, to make them unattractive. With `states`,
     numbers of states, only from these.
     """
+    check_model(model)
     count = whole("n", n, 1)
     S, A = model.n_states, model.n_actions
     played = model.available if policy is None else model.policy(policy) > 0

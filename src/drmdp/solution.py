@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp import _html
 from drmdp._typing import Array
-from drmdp.errors import InputError, brief, clean
+from drmdp.errors import InputError, brief, clean, described
 from drmdp.files import check_file, check_suffix
 
 if TYPE_CHECKING:
@@ -200,6 +200,12 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Raise `InputError` if a solution cannot be saved at the path."""
     check_suffix(path, (".npz",), "a solution is saved in an .npz file")
     check_file(path)
+
+
+def check_solution(given: Any, name: str = "solution") -> None:
+    """Refuse what is not a solution."""
+    if not isinstance(given, Solution):
+        raise InputError(f"{name}: expected a drmdp.Solution, got {described(given)}")
 
 
 def choice(row: Array, actions: Any) -> str:

@@ -17,7 +17,7 @@ from drmdp import checks, fixed
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.errors import InputError
 from drmdp.instances._build import Seed, generator, whole
-from drmdp.model import Model
+from drmdp.model import Model, check_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def simulate(
 
     Parameters
     ----------
-    policy : as for `drmdp.evaluate`, or (T, S, A)
+    policy : as for `drmdp.evaluate`, or (T, S, A), or a `HorizonSolution`
         With three dimensions, the policy of each step.
     kernel : optional
         The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or
@@ -85,7 +85,9 @@ def simulate(
     >>> paths.states.shape, paths.actions.shape, paths.costs.shape
     ((500, 21), (500, 20), (500, 20))
     """
+    check_model(model)
     n, steps = whole("n", n, 1), whole("steps", steps, 1)
+    policy = checks.policy_of(policy, model)
     policies = [_Rows(x) for x in _stages(model, policy, steps)]
     matrix = fixed.matrix_of(model, kernel)
     rng = generator(seed, "simulate")

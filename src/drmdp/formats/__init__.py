@@ -21,7 +21,7 @@ from drmdp.formats._options import Options
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
-from drmdp.model import Model
+from drmdp.model import Model, check_model
 
 __all__ = [
     "FORMATS", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
@@ -142,6 +142,7 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     InputError
         If the path cannot be written, or the format does not hold such a model.
     """
+    check_model(model)
     chosen = _choose(path, format)
     chosen.check_target(Path(path))
     try:

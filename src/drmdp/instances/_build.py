@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 from drmdp.kernels import Kernels, compress_sparse
 
 Seed = int | np.random.Generator
@@ -26,8 +26,9 @@ SPREAD = 0.3
 def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
     """Return `value` as an int, or say why it is no whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-        raise InputError(f"{name}: expected a whole number {limits}, got {value!r}")
+        limits = f"from {least:,} to {most:,}" if most > least else f"that is {least}"
+        limits = f"of at least {least}" if most == math.inf else limits
+        raise InputError(f"{name}: expected a whole number {limits}, got {shown(value)}")
     return int(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drmdp.files import require
 from drmdp.instances._build import Seed, generator, n_successors, random_kernel, subsets, whole
 from drmdp.model import Model
 
@@ -54,6 +55,7 @@ def garnet(
     """
     S, A = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1)
     k = n_successors(branching, S)
+    require(24.0 * S * A * k, f"garnet: {S:,} states × {A:,} actions × {k:,} next states")
     rng = generator(seed, "garnet")
     kernel = random_kernel(rng, A, subsets(rng, S * A, S, k), sparse)
     drawn = rng.uniform(0, TOP, (S, A))

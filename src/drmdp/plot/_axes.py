@@ -13,7 +13,7 @@ from drmdp._typing import IntArray
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.plot.style import styled
-from drmdp.solution import Solution
+from drmdp.solution import Solution, check_solution
 
 WIDTH = 5.4
 """Of a picture, in inches: its letters are still read on a phone."""
@@ -82,6 +82,7 @@ def legend(ax: Any, columns: int, labels: Sequence[str] = ()) -> None:
 
 def model_of(solution: Solution, model: Model | None) -> Model | None:
     """The model of a solution, as given or as remembered; None if neither."""
+    check_solution(solution)
     if model is None:
         return None if solution.problem is None else solution.problem[0]
     if solution.fingerprint != model.fingerprint:

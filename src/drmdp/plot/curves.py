@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from drmdp.errors import InputError, described
 from drmdp.plot._axes import axes, kind, legend
 from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, RED
 from drmdp.radius import Choice, Path
-from drmdp.solution import Solution
+from drmdp.radius.trace import check_path
+from drmdp.solution import Solution, check_solution
 
 HEIGHT = 3.2
 
 
 def convergence(solution: Solution, ax: Any = None) -> Any:
     """Certified gap and residual after each iteration, on a logarithmic scale; returns the axes."""
+    check_solution(solution)
     history = solution.history
     iterations = np.array([record.iteration for record in history])
     with axes(ax, HEIGHT) as ax:
@@ -38,6 +41,7 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
 
     `mark` draws a line at one radius.
     """
+    check_path(path, "path")
     noun = kind(path.model)
     with axes(ax, HEIGHT) as ax:
         ax.plot(path.radii, path.worst, color=BLUE, marker="o", label="worst case")
@@ -51,6 +55,8 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
 
 def choice(found: Choice, ax: Any = None) -> Any:
     """Value of the candidate of each radius on the kernels held out: mean, the middle 80 % and the worst; returns the axes."""
+    if not isinstance(found, Choice):
+        raise InputError(f"found: expected what drmdp.radius.choose or cross_validate returned, got {described(found)}")
     low, high = np.quantile(found.samples, [0.1, 0.9], axis=1)
     with axes(ax, HEIGHT) as ax:
         ax.fill_between(found.radii, low, high, color=BLUE, alpha=0.15, label="middle 80 %")

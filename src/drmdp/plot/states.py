@@ -11,7 +11,7 @@ from drmdp._typing import Array
 from drmdp.model import Model
 from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, legend, model_of, ticks, turn, upright
 from drmdp.plot.style import BLACK, BLUE, ORANGE
-from drmdp.solution import Solution
+from drmdp.solution import Solution, check_solution
 
 COLOURS = "cividis"
 
@@ -21,6 +21,7 @@ def policy(solution: Solution, ax: Any = None) -> Any:
 
     Many states are put into bins of neighbours and their probabilities averaged; of many actions, the most played are shown.
     """
+    check_solution(solution)
     edges = bins(len(solution.states))
     running = solution.policy.sum(axis=1) > 0  # not terminal
     sums = np.add.reduceat(solution.policy, edges[:-1], axis=0)

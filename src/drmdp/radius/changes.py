@@ -19,7 +19,7 @@ import numpy as np
 
 from drmdp.checks import number
 from drmdp.errors import InputError
-from drmdp.radius.trace import Path, Point, Tracer, Watch
+from drmdp.radius.trace import Path, Point, Tracer, Watch, check_path
 from drmdp.solution import Status
 
 PRECISION = 1e-4
@@ -44,6 +44,7 @@ def critical(found: Path, precision: float | None = None, callback: Watch | None
 
     `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is.
     """
+    check_path(found, "found")
     width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
     if not width >= 0 or (width == 0 and precision is not None):
         raise InputError(f"precision must be positive, got {width!r}")

@@ -21,11 +21,11 @@ import numpy as np
 
 from drmdp import fixed
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, changed
-from drmdp.radius.trace import Path, Point, path, radii_of
+from drmdp.radius.trace import Path, Point, check_path, path, radii_of
 from drmdp.solution import Status
 
 
@@ -76,6 +76,7 @@ def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice
     `held_out` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels; `by` is "mean", "worst" or
     a level such as 0.9 for that quantile.
     """
+    check_path(found, "found")
     criterion = _criterion(by)
     samples = _samples(found, fixed.matrices_of(found.model, held_out, "held_out"))
     return Choice(found.radii, found.fractions, samples, found.model.maximise, criterion)
@@ -92,6 +93,7 @@ def cross_validate(
     callback: Callable[[Point], Any] | None = None,
 ) -> Choice:
     """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`."""
+    check_problem(model, ball)
     used = np.flatnonzero(model.weights > 0)
     if used.size < 2:
         raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError
 from drmdp.model import Model
@@ -37,6 +37,7 @@ def sufficient(model: Model, ball: Wasserstein, counts: ArrayLike, confidence: f
 
     `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
     """
+    check_problem(model, ball)
     n = _counts(model, counts)
     level = number("confidence", confidence)
     if not 0 < level < 1:

@@ -17,12 +17,12 @@ import numpy as np
 
 from drmdp import fixed
 from drmdp._typing import Array, ArrayLike, IntArray
-from drmdp.ambiguity import Wasserstein
+from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, _sides, _tolerance, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.checks import number, numbers
-from drmdp.errors import InputError
+from drmdp.errors import InputError, described
 from drmdp.model import Model
 from drmdp.radius.spacing import next_radius
 from drmdp.solution import Status
@@ -108,6 +108,12 @@ class Path:
 Watch = Callable[[Point], Any]
 
 
+def check_path(given: Any, name: str) -> None:
+    """Refuse what is not a path."""
+    if not isinstance(given, Path):
+        raise InputError(f"{name}: expected a drmdp.radius.path, got {described(given)}")
+
+
 def path(
     model: Model,
     ball: Wasserstein,
@@ -144,6 +150,7 @@ def path(
     >>> bool((path.worst[1:] > path.worst[:-1]).all()), str(path.status)
     (True, 'solved')
     """
+    check_problem(model, ball)
     limit = float(ball.saturation(model).max())
     asked = radii_of(radii)
     most = limit if top is None else _top(top)

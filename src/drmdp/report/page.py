@@ -20,6 +20,7 @@ from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
 from drmdp.radius import Path
+from drmdp.radius.trace import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.svg import draw
@@ -39,8 +40,8 @@ def write(
     """Write the page about a solution; see `drmdp.Solution.report`."""
     check_target(path)
     own = model_of(solution, model)
-    if sweep is not None and not isinstance(sweep, Path):
-        raise InputError(f"sweep: expected a drmdp.radius.path, got {shown(sweep)}")
+    if sweep is not None:
+        check_path(sweep, "sweep")
     if sweep is not None and sweep.model.fingerprint != solution.fingerprint:
         raise InputError("sweep: it is of another model")
     if ball is not None and repr(ball) != solution.settings["ball"]:

@@ -1,0 +1,70 @@
+"""Messages of the library in the words of the command line.
+
+The library names Python's parameters: "n_kernels", "support='observed'", "folds: expected …". On the command line these are options of the command that was
+called. What is translated:
+
+* ``name=value`` anywhere, in backticks or not, becomes ``--name value``, and ``flag=True`` becomes ``--flag``;
+* a name in backticks becomes ``--name``;
+* so does a name at the very beginning, before a colon or a verb, and
+* a name with an underscore, which no English word has, outside of quotation marks.
+
+An option that only `drmdp convert` has is named with that command.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+
+import click
+
+QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")
+VERB = r"(?=:| must\b| is\b| has\b| \()"
+COMMANDS = {"check_log": "drmdp check"}
+"""Functions of Python that are commands here."""
+
+
+def spoken(message: str, command: click.Command | None, convert: click.Command | None = None) -> str:
+    """The message in the words of a command."""
+    if command is None:
+        return message
+    own = {**COMMANDS, **_options(command)}
+    if "rename" in own:
+        message = re.sub(r"`rename=(\{.*?\})`", _renames, message)
+    other = {} if convert is None else {name: option for name, option in _options(convert).items() if name not in own}
+    for name, option in own.items():
+        message = re.sub(rf"^{name}{VERB}", option, message)
+        message = _assigned(message, name, option).replace(f"`{name}`", option)
+        if "_" in name:
+            message = _outside_quotes(message, rf"(?<![\w./-]){name}(?![\w=])", option)
+    for name, option in other.items():
+        message = _assigned(message, name, f"drmdp convert {option}")
+    return message
+
+
+def _options(command: click.Command) -> dict[str, str]:
+    """Longest form of each option, by the name of the parameter it sets."""
+    found = (param for param in command.params if isinstance(param, click.Option) and param.name)
+    return {str(param.name): max(param.opts, key=len) for param in found}
+
+
+def _renames(found: re.Match[str]) -> str:
+    pairs = ast.literal_eval(found[1])
+    return " ".join(f"--rename {shlex.quote(f'{old}={new}')}" for old, new in pairs.items())
+
+
+def _assigned(message: str, name: str, option: str) -> str:
+    """Replace ``name=value``, but not where a quotation begins with it."""
+
+    def text(found: re.Match[str]) -> str:
+        _, quoted, bare = found.groups()
+        value = shlex.quote(quoted) if quoted is not None else bare
+        return option if value == "True" else f"{option} {value}"
+
+    return re.sub(rf"`?(?<![\w'\"-]){name}=(?:(['\"])(.*?)\1|([\w.+-]+))`?", text, message)
+
+
+def _outside_quotes(message: str, pattern: str, by: str) -> str:
+    parts = QUOTED.split(message)
+    return "".join(part if k % 2 else re.sub(pattern, by, part) for k, part in enumerate(parts))
