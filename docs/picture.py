@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 import drmdp
 from drmdp.plot.style import styled
@@ -11,15 +12,15 @@ matplotlib.use("agg")
 
 
 def main():
-    """Draw the machine-replacement problem of the quick start."""
-    model = drmdp.instances.perturb(drmdp.instances.machine(10), n_kernels=20)
-    ball = drmdp.Wasserstein(radius=0.5, support="all")
+    """Draw the reservoir of the quick start."""
+    model = drmdp.instances.reservoir(n_kernels=8, seed=1)
+    ball = drmdp.Wasserstein(radius=0.07)
     solution = drmdp.solve(model, ball)
-    with styled({"font.size": 9}) as plt:
-        figure, (left, middle, right) = plt.subplots(ncols=3, figsize=(11, 3.3), width_ratios=[0.8, 1, 1])
+    with styled({"font.size": 8}) as plt:
+        figure, (left, middle, right) = plt.subplots(ncols=3, figsize=(12.5, 4.4))
         drmdp.plot.policy(solution, ax=left)
         drmdp.plot.values(solution, ax=middle)
-        drmdp.plot.radius(drmdp.radius.path(model, ball, radii=21), mark=0.5, ax=right)
+        drmdp.plot.radius(drmdp.radius.path(model, ball, np.linspace(0, 0.3, 13)), mark=0.07, ax=right)
         for ax in (middle, right):
             ax.get_legend().remove()
             handles, labels = ax.get_legend_handles_labels()

@@ -62,6 +62,7 @@ def test_sparse_and_dense_are_the_same_numbers(name):
 def test_storage_is_what_the_model_makes_of_plain_arrays(name):
     model = instances.FAMILIES[name](*SMALL[name])
     names = {"states": model.states, "actions": model.actions, "discount": model.discount, "available": model.available}
+    names |= {"kernel_names": model.kernel_names}
     given = {"rewards": -model.costs} if model.maximise else {"costs": model.costs}
     assert Model(model.kernels, **given, **names) == model
 

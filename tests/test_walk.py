@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import drmdp
 from browser import Visit, chromium
 
 ROOT = Path(__file__).parent.parent
@@ -53,10 +54,10 @@ def build(folder):
     return wheel
 
 
-def test_the_readme_begins_with_ten_lines_and_names_what_there_is():
-    assert {words[1] for words in commands()} == {"instance", "solve", "evaluate", "estimate"}
+def test_the_readme_begins_with_eleven_lines_and_names_what_there_is():
+    assert {words[1] for words in commands()} == {"instance", "solve", "evaluate", "estimate", "sweep"}
     code = blocks("python")[0]
-    assert len([line for line in code.splitlines() if line.strip()]) == 10
+    assert len([line for line in code.splitlines() if line.strip()]) == 11
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
@@ -71,6 +72,18 @@ def test_the_code_of_the_readme_runs_as_written(tmp_path, monkeypatch, capsys):
     assert "Solution: solved" in capsys.readouterr().out
     assert names["solution"].gap <= 1e-6
     assert (tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_what_the_readme_says_of_the_reservoir_is_so():
+    model = drmdp.instances.reservoir(n_kernels=8, seed=1)
+    unseen = drmdp.instances.reservoir(n_kernels=200, seed=1000, months=None)
+    point = drmdp.Wasserstein(0)
+    ball = drmdp.Wasserstein(drmdp.radius.cross_validate(model, point).radius)
+    found = drmdp.solve(model, point), drmdp.policies.deterministic(model, ball, drmdp.solve(model, ball))
+    costs = [drmdp.policies.values(unseen, point, one.policy).by_kernel @ unseen.initial for one in found]
+    assert f"costs {1 - costs[1].mean() / costs[0].mean():.0%} less".replace("%", " %") in README
+    bad = [np.quantile(one, 0.9) for one in costs]
+    assert f"{1 - bad[1] / bad[0]:.0%} less in one bad year of ten".replace("%", " %") in README
 
 
 def test_the_wheel_is_complete(tmp_path):
@@ -102,14 +115,14 @@ def test_the_walk(tmp_path):
 
     where = run(programs / "python", "-c", "import drmdp; print(drmdp.__file__)")
     assert where.startswith(str(tmp_path / "env"))
-    (here / "ten_lines.py").write_text(blocks("python")[0])
-    assert "Solution: solved" in run(programs / "python", "ten_lines.py")
+    (here / "lines.py").write_text(blocks("python")[0])
+    assert "Solution: solved" in run(programs / "python", "lines.py")
     first = (here / "report.html").read_bytes()
     write_log(here / "log.csv")
     for command in commands():
         run(programs / command[0], *command[1:])
     assert (here / "report.html").read_bytes() != first
-    assert {"machine.npz", "solution.npz", "buses.npz"} <= {path.name for path in here.iterdir()}
+    assert {"years.npz", "solution.npz", "buses.npz"} <= {path.name for path in here.iterdir()}
     with chromium() as browser, Visit(browser, here / "report.html") as visit:
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
         assert visit.page.locator("svg").count() == 6

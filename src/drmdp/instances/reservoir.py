@@ -72,6 +72,7 @@ def reservoir(
         states=[f"storage {x}" for x in range(S)],
         actions=[f"release {a}" for a in release],
         available=available,
+        kernel_names=[f"year {i + 1}" for i in range(N)],
     )
 
 
