@@ -34,7 +34,7 @@ test: $(READY) browser
 
 # The site, in docs/_build/site: every code cell is executed, every docstring example run, every internal link followed.
 docs: $(DOCS)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/site
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/site
 	$(BIN)/sphinx-build -q -b doctest -D nb_execution_mode=off -D suppress_warnings=myst-nb.lexer,docutils docs docs/_build/doctest
 	$(BIN)/python docs/check_links.py docs/_build/site
 
