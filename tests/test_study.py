@@ -220,6 +220,21 @@ def test_gauss_seidel_under_the_printed_rules_stops_by_what_a_pass_changed():
     assert measure.measure(replace(own, rule="duality-gap"))["kernel_passes"] > 1
 
 
+def test_updates_are_probed_near_the_optimum(monkeypatch):
+    """Not at the value of a run that proved nothing, which is a constant, and with it an update is trivial."""
+    real, seen = peers.updater, []
+
+    def spy(*args):
+        update = real(*args)
+        return lambda value, s: seen.append(value) or update(value, s)
+
+    monkeypatch.setattr(peers, "updater", spy)
+    measure._probed.clear()
+    measure.measure(replace(RUN, method="conic-gs", rule="printed", limit=0.0))
+    best = drmdp.solve(*measure.problem(RUN), tol=1e-6).value
+    np.testing.assert_allclose(seen[-1], best, atol=1e-5)
+
+
 def test_extrapolated_gauss_seidel_counts_its_first_pass():
     own = replace(RUN, method="conic-gs", rule="printed")
     measured, foreseen = measure.measure(own), measure.measure(replace(own, limit=0.0))

@@ -155,6 +155,15 @@ def test_twice_as_fast_is_judged_on_the_paper_s_garnet_first(rewards, verdict):
     assert f"garnet-rewards N=10, one certificate: {rewards:.2g}; garnet-costs N=10, one certificate: 5" in measured
 
 
+def test_each_domain_is_judged_at_its_own_largest_size():
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.05, 2.0)
+    rows = [row for row in rows if row["family"] != "garnet-rewards" or row["n_kernels"] < 40]
+    measured, found = judged(rows, "significantly more scalable")
+    assert "garnet-rewards 1, garnet-costs 2, machine 2" in measured
+    assert "N = 5 to 20 on garnet-rewards; 5 to 40 on garnet-costs, machine, forest" in measured
+    assert found == "holds in part (2 of 3)"
+
+
 @pytest.mark.parametrize(("power", "verdict"), [(1.5, "holds"), (0.8, "does not hold")])
 def test_whether_the_gap_grows_is_judged_by_the_ends(power, verdict):
     rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 8.0, power)

@@ -25,6 +25,7 @@ from drmdp.study.verdicts import (
     numbers,
     ratio,
     shown,
+    spans,
     verdict,
 )  # fmt: skip
 
@@ -68,7 +69,7 @@ def scalable(rows: list[Row]) -> Finding | None:
         more, of = judge(found, lambda value: value > 1)
         good, cases = good + more, cases + of
         if found:
-            texts.append(f"largest {LETTER[x]}: {numbers(found)}")
+            texts.append(f"largest {LETTER[x]} ({spans(rows, study)}): {numbers(found)}")
     if not cases:
         return None
     ours = ratio(extreme(rows, "kernels"), "algorithm-1", "exact")
@@ -158,8 +159,13 @@ def others_linear(rows: list[Row]) -> Finding | None:
 
 
 def garnet_slow(rows: list[Row]) -> Finding | None:
-    """Domains against each other."""
-    own = where(extreme(rows, "kernels"), rule="duality-gap")
+    """Domains against each other, at the largest N that all of them have."""
+    own = where(rows, study="kernels", radius="paper", rule="duality-gap")
+    sizes = [{row["n_kernels"] for row in where(own, family=family)} for family in DOMAINS]
+    shared = set.intersection(*filter(None, sizes)) if any(sizes) else set()
+    if not shared:
+        return None
+    own = where(own, n_kernels=max(shared))
     texts, good, cases = [], 0, 0
     for method in ("algorithm-1", "conic-vi", "exact"):
         times = {f: [row["cpu_seconds"] for row in timed(where(own, family=f, method=method))] for f in DOMAINS}
@@ -169,7 +175,7 @@ def garnet_slow(rows: list[Row]) -> Finding | None:
             slowest = max(main, key=lambda family: main[family])
             good, cases = good + (slowest in GARNETS), cases + 1
             texts.append(f"{method}: " + ", ".join(f"{f} {t:.2g} s" for f, t in middle.items()))
-    return ("; ".join(texts), verdict(good, cases)) if cases else None
+    return (f"N = {max(shared)}, " + "; ".join(texts), verdict(good, cases)) if cases else None
 
 
 def variants(rows: list[Row]) -> Finding | None:
@@ -191,7 +197,7 @@ def variants(rows: list[Row]) -> Finding | None:
 def gap_grows(rows: list[Row]) -> Finding | None:
     """Conic VI over Algorithm 1 on the least and on the largest instances."""
     texts, good, cases = [], 0, 0
-    for study, x in FIGURES.items():
+    for study in FIGURES:
         for rule, label in RULES.items():
             ends = [ratio(extreme(rows, study, least), "conic-vi", "algorithm-1", rule) for least in (True, False)]
             found = {family: (ends[0][family], ends[1][family]) for family in ends[0] if family in ends[1]}
@@ -199,7 +205,7 @@ def gap_grows(rows: list[Row]) -> Finding | None:
             good, cases = good + more, cases + of
             if found:
                 shown = ", ".join(f"{family} {few:.2g} → {many:.2g}" for family, (few, many) in found.items())
-                texts.append(f"in {LETTER[x]}, {label}: {shown}")
+                texts.append(f"{spans(rows, study)}, {label}: {shown}")
     if not cases:
         return None
     return "conic VI / Algorithm 1 from the least to the largest size, " + "; ".join(texts), verdict(good, cases)

@@ -118,9 +118,8 @@ def _foreseen(run: Run) -> Row:
     twin = _call(run, model, ball, None)  # the same steps with exact updates
     free = 1 / model.n_states if isinstance(_method(run), Passes) else 1.0  # at v = 0 no program is solved
     sweeps = max(twin.kernel_passes - free, 0.0)
-    value = -twin.value if model.maximise else twin.value
     own = "conic" if METHODS[run.method].kind == "conic" else run.method
-    each = _probe(own, run.instance, model, ball, tuple(value))
+    each = _probe(own, run.instance, model, ball)
     foreseen = {name: each[name] * model.n_states * sweeps for name in ("seconds", "cpu_seconds")}
     probe = {"probed_states": PROBED, "update_cpu_seconds": each["cpu_seconds"], "update_error": each["error"]}
     if own == "conic" and foreseen["seconds"] <= run.limit:
@@ -134,12 +133,13 @@ def _foreseen(run: Run) -> Row:
 _probed: dict[tuple[str, str], dict[str, float]] = {}
 
 
-def _probe(own: str, instance: str, model: Model, ball: Wasserstein, value: tuple[float, ...]) -> dict[str, float]:
-    """Seconds of a state's update, the mean over a few states spread over the chain; kept for the methods of one instance."""
+def _probe(own: str, instance: str, model: Model, ball: Wasserstein) -> dict[str, float]:
+    """Seconds of a state's update near the optimum, the mean over a few states spread over the chain; kept for the methods of one instance."""
     if (own, instance) not in _probed:
         if any(other != instance for _, other in _probed):
             _probed.clear()
-        v = np.array(value)
+        best = solve(model, ball, tol=EXACT, threads=1).value
+        v = -best if model.maximise else best
         states = [int(s) for s in np.linspace(0, model.n_states - 1, PROBED + 2)[1:-1].round()]
         update = peers.updater(own, model, ball)
         costs, errors = [], []

@@ -72,8 +72,24 @@ def numbers(found: dict[str, float]) -> str:
 
 
 def extreme(rows: list[Row], study: str, least: bool = False) -> list[Row]:
-    """Rows of the largest, or least, instances of a study, at the paper's radius."""
+    """Rows of the largest, or least, instances of a study that each domain has, at the paper's radius."""
+    x, found = FIGURES[study], []
+    for family in DOMAINS:
+        own = where(rows, study=study, radius="paper", family=family)
+        sizes = {row[x] for row in own}
+        found += where(own, **{x: min(sizes) if least else max(sizes)}) if sizes else []
+    return found
+
+
+def spans(rows: list[Row], study: str) -> str:
+    """Which sizes each domain has, in words; one domain for all if they agree."""
     x = FIGURES[study]
-    own = where(rows, study=study, radius="paper")
-    sizes = [row[x] for row in own]
-    return where(own, **{x: min(sizes) if least else max(sizes)}) if sizes else []
+    ends: dict[tuple[int, int], list[str]] = {}
+    for family in DOMAINS:
+        sizes = {row[x] for row in where(rows, study=study, radius="paper", family=family)}
+        if sizes:
+            ends.setdefault((min(sizes), max(sizes)), []).append(family)
+    parts = [
+        f"{low} to {high}" + (f" on {', '.join(own)}" if len(ends) > 1 else "") for (low, high), own in ends.items()
+    ]
+    return f"{LETTER[x]} = " + "; ".join(parts)
