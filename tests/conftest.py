@@ -1,8 +1,13 @@
 """Workers of a parallel run share what is compiled: two processes do that ahead, or each worker would do all of it."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from drmdp import progress
 
 SOURCE = Path(__file__).parent.parent / "src" / "drmdp"
 HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
@@ -20,3 +25,9 @@ def pytest_configure(config):
         jobs.append(subprocess.Popen([sys.executable, "-c", command]))
     for job in jobs:
         assert job.wait() == 0
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch):
+    """Nothing is mentioned because a machine is slow."""
+    monkeypatch.setattr(progress, "DELAY", math.inf)

@@ -127,12 +127,6 @@ def test_terminal_states_are_typed(run, tmp_path):
     )
 
 
-def test_progress_is_on_standard_error(run, tmp_path):
-    result = run("estimate", "log.csv", *BUS, "-o", tmp_path / "m.npz", "--progress", "--json")
-    assert "Counting log.csv: " in result.stderr
-    json.loads(result.stdout)
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -1,6 +1,7 @@
 """`drmdp sweep`, `inspect`, `simulate` and `horizon`: what they print and write, and one line for every mistake."""
 
 import json
+import math
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp import instances, policies, radius
+from drmdp.bellman.exact import ExactOperator
 from drmdp.cli import main
 
 
@@ -142,7 +144,7 @@ def test_horizon(run, folder):
     assert np.allclose(found["policy"], plan.policy)
     text = run(*args).stdout
     assert "likeliest action by stage" in text
-    run(*args, "--tol", 0, code=3)
+    assert document(run(*args, "--tol", 0, "--json"))["status"] == "precision_limit"
 
 
 def test_horizon_with_the_costs_of_each_stage(run, folder):
@@ -154,6 +156,52 @@ def test_horizon_with_the_costs_of_each_stage(run, folder):
     np.testing.assert_allclose(json.loads(found.stdout)["value"], plan.value)
 
 
+def test_an_interrupted_path_is_printed_and_its_exit_code_kept(run, monkeypatch):
+    """Nothing else is begun after it."""
+    usual, calls = ExactOperator.update, []
+
+    def update(self, *given):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return usual(self, *given)
+
+    monkeypatch.setattr(ExactOperator, "update", update)
+    more = ("--critical", "--held-out", "held.npz")
+    found = document(run("sweep", "machine.npz", "--radii", "0,0.1,0.2,0.3", *more, "--json", code=130))
+    assert found["status"] == "interrupted"
+    assert 0 < len(found["points"]) < 4
+    assert "critical" not in found
+    assert "choice" not in found
+
+
+@pytest.mark.parametrize("more", [(), ("--critical",), ("--folds", 2), ("--held-out", "held.npz")], ids=str)
+def test_a_sweep_that_has_no_time_says_so(run, more):
+    found = document(run("sweep", "machine.npz", "--radii", 4, "--max-seconds", 0, *more, "--json", code=3))
+    assert found["status"] == "time_limit"
+    assert len(found["points"]) == 1
+
+
+def test_folds_that_have_no_time_do_not_cost_the_path(run, monkeypatch):
+    def late(*args, **given):
+        monkeypatch.setattr("drmdp.clock.now", lambda: math.inf)
+        raise drmdp.InputError("max_seconds: too short")
+
+    monkeypatch.setattr(radius, "cross_validate", late)
+    args = ("sweep", "machine.npz", "--radii", "0,0.1", "--folds", 2)
+    found = document(run(*args, "--max-seconds", 60, "--json", code=3))
+    assert (found["status"], len(found["points"])) == ("solved", 2)
+    assert "choice" not in found
+
+
+def test_a_horizon_that_has_no_time_says_so(run):
+    args = ("horizon", "machine.npz", "--radius", 0.2, "--stages", 7, "--max-seconds", 0)
+    found = document(run(*args, "--json", code=3))
+    assert found["status"] == "time_limit"
+    assert len(found["policy"]) == 7
+    assert "time_limit: " in run(*args, code=3).stdout
+
+
 def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
     def stop(*args, **given):
         raise KeyboardInterrupt
@@ -162,12 +210,6 @@ def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
     found = document(run("sweep", "machine.npz", "--radii", 3, "--critical", "--json", code=130))
     assert len(found["points"]) == 3
     assert "critical" not in found
-
-
-def test_progress_goes_to_standard_error(run):
-    result = run("sweep", "machine.npz", "--radii", "0.0,0.1", "--json", "--progress")
-    assert "Radii" in result.stderr
-    assert document(result)["status"] == "solved"
 
 
 @pytest.mark.parametrize(

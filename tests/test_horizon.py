@@ -1,15 +1,17 @@
 """Finite horizons against stage-by-stage conic programs."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein, horizon
+from drmdp import InputError, Wasserstein, clock, horizon
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
+from drmdp.bellman.exact import ExactOperator
 from test_radius import small
 
 
@@ -130,3 +132,59 @@ def test_long_horizons_end_in_the_solution():
 def test_mistakes_are_named(given, message):
     with pytest.raises(InputError, match=message):
         drmdp.finite_horizon(small(), Wasserstein(0.1, support="all"), **{"stages": 3, **given})
+
+
+# ---------------------------------------------------------------------- cut short
+
+
+@pytest.mark.parametrize("end", ["time", "interrupt", "at once"])
+@pytest.mark.parametrize("staged", [False, True], ids=["one cost", "stage costs"])
+@pytest.mark.parametrize("maximise", [False, True], ids=["costs", "rewards"])
+def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, staged, maximise):
+    """The stages that were reached are those of the whole plan; the others hold for any policy."""
+    rng = np.random.default_rng(0)
+    given = {"rewards" if maximise else "costs": rng.normal(size=(5, 2))}
+    model = drmdp.Model(rng.dirichlet(np.ones(5), (3, 5, 2)), **given, discount=0.9, terminal=[4])
+    settings = {"costs": rng.normal(size=(8, 5, 2)) if staged else None, "discount": 1.0}
+    ball = drmdp.Wasserstein(0.3, support="all")
+    whole = drmdp.finite_horizon(model, ball, 8, **settings)
+    assert (whole.status, whole.kernel_passes) == ("solved", 8)
+    calls, usual = [], ExactOperator.update
+
+    def update(self, *args):
+        calls.append(1)
+        if end == "interrupt" and len(calls) == 4:
+            raise KeyboardInterrupt
+        return usual(self, *args)
+
+    monkeypatch.setattr(ExactOperator, "update", update)
+    monkeypatch.setattr(clock, "now", lambda: float(len(calls)))
+    limit = {"time": 2, "interrupt": None, "at once": -0.0}[end]
+    if end == "at once":
+        monkeypatch.setattr(clock, "deadline", lambda seconds: -1.0)
+    found = drmdp.finite_horizon(model, ball, 8, **settings, max_seconds=limit)
+    done = 0 if end == "at once" else 3
+    assert found.status == ("interrupted" if end == "interrupt" else "time_limit")
+    assert found.kernel_passes == done
+    for name in ("value", "lower", "upper", "policy"):
+        np.testing.assert_array_equal(getattr(found, name)[8 - done :], getattr(whole, name)[8 - done :])
+    assert np.isfinite(found.value).all()
+    assert (found.lower <= whole.upper).all()
+    assert (found.upper >= whole.lower).all()
+    assert (found.lower[:, 4] == 0).all()
+    assert np.allclose(found.policy[:, :4].sum(axis=2), 1)
+    # the policies that are returned are worth what is said
+    for policy in (found.policy, np.full((8, 5, 2), 0.5)):
+        v = np.zeros(5)
+        for t in reversed(range(8)):
+            prices = settings["costs"][t] if staged else given["rewards" if maximise else "costs"]
+            v = np.where(model.terminal, 0.0, (policy[t] * (prices + model.mean_kernel @ v)).sum(axis=1))
+            if policy is found.policy:
+                assert (v >= found.lower[t] - 1e-12).all() if maximise else (v <= found.upper[t] + 1e-12).all()
+
+
+def test_the_bounds_of_stages_that_were_not_reached_are_rounded_outwards():
+    for side in (-1, 1):
+        for cost, later in ((0.1, 0.2), (1e16, 1.0), (-0.1, 0.3), (0.0, 0.0)):
+            exact = Fraction(cost) + Fraction(later)
+            assert side * (Fraction(horizon._outside(cost, later, side)) - exact) >= 0

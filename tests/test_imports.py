@@ -14,13 +14,14 @@ import drmdp
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
-    {"errors", "_html", "_typing", "_version", "compiled", "interrupts", "words"},
+    {"errors", "_html", "_typing", "_version", "clock", "compiled", "interrupts", "progress", "words"},
     {"files", "threads"},
     {"archives"},
     {"mapped"},
     {"kernels", "rows"},
-    {"solution", "saved"},
     {"checks", "distributions", "shapes"},
+    {"tolerance"},
+    {"solution", "saved"},
     {"model"},
     {"ambiguity", "instances", "simplex"},
     {"certificate", "membership"},

@@ -8,8 +8,9 @@ import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein, instances, radius
+from drmdp import InputError, Wasserstein, clock, instances, radius
 from drmdp.ambiguity import PAIRS
+from drmdp.bellman.exact import ExactOperator
 
 EXACT = [pair for pair in PAIRS if pair != ("linf", 1)]
 
@@ -292,3 +293,157 @@ def test_the_sufficient_radius_of_counts():
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call(small(), Wasserstein(0, support="all"))
+
+
+# ---------------------------------------------------------------------- cut short
+
+
+class Sweeps:
+    """Counts the sweeps of the exact operator: each takes a second, and one of them may be interrupted."""
+
+    def __init__(self, monkeypatch, interrupt=math.inf):
+        self.count, self.interrupt = 0, interrupt
+        for name in ("update", "evaluate"):
+            monkeypatch.setattr(ExactOperator, name, self._counting(getattr(ExactOperator, name)))
+        monkeypatch.setattr(clock, "now", lambda: float(self.count))
+
+    def _counting(self, usual):
+        def sweep(operator, *given):
+            self.count += 1
+            if self.count == self.interrupt:
+                raise KeyboardInterrupt
+            return usual(operator, *given)
+
+        return sweep
+
+
+ASKED = [0.0, 0.1, 0.2, 0.4, 0.8]
+
+
+def test_an_interrupted_path_returns_what_is_done(monkeypatch):
+    model, ball = small(), Wasserstein(0, support="all")
+    whole = radius.path(model, ball, ASKED)
+    first = int(whole.points[0].kernel_passes + whole.points[1].kernel_passes)
+    sweeps, seen = Sweeps(monkeypatch, interrupt=first + 1), []
+    found = radius.path(model, ball, ASKED, callback=seen.append)
+    assert found.status == "interrupted"
+    assert found.radii.tolist() == ASKED[:3]
+    assert [str(point.status) for point in found.points] == ["solved", "solved", "interrupted"]
+    assert len(seen) == 2
+    assert sweeps.count == first + 2  # the one that makes the last policy worth having
+    assert (found.points[2].lower <= whole.points[2].upper).all()
+    assert (found.points[2].upper >= whole.points[2].lower).all()
+    assert not found.reached
+
+
+@pytest.mark.parametrize("asked", [ASKED, 12], ids=["list", "number"])
+def test_the_limit_of_a_path_is_for_all_radii_together(monkeypatch, asked):
+    model, ball = small(), Wasserstein(0, support="all")
+    whole = radius.path(model, ball, asked)
+    assert whole.kernel_passes.sum() > 8
+    sweeps = Sweeps(monkeypatch)
+    for seconds in (0, 3, 7):
+        sweeps.count = 0
+        found = radius.path(model, ball, asked, max_seconds=seconds)
+        assert found.status == "time_limit"
+        assert 0 < len(found.points) < len(whole.points)
+        assert sum(point.status == "time_limit" for point in found.points) == 1
+        assert sweeps.count <= seconds + 2
+        for point in found.points:
+            same = [own for own in whole.points if own.radius == point.radius]
+            assert all((point.lower <= own.upper).all() and (point.upper >= own.lower).all() for own in same)
+    sweeps.count = 0
+    assert radius.path(model, ball, asked, max_seconds=1e6).status == "solved"
+
+
+def changing():
+    """Return a path with actions that change on it, and its critical radii."""
+    model = instances.perturb(instances.machine(8, discount=0.9), 4)
+    found = radius.path(model, Wasserstein(0, "l1", 1, support="all"), [0.0, 0.5, 1.0, 2.0])
+    return found, radius.critical(found)
+
+
+def test_a_search_for_critical_radii_passes_an_interruption_on(monkeypatch):
+    found, changes = changing()
+    assert changes
+    Sweeps(monkeypatch, interrupt=8)
+    with pytest.raises(KeyboardInterrupt):
+        radius.critical(found)
+
+
+def test_a_search_for_critical_radii_returns_wider_intervals_when_time_is_up(monkeypatch):
+    found, changes = changing()
+    sweeps, widths = Sweeps(monkeypatch), []
+    for seconds in (0, 10, 20):
+        sweeps.count = 0
+        wide = radius.critical(found, max_seconds=seconds)
+        assert sweeps.count <= seconds + 2
+        for fine in changes:
+            assert any(
+                change.state == fine.state and change.low <= fine.low and fine.high <= change.high for change in wide
+            )
+        widths.append(max(change.high - change.low for change in wide))
+    assert widths[0] >= widths[1] >= widths[2] > 1e-3
+    sweeps.count = 0
+    assert radius.critical(found, max_seconds=1e6) == changes
+
+
+def test_cross_validation_chooses_by_the_folds_that_are_done(monkeypatch):
+    model, ball = small(), Wasserstein(0, support="all")
+    whole = radius.cross_validate(model, ball, ASKED)
+    assert (str(whole.status), whole.samples.shape) == ("solved", (5, 4))
+    sweeps = Sweeps(monkeypatch)
+    radius.cross_validate(model, ball, ASKED)
+    seconds = sweeps.count // 2
+    for asked in (ASKED, 5):
+        sweeps.count = 0
+        found = radius.cross_validate(model, ball, asked, max_seconds=seconds)
+        assert found.status == "time_limit"
+        assert 0 < found.samples.shape[1] < 4
+        assert sweeps.count <= seconds + 2
+    sweeps.count = 0
+    found = radius.cross_validate(model, ball, ASKED, max_seconds=seconds)
+    for column in found.samples.T:
+        assert np.isclose(whole.samples.T, column, rtol=1e-9, atol=0).all(axis=1).any()
+    for asked in (ASKED, 5):
+        with pytest.raises(InputError, match="max_seconds: 0 s are too short to finish a single fold"):
+            radius.cross_validate(model, ball, asked, max_seconds=0)
+    sweeps.count, sweeps.interrupt = 0, 5
+    with pytest.raises(KeyboardInterrupt):
+        radius.cross_validate(model, ball, ASKED)
+
+
+def test_the_value_under_the_mean_kernel_is_left_out_where_time_is_up(monkeypatch):
+    """In a large model it takes a linear system of its own."""
+    monkeypatch.setattr("drmdp.fixed.DENSE", 3)
+    model, ball = small(sparse=True), Wasserstein(0, support="observed")
+    Sweeps(monkeypatch)
+    found = radius.path(model, ball, ASKED, max_seconds=2)
+    assert found.status == "time_limit"
+    assert np.isnan(found.points[-1].nominal).all()
+    assert np.isfinite(found.points[0].nominal).all()
+
+
+@pytest.mark.parametrize("given", [{"max_seconds": -1}, {"max_seconds": math.nan}])
+def test_limits_are_checked(given):
+    model, ball = small(), Wasserstein(0, support="all")
+    found = radius.path(model, ball, [0, 0.1])
+    for call in (
+        lambda: radius.path(model, ball, [0, 0.1], **given),
+        lambda: radius.critical(found, **given),
+        lambda: radius.cross_validate(model, ball, [0, 0.1], **given),
+        lambda: drmdp.evaluate(model, ball, np.zeros(5, dtype=int), **given),
+        lambda: drmdp.finite_horizon(model, ball, 3, **given),
+    ):
+        with pytest.raises(InputError, match="max_seconds must not be negative"):
+            call()
+
+
+def test_all_rows_hold_at_once():
+    """The rows share the probability of a miss: R rows, each with δ/R."""
+    rng = np.random.default_rng(0)
+    S, A, N, n, level = 3, 2, 4, 1000, 0.9
+    model = drmdp.Model(rng.dirichlet(np.ones(S), (N, S, A)), costs=np.zeros((S, A)), discount=0.5)
+    found = radius.sufficient(model, Wasserstein(0, "l2", 2, support="all"), n, level)
+    row = (1 + math.sqrt(math.log(N * S * A / (1 - level)))) / math.sqrt(n)
+    assert found == pytest.approx(np.full(S, row * math.sqrt(A)))

@@ -40,9 +40,9 @@ def hand_made(**change):
     parts = {
         "value": upper, "policy": rng.dirichlet(np.ones(A), S), "lower": lower, "upper": upper,
         "kernel": rng.dirichlet(np.ones(S), (S, A)), "duality_gap": 2 / 3, "status": drmdp.Status.precision_limit,
-        "history": history, "settings": {"method": "anderson", "backend": "conic", "tol": 1e-6, "ball": "a ball"},
-        "states": ("ö\ud800'\"", 10**38, ""), "actions": (0, -1), "fingerprint": "f" * 64, "seconds": 0.1,
-        "setup_seconds": 1e-9,
+        "history": history, "settings": {"method": "anderson", "backend": "conic", "tol": 1e-6, "rtol": 1e-6, "ball": "a ball"},
+        "states": ("ö\ud800'\"", 10**38, ""), "actions": (0, -1), "fingerprint": "f" * 64, "seconds": 0.1, "scale": 1e308,
+        "setup_seconds": 1e-9, "compile_seconds": 0.0,
     }  # fmt: skip
     return drmdp.Solution(**(parts | change))
 
@@ -87,18 +87,23 @@ def test_status_is_a_string_with_a_sentence():
 
 
 def test_derived_numbers_and_looks():
-    solution = hand_made(upper=np.array([1.0, 2.0, 4.0]), lower=np.array([0.5, 2.0, 3.75]), value=np.array([1.0, 2, 4]))
+    bounds = {"upper": np.array([1.0, 2.0, 4.0]), "lower": np.array([0.5, 2.0, 3.75]), "value": np.array([1.0, 2, 4])}
+    solution = hand_made(**bounds, scale=4.0)
     assert solution.gap == 0.5
     assert solution.n_iters == 1
     assert solution.kernel_passes == 1.5
     assert repr(solution).splitlines() == [
         f"Solution: precision_limit — {drmdp.Status.precision_limit.sentence}",
-        "  gap        0.5 (tolerance 1e-06), duality gap 0.667",
+        "  gap        0.5, relative 0.12 (tol 1e-06), duality gap 0.667",
         "  value      1 … 4 over 3 states",
         "  work       1 iterations, 1.5 kernel passes, 0.1 s",
         "  method     anderson, backend conic",
         "  ball       a ball",
     ]
+    other = hand_made(**bounds, scale=4.0, settings=solution.settings | {"tol": None}, compile_seconds=12.34)
+    assert "gap        0.5, relative 0.12 (rtol 1e-06)" in repr(other)
+    assert "0.1 s and 12.3 s to compile, once" in repr(other)
+    assert (solution.tolerance, other.tolerance) == (1e-6, 4e-6)
     assert "value      2\n" in repr(hand_made(value=np.full(3, 2.0)))
 
 
@@ -170,7 +175,7 @@ def test_saving_what_solve_returned(tmp_path, maximise):
 def test_settings_of_every_kind(tmp_path):
     given = {
         "method": "anderson", "backend": "exact", "ball": "a ball",
-        "tol": np.float64(0.1), "inf": math.inf, "none": None, "flag": True, "text": "ü", "number": 10**30,
+        "tol": np.float64(0.1), "rtol": 1e-6, "inf": math.inf, "none": None, "flag": True, "text": "ü", "number": 10**30,
         "minus": -math.inf, "numpy int": np.int32(-3), "numpy bool": np.bool_(True), "float32": np.float32(0.1),
         "order": np.float64("inf"),
         "nested": {"memory": np.int64(5), "list": [1, None, np.float32(0.5)]},

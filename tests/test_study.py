@@ -100,7 +100,7 @@ def test_killed_half_way_no_row_is_lost_or_doubled(tmp_path):
     keys = [own["key"] for own in rows.read(path)]
     assert len(keys) == len(set(keys))
     assert set(keys) == expected
-    assert runner.run_all(specification.expand(specification.load(tmp_path / "spec.json")), tmp_path / "out") == 0
+    assert runner.run_all(specification.expand(specification.load(tmp_path / "spec.json")), tmp_path / "out") == (0, 0)
 
 
 # ---------------------------------------------------------------------- the specification
@@ -323,7 +323,7 @@ def test_linear_algebra_has_one_thread(tmp_path, monkeypatch):
         return row(run.key)
 
     monkeypatch.setattr(runner, "measure", spy)
-    assert runner.run_all([RUN], tmp_path) == 1
+    assert runner.run_all([RUN], tmp_path) == (1, 0)
     assert seen == [{1}, {1}]  # warmed, measured
 
 

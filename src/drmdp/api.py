@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from drmdp import certificate, membership
+from drmdp import certificate, clock, membership
 from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
+from drmdp.instances._build import whole
 from drmdp.mapped import check_unchanged
 from drmdp.model import Model
+from drmdp.progress import showing, stage
 from drmdp.solution import Solution, Status
-from drmdp.solvers.loop import Callback, Outcome, heed, run, value_range
+from drmdp.solvers.best import value_range
+from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.problem import Method, Problem
-from drmdp.solvers.progress import ProgressBar
 from drmdp.solvers.registry import resolve
+from drmdp.tolerance import RTOL, Tolerance, scale_of
 
 DEFAULT_BACKEND = "exact"
 
@@ -31,13 +33,14 @@ def solve(
     model: Model,
     ball: Wasserstein,
     method: str | Method = "auto",
-    tol: float = 1e-6,
+    tol: float | None = None,
+    rtol: float = RTOL,
     max_iters: int | None = None,
     max_seconds: float | None = None,
     start: ArrayLike = None,
     callback: Callback | None = None,
     threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
@@ -47,10 +50,13 @@ def solve(
         What is known and what is feared.
     method : name or object
         "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
-    tol : float
-        Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state.
+    tol : float, optional
+        Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state. `rtol` is then ignored.
+    rtol : float
+        Relative: without `tol`, stop when upper − lower ≤ rtol · max(max|value|, max|c|) in every state.
     max_iters, max_seconds : optional
-        Limits; the best certified result so far is returned. Without max_iters each method has a finite cap.
+        Limits; the best certified result so far is returned. Without max_iters each method has a finite cap. The seconds count from the call on,
+        held to within a sweep; compiling kernels, once per machine, is not counted.
     start : (S,) value, (S, A) policy or `Solution`, optional
         Where to begin; a policy stands for its value under the mean kernel.
     callback : callable, optional
@@ -58,30 +64,28 @@ def solve(
     threads : int, optional
         Of the exact operators; the answer does not depend on it. By default ``DRMDP_THREADS`` in the environment, or one
         per core.
-    progress : bool
-        Show a progress bar on standard error.
+    progress : bool, optional
+        Say on standard error what is being done, if it takes more than a second; by default on a terminal and in a notebook.
 
     Examples
     --------
     >>> import drmdp
     >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
-    >>> solution = drmdp.solve(model, drmdp.Wasserstein(0.5), tol=1e-6)
-    >>> solution.status == "solved" and solution.gap <= 1e-6
+    >>> solution = drmdp.solve(model, drmdp.Wasserstein(0.5))
+    >>> solution.status == "solved" and solution.gap <= 1e-6 * abs(solution.value).max()
     True
     """
-    begin = time.perf_counter()
     check_problem(model, ball)
     name, chosen = resolve(method)
-    tolerance = _tolerance(tol)
+    tolerance = Tolerance.of(tol, rtol)
     _limits(max_iters, max_seconds)
-    first = _start(model, start)
-    operator = build(model, ball, chosen.backend, threads)
-    setup = time.perf_counter() - begin
-    if progress:
-        with ProgressBar(tolerance) as bar:
-            found = _run(chosen, operator, first, tolerance, max_iters, max_seconds, bar.then(callback))
-    else:
-        found = _run(chosen, operator, first, tolerance, max_iters, max_seconds, callback)
+    begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
+    with showing(progress):
+        first = _start(model, start, deadline)
+        problem = Problem(build(model, ball, chosen.backend, threads))
+        setup = clock.now() - begin
+        limits: Any = {"max_iters": max_iters, "deadline": deadline}
+        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **limits)
     lower, upper = _sides(model, found.lower, found.upper)
     solution = Solution(
         value=lower if model.maximise else upper,
@@ -95,7 +99,7 @@ def solve(
         settings={
             "method": name,
             **asdict(chosen),  # type: ignore[call-overload]
-            "tol": tolerance,
+            **asdict(tolerance),
             "max_iters": max_iters,
             "max_seconds": max_seconds,
             "ball": repr(ball),
@@ -103,8 +107,10 @@ def solve(
         states=tuple(model.states),
         actions=tuple(model.actions),
         fingerprint=model.fingerprint,
+        scale=scale_of(model, found.upper),
         seconds=found.seconds,
         setup_seconds=setup,
+        compile_seconds=clock.compiled() - compiled,
         kernels=found.kernels,
         notes=(*model.notes, *ball.remarks(model)),
     )
@@ -147,6 +153,7 @@ class Evaluation:
     upper: Array
     kernel: Any  # nature's best response, (S, A, S); unplayed actions keep the mean kernel
     status: Status
+    scale: float  # max(max|value|, max|c|)
 
     @property
     def gap(self) -> float:
@@ -155,13 +162,29 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model, ball: Wasserstein, policy: ArrayLike, tol: float = 1e-6, backend: str = DEFAULT_BACKEND
+    model: Model,
+    ball: Wasserstein,
+    policy: ArrayLike,
+    tol: float | None = None,
+    rtol: float = RTOL,
+    backend: str = DEFAULT_BACKEND,
+    max_seconds: float | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
 ) -> Evaluation:
-    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, a mapping by names, or a `Solution`."""
+    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, a mapping by names, or a `Solution`.
+
+    Tolerance, limit, threads and progress are those of `solve`.
+    """
     check_problem(model, ball)
-    found = _evaluate(model, build(model, ball, backend), model.policy(policy), _tolerance(tol))
+    tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
+    _limits(None, max_seconds)
+    deadline = clock.deadline(max_seconds)
+    with showing(progress):
+        found = _evaluate(build(model, ball, backend, threads), x, tolerance, deadline=deadline)
     lower, upper = _sides(model, found.lower, found.upper)
-    return Evaluation(lower if model.maximise else upper, lower, upper, found.kernel, found.status)
+    scale = scale_of(model, found.upper)
+    return Evaluation(lower if model.maximise else upper, lower, upper, found.kernel, found.status, scale)
 
 
 @dataclass(frozen=True)
@@ -193,12 +216,12 @@ def certify(
         kernel = policy.kernel
     x = model.policy(policy)
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
-    low, high = value_range(model)
-    tol = 1e-10 * max(abs(low), abs(high), np.finfo(float).tiny)  # as tight as rounding allows
-    worst = _evaluate(model, build(model, ball, backend), x, tol)
-    best = run(PolicyIteration(), Problem(NominalOperator(model, y)), start=None, tol=tol)
-    heed(worst)
-    heed(best)
+    tolerance = Tolerance(
+        1e-10 * max(*map(abs, value_range(model)), np.finfo(float).tiny)
+    )  # as tight as rounding allows
+    worst = _evaluate(build(model, ball, backend), x, tolerance, inner=True)
+    nominal = Problem(NominalOperator(model, y))
+    best = run(PolicyIteration(), nominal, start=None, tolerance=tolerance, inner=True, title="answering the kernel")
     lower, upper = _sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))
 
@@ -214,32 +237,21 @@ def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = N
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
         raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")
-    operator: Operator = known[backend](model, ball, threads)
+    with stage("laying out the kernels", f"({ball.metric}, {ball.order:g})"):
+        operator: Operator = known[backend](model, ball, threads)
     return operator
 
 
-def _run(
-    method: Method,
-    operator: Operator,
-    start: Array | None,
-    tol: float,
-    max_iters: int | None,
-    max_seconds: float | None,
-    callback: Callback | None,
-) -> Outcome:
-    limits = {"max_iters": max_iters, "max_seconds": max_seconds}
-    return run(method, Problem(operator), start=start, tol=tol, callback=callback, **limits)  # type: ignore[arg-type]
+def _evaluate(operator: Operator, policy: Array, tolerance: Tolerance, **settings: Any) -> Outcome:
+    title = "evaluating the policy"
+    return run(PolicyIteration(), Problem(operator, policy), start=None, tolerance=tolerance, title=title, **settings)
 
 
-def _evaluate(model: Model, operator: Operator, policy: Array, tol: float) -> Outcome:
-    return run(PolicyIteration(), Problem(operator, policy), start=_policy_value(model, policy), tol=tol)
-
-
-def _policy_value(model: Model, policy: Array) -> Array:
+def _policy_value(model: Model, policy: Array, deadline: float) -> Array:
     """Value of a policy under the mean kernel."""
-    found = run(PolicyIteration(), of_mean_kernel(model, policy), start=None, tol=0.0, max_iters=2)
-    heed(found)
-    return np.asarray((found.lower + found.upper) / 2)
+    nominal = of_mean_kernel(model, policy)
+    limits: Any = {"max_iters": 2, "deadline": deadline, "inner": True, "title": "evaluating the start"}
+    return run(PolicyIteration(), nominal, start=None, tolerance=Tolerance(0.0), **limits).middle
 
 
 def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -258,25 +270,17 @@ def _value(model: Model, value: ArrayLike, name: str = "value") -> Array:
     return np.where(model.terminal, 0.0, -v if model.maximise else v)
 
 
-def _start(model: Model, start: ArrayLike) -> Array | None:
+def _start(model: Model, start: ArrayLike, deadline: float) -> Array | None:
     if start is None:
         return None
     if isinstance(start, Solution):
         return _value(model, start.value, "start")
     given = numbers("start", start)
-    return _policy_value(model, model.policy(start)) if given.ndim == 2 else _value(model, given, "start")
-
-
-def _tolerance(tol: float) -> float:
-    value = number("tol", tol)
-    if not 0 <= value < np.inf:
-        raise InputError(f"tol must be finite and not negative, got {value!r}")
-    return value
+    return _policy_value(model, model.policy(start), deadline) if given.ndim == 2 else _value(model, given, "start")
 
 
 def _limits(max_iters: int | None, max_seconds: float | None) -> None:
-    for name, limit in (("max_iters", max_iters), ("max_seconds", max_seconds)):
-        if limit is not None and not number(name, limit) >= 0:
-            raise InputError(f"{name} must not be negative, got {limit!r}")
-    if max_iters is not None and max_iters != np.floor(max_iters):
-        raise InputError(f"max_iters: expected a whole number, got {max_iters!r}")
+    if max_iters is not None:
+        whole("max_iters", max_iters, 0)
+    if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:
+        raise InputError(f"max_seconds must not be negative, got {max_seconds!r}")

@@ -1,7 +1,7 @@
 """The command line: make a problem (`drmdp instance`), solve it (`drmdp solve`), judge a policy (`drmdp evaluate`).
 
-Exit codes: 0 solved; 2 bad input, with one line on standard error; 3 a limit was reached and 130 interrupted, both with
-the result printed and written all the same. With ``--json``, standard output is one JSON document.
+Exit codes: 0 solved, or as near as double precision allows and within a billionth; 2 bad input, with one line on standard error; 3 a
+limit was reached and 130 interrupted, both with the result printed and written all the same. With ``--json``, standard output is one JSON document.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import io
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +19,10 @@ from drmdp._version import __version__
 from drmdp.cli_common import (
     BAD_INPUT,
     INTERRUPTED,
+    MAX_SECONDS,
+    PROGRESS,
     RADIUS,
+    THREADS,
     ball_of,
     check_outputs,
     columns,
@@ -30,7 +32,6 @@ from drmdp.cli_common import (
     grid,
     named,
     notices,
-    options,
     paths,
     print_json,
     problem,
@@ -41,6 +42,7 @@ from drmdp.cli_common import (
 from drmdp.cli_screen import say
 from drmdp.cli_words import spoken
 from drmdp.errors import InputError, MissingExtra, brief
+from drmdp.progress import on_command_line, stage
 from drmdp.words import count
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class _Group(click.Group):
             sys.stdout.reconfigure(errors="replace")  # names and symbols that the terminal lacks are no failure
         settings |= {"prog_name": "drmdp", "standalone_mode": False}
         try:
-            with notices():
+            with notices(), on_command_line():
                 sys.exit(super().main(*args, **settings))
         except click.Abort:
             _fail("interrupted", INTERRUPTED)
@@ -95,8 +97,8 @@ def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
 def main(context: click.Context) -> None:
     """Solve Markov decision processes against the worst kernel in a Wasserstein ball, with a proof of how well.
 
-    Exit codes: 0 solved, 2 bad input, 3 a limit was reached, 130 interrupted. In the last two cases the result is
-    printed and written all the same.
+    Exit codes: 0 solved, or as near as double precision allows and within a billionth, 2 bad input, 3 a limit was reached, 130
+    interrupted. In the last two cases the result is printed and written all the same.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -126,6 +128,7 @@ def _branching(context: click.Context, option: click.Parameter, text: str | None
 @click.option("--sparse", is_flag=True, help="Store the kernels as sparse ones.")
 @click.option("--out", required=True, help="File to write: .npz, or .drmdp for a directory of mapped arrays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@PROGRESS
 def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, **given: Any) -> None:
     """Write a test problem.
 
@@ -134,7 +137,8 @@ def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, 
     from drmdp import formats
 
     formats.check_target(out)
-    model = _build(family, n_states, sparse, {name: value for name, value in given.items() if value is not None})
+    with stage("making the instance"):
+        model = _build(family, n_states, sparse, {name: value for name, value in given.items() if value is not None})
     formats.write(model, out)
     if as_json:
         print_json({"path": out, **sizes(model)})
@@ -172,8 +176,8 @@ def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> M
 @BACKEND
 @click.option("--method", default="auto", show_default=True, help="auto or a name in drmdp.METHODS.")
 @click.option("--max-iters", type=int, help="Stop after so many iterations.")
-@click.option("--max-seconds", type=float, help="Stop after so many seconds.")
-@click.option("--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default.")
+@MAX_SECONDS
+@THREADS
 @click.option("--start", help="Saved solution to begin from.")
 @click.option("--out", help="Save the solution here (.npz).")
 @click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`.")
@@ -186,7 +190,8 @@ def solve(
     model_path: str,
     discount: float | None,
     backend: str | None,
-    tol: float,
+    tol: float | None,
+    rtol: float,
     as_json: bool,
     method: str,
     max_iters: int | None,
@@ -196,7 +201,6 @@ def solve(
     out: str | None,
     report: str | None,
     report_radii: int | None,
-    progress: bool | None,
     **region: Any,
 ) -> int:
     """Find the policy with the best worst case.
@@ -204,8 +208,8 @@ def solve(
     MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file.
     """
     ball = ball_of(**region)
-    from drmdp import api, formats
-    from drmdp.solution import Solution, check_target
+    from drmdp import api, clock, formats
+    from drmdp.solution import Solution, check_target, reached
     from drmdp.solvers.registry import resolve
 
     if out is not None:
@@ -219,30 +223,40 @@ def solve(
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     model = formats.read(model_path, discount=discount)
     first = None if start is None else Solution.load(start)
-    if progress is None:
-        progress = sys.stderr.isatty()
-    if progress:
-        say("Ctrl-C stops early and keeps the best result so far.", err=True)
-    solution = api.solve(
-        model, ball, chosen, tol=tol, max_iters=max_iters, max_seconds=max_seconds, start=first, progress=progress,
-        threads=threads,
-    )  # fmt: skip
+    deadline = clock.deadline(max_seconds)
+    with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
+        solution = api.solve(
+            model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads
+        )
     try:
         if out is not None:
             solution.save(out)
         if report is not None:
-            cli_report.write(model, ball, solution, report, report_radii)
+            cli_report.write(model, ball, solution, report, report_radii, deadline)
     finally:  # a full disk must not cost the result as well
         if as_json:
-            names = ("status", "gap", "duality_gap", "seconds", "n_iters", "kernel_passes", "value", "lower", "upper")
+            names = (
+                "status",
+                "gap",
+                "duality_gap",
+                "scale",
+                "seconds",
+                "setup_seconds",
+                "compile_seconds",
+                "n_iters",
+                "kernel_passes",
+                "value",
+                "lower",
+                "upper",
+            )
             fields = {name: getattr(solution, name) for name in (*names, "policy", "settings")}
             print_json({**fields, **named(model, ball)})
         else:
             work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
             lines = {
                 "Status": f"{solution.status}: {solution.status.sentence}",
-                "Gap": f"{solution.gap:.2e} (tolerance {tol:g}), duality gap {solution.duality_gap:.2e}",
-                "Work": f"{solution.seconds:.3g} s, {work}, {name}, backend {chosen.backend}",
+                "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
+                "Work": f"{solution.time_in_words}, {work}, {name}, backend {chosen.backend}",
             }
             if out is not None:
                 lines["Saved"] = out
@@ -251,22 +265,27 @@ def solve(
             limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
             figures = {_worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
             _print_summary(model, ball, lines, solution.policy, solution.value, figures)
-    return exit_code(solution.status)
+    return exit_code(solution.status, reached(solution))
 
 
 @main.command()
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="POLICY")
-@options("json", "tol", "support", "order", "metric", "discount")
+@common
 @RADIUS
 @BACKEND
+@MAX_SECONDS
+@THREADS
 def evaluate(
     model_path: str,
     policy_path: str,
     discount: float | None,
     backend: str | None,
-    tol: float,
+    tol: float | None,
+    rtol: float,
     as_json: bool,
+    max_seconds: float | None,
+    threads: int | None,
     **region: Any,
 ) -> int:
     """Bound the worst-case value of a policy.
@@ -274,30 +293,33 @@ def evaluate(
     MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz), or a .json file that maps every
     state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
     """
-    from drmdp import api, formats
+    from drmdp import api, clock, formats
+    from drmdp.solution import reached, time_in_words
+    from drmdp.tolerance import Tolerance
 
     ball = ball_of(**region)
     model = formats.read(model_path, discount=discount)
     policy = read_policy(policy_path, model)
     backend = backend or api.DEFAULT_BACKEND
-    begin = time.perf_counter()
-    found = api.evaluate(model, ball, policy, tol=tol, backend=backend)
-    seconds = time.perf_counter() - begin
+    begin, compiled = clock.now(), clock.compiled()
+    found = api.evaluate(model, ball, policy, tol, rtol, backend, max_seconds, threads)
+    seconds, compiled = clock.now() - begin, clock.compiled() - compiled
     if as_json:
-        fields = ("status", "gap", "value", "lower", "upper")
+        fields = ("status", "gap", "scale", "value", "lower", "upper")
         document: dict[str, Any] = {name: getattr(found, name) for name in fields}
-        settings = {"ball": repr(ball), "tol": tol, "backend": backend, "policy": policy_path}
-        print_json({**document, "seconds": seconds, "policy": policy, "settings": settings, **named(model, ball)})
+        settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
+        document |= {"seconds": seconds, "compile_seconds": compiled}
+        print_json({**document, "policy": policy, "settings": settings, **named(model, ball)})
     else:
         lines = {
             "Policy": policy_path,
             "Status": f"{found.status}: {found.status.sentence}",
-            "Gap": f"{found.gap:.2e} (tolerance {tol:g})",
-            "Work": f"{seconds:.3g} s, backend {backend}",
+            "Gap": Tolerance(tol, rtol).compare(found.gap, found.scale),
+            "Work": f"{time_in_words(seconds, compiled)}, backend {backend}",
         }
         figures = {f"{_worst(model)}, at least": found.lower, "at most": found.upper}
         _print_summary(model, ball, lines, policy, found.value, figures)
-    return exit_code(found.status)
+    return exit_code(found.status, reached(found))
 
 
 # ---------------------------------------------------------------------- printing

@@ -9,11 +9,14 @@ from typing import Any
 
 import click
 
+from drmdp.cli_common import PROGRESS
+
 
 @click.command()
 @click.argument("tables", nargs=-1)
 @click.option("--states", "n_states", type=int, default=100_000, show_default=True, help="Size of the table scale.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a row, with machine and date.")
+@PROGRESS
 def bench(tables: tuple[str, ...], n_states: int, as_json: bool) -> None:
     """Measure this machine.
 

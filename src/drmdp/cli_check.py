@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from drmdp.cli_common import BAD_INPUT, console, grid, print_json
+from drmdp.cli_common import BAD_INPUT, PROGRESS, console, grid, print_json
 from drmdp.cli_data import log_options, log_settings, print_kernels, summary_lines
 from drmdp.cli_screen import say
 from drmdp.cli_words import spoken
@@ -16,6 +16,7 @@ from drmdp.cli_words import spoken
 @click.argument("table")
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@PROGRESS
 @click.pass_context
 def check(context: click.Context, /, table: str, as_json: bool, **given: Any) -> int:
     """List what is odd in a log: everything that `drmdp estimate` would refuse or warn of.

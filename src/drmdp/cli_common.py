@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp import cli_screen
+from drmdp import cli_screen, progress
 from drmdp.archives import read_json
 from drmdp.cli_screen import say
 from drmdp.errors import InputError, Notice, shown
@@ -34,10 +32,26 @@ WIDTH = 80
 PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
 """A table without lines or header."""
 RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
+THREADS = click.option(
+    "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
+)
+MAX_SECONDS = click.option("--max-seconds", type=float, help="Stop after so many seconds, to within a sweep.")
+PROGRESS = click.option(
+    "--progress/--no-progress",
+    default=None,
+    expose_value=False,
+    callback=lambda context, option, wanted: progress.choose(wanted),
+    help="Say on standard error what takes more than a second, or do not.",
+)
 OPTIONS = {
-    "progress": click.option("--progress/--no-progress", default=None, help="Progress; by default on a terminal."),
+    "progress": PROGRESS,
     "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-    "tol": click.option("--tol", type=float, default=1e-6, show_default=True, help="Largest certified gap, absolute."),
+    "rtol": click.option(
+        "--rtol", type=float, default=1e-6, show_default=True, help="Largest certified gap, relative."
+    ),
+    "tol": click.option(
+        "--tol", type=float, help="The same, absolute, in the unit of the costs; --rtol is then ignored."
+    ),
     "support": click.option(
         "--support", default="observed", show_default=True, help="Where mass may move: observed next states, or all."
     ),
@@ -73,9 +87,9 @@ def ball_of(radius: float, metric: str, order: str | None, support: str) -> Wass
     return Wasserstein(radius, metric.lower(), own, support.lower())  # type: ignore[arg-type]
 
 
-def exit_code(status: Status) -> int:
-    """0 solved, 130 interrupted, 3 anything else."""
-    return {"solved": 0, "interrupted": INTERRUPTED}.get(status, LIMIT)
+def exit_code(status: Status, reached: bool) -> int:
+    """0 if what was asked for, or what double precision allows, was reached, 130 interrupted, 3 anything else."""
+    return INTERRUPTED if status == "interrupted" else 0 if reached else LIMIT
 
 
 def check_outputs(outputs: Files, inputs: Files) -> None:
@@ -198,23 +212,6 @@ def notices() -> Iterator[None]:
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-@contextmanager
-def bar(what: str, total: int | None, progress: bool | None) -> Iterator[Callable[[Any], None]]:
-    """Count calls on standard error."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    out = cli_screen.console(stderr=True)
-    begin = time.perf_counter()
-    with Progress(*columns, console=out, transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda _: shown.advance(task)
-    out.print(f"{what}: {time.perf_counter() - begin:.1f} s")
 
 
 def console() -> Console:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp import cli_screen
-from drmdp.cli_common import check_outputs, console, grid, print_json, sizes
+from drmdp.cli_common import PROGRESS, check_outputs, console, grid, print_json, sizes
 from drmdp.cli_common import columns as columns_of
 from drmdp.cli_screen import say
 from drmdp.cli_words import spoken
-from drmdp.errors import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,11 +116,9 @@ def _renamed(text: str) -> tuple[str, str]:
 @click.option("--prior", type=float, default=1.0, show_default=True, help="Pseudo-count of a next state (posterior).")
 @click.option("--prior-on", default="seen", show_default=True, help="Next states with a prior: seen or all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--progress/--no-progress", default=None, help="Say what is being done; by default on a terminal.")
+@PROGRESS
 @click.pass_context
-def estimate(
-    context: click.Context, /, table: str, out: str, as_json: bool, progress: bool | None, **given: Any
-) -> None:
+def estimate(context: click.Context, /, table: str, out: str, as_json: bool, **given: Any) -> None:
     """Estimate a model from observed transitions.
 
     TABLE is a .csv, .tsv, .txt, .parquet or .xlsx file with a row per transition, or per visit: then the next row of the
@@ -141,12 +134,10 @@ def estimate(
     check_outputs({"--out": formats.files_of(out)}, inputs)
     columns, settings = log_settings(given)
     begin = time.perf_counter()
-    with _busy(f"Counting {table}", progress):
-        found = fit(table, columns, settings)
+    found = fit(table, columns, settings)
     for text in found.summary.warnings:
         say(f"drmdp: warning: {table}: {spoken(text, context.command)}", err=True)
-    with _busy(f"Writing {out}", progress):
-        formats.write(found.model, out)
+    formats.write(found.model, out)
     seconds = time.perf_counter() - begin
     if as_json:
         document = {"path": out, **sizes(found.model)}
@@ -166,6 +157,7 @@ def estimate(
 @click.option("--parameters", help="craam file with the discount; by default SOURCE.parameters.csv, if any.")
 @click.option("--normalize", is_flag=True, help="Scale rows to sum to 1: for tables with few digits.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@PROGRESS
 def convert(
     source: str, target: str, from_format: str | None, to_format: str | None, as_json: bool, **given: Any
 ) -> None:
@@ -185,19 +177,6 @@ def convert(
         print_json({"path": target, **sizes(model)})
     else:
         say(f"{model!r}\nwritten to {target}")
-
-
-@contextmanager
-def _busy(what: str, progress: bool | None) -> Iterator[None]:
-    """Show that something goes on, on standard error."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield
-        return
-    screen = cli_screen.console(stderr=True)
-    begin = time.perf_counter()
-    with screen.status(clean(f"{what} …")):
-        yield
-    screen.print(f"{what}: {time.perf_counter() - begin:.1f} s")
 
 
 def _print_estimate(found: Estimate, out: str, seconds: float) -> None:

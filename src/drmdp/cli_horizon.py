@@ -11,13 +11,14 @@ import numpy as np
 
 from drmdp.archives import Field, read_array, read_json
 from drmdp.cli_common import (
-    LIMIT,
+    MAX_SECONDS,
     RADIUS,
+    THREADS,
     ball_of,
-    bar,
     columns,
     common,
     console,
+    exit_code,
     grid,
     named,
     print_json,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
     from drmdp.horizon import HorizonSolution
     from drmdp.model import Model
+    from drmdp.tolerance import Tolerance
 
 ROWS = 12
 """States shown in a table."""
@@ -45,26 +47,34 @@ ROWS = 12
 @click.option(
     "--costs", help=".npy file with the costs, or rewards, of each stage, (stages, S, A) or (stages, S, A, S)."
 )
+@MAX_SECONDS
+@THREADS
 @common
 def horizon(
     model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, costs: str | None,
-    discount: float | None, metric: str, order: str | None, support: str, tol: float, as_json: bool, progress: bool | None,
+    discount: float | None, metric: str, order: str | None, support: str, tol: float | None, rtol: float,
+    as_json: bool, max_seconds: float | None, threads: int | None,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
-    Stage 0 is the first decision. Exit code 3 if the certified gap exceeds --tol.
+    Stage 0 is the first decision. One sweep a stage, as accurate as can be: --tol and --rtol only decide the status.
     """
     from drmdp import formats
     from drmdp import horizon as plans
+    from drmdp.solution import reached
+    from drmdp.tolerance import Tolerance
 
     ball = ball_of(radius, metric, order, support)
     model = formats.read(model_path, discount=discount)
     values = None if final is None else _final(final, model)
     prices = None if costs is None else _costs(costs)
-    with bar("Stages", stages, progress) as step:
-        found = plans.finite_horizon(model, ball, stages, values, prices, stage_discount, callback=step)
+    limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}
+    found = plans.finite_horizon(model, ball, stages, values, prices, stage_discount, **limits)
     if as_json:
-        fields = {name: getattr(found, name) for name in ("gap", "value", "lower", "upper", "policy", "kernel_passes")}
+        fields = {
+            name: getattr(found, name)
+            for name in ("status", "gap", "scale", "value", "lower", "upper", "policy", "kernel_passes")
+        }
         print_json(
             {
                 **fields,
@@ -74,8 +84,9 @@ def horizon(
         )
     else:
         own = model.discount if stage_discount is None else stage_discount
-        _print_plan(model, ball, found, f"{stages:,} stages, discount {shown_discount(own)}")
-    return 0 if found.gap <= tol else LIMIT
+        shown = f"{stages:,} stages, discount {shown_discount(own)}"
+        _print_plan(model, ball, found, shown, Tolerance(tol, rtol))
+    return exit_code(found.status, reached(found))
 
 
 def _final(path: str, model: Model) -> Any:
@@ -101,12 +112,19 @@ def _costs(path: str) -> Any:
         raise InputError(f"{path}: {error}") from None
 
 
-def _print_plan(model: Model, ball: Wasserstein, found: HorizonSolution, stages: str) -> None:
+def _print_plan(model: Model, ball: Wasserstein, found: HorizonSolution, stages: str, asked: Tolerance) -> None:
     out = console()
     first = found.value[0]
     kind = "reward" if model.maximise else "cost"
     mean = f"{model.initial @ first:.6g} worst-case {kind}, mean over the start distribution"
-    lines = {"Problem": problem(model), "Horizon": stages, "Ball": repr(ball), "Gap": f"{found.gap:.1e}", "Value": mean}
+    lines = {
+        "Problem": problem(model),
+        "Horizon": stages,
+        "Ball": repr(ball),
+        "Status": f"{found.status}: {found.status.sentence}",
+        "Gap": asked.compare(found.gap, found.scale),
+        "Value": mean,
+    }
     if notes := said(model, ball):
         lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))

@@ -13,7 +13,6 @@ from drmdp.cli_common import (
     OPTIONS,
     RADIUS,
     ball_of,
-    bar,
     check_outputs,
     columns,
     common,
@@ -29,6 +28,7 @@ from drmdp.cli_common import (
 )
 from drmdp.errors import InputError
 from drmdp.files import check_file, check_suffix, write_whole
+from drmdp.progress import stage
 from drmdp.words import some
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ ROWS = 12
 @common
 def inspect(
     model_path: str, radius: float, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
-    metric: str, order: str | None, support: str, tol: float, as_json: bool, progress: bool | None,
+    metric: str, order: str | None, support: str, tol: float | None, rtol: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
 
@@ -60,6 +60,7 @@ def inspect(
     the best deterministic policy with the most it can lose (≤), and the actions within --loss of the optimum.
     """
     from drmdp import api, formats, policies
+    from drmdp.solution import reached
 
     ball = ball_of(radius, metric, order, support)
     model = formats.read(model_path, discount=discount)
@@ -67,21 +68,23 @@ def inspect(
     if policy_path is not None:
         policy = read_policy(policy_path, model)
     else:
-        with bar("Solving", None, progress) as step:
-            solution = api.solve(model, ball, tol=tol, callback=step)
+        solution = api.solve(model, ball, tol=tol, rtol=rtol)
+        with stage("looking at single actions"):
             near = policies.near_optimal(model, ball, solution, loss)
-            rounded = policies.deterministic(model, ball, solution, tol)
+        with stage("rounding the policy"):
+            rounded = policies.deterministic(model, ball, solution, tol, rtol)
         policy = solution.policy
-    with bar("Evaluating", None, progress):
-        found = policies.values(model, ball, policy, tol)
+    found = policies.values(model, ball, policy, tol, rtol)
+    with stage("comparing kernels"):
         kernel = found.worst.kernel if policy_path is not None else solution.kernel
         most = policies.bent(model, kernel, n_bent, policy)
-    status = found.worst.status if policy_path is not None else solution.status
+    judged: Any = found.worst if policy_path is not None else solution
+    status = judged.status
     if as_json:
         print_json(_inspected(model, ball, policy, found, rounded, near, most, str(status)))
     else:
         _print_inspected(model, ball, policy, found, rounded, near, most)
-    return exit_code(status)
+    return exit_code(status, reached(judged))
 
 
 def _inspected(
@@ -185,13 +188,14 @@ def _print_actions(out: Any, model: Model, rounded: Rounded, near: ActionLosses)
 @OPTIONS["order"]
 @OPTIONS["support"]
 @OPTIONS["tol"]
+@OPTIONS["rtol"]
 @OPTIONS["discount"]
 @OPTIONS["json"]
 @OPTIONS["progress"]
 def simulate(
     model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
-    seed: int, out: str | None, metric: str, order: str | None, support: str, tol: float, discount: float | None,
-    as_json: bool, progress: bool | None,
+    seed: int, out: str | None, metric: str, order: str | None, support: str, tol: float | None, rtol: float,
+    discount: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Simulate trajectories of a policy.
 
@@ -209,14 +213,13 @@ def simulate(
     model = formats.read(model_path, discount=discount)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
-    with bar("Simulating", None, progress):
-        nature: Any = None
-        if kernel == "worst":
-            assert radius is not None
-            nature = api.evaluate(model, ball_of(radius, metric, order, support), policy, tol).kernel
-        elif kernel != "mean":
-            nature = _kernel(model, kernel)
-        found = simulation.simulate(model, policy, nature, n, steps, first, seed)
+    nature: Any = None
+    if kernel == "worst":
+        assert radius is not None
+        nature = api.evaluate(model, ball_of(radius, metric, order, support), policy, tol, rtol).kernel
+    elif kernel != "mean":
+        nature = _kernel(model, kernel)
+    found = simulation.simulate(model, policy, nature, n, steps, first, seed)
     if out is not None:
         _write(model, found, out)
     totals = found.totals

@@ -11,8 +11,10 @@ import click
 
 from drmdp.cli_common import (
     INTERRUPTED,
+    LIMIT,
+    MAX_SECONDS,
+    THREADS,
     ball_of,
-    bar,
     check_outputs,
     columns,
     common,
@@ -65,14 +67,15 @@ def _by(context: click.Context, option: click.Parameter, text: str | None) -> st
 @click.option("--seed", type=int, help="Of the folds; 0 by default.")
 @click.option("--samples", type=float, help="Draws behind each row: shows the radius that holds the truth.")
 @click.option("--confidence", type=float, help="With this probability; 0.95 by default.")
-@click.option("--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default.")
+@MAX_SECONDS
+@THREADS
 @click.option("--out", help="Write the table to this .csv file.")
 @common
 def sweep(
     model_path: str, radii: Any, top: float | None, critical: bool, precision: float | None, held_out: str | None,
     folds: int | None, by: Any, seed: int | None, samples: float | None, confidence: float | None,
-    threads: int | None, out: str | None, discount: float | None, metric: str, order: str | None, support: str,
-    tol: float, as_json: bool, progress: bool | None,
+    max_seconds: float | None, threads: int | None, out: str | None, discount: float | None, metric: str,
+    order: str | None, support: str, tol: float | None, rtol: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Solve over radii, and help to choose one.
 
@@ -81,7 +84,8 @@ def sweep(
     For each radius: its share of the radius from which nature is unconstrained, the value of the policy under the mean kernel (nominal) and in
     the worst case, both over the start distribution, and in how many states the policy's likeliest action differs from that of the first radius.
     """
-    from drmdp import formats, radius
+    from drmdp import clock, formats, radius
+    from drmdp.radius.trace import CUT_SHORT
 
     if held_out is not None and folds is not None:
         raise InputError("give --held-out or --folds, not both")
@@ -101,23 +105,32 @@ def sweep(
     model = formats.read(model_path, discount=discount)
     other = None if held_out is None else formats.read(held_out, discount=discount)
     enough = None if samples is None else radius.sufficient(model, ball, samples, confidence)
-    total = radii if isinstance(radii, int) else len(radii)
-    with bar("Radii", total, progress) as step:
-        found = radius.path(model, ball, radii, tol, callback=step, threads=threads, top=top)
+    deadline = clock.deadline(max_seconds)
+
+    def left() -> float | None:
+        return None if max_seconds is None else max(0.0, deadline - clock.now())
+
+    found = radius.path(model, ball, radii, tol, rtol, threads=threads, top=top, max_seconds=max_seconds)
     choice: Choice | None = None
     changes: tuple[Change, ...] | None = None
-    code = exit_code(found.status)
+    code = exit_code(found.status, found.reached)
     try:
-        if other is not None and code != INTERRUPTED:
-            choice = radius.choose(found, other, by)
-        elif folds is not None and code != INTERRUPTED:
-            with bar("Folds", folds * total, progress) as step:
-                choice = radius.cross_validate(model, ball, found.radii, folds, by, tol, seed, callback=step)
-        if critical and code != INTERRUPTED:
-            with bar("Critical radii", None, progress) as step:
-                changes = radius.critical(found, precision, callback=step)
+        if found.status not in CUT_SHORT:
+            if other is not None:
+                choice = radius.choose(found, other, by)
+            elif folds is not None:
+                choice = radius.cross_validate(
+                    model, ball, found.radii, folds, by, tol, rtol, seed, threads=threads, max_seconds=left()
+                )
+            if critical:
+                changes = radius.critical(found, precision, threads=threads, max_seconds=left())
     except KeyboardInterrupt:  # what is found already is printed
         code = INTERRUPTED
+    except InputError:
+        if left() != 0:  # not for lack of time
+            raise
+    if left() == 0:
+        code = code or LIMIT
     if out is not None:
         _write(found, choice, out)
     if as_json:
@@ -168,7 +181,7 @@ def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> 
         }
         for point in found.points
     ]
-    document = {"status": str(found.status), "saturation": found.saturation, "tol": found.tol, "points": points}
+    document = {"status": str(found.status), "saturation": found.saturation, **asdict(found.asked), "points": points}
     if choice is not None:
         scores = {name: getattr(choice, name) for name in ("radius", "by", "samples", "mean", "worst", "scores")}
         document["choice"] = scores
@@ -189,7 +202,7 @@ def _print(
     lines = {
         "Problem": problem(model),
         "Ball": f"metric {ball.metric}, order {ball.order:g}, support {ball.support}; unconstrained from {limit:.4g} on",
-        "Status": f"{found.status}; largest gap {most:.1e} (tolerance {found.tol:g}), {passes.mean():.2f} sweeps a radius",
+        "Status": f"{found.status}; largest gap {most:.1e} ({found.asked.short}), {passes.mean():.2f} sweeps a radius",
     }
     if enough is not None:
         top = float(enough.max())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drmdp.errors import InputError, MissingExtra
 
@@ -37,15 +38,19 @@ def check(path: str | None, radii: int | None) -> None:
     check_target(path)
 
 
-def write(model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None) -> None:
-    """Write the page about a solution."""
-    from drmdp import radius
-    from drmdp.solution import Status
+def write(
+    model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None, deadline: float = math.inf
+) -> None:
+    """Write the page about a solution, without the curve if time is up."""
+    from drmdp import clock, radius
+    from drmdp.radius.trace import CUT_SHORT
 
     n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
     sweep = None
-    if n and solution.status is not Status.interrupted:
+    left = deadline - clock.now()
+    if n and left > 0 and solution.status not in CUT_SHORT:
         far = float(ball.saturation(model).max())
         top = min(2 * float(ball.radius), far) or far
-        sweep = radius.path(model, ball, n, float(solution.settings["tol"]), top=top or None)
+        limits: Any = {"top": top or None, "max_seconds": left}
+        sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
     solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))

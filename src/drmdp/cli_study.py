@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drmdp import cli_screen
-from drmdp.cli_common import check_outputs, paths, print_json
+from drmdp.cli_common import LIMIT, MAX_SECONDS, PROGRESS, check_outputs, paths, print_json
 from drmdp.cli_screen import say
 from drmdp.errors import InputError
 
@@ -34,23 +34,24 @@ if TYPE_CHECKING:
 )
 @click.option("--figures-only", metavar="DIR", help="Draw and tabulate the rows of a folder, run nothing.")
 @click.option("--no-figures", is_flag=True, help="Run, and draw nothing.")
-@click.option("--progress/--no-progress", default=None, help="A bar with the time left; by default on terminals.")
+@MAX_SECONDS
+@PROGRESS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def reproduce(
     scale: str, spec: str | None, only: tuple[str, ...], out: str, figures_only: str | None, no_figures: bool,
-    progress: bool | None, as_json: bool,
+    max_seconds: float | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Run the experiments of the paper, with figures and tables.
 
     quick takes about two minutes, standard half an hour, paper hours. Every run appends one row to DIR/rows.jsonl; rows
-    that are there are not run again, so a run that was interrupted or killed goes on where it stopped. A time limit is not
-    part of what identifies a row: use a new folder to repeat runs with another one.
+    that are there are not run again, so a run that was interrupted, killed or stopped by --max-seconds (exit code 3) goes on
+    where it stopped. The time limit of a single run is not part of what identifies a row: use a new folder to repeat runs with another one.
     """
     from drmdp.study import rows as stored
     from drmdp.study import specification
 
     if figures_only is not None:
-        folder, added = Path(figures_only), 0
+        folder, done = Path(figures_only), (0, 0)
     else:
         blocks = specification.load(spec) if spec else specification.SCALES[scale]
         runs = specification.expand(blocks, only)
@@ -58,13 +59,13 @@ def reproduce(
             _needs_matplotlib()
         folder = Path(out)
         check_outputs({"--out": _outputs_of(folder)}, {"--spec": paths(spec)})
-        added = _run(runs, out, progress)
+        done = _run(runs, out, max_seconds)
     rows = stored.read(folder / stored.NAME)
-    if not rows:
+    if not rows and not done[1]:
         raise InputError(f"{folder / stored.NAME}: no rows")
-    drawn, written = ([], []) if no_figures else _outputs(rows, folder)
-    _report(rows, folder, added, drawn, written, as_json)
-    return 0
+    drawn, written = ([], []) if no_figures or not rows else _outputs(rows, folder)
+    _report(rows, folder, *done, drawn, written, as_json)
+    return LIMIT if done[1] else 0
 
 
 def _outputs_of(folder: Path) -> list[Path]:
@@ -81,11 +82,12 @@ def _needs_matplotlib() -> None:
     pyplot()
 
 
-def _run(runs: list[Any], out: str, progress: bool | None) -> int:
+def _run(runs: list[Any], out: str, max_seconds: float | None) -> tuple[int, int]:
+    """Rows that were added, and runs that still have none."""
     from drmdp.study.runner import run_all
 
     try:
-        return run_all(runs, out, progress)
+        return run_all(runs, out, max_seconds)
     except KeyboardInterrupt:
         say("interrupted: the same command goes on where this one stopped", err=True)
         raise click.Abort from None
@@ -100,7 +102,9 @@ def _outputs(rows: list[Row], folder: Path) -> tuple[list[str], list[str]]:
     return figures.draw(rows, folder / "figures"), tables.write(rows, folder / "tables")
 
 
-def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written: list[str], as_json: bool) -> None:
+def _report(
+    rows: list[Row], folder: Path, added: int, left: int, drawn: list[str], written: list[str], as_json: bool
+) -> None:
     from drmdp.study.figure_parts import FAMILIES
     from drmdp.study.tables import READINGS, ratio_table, reading_table
 
@@ -110,6 +114,7 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
         found = {
             "rows": len(rows),
             "added": added,
+            "left": left,
             "folder": str(folder),
             "figures": drawn,
             "tables": written,
@@ -120,6 +125,7 @@ def _report(rows: list[Row], folder: Path, added: int, drawn: list[str], written
         return
     say(
         f"{len(rows):,} rows in {folder / 'rows.jsonl'}, {added:,} of them new; {len(drawn)} figures, {len(written)} tables"
+        + (f"; {left:,} runs are left for the same command again" if left else "")
     )
     if body:
         title = "CPU time over that of the exact engine: median (least – most)"

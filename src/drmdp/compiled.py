@@ -2,10 +2,19 @@
 
 An array that is handed on or cut into a slice is counted, by atomic instructions that took up to 40 % of a sweep. Functions that allocate nothing
 need no counting (`_nrt`, which Numba itself uses but does not document): Python makes the scratch memory, and a kernel and all that it calls only work in it.
+
+Numba tells when it compiles one of our kernels, and `drmdp.clock` stops meanwhile.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from numba import cfunc, typeof
+from numba.core import event
+
+from drmdp import clock
 
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 """For functions that Python calls."""
@@ -25,7 +34,30 @@ def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
 
     A kernel is optimised again with all that it calls, in each of its callers; what is behind a wall is compiled once.
     """
-    from numba import cfunc, typeof
-
     kind: Any = typeof
-    return cfunc(kind(result)(*map(kind, examples)), cache=True, error_model="numpy")(function)
+    made: Any = None
+    clock.begin_compiling()
+    try:
+        made = cfunc(kind(result)(*map(kind, examples)), cache=True, error_model="numpy")(function)
+    finally:
+        clock.end_compiling(counts=made is None or made.cache_hits == 0)
+    return made
+
+
+class _Listener(event.Listener):
+    """Stops the clock while a kernel of ours is compiled; Numba tells of the end even if that fails."""
+
+    def on_start(self, event: Any) -> None:
+        if _ours(event):
+            clock.begin_compiling()
+
+    def on_end(self, event: Any) -> None:
+        if _ours(event):
+            clock.end_compiling()
+
+
+def _ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("drmdp.")
+
+
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]

@@ -7,6 +7,7 @@ a linear system, solved directly for up to `DENSE` states and beyond by Krylov s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,13 @@ from drmdp.checks import kernel_number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.rows import DENSE, MeanKernel
+from drmdp.solution import Status
 from drmdp.solvers import linear
-from drmdp.solvers.loop import heed, run, value_range
+from drmdp.solvers.best import value_range
+from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
+from drmdp.tolerance import Tolerance
 
 ROW_SUM_TOL = 1e-6
 """Rows whose sums differ from 1 by no more are divided by them."""
@@ -136,13 +140,13 @@ def expected_costs(model: Model, matrix: Any) -> Array:
     return np.asarray((table * np.where(table > 0, model.stakes(zero, 0, S), 0.0)).sum(axis=2))
 
 
-def values(model: Model, policy: Array, matrices: Sequence[Any]) -> Array:
-    """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign."""
+def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float = math.inf) -> Array:
+    """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign; NaN where it takes steps and time is up."""
     S = model.n_states
     out = np.empty((len(matrices), S))
     for k, matrix in enumerate(matrices):
         if S > DENSE and sparse.issparse(matrix):
-            out[k] = _by_steps(model, policy, matrix)
+            out[k] = _by_steps(model, policy, matrix, deadline)
         else:
             costs = (policy * expected_costs(model, matrix)).sum(axis=1)
             out[k] = linear.solve(_chain(policy, matrix), model.discount, costs)
@@ -159,9 +163,9 @@ def _chain(policy: Array, matrix: Any) -> Array:
     return np.asarray(found.toarray() if sparse.issparse(found) else found)
 
 
-def _by_steps(model: Model, policy: Array, matrix: Any) -> Array:
+def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float) -> Array:
     problem = Problem(NominalOperator(model, matrix), policy)
-    low, high = value_range(model)
-    found = run(PolicyIteration(), problem, start=None, tol=ACCURACY * max(abs(low), abs(high)), max_iters=50)
-    heed(found)
-    return np.asarray((found.lower + found.upper) / 2)
+    tolerance = Tolerance(ACCURACY * max(map(abs, value_range(model))))
+    limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "evaluating a policy"}
+    found = run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)
+    return np.full(model.n_states, np.nan) if found.status is Status.time_limit else found.middle

@@ -9,28 +9,35 @@ t, …, T − 1 from above and L − λ d the optimum from below. One sweep a st
 nothing is summed up to infinity.
 
 Terminal states of the model have value 0 at every stage, the last one included.
+
+**Cut short** by Ctrl-C or the clock before stage t was done, the stages before it get the policy of the last one that was, and bounds that hold for any:
+max(upper_{t+1}) and min(lower_{t+1}) discounted, plus the largest and the smallest cost of the stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from drmdp import certificate, checks
+from drmdp import certificate, checks, clock
 from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein, check_problem
-from drmdp.api import DEFAULT_BACKEND, _sides, _value, build
+from drmdp.api import DEFAULT_BACKEND, _limits, _sides, _value, build
 from drmdp.bellman.exact import ExactOperator
-from drmdp.bellman.operator import Operator
+from drmdp.bellman.operator import Operator, Update
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.files import require
 from drmdp.instances._build import whole
 from drmdp.model import Model, changed
+from drmdp.progress import counted, showing
+from drmdp.solution import Status
+from drmdp.solvers.best import any_policy
 from drmdp.solvers.problem import Problem
+from drmdp.tolerance import RTOL, Tolerance, scale_of
 
 STAGES = 1_000_000
 """More are a slip: at a thousand sweeps a second they take a quarter of an hour."""
@@ -45,6 +52,8 @@ class HorizonSolution:
     lower: Array  # (T + 1, S) bounds on the optimum
     upper: Array  # (T + 1, S)
     kernel_passes: float
+    status: Status
+    scale: float  # max(max|value|, max|c|)
 
     @property
     def gap(self) -> float:
@@ -62,6 +71,10 @@ def finite_horizon(
     backend: str = DEFAULT_BACKEND,
     callback: Callable[[int], Any] | None = None,
     threads: int | None = None,
+    tol: float | None = None,
+    rtol: float = RTOL,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
 ) -> HorizonSolution:
     """Find the policies with the least worst-case cost (greatest reward) over finitely many stages.
 
@@ -77,6 +90,11 @@ def finite_horizon(
         Instead of the model's.
     callback : callable, optional
         Called with t after each stage, from T − 1 to 0.
+    tol, rtol : float
+        Decide the status, nothing else: there is one sweep a stage, as accurate as can be. It is "solved" when the gap is at most tol, or
+        rtol · max(max|value|, max|c|), else "precision_limit".
+    max_seconds, threads, progress : optional
+        As for `drmdp.solve`; the module says what is returned for stages that were not reached.
 
     Examples
     --------
@@ -89,31 +107,87 @@ def finite_horizon(
     check_problem(model, ball)
     T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
     require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
+    tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
+    _limits(None, max_seconds)
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)
     for own in [staged] if prices is None else [_priced(staged, stage) for stage in prices]:
         ball.fitted(own)
-    lower, upper = np.empty((T + 1, S)), np.empty((T + 1, S))
-    lower[T] = upper[T] = v
-    policy = np.empty((T, S, A))
-    operator: Operator | None = None
-    for t in reversed(range(T)):
-        if operator is None or prices is not None:
-            here = staged if prices is None else _priced(staged, prices[t])
-            operator = _next(build(here, ball, backend, threads), operator)
-        update = Problem(operator).sweep(v)
-        update = operator.certify(v, update, False)
+    plan = _Plan(staged, np.empty((T + 1, S)), np.empty((T + 1, S)), np.empty((T, S, A)))
+    plan.lower[T] = plan.upper[T] = v
+    with showing(progress), counted("stages", T) as step:
+        status, t = None, T
+        try:
+            for t in _stages(plan, ball, prices, v, backend, threads, deadline):
+                step()
+                if callback is not None:
+                    callback(t)
+        except KeyboardInterrupt:
+            status = Status.interrupted
+    if status is None and t > 0:
+        status = Status.time_limit
+    plan.fill_up(t, prices)
+    lower, upper = _sides(model, plan.lower, plan.upper)
+    value = lower if model.maximise else upper
+    costs_of = [staged] if prices is None else [_priced(staged, own) for own in prices]
+    scale = max(scale_of(own, value) for own in costs_of)
+    if status is None:
+        near = float((upper - lower).max()) <= tolerance.goal(scale)
+        status = Status.solved if near else Status.precision_limit
+    return HorizonSolution(value, plan.policy, lower, upper, float(T - t), status, scale)
+
+
+@dataclass
+class _Plan:
+    """Bounds and policies of the stages, filled from the last one on; signs are internal."""
+
+    model: Model
+    lower: Array  # (T + 1, S)
+    upper: Array
+    policy: Array  # (T, S, A)
+
+    def set(self, t: int, v: Array, update: Update) -> Array:
+        """Take the sweep of stage t at v; returns where to go on."""
+        model, lower, upper = self.model, self.lower, self.upper
         above, below = (max(0.0, float(gap.max())) for gap in (upper[t + 1] - v, v - lower[t + 1]))
-        upper[t] = _shifted(certificate.beyond(v, update.upper_step, +1), staged.discount * above)
-        lower[t] = _shifted(certificate.beyond(v, update.lower_step, -1), -staged.discount * below)
+        upper[t] = _shifted(certificate.beyond(v, update.upper_step, +1), model.discount * above)
+        lower[t] = _shifted(certificate.beyond(v, update.lower_step, -1), -model.discount * below)
         upper[t, model.terminal] = lower[t, model.terminal] = 0.0
-        policy[t] = update.policy
-        v = np.clip(update.value, lower[t], upper[t])
-        if callback is not None:
-            callback(t)
-    lower, upper = _sides(model, lower, upper)
-    return HorizonSolution(lower if model.maximise else upper, policy, lower, upper, float(T))
+        self.policy[t] = update.policy
+        return np.clip(update.value, lower[t], upper[t])
+
+    def fill_up(self, t: int, prices: list[Array] | None) -> None:
+        """Give the stages before t what is true of any policy."""
+        model, ends = self.model, self.model.terminal
+        for k in reversed(range(t)):
+            low, high = (model if prices is None else _priced(model, prices[k])).cost_range
+            least, most = model.discount * self.lower[k + 1].min(), model.discount * self.upper[k + 1].max()
+            self.lower[k] = np.where(ends, 0.0, _outside(low, float(least), -1))
+            self.upper[k] = np.where(ends, 0.0, _outside(high, float(most), +1))
+            self.policy[k] = self.policy[k + 1] if k + 1 < len(self.policy) else any_policy(model)
+
+
+def _stages(
+    plan: _Plan, ball: Wasserstein, prices: list[Array] | None, v: Array, backend: str, threads: int | None,
+    deadline: float,
+) -> Iterator[int]:  # fmt: skip
+    """Fill a plan stage by stage, from the last one on, until time is up; yields each stage."""
+    operator: Operator | None = None
+    for t in reversed(range(len(plan.policy))):
+        if clock.now() > deadline:
+            return
+        if operator is None or prices is not None:
+            here = plan.model if prices is None else _priced(plan.model, prices[t])
+            operator = _next(build(here, ball, backend, threads), operator)
+        v = plan.set(t, v, operator.certify(v, Problem(operator).sweep(v), False))
+        yield t
+
+
+def _outside(cost: float, later: float, side: int) -> float:
+    """Cost + later, rounded away from the truth (side ±1)."""
+    total = cost + later
+    return total + side * 4 * certificate.EPS * (abs(cost) + abs(later))
 
 
 def _shifted(bound: Array, by: float) -> Array:

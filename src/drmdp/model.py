@@ -24,6 +24,7 @@ from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.checks import Names
 from drmdp.errors import InputError, brief, clean, described
 from drmdp.kernels import Kernels
+from drmdp.progress import stage
 from drmdp.shapes import kernel_shape
 
 
@@ -91,6 +92,7 @@ class Model:
     maximise: bool
     notes: tuple[str, ...]
 
+    @stage("checking the model")
     def __init__(
         self,
         kernels: ArrayLike,
@@ -322,6 +324,7 @@ class Model:
         return self.blocks.nbytes + sum(array.nbytes for array in held)
 
     @cached_property
+    @stage("hashing the model")
     def fingerprint(self) -> str:
         """Hash of everything that defines the problem, names included and notes not; equal models, and only they, share it."""
         digest = hashlib.sha256()

@@ -35,6 +35,7 @@ from drmdp.radius.trace import most_probable
 from drmdp.rows import MeanKernel
 from drmdp.solution import Solution, Status, check_solution
 from drmdp.solvers.problem import Problem
+from drmdp.tolerance import RTOL, Tolerance
 
 NOTHING = 1e-12
 """A smaller difference of probabilities is rounding."""
@@ -53,11 +54,11 @@ class Values:
     by_kernel: Array  # (N, S)
 
 
-def values(model: Model, ball: Wasserstein, policy: ArrayLike, tol: float = 1e-6) -> Values:
+def values(model: Model, ball: Wasserstein, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
     """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`."""
     check_problem(model, ball)
     x = model.policy(policy)
-    worst = evaluate(model, ball, x, tol)
+    worst = evaluate(model, ball, x, tol, rtol)
     return Values(worst, under(model, x, [None])[0], under(model, x, list(range(model.n_kernels))))
 
 
@@ -168,24 +169,27 @@ class Rounded:
     rounds: int
 
 
-def deterministic(model: Model, ball: Wasserstein, solution: Solution, tol: float = 1e-6) -> Rounded:
+def deterministic(
+    model: Model, ball: Wasserstein, solution: Solution, tol: float | None = None, rtol: float = RTOL
+) -> Rounded:
     """Best deterministic policy, from rounding the solution, with its certified loss.
 
-    An action is exchanged only for one that is better by more than `tol`·(1 − discount) in one step.
+    An action is exchanged only for one that is better by more than (1 − discount) times the tolerance in one step.
     """
     check_problem(model, ball)
+    tolerance = Tolerance.of(tol, rtol)
     _own(model, solution)
     S, A = model.n_states, model.n_actions
     rounded = most_probable(solution.policy)
     chosen, start = rounded.copy(), np.arange(S)
     for rounds in range(1, ROUNDS + 1):
         x = _pure(chosen, A)
-        found = evaluate(model, ball, x, tol)
+        found = evaluate(model, ball, x, tol, rtol)
         if found.status is Status.interrupted:
             raise KeyboardInterrupt
         upper = _inside(model, found.value)
         q = np.where(model.terminal[:, None], 0.0, _each_action(model, ball, upper))
-        better = q.min(axis=1) < q[start, np.maximum(chosen, 0)] - tol * (1 - model.discount)
+        better = q.min(axis=1) < q[start, np.maximum(chosen, 0)] - (1 - model.discount) * tolerance.goal(found.scale)
         if not better.any():
             break
         chosen = np.where(better, q.argmin(axis=1), chosen)

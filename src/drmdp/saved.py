@@ -25,8 +25,9 @@ from drmdp.archives import Field, Header
 from drmdp.errors import InputError, shown
 from drmdp.files import AnyPath, write_whole
 from drmdp.solution import ARRAYS, Record, Solution, Status
+from drmdp.tolerance import Tolerance
 
-FORMAT = "drmdp solution 1"
+FORMAT = "drmdp solution 2"
 PART = "kernel."
 """Prefix of the arrays of a compact kernel."""
 PARTS = {PART + name: Field(kind, (1,)) for name, kind in rows.KINDS.items()}
@@ -65,7 +66,7 @@ def write(solution: Solution, path: AnyPath) -> None:
         **{name: getattr(solution, name) for name in PLAIN},
     }
     arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
-    write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
+    write_whole(path, lambda stream: np.savez(stream, **arrays))
 
 
 def _plain(value: Any) -> Any:
@@ -163,7 +164,7 @@ def _history(given: Any) -> tuple[Record, ...]:
 
 def _check_meta(meta: dict[str, Any]) -> None:
     """Refuse what no run can have left."""
-    for name in ("duality_gap", "seconds", "setup_seconds"):
+    for name in ("duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds"):
         _check_type(name, meta[name], float | int)
     for kind in ("states", "actions"):
         for name in meta[kind]:
@@ -175,9 +176,7 @@ def _check_meta(meta: dict[str, Any]) -> None:
     _check_type("settings", settings, dict)
     for name in SETTINGS:
         _check_type(f"settings: {name}", settings.get(name), str)
-    for name in ("tol", "rtol"):
-        if settings.get(name) is not None:
-            _check_type(f"settings: {name}", settings[name], float | int)
+    Tolerance.of(settings.get("tol"), settings.get("rtol"))  # type: ignore[arg-type]
 
 
 def _check_type(name: str, value: Any, expected: Any) -> None:

@@ -14,6 +14,7 @@ from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError, brief, clean, described
 from drmdp.files import check_file, check_suffix
+from drmdp.tolerance import Tolerance
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein
@@ -42,11 +43,22 @@ _SENTENCES = {
     Status.solved: "the certified gap is within the tolerance",
     Status.iteration_limit: "the iteration limit was reached; the bounds hold",
     Status.time_limit: "the time limit was reached; the bounds hold",
-    Status.precision_limit: "rounding or the operator's own accuracy forbids a smaller gap; the bounds hold",
+    Status.precision_limit: "double precision or the operator's own accuracy allows no smaller gap; the bounds hold",
     Status.diverged: "the iterates diverged; the bounds are those of the best iterate",
     Status.interrupted: "interrupted; the bounds hold",
     Status.stopped: "stopped by the callback, or by a rule that does not certify the tolerance; the bounds hold",
 }
+
+
+PRECISE = 1e-9
+"""A gap of at most this share of the scale is a success where double precision allows no smaller one."""
+
+
+def reached(found: Any) -> bool:
+    """Whether a result, with `status`, `gap` and `scale`, is solved, or as near as double precision allows and near enough."""
+    if found.status is Status.precision_limit:
+        return bool(found.gap <= PRECISE * found.scale)
+    return found.status is Status.solved
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,14 @@ class Solution:
     duality_gap: float  # the paper's (DG): upper − lower weighted by the start distribution
     status: Status
     history: tuple[Record, ...] = field(repr=False)
-    settings: dict[str, Any]  # method, backend, ball, tol, limits
+    settings: dict[str, Any]  # method, backend, ball, tol, rtol, limits
     states: tuple[Any, ...] = field(repr=False)
     actions: tuple[Any, ...] = field(repr=False)
     fingerprint: str  # of the model
-    seconds: float
-    setup_seconds: float
+    scale: float  # max(max|value|, max|c|): what a relative gap is relative to
+    seconds: float  # of the run, without compilation
+    setup_seconds: float  # before it, without compilation
+    compile_seconds: float  # kernels are compiled once per machine
     kernels: Any = field(
         default=None, repr=False
     )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
@@ -106,6 +120,16 @@ class Solution:
         return float((self.upper - self.lower).max())
 
     @property
+    def tolerance(self) -> float:
+        """The gap that was asked for, absolute: `tol`, or `rtol` times the scale."""
+        return self.asked.goal(self.scale)
+
+    @property
+    def asked(self) -> Tolerance:
+        """The pair (tol, rtol) of the call."""
+        return Tolerance.of(self.settings["tol"], self.settings["rtol"])
+
+    @property
     def n_iters(self) -> int:
         """Iterations done."""
         return self.history[-1].iteration
@@ -115,12 +139,22 @@ class Solution:
         """Reads of all N kernels."""
         return self.history[-1].kernel_passes
 
+    @property
+    def gap_in_words(self) -> str:
+        """The gap, as it is and relative to the scale, and what was asked for."""
+        return self.asked.compare(self.gap, self.scale)
+
+    @property
+    def time_in_words(self) -> str:
+        """Seconds of the run, and of compilation if there was any."""
+        return time_in_words(self.seconds, self.compile_seconds)
+
     def __repr__(self) -> str:
         lines = [
             f"Solution: {self.status} — {self.status.sentence}",
-            f"  gap        {self.gap:.3g} (tolerance {self.settings['tol']:g}), duality gap {self.duality_gap:.3g}",
+            f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
             f"  value      {_span(self.value)}",
-            f"  work       {self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
+            f"  work       {self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",
         ]
@@ -130,8 +164,8 @@ class Solution:
         """What a notebook shows."""
         head = {
             "status": f"{self.status}: {self.status.sentence}",
-            "certified gap": f"{self.gap:.3g} (tolerance {self.settings['tol']:g})",
-            "work": f"{self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
+            "certified gap": self.gap_in_words,
+            "work": f"{self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
             "method": f"{self.settings['method']}, backend {self.settings['backend']}",
             "ball": self.settings["ball"],
         } | ({"notes": "; ".join(self.notes)} if self.notes else {})
@@ -206,6 +240,11 @@ def check_solution(given: Any, name: str = "solution") -> None:
     """Refuse what is not a solution."""
     if not isinstance(given, Solution):
         raise InputError(f"{name}: expected a drmdp.Solution, got {described(given)}")
+
+
+def time_in_words(seconds: float, compiled: float) -> str:
+    """Seconds of work, and of compilation if there was any."""
+    return f"{seconds:.3g} s" + (f" and {compiled:.3g} s to compile, once" if compiled >= 0.05 else "")
 
 
 def choice(row: Array, actions: Any) -> str:

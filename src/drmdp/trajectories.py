@@ -18,6 +18,7 @@ from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.errors import InputError
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, check_model
+from drmdp.progress import stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class _Rows:
         return np.asarray(self._columns[np.clip(at, lo, hi - 1)], dtype=np.int64)
 
 
+@stage("simulating")
 def simulate(
     model: Model,
     policy: ArrayLike,

@@ -14,10 +14,12 @@ from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.conic import ConicOperator
 from drmdp.bellman.exact import FAMILIES, ExactOperator
 from drmdp.model import Model
-from drmdp.solvers.loop import run, value_range
+from drmdp.solvers.best import value_range
+from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
 from drmdp.solvers.value_iteration import ValueIteration
+from drmdp.tolerance import Tolerance
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,11 @@ def solve_row(name: str, model: Model, ball: Wasserstein, gaps: tuple[float, ...
     """Measure the default method to relative certified gaps."""
     sweeps, ms, status = {}, {}, ""
     for gap in gaps:
-        tol = gap * max(map(abs, value_range(model)))
+        tolerance = Tolerance(gap * max(map(abs, value_range(model))))
         for _ in range(2):  # the first run compiles
             operator = ExactOperator(model, ball, threads=1)
             begin = time.process_time()
-            found = run(PolicyIteration(), Problem(operator), start=None, tol=tol)
+            found = run(PolicyIteration(), Problem(operator), start=None, tolerance=tolerance)
             seconds = time.process_time() - begin
         sweeps[f"{gap:g}"], ms[f"{gap:g}"] = found.history[-1].kernel_passes, 1e3 * seconds
         status = str(found.status)
@@ -85,11 +87,13 @@ def against_conic(states: int = 4, tol: float = 0.05) -> Iterator[ConicRow]:
         for _ in range(5):
             operator = ExactOperator(model, ball, threads=1)
             begin = time.process_time()
-            run(PolicyIteration(), Problem(operator), start=None, tol=tol)
+            run(PolicyIteration(), Problem(operator), start=None, tolerance=Tolerance(tol))
             times.append(time.process_time() - begin)
-        swept = run(ValueIteration(), Problem(ExactOperator(model, ball, threads=1)), start=None, tol=tol)
+        swept = run(
+            ValueIteration(), Problem(ExactOperator(model, ball, threads=1)), start=None, tolerance=Tolerance(tol)
+        )
         conic = ConicOperator(model, ball)
-        value = (swept.lower + swept.upper) / 2
+        value = swept.middle
         conic.update(value, 0, 1)  # builds the program
         begin = time.process_time()
         for s in range(1, states + 1):

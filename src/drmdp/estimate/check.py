@@ -17,8 +17,10 @@ from drmdp.estimate.stages import labels_odd, read_log, samples_of, terminal_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
 from drmdp.instances._build import generator
+from drmdp.progress import stage
 
 
+@stage("checking the log")
 def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     """`check_log` with settings."""
     if settings.by in SAMPLED:  # such kernels have the same rows

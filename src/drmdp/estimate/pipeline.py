@@ -17,6 +17,7 @@ from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, UntidyError
 from drmdp.instances._build import generator
 from drmdp.model import Model
+from drmdp.progress import stage
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Estimate:
     summary: Summary
 
 
+@stage("counting transitions")
 def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     """`estimate` with its summary and the labels of the kernels."""
     kind = check_settings(columns, settings)

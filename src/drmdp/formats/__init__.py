@@ -22,6 +22,7 @@ from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model, check_model
+from drmdp.progress import stage
 
 __all__ = [
     "FORMATS", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
@@ -112,7 +113,10 @@ def read(
     chosen = _choose(path, format)
     options = Options(discount, base, initial, parameters, normalize)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by the model
+        with (
+            stage(f"reading {os.fspath(path)}"),
+            np.errstate(over="ignore", invalid="ignore"),
+        ):  # the model refuses what overflows
             return chosen.read(Path(path), options)
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
@@ -146,7 +150,8 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     chosen = _choose(path, format)
     chosen.check_target(Path(path))
     try:
-        chosen.write(model, Path(path))
+        with stage(f"writing {os.fspath(path)}"):
+            chosen.write(model, Path(path))
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
     lost = [words for name, words in NAMES.items() if name not in chosen.HOLDS and _given(getattr(model, name))]

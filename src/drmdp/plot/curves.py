@@ -26,9 +26,8 @@ def convergence(solution: Solution, ax: Any = None) -> Any:
             line = np.array([getattr(record, name) for record in history])
             shown = np.isfinite(line) & (line > 0)  # a logarithm needs it
             ax.plot(iterations[shown], line[shown], color=colour, marker=marker, label=text)
-        tol = float(solution.settings["tol"])
-        if tol > 0:
-            ax.axhline(tol, color=BLACK, linestyle=":", label="tolerance")
+        if solution.tolerance > 0:
+            ax.axhline(solution.tolerance, color=BLACK, linestyle=":", label="tolerance")
         ax.set_yscale("log")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="iteration", ylabel="largest over the states")

@@ -10,15 +10,18 @@ finer path finds them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from drmdp import clock
+from drmdp.api import _limits
 from drmdp.checks import number
 from drmdp.errors import InputError
+from drmdp.progress import counted, showing
 from drmdp.radius.trace import Path, Point, Tracer, Watch, check_path
 from drmdp.solution import Status
 
@@ -39,19 +42,40 @@ class Change:
     shares: tuple[float, float]  # probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift
 
 
-def critical(found: Path, precision: float | None = None, callback: Watch | None = None) -> tuple[Change, ...]:
+def critical(
+    found: Path,
+    precision: float | None = None,
+    callback: Watch | None = None,
+    threads: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
+) -> tuple[Change, ...]:
     """Radii at which the action of a state changes, ascending, each within an interval of width `precision`.
 
-    `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is.
+    `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is. The tolerance is the
+    path's. When `max_seconds` are over, intervals that are still wider are returned as they are, and actions that tie may count as changed;
+    Ctrl-C is passed on.
     """
     check_path(found, "found")
+    _limits(None, max_seconds)
+    deadline = clock.deadline(max_seconds)
     width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
     if not width >= 0 or (width == 0 and precision is not None):
         raise InputError(f"precision must be positive, got {width!r}")
-    tracer = Tracer(found.model, found.ball, found.tol, found.saturation, None, None)
-    points = list(found.points[:1])
-    for point in found.points[1:]:
-        points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))
+    with showing(progress), counted("critical radii", None) as step:
+        tracer = Tracer(found.model, found.ball, found.asked, found.saturation, None, threads, deadline)
+        points = list(found.points[:1])
+        for point in found.points[1:]:
+            points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))
+        for point in _bisect(tracer, points, width):
+            step()
+            if callback is not None:
+                callback(point)
+    return tuple(_changes(found, points))
+
+
+def _bisect(tracer: Tracer, points: list[Point], width: float) -> Iterator[Point]:
+    """Insert points until no interval in which an action changes is wider than `width`; yield each."""
     k = 0
     while k + 1 < len(points):
         left, right = points[k], points[k + 1]
@@ -61,14 +85,14 @@ def critical(found: Path, precision: float | None = None, callback: Watch | None
             point = tracer.solve(middle, points)
             if point.status is Status.interrupted:
                 raise KeyboardInterrupt
+            if point.status is Status.time_limit:
+                return
             point = replace(point, policy=np.where(open_states[:, None], point.policy, left.policy))
             third = open_states & (point.actions != left.actions) & (point.actions != right.actions)
             points.insert(k + 1, tracer.settled(point, [left, right], third))
-            if callback is not None:
-                callback(point)
+            yield point
         else:
             k += 1
-    return tuple(_changes(found, points))
 
 
 def _changes(found: Path, points: Sequence[Point]) -> list[Change]:

@@ -13,20 +13,24 @@ year, hospital or fold; the radius whose sample is best in the mean, in a quanti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from drmdp import fixed
+from drmdp import clock, fixed
 from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein, check_problem
+from drmdp.api import _limits
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, changed
+from drmdp.progress import counted, showing
 from drmdp.radius.trace import Path, Point, check_path, path, radii_of
 from drmdp.solution import Status
+from drmdp.tolerance import RTOL
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Choice:
     samples: Array  # (K, M) value of candidate k under held-out kernel m, mean over the start distribution
     maximise: bool
     by: str | float  # what was compared
+    status: Status = Status.solved  # time_limit: some folds were left out
 
     @property
     def mean(self) -> Array:
@@ -88,12 +93,22 @@ def cross_validate(
     radii: ArrayLike = 20,
     folds: int | None = None,
     by: str | float = "mean",
-    tol: float = 1e-6,
+    tol: float | None = None,
+    rtol: float = RTOL,
     seed: Seed = 0,
     callback: Callable[[Point], Any] | None = None,
+    threads: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
 ) -> Choice:
-    """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`."""
+    """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`.
+
+    Tolerance, threads and progress are those of `drmdp.solve`. When `max_seconds` are over, the kernels of the folds that are done decide, and
+    `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
+    """
     check_problem(model, ball)
+    _limits(None, max_seconds)
+    deadline = clock.deadline(max_seconds)
     used = np.flatnonzero(model.weights > 0)
     if used.size < 2:
         raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
@@ -101,21 +116,43 @@ def cross_validate(
     n = used.size if folds is None else whole("folds", folds, 2, used.size)
     limit = float(ball.saturation(model).max())
     asked = radii_of(radii)
-    if isinstance(asked, int):  # where decisions change with all kernels
-        whole_path = path(model, ball, asked, tol, callback=callback)
-        if whole_path.status is Status.interrupted:
-            raise KeyboardInterrupt
-        asked = whole_path.radii
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
-    samples = np.empty((asked.size, used.size))
-    for k in range(n):
-        out = used[fold == k]
-        found = path(_without(model, out), ball, asked, tol, callback=callback)
+
+    def trace(own: Model, at: Any) -> Path | None:
+        left = None if max_seconds is None else max(0.0, deadline - clock.now())
+        found = path(own, ball, at, tol, rtol, callback=callback, threads=threads, max_seconds=left)
         if found.status is Status.interrupted:
             raise KeyboardInterrupt
-        samples[:, fold == k] = _samples(found, [fixed.matrix_of(model, int(i)) for i in out])
-    fractions = asked / limit if limit > 0 else np.zeros(asked.size)
-    return Choice(asked, fractions, samples, model.maximise, criterion)
+        return None if found.status is Status.time_limit else found
+
+    parts: list[Array] = []
+    with showing(progress), counted("folds", n) as step:
+        if isinstance(asked, int):  # where decisions change with all kernels
+            first = trace(model, asked)
+            asked = np.zeros(0) if first is None else first.radii
+        for k in range(n if asked.size else 0):
+            out = used[fold == k]
+            found = trace(_without(model, out), asked)
+            if found is None:
+                break
+            parts.append(_samples(found, [fixed.matrix_of(model, int(i)) for i in out], deadline))
+            step()
+    return _choice(model, asked, limit, criterion, parts, fold, max_seconds)
+
+
+def _choice(
+    model: Model, radii: Array, limit: float, by: str | float, parts: list[Array], fold: Any, max_seconds: float | None
+) -> Choice:
+    """Put the samples of the folds in the order of the kernels, those that are complete."""
+    samples = np.full((radii.size, fold.size), np.nan)
+    for k, part in enumerate(parts):
+        samples[:, fold == k] = part
+    done = np.isfinite(samples).all(axis=0) & (radii.size > 0)
+    if not done.any():
+        raise InputError(f"max_seconds: {max_seconds!r} s are too short to finish a single fold")
+    fractions = radii / limit if limit > 0 else np.zeros(radii.size)
+    status = Status.solved if done.all() else Status.time_limit
+    return Choice(radii, fractions, samples[:, done], model.maximise, by, status)
 
 
 def _criterion(by: Any) -> str | float:
@@ -126,9 +163,9 @@ def _criterion(by: Any) -> str | float:
     raise InputError(f'by: expected "mean", "worst" or a level between 0 and 1, got {shown(by)}')
 
 
-def _samples(found: Path, matrices: list[Any]) -> Array:
+def _samples(found: Path, matrices: list[Any], deadline: float = math.inf) -> Array:
     model = found.model
-    return np.stack([fixed.values(model, point.policy, matrices) @ model.initial for point in found.points])
+    return np.stack([fixed.values(model, point.policy, matrices, deadline) @ model.initial for point in found.points])
 
 
 def _without(model: Model, kernels: Any) -> Model:

@@ -8,6 +8,7 @@ own. A radius is also shown as a fraction of the largest `saturation` over the s
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import fixed
+from drmdp import clock, fixed
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.ambiguity import Wasserstein, check_problem
-from drmdp.api import DEFAULT_BACKEND, _sides, _tolerance, build
+from drmdp.api import DEFAULT_BACKEND, _limits, _sides, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.checks import number, numbers
 from drmdp.errors import InputError, described
 from drmdp.model import Model
+from drmdp.progress import counted, showing
 from drmdp.radius.spacing import next_radius
-from drmdp.solution import Status
+from drmdp.solution import Status, reached
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
+from drmdp.tolerance import RTOL, Tolerance, scale_of
 
 TIE = 1e-6
 """Probabilities that differ by less are equal."""
@@ -36,6 +39,8 @@ MOST = 10_000
 """Radii of a path that is not given as a list."""
 SAMPLE = 100
 """States whose kernels tell the scale of the radii."""
+CUT_SHORT = (Status.interrupted, Status.time_limit)
+"""How a point ends that is the last of its path."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +53,9 @@ class Point:
     policy: Array  # (S, A)
     lower: Array  # bounds on the optimum
     upper: Array
-    nominal: Array  # value of `policy` under the mean kernel
+    nominal: Array  # value of `policy` under the mean kernel; NaN in a large model where time was up
     status: Status
+    scale: float  # max(max|value|, max|c|)
     kernel_passes: float
     seconds: float
 
@@ -71,7 +77,7 @@ class Path:
     model: Model = field(repr=False)
     ball: Wasserstein  # its radius does not matter
     saturation: float
-    tol: float
+    asked: Tolerance
     points: tuple[Point, ...] = field(repr=False)
 
     @property
@@ -104,6 +110,11 @@ class Path:
         """The first that is not `solved`, if any."""
         return next((point.status for point in self.points if point.status is not Status.solved), Status.solved)
 
+    @property
+    def reached(self) -> bool:
+        """Whether every radius is solved, or as near as double precision allows and near enough."""
+        return all(map(reached, self.points))
+
 
 Watch = Callable[[Point], Any]
 
@@ -118,11 +129,14 @@ def path(
     model: Model,
     ball: Wasserstein,
     radii: ArrayLike = 20,
-    tol: float = 1e-6,
+    tol: float | None = None,
+    rtol: float = RTOL,
     policy: ArrayLike = None,
     callback: Watch | None = None,
     threads: int | None = None,
     top: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
 ) -> Path:
     """Solve at every radius, each starting from the ones before.
 
@@ -133,14 +147,18 @@ def path(
     radii : sequence of numbers, or how many
         A number n stands for n radii from 0 to `top`, the ball's own among them, put where the policy and its worst case change
         (`drmdp.radius.spacing`).
-    tol : float
-        Certified gap of each solution.
+    tol, rtol : float
+        Certified gap of each solution, absolute or relative, as for `drmdp.solve`.
     policy : optional
         Follow this policy at every radius instead of the best one.
     callback : callable, optional
         Called with each `Point` when it is solved; returning True ends the path.
+    threads, progress : optional
+        As for `drmdp.solve`.
     top : float, optional
         Largest radius if `radii` is a number; by default the largest saturation.
+    max_seconds : float, optional
+        For all radii together. A path that is cut short, by this limit or by Ctrl-C, holds the radii that are done and the one it was at.
 
     Examples
     --------
@@ -151,19 +169,24 @@ def path(
     (True, 'solved')
     """
     check_problem(model, ball)
-    limit = float(ball.saturation(model).max())
+    tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
+    _limits(None, max_seconds)
+    followed = None if policy is None else model.policy(policy)
     asked = radii_of(radii)
-    most = limit if top is None else _top(top)
-    ball.with_radius(most if isinstance(asked, int) else asked.max()).fitted(model)
-    tracer = Tracer(model, ball, _tolerance(tol), limit, None if policy is None else model.policy(policy), threads)
     points: list[Point] = []
-    marks = _marks(model, ball)
-    while (r := _next(asked, points, most, marks, model.initial)) is not None:
-        point = tracer.solve(r, points)
-        insort(points, point, key=lambda own: own.radius)
-        if point.status is Status.interrupted or (callback is not None and callback(point) is True):
-            break
-    return Path(model, ball, limit, tracer.tol, tuple(points))
+    with showing(progress), counted("radii", asked if isinstance(asked, int) else asked.size) as step:
+        limit = float(ball.saturation(model).max())
+        most = limit if top is None else _top(top)
+        ball.with_radius(most if isinstance(asked, int) else asked.max()).fitted(model)
+        tracer = Tracer(model, ball, tolerance, limit, followed, threads, deadline)
+        marks = _marks(model, ball)
+        while (r := _next(asked, points, most, marks, model.initial)) is not None:
+            point = tracer.solve(r, points)
+            insort(points, point, key=lambda own: own.radius)
+            step()
+            if point.status in CUT_SHORT or (callback is not None and callback(point) is True):
+                break
+    return Path(model, ball, limit, tolerance, tuple(points))
 
 
 def _next(asked: int | Array, points: list[Point], top: float, marks: list[float], initial: Array) -> float | None:
@@ -207,9 +230,10 @@ class Tracer:
     """Solves at one radius after the other with one warm operator."""
 
     def __init__(
-        self, model: Model, ball: Wasserstein, tol: float, limit: float, policy: Array | None, threads: int | None
-    ) -> None:
-        self.model, self.tol = model, tol
+        self, model: Model, ball: Wasserstein, tolerance: Tolerance, limit: float, policy: Array | None = None,
+        threads: int | None = None, deadline: float = math.inf,
+    ) -> None:  # fmt: skip
+        self.model, self.tolerance, self.deadline = model, tolerance, deadline
         self._limit, self._policy, self._threads = limit, policy, threads
         self._ball = ball
         self._operator: Operator = build(model, ball.with_radius(0.0), DEFAULT_BACKEND, threads)
@@ -219,18 +243,19 @@ class Tracer:
         """Solve at a radius; `near` holds solved points."""
         self._move(radius)
         problem = Problem(self._operator, self._policy)
-        found = run(PolicyIteration(), problem, start=self._start(radius, near), tol=self.tol)
+        start = self._start(radius, near)
+        found = run(PolicyIteration(), problem, start=start, tolerance=self.tolerance, deadline=self.deadline)
         return self._point(radius, found)
 
     def settled(self, point: Point, others: Sequence[Point], states: Any) -> Point:
         """The point with the rows of others in the given states, where that costs at most the tolerance more in one step."""
         for other in others:
-            if not states.any():
+            if not states.any() or clock.now() > self.deadline:
                 break
             self._move(point.radius)
             value = np.where(self.model.terminal, 0.0, -point.value if self.model.maximise else point.value)
             step = Problem(self._operator).evaluate(value, other.policy).upper_step
-            keep = states & (step <= self.tol)
+            keep = states & (step <= self.tolerance.goal(point.scale))
             states = states & ~keep
             point = replace(point, policy=np.where(keep[:, None], other.policy, point.policy))
         return point
@@ -259,11 +284,13 @@ class Tracer:
         model = self.model
         lower, upper = _sides(model, found.lower, found.upper)
         value = lower if model.maximise else upper
-        nominal = fixed.values(model, found.policy, [self._mean])[0]
+        deadline = -math.inf if found.status in CUT_SHORT else self.deadline
+        nominal = fixed.values(model, found.policy, [self._mean], deadline)[0]
         fraction = radius / self._limit if self._limit > 0 else np.inf if radius > 0 else 0.0
         passes = found.history[-1].kernel_passes
         return Point(
-            radius, fraction, value, found.policy, lower, upper, nominal, found.status, passes, found.seconds
+            radius, fraction, value, found.policy, lower, upper, nominal, found.status, scale_of(model, value), passes,
+            found.seconds,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from drmdp.errors import InputError, MissingExtra, shown
 from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
+from drmdp.progress import stage
 from drmdp.radius import Path
 from drmdp.radius.trace import check_path
 from drmdp.report import facts
@@ -27,6 +28,7 @@ from drmdp.report.svg import draw
 from drmdp.solution import Solution
 
 
+@stage("writing the report")
 def write(
     solution: Solution,
     path: str | os.PathLike[str],

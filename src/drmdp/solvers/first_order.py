@@ -33,11 +33,14 @@ from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import EPS, Bounds
 from drmdp.errors import InputError, shown
 from drmdp.prox.registry import ENTROPY
+from drmdp.solution import Status
 from drmdp.solvers import loop
+from drmdp.solvers.best import value_range
 from drmdp.solvers.linear import dot
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.primal_dual import Average, Players, Scheme, power
 from drmdp.solvers.problem import Problem, State, whole
+from drmdp.tolerance import Tolerance
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox", "mirror-descent")
@@ -71,7 +74,6 @@ class _Epochs(State):
     number: int = 0  # of the epoch
     left: int = 0  # steps of the epoch
     steps: int = 0  # taken
-    tol: float = 0.0  # of the values in a certificate
     gap: float = np.inf  # at the last certificate
     weighted: float = np.inf  # the same, weighted by the start distribution
     trust: float = 1.0  # gap at the last certificate over its forecast
@@ -79,11 +81,16 @@ class _Epochs(State):
     worst: Array | None = None  # value of the last policy judged
     best: Array | None = None  # against the last kernel judged
     change: Array | None = None  # of v in the last epoch: what records call the residual
+    exhausted: float = 0.0  # of the gap, what the last certificate could not make smaller
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
         self.update = _judge(problem, self)
         return self
+
+    def floor(self, discount: float) -> float:
+        """What a gap cannot tell from 0."""
+        return self.exhausted
 
 
 @dataclass(frozen=True)
@@ -188,10 +195,9 @@ class FirstOrder:
         value = origin if value is None else value
         answer = Average(*self._parts(players))
         answer.add(1.0, *self._parts(players))
-        tol = operator.accuracy / (1 - model.discount)
-        state = _Epochs(value, None, layout, players, answer, Average(), tol=tol)
+        state = _Epochs(value, None, layout, players, answer, Average())
         if self.check_every == "auto":
-            low, high = loop.value_range(model)
+            low, high = value_range(model)
             state.gap = high - low
         else:
             state.swept(problem)
@@ -230,8 +236,7 @@ class FirstOrder:
 
     def _look(self, problem: Problem, state: _Epochs) -> None:
         """Certify if the forecast says that it is time."""
-        size, weighted = state.players.forecast(), self.stop == "duality-gap"
-        goal = state.tol / loop.OPERATOR
+        size, weighted, goal = state.players.forecast(), self.stop == "duality-gap", problem.goal
         forecast = max(dot(problem.model.initial, size) if weighted else float(size.max()), FLOOR * goal)
         if state.trust * forecast > goal and state.steps < state.next_check:
             return
@@ -260,12 +265,13 @@ def _judge(problem: Problem, state: _Epochs) -> Update:
     model = problem.model
     policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
     kernel, kernels = _feasible(problem.operator, state)
-    tol = max(state.tol, PRECISION * state.gap)
+    tol = max(loop.OPERATOR * problem.goal, PRECISION * state.gap)
     above = _value(problem, problem.operator, policy, state.value if state.worst is None else state.worst, tol)
     below = _value(
         problem, NominalOperator(model, kernel), None, state.value if state.best is None else state.best, tol
     )
-    state.worst, state.best = (above.lower + above.upper) / 2, (below.lower + below.upper) / 2
+    state.worst, state.best = above.middle, below.middle
+    state.exhausted = sum(_exhausted(found) for found in (above, below))
     change = np.full(model.n_states, np.nan) if state.change is None else state.change
     bounds = Bounds(below.lower, above.upper)
     state.gap, state.weighted = bounds.gap, dot(model.initial, bounds.upper - bounds.lower)
@@ -278,11 +284,17 @@ def _judge(problem: Problem, state: _Epochs) -> Update:
 def _value(problem: Problem, operator: Any, policy: Array | None, start: Array | None, tol: float) -> loop.Outcome:
     """Value of one player's best answer, from the value it had at the last certificate."""
     inner = Problem(operator, policy, problem.checkpoint)
-    found = loop.run(PolicyIteration(), inner, start=start, tol=tol)
-    loop.heed(found)
+    found = loop.run(
+        PolicyIteration(), inner, start=start, tolerance=Tolerance(tol), inner=True, title="judging the answer"
+    )
     if policy is not None:
         problem.kernel_passes += inner.kernel_passes
     return found
+
+
+def _exhausted(found: loop.Outcome) -> float:
+    """The gap of a value that cannot be computed any better, else 0."""
+    return float((found.upper - found.lower).max()) if found.status is Status.precision_limit else 0.0
 
 
 def _feasible(operator: Operator, state: _Epochs) -> tuple[Any, Any]:

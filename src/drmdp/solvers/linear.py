@@ -25,8 +25,8 @@ STEPS = 1000
 RESTART, CYCLES = 40, 25  # of GMRES
 
 
-def solve(chain: Any, discount: float, right: Array) -> Array:
-    """δ with (I − λP) δ = r."""
+def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
+    """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if isinstance(chain, np.ndarray):
         matrix = np.eye(right.size) - discount * chain
         if right.size > SMALL:
@@ -36,6 +36,7 @@ def solve(chain: Any, discount: float, right: Array) -> Array:
         return x
 
     def apply(z: Array) -> Array:
+        checkpoint()
         return np.asarray(z - discount * (chain @ z))
 
     first = np.full(right.size, right.mean() / (1 - discount))

@@ -4,31 +4,39 @@ It owns the counter, the clock, the limits, the history, the check of every swee
 so far and the status. After every sweep at v the operator's own steps bound the value of that sweep's policy from above and the
 optimum from below. Policy, kernel and bounds returned belong to one sweep, the one with the smallest gap, and its bounds are
 re-derived from the raw data before they are returned.
+
+**Tolerance.** The goal is `Tolerance.goal` at the scale of the best sweep; it moves with that scale. What the operator is asked for,
+`OPERATOR` (1−λ) times the goal, follows it.
+
+**Precision.** A gap cannot become smaller than its floor, (error of the operator + rounding of v)/(1−λ). The run ends when a gap of at most
+`NOISY` floors has not halved in `STALLED` checks, or after `HOPELESS` checks of such a gap if the goal is below the floor.
+
+**Cut short**, by Ctrl-C or the clock, before its first sweep was done, a run sweeps its newest point once: that policy is better than any.
 """
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from drmdp import certificate
+from drmdp import clock
 from drmdp._typing import Array
-from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Update
-from drmdp.model import Model
+from drmdp.progress import stage
 from drmdp.solution import Record, Status
+from drmdp.solvers.best import Best, value_range
 from drmdp.solvers.linear import dot
-from drmdp.solvers.problem import Method, NotFinite, Problem, State
+from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State
 from drmdp.solvers.stopping import RULES
+from drmdp.tolerance import Tolerance
 
 Callback = Callable[[Record], Any]
 
-STALLED = 5
-"""So many checks without halving a gap, or a residual, that is mostly the operator's own inaccuracy end the run."""
+STALLED, HOPELESS = 5, 2
+"""Checks in a row: of a noisy gap, or residual, that does not halve; and of one whose floor is above the goal."""
 OPERATOR = 0.1
 """Share of the tolerance that the operator's own error may take."""
 RUNAWAY = 100
@@ -36,7 +44,7 @@ RUNAWAY = 100
 
 
 class _OutOfTime(Exception):  # noqa: N818  (not an error)
-    pass
+    """The time of a run is up; its argument is the run."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class Outcome:
     nature: Any  # the sweep that these belong to
 
     @property
+    def middle(self) -> Array:
+        """Midway between the bounds, (S,): where another run may begin."""
+        return np.asarray((self.lower + self.upper) / 2)
+
+    @property
     def kernel(self) -> Any:
         """Nature's mean kernel, (S, A, S), made when it is asked for."""
         return self.nature.kernel
@@ -62,180 +75,201 @@ class Outcome:
         return self.nature.kernels
 
 
-class _Best:
-    """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
-
-    def __init__(self, problem: Problem) -> None:
-        model = problem.model
-        low, high = value_range(model)
-        self._problem = problem
-        self._range = np.where(model.terminal, 0.0, low), np.where(model.terminal, 0.0, high)
-        self.lower, self.upper = self._range
-        self.policy = np.zeros((model.n_states, model.n_actions))
-        self.policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
-        self.policy[model.terminal] = 0
-        self._sweep: tuple[Array, Update] | None = None
-        self._proved = True
-
-    def take(self, value: Array, update: Update) -> None:
-        """Keep a sweep if it is the best."""
-        lower, upper = self._bounds(value, update)
-        if self._sweep is None or (upper - lower).max() <= self.gap:
-            self.lower, self.upper, self.policy, self._sweep, self._proved = (
-                lower, upper, update.policy, (value, update), False,
-            )  # fmt: skip
-
-    def prove(self) -> None:
-        """Re-derive the bounds from the raw data."""
-        if self._sweep is not None and not self._proved:
-            value, update = self._sweep
-            if update.bounds is None:
-                update = self._problem.operator.certify(value, update, self._problem.policy is not None)
-            self.lower, self.upper = self._bounds(value, update)
-            self._sweep, self._proved = (value, update), True
-
-    def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
-        model = self._problem.model
-        found = update.bounds or certificate.bounds(
-            value, update.lower_step, update.upper_step, model.discount, model.terminal
-        )
-        return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
-
-    @property
-    def kernel(self) -> Any:
-        """Nature's mean kernel of that sweep."""
-        if self._sweep is None:
-            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).kernel
-        return self._sweep[1].kernel
-
-    @property
-    def kernels(self) -> Any:
-        """The N kernels of that sweep, if nature remembers them."""
-        return None if self._sweep is None else getattr(self._sweep[1].nature, "kernels", None)
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over the states."""
-        return float((self.upper - self.lower).max())
-
-
-def value_range(model: Model) -> tuple[float, float]:
-    """Numbers between which the value of every policy under every kernel lies."""
-    known = model.cost_range
-    scale = 1 / (1 - model.discount) * (1 + 1e-12)
-    return min(known[0], 0.0) * scale, max(known[1], 0.0) * scale
-
-
 def run(
     method: Method,
     problem: Problem,
     *,
     start: Array | None,
-    tol: float,
+    tolerance: Tolerance,
     max_iters: int | None = None,
-    max_seconds: float | None = None,
+    deadline: float = math.inf,
     callback: Callback | None = None,
+    inner: bool = False,
+    title: str = "iterating",
 ) -> Outcome:
-    """Drive `method` on `problem` until its stopping rule holds or a limit is reached."""
-    model, rule = problem.model, RULES[method.stop]
+    """Drive `method` on `problem` until its stopping rule holds or a limit is reached.
+
+    `deadline` is a time on `drmdp.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. `title` is what the run is
+    called while it takes long.
+    """
     limit = method.max_iters if max_iters is None else max_iters
-    begin = time.perf_counter()
-    deadline = np.inf if max_seconds is None else begin + max_seconds
-    best = _Best(problem)
-    history: list[Record] = []
-    ceiling = RUNAWAY * (max(map(abs, value_range(model))) + (0.0 if start is None else float(np.abs(start).max())))
-    watch = _Precision()
-    problem.operator.accuracy = OPERATOR * (1 - model.discount) * tol
+    ball = problem.operator.ball
+    with stage(title, None if ball is None else f"({ball.metric}, {ball.order:g})") as shown:
+        own = _Run(method, problem, tolerance, deadline, callback)
+        shown.detail, shown.share = own.describe, own.share
+        return own.go(start, limit, inner)
 
-    outer = problem.checkpoint
 
-    def checkpoint() -> None:
-        outer()
-        if time.perf_counter() > deadline:
-            raise _OutOfTime
+class _Run:
+    """One run: where it stands, and what it decides."""
 
-    def check(state: State, iteration: int) -> Status | None:
+    def __init__(
+        self, method: Method, problem: Problem, tolerance: Tolerance, deadline: float, callback: Callback | None
+    ) -> None:
+        self.method, self.problem, self.tolerance = method, problem, tolerance
+        self.deadline, self.callback = deadline, callback
+        self.begin = clock.now()
+        self.best = Best(problem)
+        self.history: list[Record] = []
+        self.iteration = 0
+        self._watch = _Precision()
+        self._outer = problem.checkpoint
+
+    def go(self, start: Array | None, limit: int, inner: bool) -> Outcome:
+        """Iterate, then prove the best sweep."""
+        problem, model = self.problem, self.problem.model
+        problem.latest = np.zeros(model.n_states) if start is None else start
+        self._aim()
+        problem.checkpoint = self._checkpoint
+        try:
+            status = self._iterate(start, limit)
+        except KeyboardInterrupt:
+            if inner:
+                raise
+            status = Status.interrupted
+        except _OutOfTime as end:
+            if end.args[0] is not self:
+                raise
+            status = Status.time_limit
+        except NotFinite:
+            status = Status.diverged
+        finally:
+            problem.checkpoint = self._outer
+        if status in (Status.interrupted, Status.time_limit):
+            status = self._last_sweep(status)
+        try:
+            self._prove()
+        except KeyboardInterrupt:  # too late to lose anything: prove it all the same
+            status = Status.interrupted
+            self._prove()
+        if not self.history or self.history[-1].iteration < self.iteration:
+            self._record(None)
+        best = self.best
+        seconds = clock.now() - self.begin
+        return Outcome(best.policy, best.lower, best.upper, status, tuple(self.history), seconds, best)
+
+    def _iterate(self, start: Array | None, limit: int) -> Status:
+        self._checkpoint()
+        ceiling = RUNAWAY * (
+            max(map(abs, value_range(self.problem.model))) + (0.0 if start is None else float(np.abs(start).max()))
+        )
+        state = self.method.init(self.problem, start)
+        while (status := self._check(state, ceiling)) is None:
+            if self.iteration >= limit:
+                if state.update is None:  # the last point has not been certified
+                    status = self._check(state.swept(self.problem), ceiling)
+                return status or Status.iteration_limit
+            self._checkpoint()
+            state = self.method.step(self.problem, state)
+            self.problem.latest = state.value
+            self.iteration += 1
+        return status
+
+    def _checkpoint(self) -> None:
+        """Raise when time is up."""
+        self._outer()
+        if clock.now() > self.deadline:
+            raise _OutOfTime(self)
+
+    def _aim(self) -> None:
+        """Say how near is near enough, as far as is known now."""
+        problem = self.problem
+        problem.goal = self.tolerance.goal(self.best.least_scale)
+        problem.operator.accuracy = OPERATOR * (1 - problem.model.discount) * problem.goal
+
+    def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
         if not np.abs(state.value).max() <= ceiling:
             return Status.diverged
-        update = state.update
-        if update is None:
+        if state.update is None:
             return None
-        best.take(state.value, update)
-        record = _record(model, best, iteration, time.perf_counter() - begin, state, problem.kernel_passes)
-        history.append(record)
-        answer = None if callback is None else callback(record)
-        if rule(record, tol, model.discount):
-            best.prove()
-            if best.gap <= tol:
+        self.best.take(state.value, state.update)
+        self._aim()
+        record = self._record(state)
+        answer = None if self.callback is None else self.callback(record)
+        if RULES[self.method.stop](record, self._goal, self.problem.model.discount):
+            if self._proved():
                 return Status.solved
-            if method.stop != "certified":
+            if self.method.stop != "certified":
                 return Status.stopped
-            watch.unproved += 1
-        off = float((update.upper_step - update.lower_step).max())  # the operator's own inaccuracy, in the residual
-        certified = method.stop == "certified"
-        if watch.stalled(*((best.gap, off / (1 - model.discount)) if certified else (record.residual, off))):
-            best.prove()
-            return Status.solved if best.gap <= tol else Status.precision_limit
+            self._watch.unproved += 1
+        if self._stalled(state, record):
+            return Status.solved if self._proved() else Status.precision_limit
         return Status.stopped if answer is True or answer is np.True_ else None
 
-    problem.checkpoint = checkpoint
-    iteration, status = 0, None
-    try:
-        checkpoint()
-        state = method.init(problem, start)
-        while (status := check(state, iteration)) is None:
-            if iteration >= limit:
-                if state.update is None:  # the last point has not been certified
-                    status = check(state.swept(problem), iteration)
-                status = status or Status.iteration_limit
-                break
-            checkpoint()
-            state = method.step(problem, state)
-            iteration += 1
-    except KeyboardInterrupt:
-        status = Status.interrupted
-    except _OutOfTime:
-        status = Status.time_limit
-    except NotFinite:
-        status = Status.diverged
-    finally:
-        problem.checkpoint = outer
-    try:
-        best.prove()
-    except KeyboardInterrupt:  # too late to lose anything: prove it all the same
-        status = Status.interrupted
-        best.prove()
-    seconds = time.perf_counter() - begin
-    if not history or history[-1].iteration < iteration:
-        history.append(_record(model, best, iteration, seconds, None, problem.kernel_passes))
-    return Outcome(best.policy, best.lower, best.upper, status, tuple(history), seconds, best)
+    @property
+    def _goal(self) -> float:
+        return self.tolerance.goal(self.best.scale)
 
+    def _proved(self) -> bool:
+        """Whether the re-derived bounds are near enough."""
+        self._prove()
+        return self.best.gap <= self._goal
 
-def heed(found: Outcome) -> None:
-    """Pass an interruption on where the outcome of a run is only a means."""
-    if found.status is Status.interrupted:
-        raise KeyboardInterrupt
+    def _prove(self) -> None:
+        with stage("proving"):
+            self.best.prove()
 
+    def _stalled(self, state: State, record: Record) -> bool:
+        if self.method.stop == "certified":
+            return self._watch.stalled(self.best.gap, state.floor(self.problem.model.discount), self._goal)
+        return self._watch.stalled(record.residual, state.noise, math.inf)
 
-def _record(model: Model, best: _Best, iteration: int, seconds: float, state: State | None, passes: float) -> Record:
-    low, high = dot(model.initial, best.lower), dot(model.initial, best.upper)
-    if model.maximise:
-        low, high = -high, -low
-    residual = np.nan if state is None else float(np.abs(state.residual).max())
-    return Record(iteration, seconds, residual, low, high, best.gap, passes)
+    def _last_sweep(self, status: Status) -> Status:
+        """Sweep the newest point of a run that was cut short before its first sweep; another Ctrl-C skips it."""
+        problem, point = self.problem, self.problem.latest
+        if self.best.found or point is None:
+            return status
+        try:
+            state = State(point, problem.sweep(point))
+        except KeyboardInterrupt:
+            return Status.interrupted
+        except NotFinite:
+            return status
+        assert state.update is not None
+        self.best.take(point, state.update)
+        self._record(state)
+        return status
+
+    def _record(self, state: State | None) -> Record:
+        model, best = self.problem.model, self.best
+        low, high = dot(model.initial, best.lower), dot(model.initial, best.upper)
+        if model.maximise:
+            low, high = -high, -low
+        residual = math.nan if state is None else float(np.abs(state.residual).max())
+        seconds = clock.now() - self.begin
+        record = Record(self.iteration, seconds, residual, low, high, best.gap, self.problem.kernel_passes)
+        self.history.append(record)
+        return record
+
+    # ------------------------------------------------------------------ for whoever watches
+
+    def describe(self) -> str:
+        """Where the run stands, in words."""
+        passes = f"iteration {self.iteration:,}, {self.problem.kernel_passes:,.0f} sweeps"
+        return f"{passes}, gap {self.history[-1].gap:.1e}" if self.history else passes
+
+    def share(self) -> float:
+        """Share of the orders of magnitude from the first gap to the goal that is behind the run."""
+        if not self.history:
+            return 0.0
+        first, gap, goal = self.history[0].gap, self.history[-1].gap, self.problem.goal
+        if gap <= goal:
+            return 1.0
+        return max(0.0, math.log(first / gap) / math.log(first / goal)) if 0 < goal < first else 0.0
 
 
 class _Precision:
-    """Notices when what should shrink is the operator's own inaccuracy and no longer does."""
+    """Notices when what should shrink is mostly noise and no longer does."""
 
     def __init__(self) -> None:
-        self._mark, self._idle = np.inf, 0
+        self._mark, self._idle, self._hopeless = math.inf, 0, 0
         self.unproved = 0  # gaps within the tolerance that the re-derived bounds did not confirm
 
-    def stalled(self, size: float, floor: float) -> bool:
-        if size < self._mark / 2:
-            self._mark, self._idle = size, 0
-            return False
-        self._idle = self._idle + 1 if floor >= size / 4 else 0
-        return max(self._idle, self.unproved) >= STALLED
+    def stalled(self, size: float, floor: float, goal: float) -> bool:
+        """Whether a size cannot come down to the goal, or has not for long; `floor` is the noise in it, below which it cannot come."""
+        noisy, halved = NOISY * floor >= size, size < self._mark / 2
+        self._mark = size if halved else self._mark
+        self._hopeless = self._hopeless + 1 if noisy and floor > goal else 0
+        self._idle = self._idle + 1 if noisy and not halved else 0
+        return self._hopeless >= HOPELESS or max(self._idle, self.unproved) >= STALLED

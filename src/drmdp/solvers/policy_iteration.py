@@ -3,9 +3,9 @@
 At v a sweep gives the pair (policy x, nature y) and F'(v) = λ P with P the chain of the pair, so the Newton point is
 u = v + (I − λP)⁻¹ (F(v) − v): the value of that pair. With one player it is policy iteration and converges monotonically. With two it
 can cycle, hence the safeguard: u is kept if the span or the size of its residual is at most 0.7 times the best so far; otherwise x is
-evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span), which is the
+evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span, or noise), which is the
 Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
-alone. Start: the optimum of the mean kernel.
+alone. Start: the optimum of the mean kernel, or the value of the given policy under it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from drmdp.bellman.operator import Update
 from drmdp.model import Model
 from drmdp.rows import DENSE
 from drmdp.solvers import linear, loop
-from drmdp.solvers.problem import Problem, State, mean_kernel, swept
+from drmdp.solvers.best import value_range
+from drmdp.solvers.problem import NOISY, Problem, State, mean_kernel, swept
+from drmdp.tolerance import Tolerance
 
 ACCEPT = 0.7
 EVALUATION = 0.2
@@ -48,8 +50,8 @@ class PolicyIteration:
     max_iters: ClassVar[int] = 10_000
 
     def init(self, problem: Problem, value: Array | None) -> _Newton:
-        """Start at `value`, or at the optimum of the mean kernel."""
-        if value is None and not problem.one_sided:
+        """Start at `value`, or at what the mean kernel gives."""
+        if value is None and problem.operator.ball is not None:
             value = nominal_value(problem)
         first = swept(problem, value)
         assert first.update is not None
@@ -75,8 +77,7 @@ class PolicyIteration:
         there = State(state.value, problem.evaluate(state.value, state.policy))
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
-        off = float((there.update.upper_step - there.update.lower_step).max())  # what the operator cannot tell from 0
-        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best[0], off)
+        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best[0], NOISY * there.noise)
         return _Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
 
     def _sweep(self, problem: Problem, state: _Newton) -> _Newton:
@@ -97,19 +98,23 @@ def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:
     """Return v + (I − λP)⁻¹ (F(v) − v), which stays 0 in terminal states however the system is solved."""
-    point = value + linear.solve(update.chain, problem.model.discount, residual)
+    point = value + linear.solve(update.chain, problem.model.discount, residual, problem.checkpoint)
     return np.where(problem.model.terminal, 0.0, point)
 
 
 def nominal_value(problem: Problem) -> Array:
-    """Optimal value of the mean kernel."""
-    nominal = of_mean_kernel(problem.model)
+    """Optimal value of the mean kernel, or that of the problem's policy under it."""
+    nominal = of_mean_kernel(problem.model, problem.policy)
     nominal.checkpoint = problem.checkpoint
-    scale = max(map(abs, loop.value_range(problem.model)))
+    scale = max(map(abs, value_range(problem.model)))
     share = 1e-9 if problem.model.n_states <= DENSE else 1e-4  # beyond, the start need not be that good
-    found = loop.run(PolicyIteration(), nominal, start=None, tol=share * scale, max_iters=100)
-    loop.heed(found)
-    return np.asarray((found.lower + found.upper) / 2)
+    try:
+        return loop.run(
+            PolicyIteration(), nominal, start=None, tolerance=Tolerance(share * scale), max_iters=100, inner=True,
+            title="solving the mean kernel",
+        ).middle  # fmt: skip
+    finally:  # cut short, the newest point there is one to begin with here
+        problem.latest = nominal.latest
 
 
 def of_mean_kernel(model: Model, policy: Array | None = None) -> Problem:

@@ -8,11 +8,15 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from drmdp import certificate
 from drmdp._typing import Array
 from drmdp.bellman.operator import Operator, Update
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.rows import DENSE
+
+NOISY = 4
+"""A residual, or a gap, of no more than so many times its noise says little."""
 
 
 class NotFinite(ArithmeticError):  # noqa: N818
@@ -27,6 +31,8 @@ class Problem:
     policy: Array | None = None  # evaluate this one instead of optimising
     checkpoint: Callable[[], None] = lambda: None  # raises when time is up
     kernel_passes: float = 0.0
+    goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
+    latest: Array | None = None  # the newest point, which is swept if the run is cut short
 
     @property
     def model(self) -> Model:
@@ -53,6 +59,7 @@ class Problem:
         return update
 
     def _map(self, value: Array, policy: Array | None) -> Update:
+        self.latest = value
         parts = []
         for start in range(0, self.model.n_states, self.operator.chunk):
             stop = min(start + self.operator.chunk, self.model.n_states)
@@ -101,6 +108,17 @@ class State:
         """F(v) − v as the middle of its bounds; accurate where F(v) and v nearly agree."""
         assert self.update is not None
         return np.asarray((self.update.lower_step + self.update.upper_step) / 2)
+
+    @property
+    def noise(self) -> float:
+        """What a residual cannot tell from 0: the operator's own inaccuracy, and the rounding of v in its last digit."""
+        assert self.update is not None
+        off = float((self.update.upper_step - self.update.lower_step).max())
+        return off + certificate.EPS * float(np.abs(self.value).max())
+
+    def floor(self, discount: float) -> float:
+        """What a gap cannot tell from 0."""
+        return self.noise / (1 - discount)
 
 
 def whole(name: str, value: object) -> None:

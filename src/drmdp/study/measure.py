@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import instances
+from drmdp import clock, instances
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import build, certify, evaluate, solve
@@ -33,6 +33,7 @@ from drmdp.study.methods import METHODS, rule
 from drmdp.study.passes import Passes
 from drmdp.study.rows import REACHED, Row
 from drmdp.study.specification import GARNETS, Run
+from drmdp.tolerance import Tolerance
 
 SLOW_TO_JUDGE = (("l2", math.inf),)
 """Balls for which finding N kernels behind a mean kernel takes minutes: there the bounds that `solve` re-derived are kept."""
@@ -208,7 +209,7 @@ def _gap(run: Run) -> Row:
     def call(backend: str, limit: float) -> tuple[loop.Outcome, loop.Outcome]:
         worst = Problem(build(model, ball, backend, 1), policy)
         best = Problem(NominalOperator(model, kernel))
-        limits: dict[str, Any] = {"start": None, "tol": run.tol, "max_seconds": limit}
+        limits: dict[str, Any] = {"start": None, "tolerance": Tolerance(run.tol), "deadline": clock.deadline(limit)}
         return loop.run(method, worst, **limits), loop.run(method, best, **limits)
 
     if exact:
@@ -217,7 +218,7 @@ def _gap(run: Run) -> Row:
     twin, nominal = call("exact", math.inf)
     sweeps = twin.history[-1].kernel_passes - 1
     operator = build(model, ball, "conic", 1)
-    value, s = (twin.lower + twin.upper) / 2, model.n_states // 2
+    value, s = twin.middle, model.n_states // 2
     _, each = _warm(lambda point: operator.evaluate(point, policy, s, s + 1), value)
     foreseen = {name: each[name] * model.n_states * sweeps for name in ("seconds", "cpu_seconds")}
     if foreseen["seconds"] > run.limit:

@@ -14,8 +14,8 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.certificate import Bounds
+from drmdp.solvers.best import value_range
 from drmdp.solvers.gauss_seidel import GaussSeidel
-from drmdp.solvers.loop import value_range
 from drmdp.solvers.problem import Problem, State
 
 

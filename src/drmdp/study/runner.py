@@ -1,40 +1,61 @@
-"""Go through the runs that have no row yet, one row after the other, with a progress bar."""
+"""Go through the runs that have no row yet, one row after the other."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from drmdp import clock
+from drmdp.progress import stage
 from drmdp.study.machine import one_thread
 from drmdp.study.measure import measure
 from drmdp.study.methods import METHODS
-from drmdp.study.rows import NAME, Writer
+from drmdp.study.rows import NAME, Row, Writer
 from drmdp.study.specification import PAIRS, Run
 
 TINY = (4, 2, 2)
 """Sizes of the instance on which compilation is warmed."""
-Step = Callable[[Run | None], None]
 
 
-def run_all(runs: list[Run], folder: str | Path, bar: bool | None = None) -> int:
-    """Measure what is not there yet; return how many rows were added."""
+class Done(NamedTuple):
+    """Rows that were added, and runs that still have none."""
+
+    added: int
+    left: int
+
+
+def run_all(runs: list[Run], folder: str | Path, max_seconds: float | None = None) -> Done:
+    """Measure what is not there yet, until time is up; a run that this cuts short leaves no row."""
+    deadline = clock.deadline(max_seconds)
     with one_thread(), Writer(Path(folder) / NAME) as writer:
         todo = [run for run in runs if run.key not in writer.keys]
-        warmed: set[tuple[str, ...]] = set()
-        with progress(todo, bar) as step:
-            if todo:
-                compile_ahead(todo)
+        if not todo:
+            return Done(0, 0)
+        shown, warmed = Shown(todo), set[tuple[str, ...]]()
+        with stage("runs", "the balls of the study") as own:
+            own.detail, own.share = shown.describe, shown.share
+            compile_ahead(todo)
             for run in todo:
-                step(run)
                 warm(run, warmed)
-                writer.append(measure(run))
-                step(None)
-    return len(todo)
+                row = _in_time(run, deadline)
+                if row is None:
+                    break
+                writer.append(row)
+                shown.advance()
+    return Done(shown.count, len(todo) - shown.count)
+
+
+def _in_time(run: Run, deadline: float) -> Row | None:
+    """Row of a run, or None if time is up before it would end of itself."""
+    left = deadline - clock.now()
+    if left <= 0:
+        return None
+    row = measure(run if left >= run.limit else replace(run, limit=left))
+    cut = left < run.limit and (clock.now() > deadline or row["status"] in ("time_limit", "extrapolated"))
+    return None if cut else row
 
 
 def warm(run: Run, warmed: set[tuple[str, ...]]) -> None:
@@ -69,8 +90,12 @@ def compile_ahead(runs: list[Run]) -> None:
         for side, half in enumerate(halves)
         if half
     ]
-    for job in jobs:
-        job.wait()
+    clock.begin_compiling()
+    try:
+        for job in jobs:
+            job.wait()
+    finally:
+        clock.end_compiling()
 
 
 def compile_pairs(pairs: list[tuple[str, str, bool]]) -> None:
@@ -104,39 +129,28 @@ def effort(run: Run) -> float:
     return 0.1 + 2e-7 * run.numbers
 
 
-@contextmanager
-def progress(todo: list[Run], shown: bool | None) -> Iterator[Step]:
-    """A bar on standard error with the time left; by default on terminals only."""
-    if not (sys.stderr.isatty() if shown is None else shown):
-        yield lambda run: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+class Shown:
+    """The runs as a stage of work: which one, how much is done, how long the others will take."""
 
-    total, begin, done, count = sum(map(effort, todo)), time.monotonic(), 0.0, 0
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[left]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("compiling", total=total or 1.0, left="")
-        current: list[Run] = []
+    def __init__(self, todo: list[Run]) -> None:
+        self._todo, self._begin = todo, clock.now()
+        self._total, self._done, self.count = sum(map(effort, todo)), 0.0, 0
 
-        def step(run: Run | None) -> None:
-            nonlocal done, count
-            if run is not None:
-                current[:] = [run]
-                name = (
-                    f"{count + 1}/{len(todo)} {run.study} {run.family} {run.n_states}/{run.n_actions}/{run.n_kernels}"
-                )
-                display.update(task, description=f"{name} {run.method}")
-                return
-            done, count = done + effort(current[0]), count + 1
-            left = (time.monotonic() - begin) / done * (total - done)
-            display.update(
-                task, completed=done, left=f"{left / 60:.0f} min left" if left > 90 else f"{left:.0f} s left"
-            )
+    def advance(self) -> None:
+        """A run is done."""
+        self._done += effort(self._todo[self.count])
+        self.count += 1
 
-        yield step
+    def describe(self) -> str:
+        """Name the run, and the time left once there is something to go by."""
+        run = self._todo[min(self.count, len(self._todo) - 1)]
+        sizes = f"{run.n_states}/{run.n_actions}/{run.n_kernels}"
+        name = f"{self.count + 1:,} of {len(self._todo):,} {run.study} {run.family} {sizes} {run.method}"
+        if not self._done:
+            return name
+        left = (clock.now() - self._begin) / self._done * (self._total - self._done)
+        return f"{name}, {f'{left / 60:.0f} min' if left > 90 else f'{left:.0f} s'} left"
+
+    def share(self) -> float:
+        """How much is done."""
+        return self._done / self._total

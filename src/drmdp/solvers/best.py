@@ -1,0 +1,101 @@
+"""The best sweep of a run: the one with the smallest gap, its policy and its bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drmdp import certificate
+from drmdp._typing import Array
+from drmdp.bellman.nominal import NominalOperator
+from drmdp.bellman.operator import Update
+from drmdp.model import Model
+from drmdp.solvers.problem import Problem
+from drmdp.tolerance import largest_cost, scale_of
+
+
+class Best:
+    """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
+
+    def __init__(self, problem: Problem) -> None:
+        model = problem.model
+        low, high = value_range(model)
+        self._problem = problem
+        self._range = np.where(model.terminal, 0.0, low), np.where(model.terminal, 0.0, high)
+        self.lower, self.upper = self._range
+        self.policy = any_policy(model)
+        self._sweep: tuple[Array, Update] | None = None
+        self._proved = True
+
+    def take(self, value: Array, update: Update) -> None:
+        """Keep a sweep if it is the best."""
+        lower, upper = self._bounds(value, update)
+        if self._sweep is None or (upper - lower).max() <= self.gap:
+            self.lower, self.upper, self.policy, self._sweep, self._proved = (
+                lower, upper, update.policy, (value, update), False,
+            )  # fmt: skip
+
+    def prove(self) -> None:
+        """Re-derive the bounds from the raw data."""
+        if self._sweep is not None and not self._proved:
+            value, update = self._sweep
+            if update.bounds is None:
+                update = self._problem.operator.certify(value, update, self._problem.policy is not None)
+            self.lower, self.upper = self._bounds(value, update)
+            self._sweep, self._proved = (value, update), True
+
+    def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
+        model = self._problem.model
+        found = update.bounds or certificate.bounds(
+            value, update.lower_step, update.upper_step, model.discount, model.terminal
+        )
+        return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a sweep at all."""
+        return self._sweep is not None
+
+    @property
+    def kernel(self) -> Any:
+        """Nature's mean kernel of that sweep."""
+        if self._sweep is None:
+            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).kernel
+        return self._sweep[1].kernel
+
+    @property
+    def kernels(self) -> Any:
+        """The N kernels of that sweep, if nature remembers them."""
+        return None if self._sweep is None else getattr(self._sweep[1].nature, "kernels", None)
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over the states."""
+        return float((self.upper - self.lower).max())
+
+    @property
+    def scale(self) -> float:
+        """What a relative gap is relative to, if the run ended here."""
+        return scale_of(self._problem.model, self.upper)
+
+    @property
+    def least_scale(self) -> float:
+        """What the scale will be at least, whatever is found: the true value lies between the bounds."""
+        nearest = np.maximum(np.maximum(self.lower, -self.upper), 0.0)
+        return max(float(nearest.max()), largest_cost(self._problem.model))
+
+
+def any_policy(model: Model) -> Array:
+    """The policy (S, A) of the first available actions."""
+    policy = np.zeros((model.n_states, model.n_actions))
+    policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
+    policy[model.terminal] = 0
+    return policy
+
+
+def value_range(model: Model) -> tuple[float, float]:
+    """Numbers between which the value of every policy under every kernel lies."""
+    known = model.cost_range
+    scale = 1 / (1 - model.discount) * (1 + 1e-12)
+    return min(known[0], 0.0) * scale, max(known[1], 0.0) * scale
