@@ -458,7 +458,7 @@ def bad(**changes):
         (bad(cost=["a", "b", "c"]), {}, "table: row 1, column 'cost': 'a' is no number, one of 3 such cells"),
         (bad(weight=[1.0, -1.0, 1.0]), {"weight": "weight"}, "row 2, column 'weight': the weight must be finite and not negative, got -1.0"),
         (bad(weight=[0.0, 0.0, 0.0]), {"weight": "weight"}, "state 0, action 0 was never seen"),
-        (bad(state=[0.5, 1, 0]), {}, "table: state: labels are strings or integers, got 0.5"),
+        (bad(state=[0.5, 1, 0]), {}, "table: `state`: labels are strings or integers, got 0.5"),
         (bad(state=[[0], [1], [0]]), {}, "labels are strings or integers, got List"),
         (bad(next_state=None), {}, "no column `next_state`, so name the column `episode`"),
         (bad(next_state=None, episode=[1, None, 1]), {"episode": "episode"}, "row 2, column 'episode': the episode is missing"),

@@ -241,8 +241,21 @@ def test_formats_are_completed(cell, form, read):
 
 
 def test_years_have_four_digits():
-    with pytest.raises(InputError, match="row 3, column 'time': '20-03-01' is not written as the other times"):
+    with pytest.raises(InputError, match="row 3, column 'time': '20-03-01' is none of the times like 2020-01-31"):
         steps(["2020-01-01", "2020-02-01", "20-03-01"])
+
+
+def test_times_of_every_type_are_taken():
+    for dtype in (pl.Int8, pl.UInt8, pl.UInt64, pl.Float32, pl.Decimal(10, 2)):
+        table = pl.DataFrame(chain([120, 100, 110, 90])).with_columns(pl.col("time").cast(dtype))
+        settings = Settings(0.9, costs="1")
+        assert fit(table, Columns(episode="episode", time="time"), settings).summary.step == "10 (guessed)"
+    wide = pl.DataFrame(chain([-100, 0, 100])).with_columns(pl.col("time").cast(pl.Int8))
+    assert fit(wide, Columns(episode="episode", time="time"), settings).summary.step == "100 (guessed)"
+    with pytest.raises(InputError, match="row 3, column 'time': the time is missing"):
+        steps([0.0, 1.0, float("inf")])
+    with pytest.raises(InputError, match="row 1, column 'time': '2020-01' is none of the times like %m/%Y, one of 2"):
+        steps(["2020-01", "2020-02"], time_format="%m/%Y")
 
 
 def test_formats_are_for_text():

@@ -143,6 +143,12 @@ def test_without_fastexcel_it_says_what_to_install(tmp_path, monkeypatch):
         estimate(tmp_path / "log.xlsx", discount=0.9, **COLUMNS)
 
 
+def test_columns_may_have_any_name():
+    table = {"_row": ["a", "b"], "state": [0, 0], "_odd": [1, 2], "time": ["b", "a"]}
+    model = estimate(table, state="_row", action="state", next_state="time", cost="_odd", discount=0.9)
+    np.testing.assert_array_equal(model.costs, [[1], [2]])
+
+
 def test_files_of_costs_are_read_like_the_log(tmp_path):
     (tmp_path / "c.csv").write_text("state;action;cost\n0;a;1,5\n1;a;2\n")
     (tmp_path / "log.csv").write_text("state;action;next_state\n0;a;1\n1;a;0\n")
@@ -256,6 +262,15 @@ def test_check_names_pairs_without_data_and_labels_that_are_not_given():
     assert found.findings[1].count == 5
     found = check_log({"state": ["x"], "action": ["y"], "episode": [1]}, episode="episode")
     assert (found.findings[0].kind, found.summary, found.refused) == ("transitions", None, True)
+
+
+def test_a_log_without_a_usable_row_is_checked_all_the_same():
+    table = frame(presses())
+    table["Month"] = ["x"] * 10 + ["2020-13"] * 134
+    found = check_log(table, time_format="%Y-%m", **COLUMNS)
+    assert [(finding.kind, finding.count) for finding in found.findings] == [("time", 144), ("transitions", 1)]
+    with pytest.raises(InputError, match="row 1, column 'Month': 'x' is none of the times like %Y-%m, one of 144"):
+        estimate(table, time_format="%Y-%m", discount=0.9, **COLUMNS)
 
 
 def test_lines_with_too_many_cells_do_not_hide_the_rest(tmp_path):

@@ -22,7 +22,7 @@ from drmdp.checks import Names, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
 from drmdp.estimate.source import polars
-from drmdp.estimate.table import Table, shown_names
+from drmdp.estimate.table import Table, shown_names, spoken
 
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")
 MANY = 5_000
@@ -74,34 +74,44 @@ def _labels(table: Table, role: str, unique: Any) -> list[Any]:
     if unique.dtype.is_float():
         for value in values:
             if not (np.isfinite(value) and value == int(value)):
-                raise InputError(f"{table.name}: {role}: labels are strings or integers, got {shown(value)}")
+                raise InputError(f"{table.name}: `{spoken(role)}`: labels are strings or integers, got {shown(value)}")
         return [int(value) for value in values]
     if unique.dtype == polars().String and all(INTEGER.fullmatch(value) for value in values):
         return [int(value) for value in values]
     return list(values)
 
 
-def _cells(table: Table, role: str, label: Any) -> list[tuple[int, str, Any]]:
-    """Rows, roles and cells of the first places of a label."""
+def _first(table: Table, role: str, labels: list[Any]) -> dict[str, tuple[int, str]]:
+    """The first row of each label, and the role it has there."""
     pl = polars()
-    found = []
+    found: dict[str, tuple[int, str]] = {}
     for own in (role, "next_state") if role == "state" else (role,):
         if own in table.wanted:
             real = table.frame.collect_schema()[own].is_float()
-            here = pl.col(own) == label if real else pl.col(own).cast(pl.String) == str(label)
-            found += [(row, own, value) for row, value in table.cells(here.fill_null(False), own)]
-    return sorted(found, key=lambda cell: cell[0])
+            text = pl.col(own).cast(pl.Int64, strict=False).cast(pl.String) if real else pl.col(own).cast(pl.String)
+            rows = table.frame.select("_row", label=text).filter(pl.col("label").is_in([str(x) for x in labels]))
+            for label, row in table.collect(rows.group_by("label").agg(pl.col("_row").min()))[0].rows():
+                found[label] = min(found.get(label, (row, own)), (row, own), key=lambda place: place[0])
+    return found
+
+
+def _places(table: Table, role: str, labels: dict[Any, str]) -> tuple[Place, ...]:
+    """Where labels are seen first, each with what there is to say of it; the first few."""
+    some = dict(list(labels.items())[:LIMIT])
+    first = _first(table, role, list(some))
+    places = []
+    for label, what in some.items():
+        row, own = first.get(str(label), (None, None))
+        places.append(Place(what, value=label) if row is None else table.place([row], what, own, label))
+    return tuple(places)
 
 
 def _check_known(table: Table, role: str, unknown: list[Any], names: Names) -> None:
     """Refuse labels that are none of the names given."""
     if unknown:
-        places = []
-        for label in sorted(unknown, key=str)[:LIMIT]:
-            cells = _cells(table, role, label)
-            what = f"the {role} {label!r} is none of those given: {shown_names(map(repr, names))}"
-            places.append(table.place([cells[0][0]], what, cells[0][1], label) if cells else Place(what))
-        refuse(table.name, [Finding("unknown label", True, len(unknown), "labels", tuple(places))])
+        given = f"is none of those given: {shown_names(map(repr, names))}"
+        places = _places(table, role, {label: f"the {role} {label!r} {given}" for label in sorted(unknown, key=str)})
+        refuse(table.name, [Finding("unknown label", True, len(unknown), "labels", places)])
 
 
 # ---------------------------------------------------------------------- look-alikes
@@ -172,16 +182,14 @@ def label_findings(table: Table, role: str, counts: Mapping[Any, int]) -> list[F
     alike = look_alikes(counts)
     if not alike:
         return []
-    places, same = [], {}
-    for rare, common, why in alike[:LIMIT]:
-        cells = _cells(table, role, rare)
-        seen = f"{rare!r} ({_times(counts[rare])}) looks like {common!r} ({_times(counts[common])}): {why}"
-        rows, own = ([cells[0][0]], cells[0][1]) if cells else ([], None)
-        places.append(table.place(rows, seen, own, rare))
-        same[rare] = common
+    seen = {
+        rare: f"{rare!r} ({_times(counts[rare])}) looks like {common!r} ({_times(counts[common])}): {why}"
+        for rare, common, why in alike
+    }
+    same = {rare: common for rare, common, _ in alike[:LIMIT]}
     both = f"; `{role}s` if all are meant" if role in ("state", "action") else ""
     cure = f"`rename={same!r}` if they are the same{both}" if role != "episode" else ""
-    return [Finding("look-alike", False, len(alike), "labels", tuple(places), cure)]
+    return [Finding("look-alike", False, len(alike), "labels", _places(table, role, seen), cure)]
 
 
 def _times(n: int) -> str:

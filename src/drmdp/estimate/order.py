@@ -94,7 +94,7 @@ class _Look:
 
     counts: dict[str, int]
     episodes: Any
-    distances: dict[float, int]
+    distances: Any  # a frame: how many neighbours are so far apart
 
     @property
     def in_order(self) -> bool:
@@ -125,7 +125,7 @@ def _look(table: Table, dates: bool, unit: str | None) -> _Look:
     bad = counts.get("timeless", 0) + sum(count for name, count in counts.items() if name.startswith("_bad_"))
     if table.tidy and (bad or not is_tidy(found[1]["episode"])):
         raise UntidyError
-    return _Look(counts, found[1], dict(found[2].rows()) if len(found) > 2 else {})
+    return _Look(counts, found[1], found[2] if len(found) > 2 else None)
 
 
 def _distances(table: Table, unit: str | None) -> Any:
@@ -177,7 +177,7 @@ def ordered(table: Table, ordering: Ordering, findings: list[Finding], facts: Fa
         look = _look(table, dates, step.unit if step else None)
         facts = replace(facts, reordered=True)
     n = int(look.episodes["len"].sum())
-    if not n:
+    if not n and not findings:
         raise InputError(f"{table.name}: no rows")
     facts = replace(facts, episodes=look.episodes, rows=n if facts.rows is None else facts.rows)
     if look.counts.get("equal"):
@@ -187,12 +187,9 @@ def ordered(table: Table, ordering: Ordering, findings: list[Finding], facts: Fa
     if not visits:
         return Survey(Steps(table, whole_rows(table)), findings, facts)
     joined = _same().shift(-1)
-    apart = {float(size): n for size, n in look.distances.items()}
-    if 0.0 in apart:
-        apart[0.0] -= look.counts["equal"]  # these are duplicates, named already
-    if any(apart.values()):
-        facts = replace(facts, step=step or _guess(apart, dates, look.counts), guessed=step is None)
-        odd, gaps = _distance_findings(table, ordering.gaps, facts, apart)
+    if look.distances is not None and look.counts["pairs"] > look.counts["equal"]:
+        facts = replace(facts, step=step or _guess(look, dates), guessed=step is None)
+        odd, gaps = _distance_findings(table, ordering.gaps, facts, look)
         findings += odd
         facts = replace(facts, gaps=gaps)
         if ordering.gaps != "bridge" and (gaps or odd):
@@ -209,10 +206,11 @@ def whole_rows(table: Table) -> Any:
     return table.frame.filter(~polars().col("_odd")) if "_odd" in table.frame.collect_schema().names() else table.frame
 
 
-def _guess(apart: dict[float, int], dates: bool, counts: dict[str, int]) -> Step:
+def _guess(look: _Look, dates: bool) -> Step:
     """The most frequent distance, the smallest of them if there are several."""
-    size = min((size for size in apart if size > 0 and apart[size]), key=lambda size: (-apart[size], size), default=1.0)
-    return Step(size, unit_of(counts) if dates else None)
+    pl = polars()
+    apart = look.distances.filter(pl.col("delta") > 0).sort("len", -pl.col("delta"), descending=True)
+    return Step(float(apart["delta"][0]) if apart.height else 1.0, unit_of(look.counts) if dates else None)
 
 
 def _one(step: Any) -> Any:
@@ -251,12 +249,14 @@ def _twice(table: Table, rule: str) -> tuple[Table, list[Finding], int]:
     return replace(table, frame=table.frame.filter(~exact)), findings, dropped
 
 
-def _distance_findings(table: Table, rule: str, facts: Facts, apart: dict[float, int]) -> tuple[list[Finding], int]:
+def _distance_findings(table: Table, rule: str, facts: Facts, look: _Look) -> tuple[list[Finding], int]:
     """Neighbours that are not one step apart; how many of them are gaps."""
+    pl = polars()
     step = facts.step
     assert step is not None
-    far = sum(n for size, n in apart.items() if size > step.size * (1 + NEAR))
-    near = sum(n for size, n in apart.items() if size < step.size * (1 - NEAR))
+    delta, often = pl.col("delta"), look.distances
+    far = int(often.filter(delta > step.size * (1 + NEAR))["len"].sum())
+    near = int(often.filter(delta < step.size * (1 - NEAR))["len"].sum()) - look.counts["equal"]
     said = f"the step is {step}{', as most often here' if facts.guessed else ''}"
     findings = []
     if near and rule != "bridge":

@@ -32,7 +32,7 @@ def survey(table: Table, ordering: Ordering) -> Survey:
         counts = _odd_cells(table)
         if not counts["n"]:
             raise InputError(f"{table.name}: no rows")
-        odd, table = _cell_findings(table, counts)
+        odd, table = _cell_findings(table, counts, facts.form)
         findings += odd
         facts = replace(facts, rows=counts["n"])
     if visits or (table.columns.time is not None and table.columns.episode is not None):
@@ -54,13 +54,16 @@ def read_times(table: Table, time_format: str | None) -> tuple[Table, list[Findi
     if time_format is not None:
         raise InputError(f"`time_format={time_format!r}`: column {table.wanted['time']!r} is no text, but {dtype}")
     time = pl.col("time")
-    if dtype.is_float():
-        time = time.fill_nan(None)
+    if dtype.is_float() or dtype.is_decimal():
+        time = time.cast(pl.Float64)
+        time = pl.when(time.is_finite()).then(time)
+    elif dtype.is_integer():
+        time = time.cast(pl.Int64)
     elif dtype in (pl.Time, pl.Duration):
         time = time.cast(pl.Duration("us")).dt.total_microseconds() / 1e6
     elif dtype == pl.Date:
         time = time.cast(pl.Datetime("us"))
-    elif not (dtype.is_numeric() or dtype == pl.Datetime or dtype == pl.Null):
+    elif dtype not in (pl.Datetime, pl.Null):
         where = f"{table.name}: column {table.wanted['time']!r} (time)"
         raise InputError(f"{where} must hold numbers or dates, got {dtype}")
     return replace(table, frame=table.frame.with_columns(time=time)), [], Facts()
@@ -119,7 +122,7 @@ def _odd_cells(table: Table) -> dict[str, int]:
     return dict(table.collect(table.frame.select(pl.len().alias("n"), **asked))[0].row(0, named=True))
 
 
-def _cell_findings(table: Table, counts: dict[str, int]) -> tuple[list[Finding], Table]:
+def _cell_findings(table: Table, counts: dict[str, int], form: str | None) -> tuple[list[Finding], Table]:
     """Cells that mean nothing, are missing or have blanks around them, and the rows that have an order.
 
     Where cells are refused, the column `_odd` marks their rows.
@@ -131,7 +134,7 @@ def _cell_findings(table: Table, counts: dict[str, int]) -> tuple[list[Finding],
     for name, rule in rules.items():
         if counts[name]:
             kind, role = name[1:].split("_", 1)
-            finding = _cell_finding(table, kind, role, counts[name], table.cells(rule, role))
+            finding = _cell_finding(table, kind, role, counts[name], table.cells(rule, role), form)
             found.append(finding)
             bad += [rule] if finding.refused else []
     if bad:
@@ -141,14 +144,16 @@ def _cell_findings(table: Table, counts: dict[str, int]) -> tuple[list[Finding],
     return sorted(found, key=lambda finding: not finding.refused), table
 
 
-def _cell_finding(table: Table, kind: str, role: str, count: int, cells: list[tuple[int, Any]]) -> Finding:
+def _cell_finding(
+    table: Table, kind: str, role: str, count: int, cells: list[tuple[int, Any]], form: str | None
+) -> Finding:
     if kind == "null":
         return table.finding("missing", count, cells, role, f"the {role} is missing")
     if kind == "blank":
         what = "{value} has blanks around it, which are removed"
         return table.finding("blanks", count, cells, role, what, refused=False)
     if role == "time":
-        return table.finding("time", count, cells, role, "{value} is not written as the other times, or is no date")
+        return table.finding("time", count, cells, role, f"{{value}} is none of the {form}")
     comma = "`decimal=','` reads decimal commas; thousands must not be marked"
     cure = comma if any("," in str(value) for _, value in cells) else ""
     return table.finding("number", count, cells, role, "{value} is no number", cure=cure)

@@ -102,10 +102,14 @@ class Table:
         lines = self.source.lines([row for row, _ in cells])
         column, word = self.wanted[role], self.source.word
         places = tuple(
-            Place(what.replace("{value}", _quoted(value)), (line,), column, value, word)
+            Place(what.replace("{value}", _quoted(value)), (line,), column, _plain(value), word)
             for line, (_, value) in zip(lines, cells, strict=True)
         )
         return Finding(kind, more.pop("refused", True), count, "cells", places, **more)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _quoted(value: Any) -> str:
@@ -132,9 +136,7 @@ def open_table(
         columns = replace(columns, next_state="next_state")
     wanted = {role: column for role, column in {**vars(columns), "unit": unit}.items() if column is not None}
     _check_header(opened, wanted)
-    raw = opened.frame.with_row_index("_row").select(
-        "_row", *(pl.col(column).alias(role) for role, column in wanted.items())
-    )
+    raw = opened.frame.select(pl.col(column).alias(role) for role, column in wanted.items()).with_row_index("_row")
     return typed(Table(raw, raw, wanted, columns, opened, reading, rename or {}), tidy)
 
 
