@@ -142,6 +142,7 @@ DECK = {
     "UTF-16 with a mark": Case(write=encoded("utf-16")),
     "UTF-16 without a mark": Case(write=encoded("utf-16-le"), error="zero bytes; if it is UTF-16"),
     "UTF-16 without a mark, said": Case(write=encoded("utf-16-le"), encoding="utf-16-le"),
+    "UTF-16 with a mark, said": Case(write=lambda rows: b"\xff\xfe" + text(rows).encode("utf-16-le"), encoding="utf-16-le"),
     "latin-1": Case(put(9, "Machine", "Präs"), write=encoded("latin-1"), error="line 9: byte 0xe4 is no UTF-8.*`encoding='latin-1'`"),
     "wrong encoding": Case(put(9, "Machine", "Präs"), write=encoded("latin-1"), encoding="ascii", error="line 9: not ascii"),
     "unknown encoding": Case(encoding="klingon", error="`encoding='klingon'` is unknown"),

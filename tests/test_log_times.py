@@ -57,7 +57,7 @@ def test_with_every_third_month_missing_the_kernel_is_the_same_if_episodes_are_c
     found = fit(
         missing, Columns(episode="machine", time="month"), Settings(0.9, costs="1", ordering=Ordering(gaps="cut"))
     )
-    assert found.summary.transitions == 50 * 40
+    assert (found.summary.transitions, found.summary.ends) == (50 * 40, 50 + 1950)
     assert found.model.notes[:2] == (
         "time step: 1 month, guessed",
         "1,950 gaps in time: the episode ends there and begins again",

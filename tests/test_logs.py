@@ -36,6 +36,24 @@ def test_look_alikes():
     assert look_alikes({"{x}": 3, "{X}": 1}) == [("{X}", "{x}", "the same but for capitals")]
 
 
+def test_the_first_place_of_a_look_alike_is_named():
+    state = ["fair", "fair", "fair", "fiar", "fair", "fiar"]
+    table = {"state": state, "action": [0] * 6, "next_state": ["fair", "fair", "fiar", "fair", "fair", "fair"]}
+    (finding,) = check_log(table, cost=None).findings
+    assert (finding.places[0].lines, finding.places[0].column) == ((3,), "next_state")
+    table["next_state"][2], table["next_state"][4] = "fair", "fiar"
+    (finding,) = check_log(table, cost=None).findings
+    assert (finding.places[0].lines, finding.places[0].column) == ((4,), "state")
+
+
+def test_a_row_without_a_time_makes_no_gap():
+    table = frame(presses())
+    table["Month"][8] = None
+    assert [finding.kind for finding in check_log(table, **COLUMNS).findings] == ["missing"]
+    table["Machine"][30] = None
+    assert [finding.kind for finding in check_log(table, **COLUMNS).findings] == ["missing", "missing"]
+
+
 def test_names_that_are_given_are_no_look_alikes():
     table = {"state": ["ok", "OK"], "action": [0, 0], "next_state": ["OK", "ok"]}
     with pytest.warns(Notice, match="looks like"):

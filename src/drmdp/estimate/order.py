@@ -177,7 +177,7 @@ def ordered(table: Table, ordering: Ordering, findings: list[Finding], facts: Fa
         look = _look(table, dates, step.unit if step else None)
         facts = replace(facts, reordered=True)
     n = int(look.episodes["len"].sum())
-    if not n and not findings:
+    if not n:
         raise InputError(f"{table.name}: no rows")
     facts = replace(facts, episodes=look.episodes, rows=n if facts.rows is None else facts.rows)
     if look.counts.get("equal"):

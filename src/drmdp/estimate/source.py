@@ -198,9 +198,10 @@ class TextFile:
     def header(self) -> tuple[str, ...]:
         """Names of the columns, as written."""
         try:
-            return tuple(next((cells for _, cells in self.records() if cells), []))
+            first = next((cells for _, cells in self.records() if cells), [])
         except csv.Error as error:
             raise InputError(f"{self.path}: {error}") from None
+        return tuple(name.removeprefix("\ufeff") for name in first)  # a mark of byte order
 
     def lines(self, rows: list[int]) -> dict[int, int]:
         """Line of each of some rows: not row + 2 where cells hold line breaks or blank lines precede the header."""
@@ -286,7 +287,7 @@ def _encoding(name: str, head: bytes, given: str | None) -> str:
 def _decoded(path: Path, encoding: str) -> str:
     raw = path.read_bytes()
     try:
-        return raw.decode(encoding).removeprefix("\ufeff")
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}: line {line}: not {encoding}: {error.reason}") from None

@@ -123,10 +123,7 @@ def _odd_cells(table: Table) -> dict[str, int]:
 
 
 def _cell_findings(table: Table, counts: dict[str, int], form: str | None) -> tuple[list[Finding], Table]:
-    """Cells that mean nothing, are missing or have blanks around them, and the rows that have an order.
-
-    Where cells are refused, the column `_odd` marks their rows.
-    """
+    """Cells that mean nothing, are missing or have blanks around them; the column `_odd` marks the rows of those refused."""
     pl = polars()
     rules = {name: pl.col(name) for name in counts if name.startswith(("_bad_", "_blank_"))}
     rules |= {f"_null_{role}": rule for role, rule in _needed(table).items()}
@@ -138,9 +135,7 @@ def _cell_findings(table: Table, counts: dict[str, int], form: str | None) -> tu
             found.append(finding)
             bad += [rule] if finding.refused else []
     if bad:
-        placed = [pl.col(role).is_not_null() for role in ("episode", "time") if role in table.wanted]
-        frame = table.frame.with_columns(_odd=pl.any_horizontal(bad).fill_null(False))
-        table = replace(table, frame=frame.filter(pl.all_horizontal(placed)) if placed else frame)
+        table = replace(table, frame=table.frame.with_columns(_odd=pl.any_horizontal(bad).fill_null(False)))
     return sorted(found, key=lambda finding: not finding.refused), table
 
 
