@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp.cli import main
-from drmdp.cli_common import in_options
+from drmdp.cli_words import spoken
 from test_dirty_logs import FAIR, presses, put, text
 
 LOG = ["--state", "Condition", "--action", "Action", "--episode", "Machine", "--time", "Month", "--cost", "Cost"]
@@ -184,5 +184,5 @@ def test_words_of_python_become_options():
         ("`other='x'` and `state`", "`other='x'` and `state`"),
         ("`check_log` lists them", "drmdp check lists them"),
     ):
-        assert in_options(text_, command) == said
-    assert in_options("`by='x'`", None) == "`by='x'`"
+        assert spoken(text_, command) == said
+    assert spoken("`by='x'`", None) == "`by='x'`"
