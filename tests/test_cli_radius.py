@@ -112,9 +112,11 @@ def test_inspect(run, folder, name):
     assert len(found["bent"]) == 8
     text = run("inspect", f"{name}.npz", "--radius", 0.3, "--loss", 1.5, "--bent", 3).stdout
     assert f"loses at most {rounded.loss.max():.3g}" in text
-    assert "if only one action" in text
+    assert "One action in each state: what that loses at most, for ever, and if done once" in text
+    assert "within 1.5, once" in text
+    assert "within" not in run("inspect", f"{name}.npz", "--radius", 0.3).stdout
     text = run("inspect", f"{name}.npz", "--radius", 0.3, "--policy", "solution.npz").stdout
-    assert "Rounded" not in text
+    assert "One action" not in text
     run("inspect", "wide.npz", "--radius", 0.3)
 
 

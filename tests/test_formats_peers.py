@@ -255,3 +255,15 @@ def entry(**changes):
 def test_tables_with_mistakes(table, message):
     with pytest.raises(InputError, match=message):
         from_gymnasium(table, 0.9)
+
+
+def test_actions_of_gymnasium_have_their_names():
+    import gymnasium
+
+    assert from_gymnasium(gymnasium.make("FrozenLake-v1"), 0.9).actions == ("LEFT", "DOWN", "RIGHT", "UP")
+    assert from_gymnasium(gymnasium.make("CliffWalking-v1"), 0.9).actions == ("UP", "RIGHT", "DOWN", "LEFT")
+    assert from_gymnasium(gymnasium.make("Taxi-v4"), 0.9).actions == range(6)
+    with pytest.raises(
+        InputError, match=r"expected an environment, got its name: give gymnasium\.make\('FrozenLake-v1'\)"
+    ):
+        from_gymnasium("FrozenLake-v1", 0.9)

@@ -188,3 +188,49 @@ def test_the_bounds_of_stages_that_were_not_reached_are_rounded_outwards():
         for cost, later in ((0.1, 0.2), (1e16, 1.0), (-0.1, 0.3), (0.0, 0.0)):
             exact = Fraction(cost) + Fraction(later)
             assert side * (Fraction(horizon._outside(cost, later, side)) - exact) >= 0
+
+
+# ---------------------------------------------------------------------- states where nothing happens any more
+
+
+def mortal(terminal=None, kind="costs", next_costs=False, seed=0):
+    """Four states, costs up to 10 000; the dead stay dead, for nothing."""
+    rng = np.random.default_rng(seed)
+    y = rng.dirichlet(np.ones(4), (3, 4, 2))
+    y[:, 3] = [0, 0, 0, 1]
+    costs = 1e4 * rng.random((4, 2, 4) if next_costs else (4, 2))
+    costs[3] = 0
+    return drmdp.Model(y, **{kind: costs}, discount=0.99, terminal=terminal)
+
+
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+@pytest.mark.parametrize("terminal", [None, [3]])
+@pytest.mark.parametrize("next_costs", [False, True])
+def test_the_dead_are_worth_nothing_exactly(kind, terminal, next_costs):
+    plan = drmdp.finite_horizon(mortal(terminal, kind, next_costs), Wasserstein(0.2), 40)
+    for bound in (plan.value, plan.lower, plan.upper):
+        assert (bound[:, 3] == 0).all()
+        assert not np.signbit(bound[:, 3]).any()
+    assert (plan.value[0, :3] != 0).all()
+
+
+def test_states_that_nature_can_revive_are_worth_something():
+    plan = drmdp.finite_horizon(mortal(), Wasserstein(0.2, support="all"), 40)
+    assert plan.value[0, 3] > 1
+    final = [0, 0, 0, 5.0]
+    plan = drmdp.finite_horizon(mortal(), Wasserstein(0.2), 2, final=final)
+    assert plan.value[0, 3] == pytest.approx(5 * 0.99**2)
+    costs = np.stack([mortal().costs, mortal().costs])
+    costs[1, 3] = 7
+    plan = drmdp.finite_horizon(mortal(), Wasserstein(0.2), 2, costs=costs)
+    assert plan.value[0, 3] == pytest.approx(7 * 0.99)
+
+
+def test_a_way_to_the_dead_is_no_death():
+    # 0 → 1 → 2 → 2, the first two for nothing; state 1 has an action that costs
+    y = np.zeros((3, 2, 3))
+    y[0, :, 1] = y[1, :, 2] = y[2, :, 2] = 1
+    model = drmdp.Model(y, rewards=[[0, 0], [0, 3], [0, 0]], discount=0.5)
+    plan = drmdp.finite_horizon(model, Wasserstein(0.1), 5)
+    assert plan.value[0] == pytest.approx([1.5, 3, 0])
+    assert plan.value[0, 2] == 0

@@ -257,7 +257,7 @@ def _policy_value(model: Model, policy: Array, deadline: float) -> Array:
 def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Bounds in the user's sign, if they are of the data that was read."""
     check_unchanged(model.blocks.data)
-    return (-upper, -lower) if model.maximise else (lower, upper)
+    return (0.0 - upper, 0.0 - lower) if model.maximise else (lower, upper)  # never −0.0
 
 
 def _value(model: Model, value: ArrayLike, name: str = "value") -> Array:

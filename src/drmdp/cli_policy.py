@@ -56,8 +56,9 @@ def inspect(
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
 
-    For each state the worst-case value, the value under the mean kernel and under the single kernel that is worst. For the best policy also
-    the best deterministic policy with the most it can lose (≤), and the actions within --loss of the optimum.
+    For each state the value in the worst case over the ball, under the mean kernel, and under the worst of the single kernels. For the best
+    policy also the best policy without randomisation and what it loses, actions that lose at most --loss if played once, and what nature
+    changed.
     """
     from drmdp import api, formats, policies
     from drmdp.solution import reached
@@ -83,7 +84,10 @@ def inspect(
     if as_json:
         print_json(_inspected(model, ball, policy, found, rounded, near, most, str(status)))
     else:
-        _print_inspected(model, ball, policy, found, rounded, near, most)
+        _print_inspected(model, ball, policy, found, rounded)
+        if near is not None and rounded is not None:
+            _print_actions(model, rounded, near, loss)
+        _print_bent(most)
     return exit_code(status, reached(judged))
 
 
@@ -113,10 +117,7 @@ def _worst_kernel(model: Model, found: Values) -> int:
     return int(means.argmin() if model.maximise else means.argmax())
 
 
-def _print_inspected(
-    model: Model, ball: Wasserstein, policy: Any, found: Values, rounded: Rounded | None, near: ActionLosses | None,
-    most: tuple[Bent, ...],
-) -> None:  # fmt: skip
+def _print_inspected(model: Model, ball: Wasserstein, policy: Any, found: Values, rounded: Rounded | None) -> None:
     from drmdp.solution import choice
 
     out, p0 = console(), model.initial
@@ -131,43 +132,50 @@ def _print_inspected(
         "One kernel": f"{means.min():.6g} … {means.max():.6g}, worst is {worst_one if isinstance(worst_one, str) else f'kernel {worst_one}'}",
     }
     if rounded is not None:
-        lines["Rounded"] = (
+        lines["One action"] = (
             f"best deterministic policy: {p0 @ rounded.value:.6g}, loses at most {rounded.loss.max():.3g}"
         )
     if notes := said(model, ball):
         lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))
-    table = columns(
-        ["state", "action"], ["worst case", "mean kernel", "worst kernel", *(["rounded ≤"] if rounded else [])]
-    )
+    out.print("\nValues in the worst case, under the mean kernel, and under the worst kernel:")
+    table = columns(["state", "action"], ["worst case", "mean kernel", "worst kernel"])
     for s in range(min(model.n_states, ROWS)):
         cells = [f"{x[s]:.6g}" for x in (found.worst.value, found.mean, single)]
-        if rounded is not None:
-            cells.append(f"{rounded.loss[s]:.2g}")
         table.add_row(str(model.states[s]), choice(policy[s], model.actions), *cells)
     out.print(table)
     if model.n_states > ROWS:
         out.print(f"… {model.n_states - ROWS:,} more")
-    if near is not None and rounded is not None:
-        _print_actions(out, model, rounded, near)
-    if most:
-        table = columns(["nature bent: state", "action", "next state"], ["mean kernel", "nature's"])
-        for one in most:
-            names = [str(name) for name in (one.state, one.action, one.next_state)]
-            table.add_row(*names, f"{one.nominal:.4f}", f"{one.worst:.4f}")
-        out.print(table)
 
 
-def _print_actions(out: Any, model: Model, rounded: Rounded, near: ActionLosses) -> None:
-    table = columns(["state", "if only one action", "within the loss"], ["its loss, once"])
-    table.columns[2].max_width = 36
+def _print_actions(model: Model, rounded: Rounded, near: ActionLosses, limit: float) -> None:
+    """What it would cost to play one action in each state."""
+    out = console()
+    out.print("One action in each state: what that loses at most, for ever, and if done once:")
+    some = [f"within {limit:g}, once"] if limit > 0 else []
+    table = columns(["state", "one action"], ["loses for ever", "loses once"])
+    for name in some:
+        table.add_column(name, overflow="fold", max_width=36)
     for s in range(min(model.n_states, ROWS)):
         if model.terminal[s]:
             continue
         a = int(rounded.policy[s].argmax())
         order = [b for b in np.argsort(near.loss[s], kind="stable") if near.near[s, b]]
         names = ", ".join(str(model.actions[b]) for b in order) or "none"
-        table.add_row(str(model.states[s]), str(model.actions[a]), names, f"{near.loss[s, a]:.3g}")
+        losses = [f"{rounded.loss[s]:.3g}", f"{near.loss[s, a]:.3g}"]
+        table.add_row(str(model.states[s]), str(model.actions[a]), *losses, *([names] if some else []))
+    out.print(table)
+
+
+def _print_bent(most: tuple[Bent, ...]) -> None:
+    if not most:
+        return
+    out = console()
+    out.print("What nature changed most: probabilities of next states")
+    table = columns(["state", "action", "next state"], ["mean kernel", "worst case"])
+    for one in most:
+        names = [str(name) for name in (one.state, one.action, one.next_state)]
+        table.add_row(*names, f"{one.nominal:.4f}", f"{one.worst:.4f}")
     out.print(table)
 
 

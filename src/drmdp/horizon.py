@@ -8,7 +8,8 @@ e = max(upper_{t+1} − v, 0) and d = max(v − lower_{t+1}, 0) over the states,
 t, …, T − 1 from above and L − λ d the optimum from below. One sweep a stage; the gap grows by the operator's error each. A discount of 1 is allowed:
 nothing is summed up to infinity.
 
-Terminal states of the model have value 0 at every stage, the last one included.
+Terminal states of the model have value 0 at every stage, the last one included. So have states that cost nothing, whatever is done, and are left for such
+states only, if their final values are 0: no margin is needed there.
 
 **Cut short** by Ctrl-C or the clock before stage t was done, the stages before it get the policy of the last one that was, and bounds that hold for any:
 max(upper_{t+1}) and min(lower_{t+1}) discounted, plus the largest and the smallest cost of the stage.
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from drmdp import certificate, checks, clock
-from drmdp._typing import Array, ArrayLike
+from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, _limits, _sides, _value, build
 from drmdp.bellman.exact import ExactOperator
@@ -41,6 +42,8 @@ from drmdp.tolerance import RTOL, Tolerance, scale_of
 
 STAGES = 1_000_000
 """More are a slip: at a thousand sweeps a second they take a quarter of an hour."""
+ROUNDS = 100
+"""Looks for states that are never left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +115,11 @@ def finite_horizon(
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)
+    idle = v == 0
     for own in [staged] if prices is None else [_priced(staged, stage) for stage in prices]:
-        ball.fitted(own)
-    plan = _Plan(staged, np.empty((T + 1, S)), np.empty((T + 1, S)), np.empty((T, S, A)))
+        idle &= _free(own, ball.fitted(own))
+    idle = _closed(model, idle) | model.terminal
+    plan = _Plan(staged, idle, np.empty((T + 1, S)), np.empty((T + 1, S)), np.empty((T, S, A)))
     plan.lower[T] = plan.upper[T] = v
     with showing(progress), counted("stages", T) as step:
         status, t = None, T
@@ -143,6 +148,7 @@ class _Plan:
     """Bounds and policies of the stages, filled from the last one on; signs are internal."""
 
     model: Model
+    idle: BoolArray  # (S,) states of value 0 at every stage
     lower: Array  # (T + 1, S)
     upper: Array
     policy: Array  # (T, S, A)
@@ -153,13 +159,13 @@ class _Plan:
         above, below = (max(0.0, float(gap.max())) for gap in (upper[t + 1] - v, v - lower[t + 1]))
         upper[t] = _shifted(certificate.beyond(v, update.upper_step, +1), model.discount * above)
         lower[t] = _shifted(certificate.beyond(v, update.lower_step, -1), -model.discount * below)
-        upper[t, model.terminal] = lower[t, model.terminal] = 0.0
+        upper[t, self.idle] = lower[t, self.idle] = 0.0
         self.policy[t] = update.policy
         return np.clip(update.value, lower[t], upper[t])
 
     def fill_up(self, t: int, prices: list[Array] | None) -> None:
         """Give the stages before t what is true of any policy."""
-        model, ends = self.model, self.model.terminal
+        model, ends = self.model, self.idle
         for k in reversed(range(t)):
             low, high = (model if prices is None else _priced(model, prices[k])).cost_range
             least, most = model.discount * self.lower[k + 1].min(), model.discount * self.upper[k + 1].max()
@@ -188,6 +194,31 @@ def _outside(cost: float, later: float, side: int) -> float:
     """Cost + later, rounded away from the truth (side ±1)."""
     total = cost + later
     return total + side * 4 * certificate.EPS * (abs(cost) + abs(later))
+
+
+def _free(model: Model, ball: Wasserstein) -> BoolArray:
+    """States where every allowed transition costs 0 and nature has no other, (S,)."""
+    if ball.support == "all":
+        return model.terminal
+    if not model.next_costs:
+        return np.asarray((model.costs == 0).all(axis=1))
+    pairs = np.repeat(np.arange(model.available.size), model.blocks.lengths)
+    paid = np.bincount(pairs[model.listed_costs() != 0], minlength=model.available.size) > 0
+    return np.asarray(~paid.reshape(model.available.shape).any(axis=1))
+
+
+def _closed(model: Model, states: BoolArray) -> BoolArray:
+    """Those of some states that no stored transition leaves; none if that takes more than `ROUNDS` looks."""
+    pairs = np.repeat(np.arange(model.available.size), model.blocks.lengths)
+    for _ in range(ROUNDS):
+        leaves = (
+            np.bincount(pairs[~(states | model.terminal)[model.blocks.indices]], minlength=model.available.size) > 0
+        )
+        left = states & ~leaves.reshape(model.available.shape).any(axis=1)
+        if (left == states).all():
+            return states
+        states = left
+    return np.zeros_like(states)
 
 
 def _shifted(bound: Array, by: float) -> Array:

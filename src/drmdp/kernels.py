@@ -218,7 +218,7 @@ def from_parts(parts: Sequence[tuple[IntArray, Array]], S: int, A: int, is_spars
     data = np.zeros(len(parts) * keys.size)
     kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse)
     for i, (own, values) in enumerate(parts):
-        at = slice(None) if own is keys else np.searchsorted(keys, own)
+        at = slice(None) if own.size == keys.size else np.searchsorted(keys, own)
         data[kernels.positions(i)[at]] = values
     return kernels
 
@@ -252,10 +252,20 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
 def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Array]:
     """Keys row·S + column, ascending, and values of the nonzero entries of the kept rows."""
     with np.errstate(over="ignore"):  # infinities are found by `check`
-        coo = matrix.tocoo().astype(np.float64)  # before summing: small integers would wrap
-        coo.sum_duplicates()
-    rows, columns, data = coo.row, coo.col, unsigned(coo.data, slack)
-    chosen = keep[rows] & (data != 0)
-    keys = rows[chosen].astype(np.int64) * coo.shape[1] + columns[chosen]
-    order = np.argsort(keys, kind="stable")
-    return keys[order], data[chosen][order]
+        listed = matrix.astype(np.float64, copy=False).tocsr()  # before summing: small integers would wrap
+        keys = _keys(listed)
+        if (keys[1:] <= keys[:-1]).any():  # out of order, or given twice
+            listed = listed.tocoo()
+            listed.sum_duplicates()
+            listed = listed.tocsr()
+            listed.sort_indices()
+            keys = _keys(listed)
+    data = unsigned(listed.data, slack)
+    chosen = np.repeat(keep, np.diff(listed.indptr)) & (data != 0)
+    return (keys, data) if chosen.all() else (keys[chosen], data[chosen])
+
+
+def _keys(matrix: Any) -> IntArray:
+    """Keys row·S + column of the entries of a CSR matrix, as they lie."""
+    rows, S = matrix.shape
+    return np.asarray(np.repeat(np.arange(rows, dtype=np.int64) * S, np.diff(matrix.indptr)) + matrix.indices)

@@ -66,7 +66,7 @@ def write(solution: Solution, path: AnyPath) -> None:
         **{name: getattr(solution, name) for name in PLAIN},
     }
     arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
-    write_whole(path, lambda stream: np.savez(stream, **arrays))
+    write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
 
 
 def _plain(value: Any) -> Any:
@@ -176,7 +176,7 @@ def _check_meta(meta: dict[str, Any]) -> None:
     _check_type("settings", settings, dict)
     for name in SETTINGS:
         _check_type(f"settings: {name}", settings.get(name), str)
-    Tolerance.of(settings.get("tol"), settings.get("rtol"))  # type: ignore[arg-type]
+    Tolerance.of(settings.get("tol"), settings.get("rtol"))
 
 
 def _check_type(name: str, value: Any, expected: Any) -> None:

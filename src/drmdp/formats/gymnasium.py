@@ -1,13 +1,14 @@
 """Toy-text environments of gymnasium, whose dynamics are a table: ``env.unwrapped.P[s][a] = [(p, t, reward, terminated), …]``.
 
 A state that some transition enters with `terminated` is terminal: whatever the table says of it is not read. The start
-distribution is the environment's. Rewards that depend on the next state are known only where a transition is, so such a
-model needs support "observed".
+distribution is the environment's; so are the names of the actions, where its module has a constant for each (LEFT, DOWN, …).
+Rewards that depend on the next state are known only where a transition is, so such a model needs support "observed".
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,8 @@ def from_gymnasium(env: Any, discount: float) -> Model:
         If there is no table, if it is damaged, or if a state that can be reached is entered both with and without
         `terminated`.
     """
+    if isinstance(env, str):
+        raise InputError(f"expected an environment, got its name: give gymnasium.make({env!r})")
     own = getattr(env, "unwrapped", env)
     table = own if isinstance(own, Mapping) else getattr(own, "P", None)
     if not isinstance(table, Mapping):
@@ -61,7 +64,8 @@ def from_gymnasium(env: Any, discount: float) -> Model:
     terminal[list(ends)] = True
     s, a, t = keys[:, 0], keys[:, 1], keys[:, 2]
     cells = Cells(np.zeros_like(s), s, a, t, values[:, 0], reward, lambda k: f"state {s[k]}, action {a[k]}")
-    return model_of(cells, (1, S, A), Parts(discount, initial, terminal=terminal))
+    parts = Parts(discount, initial, actions=_action_names(own, A), terminal=terminal)
+    return model_of(cells, (1, S, A), parts)
 
 
 def to_gymnasium(model: Model, *, kernel: Which = None) -> Table:
@@ -107,6 +111,15 @@ def _entries(table: Mapping[Any, Any], S: int, A: int) -> Any:
 
 def _whole(given: Any, below: int) -> bool:
     return isinstance(given, int | np.integer) and not isinstance(given, bool) and bool(0 <= given < below)
+
+
+def _action_names(env: Any, A: int) -> list[str] | None:
+    """Names of the actions, if the module of the environment has a constant for each: LEFT, DOWN, RIGHT, UP."""
+    constants = getattr(sys.modules.get(type(env).__module__), "__dict__", {})
+    names = {
+        number: name for name, number in constants.items() if name.isupper() and type(number) is int and 0 <= number < A
+    }
+    return [names[a] for a in range(A)] if len(names) == A > 1 else None
 
 
 def _initial(env: Any, S: int) -> Any:
