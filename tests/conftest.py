@@ -1,6 +1,7 @@
 """Workers of a parallel run share what is compiled: two processes do that ahead, or each worker would do all of it."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
 
 
 def pytest_configure(config):
+    os.environ.setdefault("DRMDP_TRACEBACK", "1")  # a fault of the command line is seen as one
     cold = not list(SOURCE.glob("bellman/__pycache__/linf_1._single*.nbc"))
     if not (cold and getattr(config.option, "numprocesses", None)) or hasattr(config, "workerinput"):
         return

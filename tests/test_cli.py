@@ -492,7 +492,8 @@ def test_a_terminal_without_the_symbols_is_no_failure(folder):
     assert "5 states ? 2 actions" in out
 
 
-def test_ctrl_c_stops_a_real_process_and_keeps_its_result(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_stop_a_real_process_and_keep_its_result(number, tmp_path):
     model = instances.ring(20, 3, discount=0.9999)
     drmdp.write(model, tmp_path / "ring.npz")
     slow = ("--method", "value-iteration", "--tol", "1e-9", "--backend", "conic")
@@ -506,7 +507,7 @@ def test_ctrl_c_stops_a_real_process_and_keeps_its_result(tmp_path):
         assert select.select([terminal], [], [], 60)[0]
         shown += os.read(terminal, 10_000)
     assert b"Ctrl-C" in shown
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     out, _ = running.communicate(timeout=60)
     os.close(terminal)
     assert running.returncode == 130

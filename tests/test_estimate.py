@@ -520,3 +520,32 @@ def test_estimated_models_are_solved_with_a_certificate():
     solution = drmdp.solve(model, drmdp.Wasserstein(0.1, support="all"), tol=1e-6)
     assert solution.status == "solved"
     assert solution.gap <= 1e-6
+
+
+# ---------------------------------------------------------------------- expressions that are none
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UNNEST([1,2,3])", "depends on more than the state and the action"),
+        ("UNNEST([1,2])", "gives 2 numbers for 3 pairs"),
+        ("ROW_NUMBER() OVER ()", "costs"),
+        ("+".join(["state"] * 17_000), "an expression of 101999 characters, at most 1000; give a .csv file instead"),
+        ("'a'", "costs"),
+        ("", "costs"),
+        ("\x1b[2J", "costs"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_expressions_that_give_no_cost_for_each_pair_are_refused(text, message):
+    table = {"state": [0, 1, 2], "action": ["a"] * 3, "next_state": [1, 2, 0]}
+    with pytest.raises(InputError, match=message) as caught:
+        drmdp.estimate(table, costs=text, discount=0.5)
+    assert len(str(caught.value)) < 500
+
+
+def test_expressions_may_be_one_number():
+    table = {"state": [0, 1, 2], "action": ["a"] * 3, "next_state": [1, 2, 0]}
+    assert drmdp.estimate(table, costs="7", discount=0.5).costs.tolist() == [[7.0]] * 3
+    assert drmdp.estimate(table, costs="SUM(state)", discount=0.5).costs.tolist() == [[3.0]] * 3

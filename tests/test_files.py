@@ -461,3 +461,48 @@ def test_a_name_given_twice_is_found_in_one_pass():
     text = "{" + ", ".join(f'"{k}": 0' for k in [*range(100_000), 99_999]) + "}"
     with pytest.raises(InputError, match="'99999' is given twice"):
         archives.parse_json(text)
+
+
+# ---------------------------------------------------------------------- signals while a command writes
+
+SLOW_DISK = """
+import os, sys, time
+flush = os.fsync
+def slow(handle):
+    print("writing", flush=True)
+    time.sleep(60)
+    flush(handle)
+os.fsync = slow
+from drmdp.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "suffix"),
+    [
+        (signal.SIGTERM, "csv"),
+        (signal.SIGKILL, "drmdp"),
+        *(pytest.param(n, s, marks=pytest.mark.fuzz) for n, s in [(signal.SIGINT, "drmdp"), (signal.SIGKILL, "csv")]),
+    ],
+)
+def test_a_signal_while_a_command_writes_leaves_what_was_there(number, suffix, tmp_path):
+    drmdp.write(NEW, tmp_path / "new.npz")
+    (tmp_path / "out").mkdir()
+    drmdp.write(OLD, tmp_path / "out" / f"m.{suffix}")
+    before = contents(tmp_path / "out")
+    running = start(
+        SLOW_DISK, "convert", tmp_path / "new.npz", tmp_path / "out" / f"m.{suffix}", stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert running.stdout.readline() == "writing\n"
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    after = contents(tmp_path / "out")
+    if number == signal.SIGKILL:
+        assert all(name.startswith(".m.") for name in set(after) - set(before))  # hidden, and said so
+        assert {name: after[name] for name in before} == before
+    else:
+        assert running.returncode == 130
+        assert err.splitlines()[-1] == "drmdp: error: interrupted"
+        assert after == before

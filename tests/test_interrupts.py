@@ -11,7 +11,7 @@ from scipy import sparse
 
 import drmdp
 from drmdp.bellman import conic_cone
-from drmdp.interrupts import put_off
+from drmdp.interrupts import put_off, terminated_like_interrupted
 
 
 @pytest.fixture
@@ -69,3 +69,43 @@ def test_ctrl_c_waits_where_it_is_put_off(ctrl_c):
     thread.start()
     thread.join()
     assert done == [1, 1, 2, None]
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "Ctrl-C is ignored"])
+def test_sigterm_does_what_ctrl_c_does_while_it_is_asked_to(ctrl_c, ignored):
+    before = signal.getsignal(signal.SIGTERM)
+    if ignored:  # as in a job in the background
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def ended():
+        with terminated_like_interrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+            threading.Event().wait(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        ended()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_sigterm_waits_like_ctrl_c(ctrl_c):
+    done = []
+
+    def busy():
+        with terminated_like_interrupted(), put_off():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        busy()
+    assert done
+
+
+def test_a_handler_of_somebody_else_stays(ctrl_c):
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda *_: seen.append(True))
+    try:
+        with terminated_like_interrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen

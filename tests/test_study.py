@@ -27,7 +27,8 @@ RUN = Run(
 
 
 def row(key, **more):
-    return {"key": key, "status": "solved", **more}
+    texts = dict.fromkeys(rows.TEXTS, "x") | {"key": key, "status": "solved"}
+    return texts | dict.fromkeys(rows.COUNTS, 3) | dict.fromkeys(rows.NUMBERS, 0.5) | more
 
 
 # ---------------------------------------------------------------------- rows on disk
@@ -59,12 +60,21 @@ def test_a_key_is_written_once(tmp_path):
 
 def test_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'{"key": "a"}\nnot json\n{"key": "b"}\n')
-    with pytest.raises(drmdp.InputError, match="line 2"):
-        rows.read(path)
-    with pytest.raises(drmdp.InputError, match="line 2"), rows.Writer(path):
-        pass
-    assert path.read_bytes().count(b"\n") == 3  # left as it was
+    good = json.dumps(row("a")).encode()
+    for bad in (
+        b"not json",
+        b"[" * 100_000,
+        b"[1]",
+        b'{"key": "b"}',
+        json.dumps(row("b", n_states="x")).encode(),
+        b"9" * 5000,
+    ):
+        path.write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
+        with pytest.raises(drmdp.InputError, match="line 2: not a row: "):
+            rows.read(path)
+        with pytest.raises(drmdp.InputError, match="line 2: not a row: "), rows.Writer(path):
+            pass
+        assert path.read_bytes().count(b"\n") == 3  # left as it was
 
 
 def test_two_writers_do_not_share_a_file(tmp_path):

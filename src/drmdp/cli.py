@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +19,7 @@ from drmdp import cli_bench, cli_check, cli_data, cli_horizon, cli_policy, cli_r
 from drmdp._version import __version__
 from drmdp.cli_common import (
     BAD_INPUT,
+    FAULT,
     INTERRUPTED,
     MAX_SECONDS,
     PROGRESS,
@@ -42,6 +44,7 @@ from drmdp.cli_common import (
 from drmdp.cli_screen import say
 from drmdp.cli_words import spoken
 from drmdp.errors import InputError, MissingExtra, brief
+from drmdp.interrupts import terminated_like_interrupted
 from drmdp.progress import on_command_line, stage
 from drmdp.words import count
 
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from drmdp.model import Model
 
 BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
+TRACEBACK = "DRMDP_TRACEBACK"
 LONGEST = 2000
 """Characters of a message."""
 ROWS = 12
@@ -64,7 +68,7 @@ class _Group(click.Group):
             sys.stdout.reconfigure(errors="replace")  # names and symbols that the terminal lacks are no failure
         settings |= {"prog_name": "drmdp", "standalone_mode": False}
         try:
-            with notices(), on_command_line():
+            with notices(), on_command_line(), terminated_like_interrupted():
                 sys.exit(super().main(*args, **settings))
         except click.Abort:
             _fail("interrupted", INTERRUPTED)
@@ -76,6 +80,10 @@ class _Group(click.Group):
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            _fail(f"{type(error).__name__}: {error}; a fault of drmdp: with {TRACEBACK}=1 it shows where", FAULT)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it complains of is said in its options."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from drmdp.solution import Status
 
 Files = Mapping[str, Sequence[Path]]
-BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 130
+FAULT, BAD_INPUT, LIMIT, INTERRUPTED = 1, 2, 3, 130
 WIDTH = 80
 PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
 """A table without lines or header."""

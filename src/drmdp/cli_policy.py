@@ -26,7 +26,7 @@ from drmdp.cli_common import (
     read_policy,
     said,
 )
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.progress import stage
 from drmdp.words import some
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from drmdp.policies import ActionLosses, Bent, Rounded, Values
     from drmdp.trajectories import Trajectories
 
+FORMULA = tuple("=+-@\t\r")
+"""What a formula begins with."""
 ROWS = 12
 """States shown in a table."""
 
@@ -192,6 +194,7 @@ def _print_bent(most: tuple[Bent, ...]) -> None:
 @click.option("--start", help="State to start from; by default the start distribution.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
+@click.option("--keep-formulas", is_flag=True, help="Write names such as =1+1 too, which spreadsheets run as formulas.")
 @OPTIONS["metric"]
 @OPTIONS["order"]
 @OPTIONS["support"]
@@ -202,8 +205,8 @@ def _print_bent(most: tuple[Bent, ...]) -> None:
 @OPTIONS["progress"]
 def simulate(
     model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
-    seed: int, out: str | None, metric: str, order: str | None, support: str, tol: float | None, rtol: float,
-    discount: float | None, as_json: bool,
+    seed: int, out: str | None, keep_formulas: bool, metric: str, order: str | None, support: str, tol: float | None,
+    rtol: float, discount: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Simulate trajectories of a policy.
 
@@ -219,6 +222,8 @@ def simulate(
     if kernel == "worst" and radius is None:
         raise InputError("--kernel worst needs --radius")
     model = formats.read(model_path, discount=discount)
+    if out is not None and not keep_formulas:
+        _check_labels(model)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     nature: Any = None
@@ -267,4 +272,26 @@ def _write(model: Model, found: Trajectories, path: str) -> None:
     for e, k in zip(episodes.tolist(), steps.tolist(), strict=True):
         s, a, t = found.states[e, k], found.actions[e, k], found.states[e, k + 1]
         rows.writerow([e, k, model.states[s], model.actions[a], model.states[t], repr(float(found.costs[e, k]))])
-    write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
+    try:
+        content = text.getvalue().encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"--out {path}: no text can hold the name {shown(error.object[error.start])}") from None
+    write_whole(path, lambda stream: stream.write(content))
+
+
+def _check_labels(model: Model) -> None:
+    """Refuse labels that a spreadsheet would run as formulas when it opens the file."""
+    for kind in ("states", "actions"):
+        for label in getattr(model, kind):
+            if isinstance(label, str) and label[:1] in FORMULA and not _is_number(label):
+                raise InputError(
+                    f"{kind}: a spreadsheet may run the name {shown(label)} as a formula; --keep-formulas writes it all the same"
+                )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

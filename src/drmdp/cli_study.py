@@ -53,7 +53,7 @@ def reproduce(
     if figures_only is not None:
         folder, done = Path(figures_only), (0, 0)
     else:
-        blocks = specification.load(spec) if spec else specification.SCALES[scale]
+        blocks = specification.SCALES[scale] if spec is None else specification.load(spec)
         runs = specification.expand(blocks, only)
         if not no_figures:
             _needs_matplotlib()

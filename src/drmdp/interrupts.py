@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment that suits."""
+"""Ctrl-C at a moment that suits, and other signals like it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM, with which systems end a job, do what Ctrl-C does: what is found is kept, nothing is left half done."""
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*given: Any) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # a job in the background ignores Ctrl-C, but not this
+        raise KeyboardInterrupt
+    handler(*given)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from scipy import sparse
 from drmdp import checks, fixed
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.errors import InputError
+from drmdp.files import require
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, check_model
 from drmdp.progress import stage
@@ -89,6 +90,7 @@ def simulate(
     """
     check_model(model)
     n, steps = whole("n", n, 1), whole("steps", steps, 1)
+    require(32.0 * n * steps, f"{n:,} trajectories × {steps:,} steps")
     policy = checks.policy_of(policy, model)
     policies = [_Rows(x) for x in _stages(model, policy, steps)]
     matrix = fixed.matrix_of(model, kernel)

@@ -26,6 +26,9 @@ from drmdp.estimate.source import SUFFIXES, Reading, guarded, polars
 from drmdp.estimate.survey import survey
 from drmdp.estimate.table import Columns, open_table
 
+LONGEST = 1000
+"""Characters of an expression: Polars ends the process at some thousands (measured: 500 terms), and not with an error."""
+
 
 def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str, reading: Reading) -> Any:
     """Costs (or rewards: `kind`) as the model takes them, known wherever an action is available."""
@@ -77,14 +80,23 @@ def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Ar
     pairs = {columns.state: np.repeat(np.arange(S), A), columns.action: np.tile(np.arange(A), S)}
     names = {columns.state: list(cells.states), columns.action: list(cells.actions)}
 
-    def work() -> Any:
-        grid = pl.DataFrame({name: pl.Series(names[name]).gather(index) for name, index in pairs.items()})
-        return grid.select(pl.sql_expr(text).cast(pl.Float64).alias("cost"))["cost"]
+    what = f"{kind}s {shown(text)}"
+    if len(text) > LONGEST:
+        raise InputError(
+            f"{what}: an expression of {len(text)} characters, at most {LONGEST}; give a .csv file instead"
+        )
 
-    found = guarded(work, f"{kind}s {text!r}").to_numpy().astype(np.float64)
-    if found.size != S * A:
-        found = np.broadcast_to(found, S * A)
-    return np.array(found).reshape(S, A)
+    def work() -> list[Any]:
+        grid = pl.DataFrame({name: pl.Series(names[name]).gather(index) for name, index in pairs.items()})
+        costs = pl.sql_expr(text).cast(pl.Float64).alias("cost")
+        return [own.select(costs)["cost"].to_numpy().astype(np.float64) for own in (grid, grid.reverse())]
+
+    found, backwards = guarded(work, what)
+    if found.size not in (1, S * A):
+        raise InputError(f"{what}: gives {found.size} numbers for {S * A} pairs of state and action")
+    if not np.array_equal(found, backwards[::-1], equal_nan=True):
+        raise InputError(f"{what}: depends on more than the state and the action")
+    return np.array(np.broadcast_to(found, S * A)).reshape(S, A)
 
 
 def _from_file(cells: Cells, columns: Columns, path: Any, kind: str, reading: Reading) -> Array:

@@ -272,8 +272,9 @@ def _head(path: Path) -> bytes:
 def _encoding(name: str, head: bytes, given: str | None) -> str:
     if given is not None:
         try:
+            b"a".decode(given, "replace")  # some codecs are not for text
             return codecs.lookup(given).name
-        except LookupError:
+        except (LookupError, ValueError):
             raise InputError(
                 f"`encoding={given!r}` is unknown; common ones are utf-8, latin-1, cp1252, utf-16"
             ) from None

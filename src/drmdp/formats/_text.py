@@ -68,7 +68,11 @@ def words(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def lines_of(lines: Sequence[str]) -> Write:
     """What writes some lines to a stream."""
-    return lambda stream: stream.write(("\n".join(lines) + "\n").encode())
+    try:
+        content = ("\n".join(lines) + "\n").encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"no text can hold {shown(error.object[error.start])}") from None
+    return lambda stream: stream.write(content)
 
 
 def number(line: int, name: str, text: str) -> float:

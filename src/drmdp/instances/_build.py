@@ -16,6 +16,7 @@ from scipy.sparse import coo_array
 
 from drmdp._typing import Array
 from drmdp.errors import InputError, shown
+from drmdp.files import require
 from drmdp.kernels import Kernels, compress_sparse
 
 Seed = int | np.random.Generator
@@ -30,6 +31,12 @@ def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
         limits = f"of at least {least}" if most == math.inf else limits
         raise InputError(f"{name}: expected a whole number {limits}, got {shown(value)}")
     return int(value)
+
+
+def check_sizes(n_states: int, n_actions: int, n_kernels: int, successors: int) -> None:
+    """Refuse sizes that do not fit in memory, with so many next states of a pair."""
+    what = f"{n_states:,} states × {n_actions:,} actions × {n_kernels:,} kernels × {successors:,} next states"
+    require(8.0 * n_states * n_actions * successors * (n_kernels + 3), what)
 
 
 def generator(seed: Any, purpose: str) -> np.random.Generator:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.instances._build import Seed, bump, generator, one_kernel, resample, whole
+from drmdp.instances._build import Seed, bump, check_sizes, generator, one_kernel, resample, whole
 from drmdp.model import Model
 
 CONCENTRATION = 30
@@ -84,6 +84,7 @@ def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 
 
 def _chain(table: Table, n_states: int, n_kernels: int, seed: Seed, discount: float, is_sparse: bool) -> Model:
     S, N, A = whole("n_states", n_states, 4), whole("n_kernels", n_kernels, 1), len(table)
+    check_sizes(S, A, N, max(len(row) for _, row in table))
     rng = generator(seed, "chain")
     s = np.arange(S)
     costs = rng.random((S, 1)) + 0.05 * np.arange(A) + bump(s - S / 2)[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.instances._build import one_kernel, whole
+from drmdp.instances._build import check_sizes, one_kernel, whole
 from drmdp.model import Model
 
 
@@ -40,6 +40,7 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mod
     array([ 0., -1., -2.])
     """
     S = whole("n_states", n_states, 2)
+    check_sizes(S, 2, 1, 2)
     age = np.arange(S)
     wait, cut = 0, 1
     moves = [

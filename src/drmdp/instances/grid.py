@@ -8,7 +8,18 @@ import numpy as np
 
 from drmdp._typing import IntArray
 from drmdp.errors import InputError
-from drmdp.instances._build import SPREAD, Seed, bump, generator, log_normal, random_kernel, resample, subsets, whole
+from drmdp.instances._build import (
+    SPREAD,
+    Seed,
+    bump,
+    check_sizes,
+    generator,
+    log_normal,
+    random_kernel,
+    resample,
+    subsets,
+    whole,
+)
 from drmdp.model import Model
 
 DIRECTIONS = {
@@ -66,6 +77,7 @@ def grid(
     side = math.isqrt(S)
     if side * side != S:
         raise InputError(f"n_states: expected a square such as {side**2} or {(side + 1) ** 2}, got {S}")
+    check_sizes(S, A, N, SUCCESSORS)
     rng = generator(seed, "grid")
     row, column = np.divmod(np.arange(S), side)
     costs = rng.random(S) + bump(np.hypot(row - side / 2, column - side / 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.instances._build import one_kernel, whole
+from drmdp.instances._build import check_sizes, one_kernel, whole
 from drmdp.model import Model
 
 
@@ -47,6 +47,7 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mo
            [0. , 0. , 0.6, 0.4]])
     """
     S = whole("n_states", n_states, 4)
+    check_sizes(S, 2, 1, 3)
     worst, short, long = S - 3, S - 2, S - 1
     working = np.arange(S - 2)
     worse = np.minimum(working + 1, worst)

@@ -9,7 +9,18 @@ from scipy.sparse import csr_array
 
 from drmdp.checks import numbers
 from drmdp.errors import InputError
-from drmdp.instances._build import SPREAD, Seed, cuts, generator, log_normal, n_successors, resample, subsets, whole
+from drmdp.instances._build import (
+    SPREAD,
+    Seed,
+    check_sizes,
+    cuts,
+    generator,
+    log_normal,
+    n_successors,
+    resample,
+    subsets,
+    whole,
+)
 from drmdp.kernels import Kernels, compress_sparse
 from drmdp.model import Model
 
@@ -54,6 +65,9 @@ def perturb(
         raise InputError(f"perturb: expected a model with one kernel, got {model.n_kernels}")
     if spread is not None and not same_support:
         raise InputError("spread: has a meaning only with same_support=True")
+    added = 0 if same_support else N * n_successors(BRANCHING, model.n_states)
+    most = min(int(model.blocks.lengths.max(initial=0)) + added, model.n_states)
+    check_sizes(model.n_states, model.n_actions, N, most)
     rng = generator(seed, "perturb")
     if same_support:
         kernels = resample(model.blocks, N, log_normal(rng, SPREAD if spread is None else _spread(spread)))

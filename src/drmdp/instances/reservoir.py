@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array, BoolArray
-from drmdp.instances._build import Seed, generator, whole
+from drmdp.instances._build import Seed, check_sizes, generator, whole
 from drmdp.kernels import Kernels, compress_sparse
 from drmdp.model import Model
 
@@ -61,6 +61,7 @@ def reservoir(
     """
     S, N = whole("n_states", n_states, 2), whole("n_kernels", n_kernels, 1)
     record = None if months is None else whole("months", months, 1)
+    check_sizes(S, DEMAND + 1, N, LARGEST + 1)
     rng = generator(seed, "reservoir")
     years = [_inflows(rng, record) for _ in range(N)]
     release = np.arange(DEMAND + 1)

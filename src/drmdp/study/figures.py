@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from drmdp.files import write_whole
 from drmdp.plot.style import BLUE, ORANGE, RED, SKY, styled
 from drmdp.study import figures_more
 from drmdp.study.figure_parts import LETTERS, RULE, SECONDS, frame, legend, line, log_log, methods, present, sizes
@@ -24,7 +26,8 @@ def draw(rows: list[Row], folder: str | Path) -> list[str]:
             figure = make(plt, rows)
             if figure is not None:
                 for suffix in ("svg", "png"):
-                    figure.savefig(target / f"{name}.{suffix}", metadata={"Date": None} if suffix == "svg" else None)
+                    settings = {"format": suffix, "metadata": {"Date": None} if suffix == "svg" else None}
+                    write_whole(target / f"{name}.{suffix}", partial(figure.savefig, **settings))
                     figure.set_layout_engine("none")  # laid out once, which takes as long as drawing
                 plt.close(figure)
                 done.append(name)

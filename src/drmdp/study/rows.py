@@ -12,10 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from drmdp.errors import InputError
+from drmdp.archives import parse_json
+from drmdp.errors import InputError, shown
 
 Row = dict[str, Any]
 NAME = "rows.jsonl"
+TEXTS = ("key", "study", "task", "family", "metric", "method", "rule", "status")
+COUNTS = ("n_states", "n_actions", "n_kernels", "seed")
+NUMBERS = ("discount", "radius", "tol")
+MEASURED = ("gap", "duality_gap", "n_iters", "kernel_passes", "seconds", "cpu_seconds", "loss", "own_gap", "memory_mb")
 REACHED = ("solved", "stopped")
 """Statuses of runs that ended by their own rule."""
 
@@ -33,12 +38,25 @@ def _parse(path: str | Path, whole: bytes) -> list[Row]:
     found = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            row = json.loads(line)
-            row["key"]
-        except (ValueError, TypeError, KeyError) as error:
+            row = parse_json(line)
+            _check(row)
+        except InputError as error:
             raise InputError(f"{path}, line {number}: not a row: {error}") from None
         found.append(row)
     return found
+
+
+def _check(row: Any) -> None:
+    """Refuse what no run has written."""
+    if not isinstance(row, dict):
+        raise InputError(f"expected an object, got {type(row).__name__}")
+    for names, kinds in ((TEXTS, str), (COUNTS, int), (NUMBERS, int | float)):
+        for name in names:
+            if not isinstance(row.get(name), kinds) or isinstance(row[name], bool):
+                raise InputError(f"{name}: {shown(row[name])}" if name in row else f"{name} is missing")
+    for name in MEASURED:
+        if not isinstance(row.get(name), int | float | None):
+            raise InputError(f"{name}: {shown(row[name])}")
 
 
 class Writer:

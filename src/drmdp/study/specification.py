@@ -5,7 +5,6 @@ A scale is a tuple of blocks. Adding an experiment adds a block, not code.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -13,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from drmdp.archives import read_json
 from drmdp.errors import InputError, shown
 from drmdp.study.methods import CHANGED, CONIC, METHODS
 
@@ -247,10 +247,10 @@ def expand(blocks: tuple[Block, ...], only: tuple[str, ...] = ()) -> list[Run]:
 def load(path: str | Path) -> tuple[Block, ...]:
     """Blocks from a JSON file: a list of objects with the fields of `Block`."""
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = read_json(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+    except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(document, list) or not all(isinstance(block, dict) for block in document):
         raise InputError(f"{path}: expected a list of objects, one a block")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drmdp.files import write_whole
 from drmdp.study import claims, errata, findings, tables_more
 from drmdp.study.figure_parts import FAMILIES
 from drmdp.study.figures import COMPARED
@@ -30,7 +32,7 @@ def write(rows: list[Row], folder: str | Path) -> list[str]:
     done = []
     for name, make in TABLES.items():
         if text := make(rows):
-            (target / f"{name}.md").write_text(text, encoding="utf-8")
+            write_whole(target / f"{name}.md", methodcaller("write", text.encode()))
             done.append(name)
     return done
 
