@@ -168,6 +168,15 @@ def test_times_off_the_grid_are_named(times, options, message):
         steps(times, **options)
 
 
+def test_a_log_is_not_cut_at_a_guess_that_few_rows_follow():
+    times = np.cumsum([0, 1, 1, 3, 4, 5, 6, 7, 8, 9]).tolist()
+    with pytest.raises(
+        InputError, match="only 2 of 9 neighbours are 1 apart, the most frequent distance; say with `step`"
+    ):
+        steps(times, gaps="cut")
+    assert steps(times, gaps="cut", step=1) == (2, "1")
+
+
 def test_bridges_take_time_for_an_order_alone():
     assert steps([0, 1, 2, 2.5, 7], gaps="bridge")[0] == 4
 

@@ -99,11 +99,11 @@ def _places(table: Table, role: str, labels: dict[Any, str]) -> tuple[Place, ...
     """Where labels are seen first, each with what there is to say of it; the first few."""
     some = dict(list(labels.items())[:LIMIT])
     first = _first(table, role, list(some))
-    places = []
+    found = []
     for label, what in some.items():
         row, own = first.get(str(label), (None, None))
-        places.append(Place(what, value=label) if row is None else table.place([row], what, own, label))
-    return tuple(places)
+        found.append(([] if row is None else [row], what, own, label))
+    return table.places(found)
 
 
 def _check_known(table: Table, role: str, unknown: list[Any], names: Names) -> None:

@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drmdp.errors import InputError
-from drmdp.estimate.findings import LIMIT, Finding
+from drmdp.estimate.findings import LIMIT, Finding, Place
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import Table, UntidyError, is_tidy
-from drmdp.estimate.times import CROWDED, NEAR, UNITS, YEAR_MONTH, Step, cell, parse_step
+from drmdp.estimate.times import CROWDED, NEAR, SURE, UNITS, YEAR_MONTH, Step, cell, parse_step
 
 GAPS = ("refuse", "cut", "bridge")
 DUPLICATES = ("refuse", "drop")
@@ -63,7 +63,6 @@ class Facts:
     guessed: bool = False
     gaps: int = 0
     dropped: int = 0
-    reordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,6 @@ def ordered(table: Table, ordering: Ordering, findings: list[Finding], facts: Fa
     if not look.in_order:
         table = _sorted(table)
         look = _look(table, dates, step.unit if step else None)
-        facts = replace(facts, reordered=True)
     n = int(look.episodes["len"].sum())
     if not n:
         raise InputError(f"{table.name}: no rows")
@@ -238,14 +236,11 @@ def _twice(table: Table, rule: str) -> tuple[Table, list[Finding], int]:
             continue
         exactly = "that are the same" if kind == "duplicate" else "that differ: their order is unknown"
         cure = "`duplicates='drop'` keeps one of each" if kind == "duplicate" else ""
-        places = tuple(
-            table.place(
-                sorted((row["_other"], row["_row"])),
-                f"episode {row['episode']!r} has two rows at {shown_time(row['time'])} {exactly}",
-            )
-            for row in some.rows(named=True)
-        )
-        findings.append(Finding(kind, True, int(count.item()), "pairs of rows", places, cure))
+        places = []
+        for row in some.rows(named=True):
+            what = f"episode {row['episode']!r} has two rows at {shown_time(row['time'])} {exactly}"
+            places.append((sorted((row["_other"], row["_row"])), what, None, None))
+        findings.append(Finding(kind, True, int(count.item()), "pairs of rows", table.places(places), cure))
     return replace(table, frame=table.frame.filter(~exact)), findings, dropped
 
 
@@ -259,6 +254,10 @@ def _distance_findings(table: Table, rule: str, facts: Facts, look: _Look) -> tu
     near = int(often.filter(delta < step.size * (1 - NEAR))["len"].sum()) - look.counts["equal"]
     said = f"the step is {step}{', as most often here' if facts.guessed else ''}"
     findings = []
+    pairs = look.counts["pairs"] - look.counts["equal"]
+    if facts.guessed and rule == "cut" and pairs - far - near < SURE * pairs:
+        what = f"only {pairs - far - near:,} of {pairs:,} neighbours are {step} apart, the most frequent distance"
+        findings.append(Finding("step", True, 1, "steps", (Place(what),), "say with `step` which it is"))
     if near and rule != "bridge":
         cure = f"{said}; give a smaller `step`, or `gaps='bridge'`, which takes time for an order alone"
         findings.append(_apart(table, step, "grid", near, "pairs of rows", cure))
@@ -282,13 +281,13 @@ def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str
     some = table.collect(rows.filter("_hit").sort("_row").head(LIMIT))[0].rows(named=True)
     for row in some:
         what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['time'], row['_delta'])}"
-        places.append(table.place([row["_other"], row["_row"]], what))
+        places.append(([row["_other"], row["_row"]], what, None, None))
     ends = [str(row[name]) for row in some for name in ("_from", "time")]
     found = [YEAR_MONTH.fullmatch(text) for text in ends]
     if step.unit is None and all(found):
         day = "%d" if all(match and match[3] for match in found) else ""
         cure = f"if these numbers are dates: `time_format='%Y%m{day}'`; {cure}"
-    return Finding(kind, True, count, noun, tuple(places), cure)
+    return Finding(kind, True, count, noun, table.places(places), cure)
 
 
 def _between(step: Step, begin: Any, end: Any, delta: float) -> str:

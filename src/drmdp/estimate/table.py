@@ -19,7 +19,7 @@ around labels are removed and flagged. Labels become integers only if every one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -82,10 +82,19 @@ class Table:
         """Carry out queries in one go, in pieces."""
         return self.source.collect(*frames)
 
-    def place(self, rows: list[int], what: str, role: str | None = None, value: Any = None) -> Place:
-        """Name a place by rows, counted from 0."""
-        lines = tuple(self.source.lines(rows))
-        return Place(what, lines, None if role is None else self.wanted[role], value, self.source.word)
+    def places(self, found: Sequence[tuple[list[int], str, str | None, Any]]) -> tuple[Place, ...]:
+        """Name places given by rows, counted from 0, with what there is, in which role, and the value."""
+        lines = iter(self.source.lines([row for rows, *_ in found for row in rows]))
+        return tuple(
+            Place(
+                what,
+                tuple(next(lines) for _ in rows),
+                None if role is None else self.wanted[role],
+                _plain(value),
+                self.source.word,
+            )
+            for rows, what, role, value in found
+        )
 
     def cells(self, condition: Any, role: str, frame: Any = None) -> list[tuple[int, Any]]:
         """Rows and cells as given, of the first places where a condition holds."""
@@ -99,12 +108,7 @@ class Table:
         self, kind: str, count: int, cells: list[tuple[int, Any]], role: str, what: str, **more: Any
     ) -> Finding:
         """Describe cells of one column; `what` may hold {value}."""
-        lines = self.source.lines([row for row, _ in cells])
-        column, word = self.wanted[role], self.source.word
-        places = tuple(
-            Place(what.replace("{value}", _quoted(value)), (line,), column, _plain(value), word)
-            for line, (_, value) in zip(lines, cells, strict=True)
-        )
+        places = self.places([([row], what.replace("{value}", _quoted(value)), role, value) for row, value in cells])
         return Finding(kind, more.pop("refused", True), count, "cells", places, **more)
 
 

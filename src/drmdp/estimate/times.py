@@ -25,6 +25,8 @@ NEAR = 1e-3
 """Numbers are a step apart up to this share of it."""
 CROWDED = 0.05
 """A unit is too coarse for a log if more than this share of neighbours lie in the same one."""
+SURE = 0.3
+"""A step that fewer neighbours than this share are apart is not guessed, but asked for, before a log is cut."""
 SAMPLE = 200
 """Cells that decide on the form."""
 INTEGER = r"[-+]?\d+"
