@@ -195,7 +195,17 @@ def test_other_formats_are_solved_and_judged(run, tmp_path):
 
 
 def test_a_real_process_counts_and_writes(folder, tmp_path):
-    command = [sys.executable, "-m", "drmdp", "estimate", "log.csv", *BUS, "-o", str(tmp_path / "m.npz")]
+    command = [
+        sys.executable,
+        "-m",
+        "drmdp",
+        "estimate",
+        "log.csv",
+        *BUS,
+        "-o",
+        str(tmp_path / "m.npz"),
+        "--no-progress",
+    ]
     found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"})
     assert (found.returncode, found.stderr) == (0, "")
     assert "Written" in found.stdout
