@@ -320,7 +320,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         (f"{SOLVE} --method newton", "unknown method 'newton'; known: auto, policy-iteration"),
         (f"{SOLVE} --backend gurobi", "unknown backend 'gurobi'; known: "),
         (f"{SOLVE} --tol -1", "tol"),
-        (f"{SOLVE} --max-iters -1", "--max-iters must not be negative"),
+        (f"{SOLVE} --max-iters -1", "--max-iters: expected a whole number of at least 0, got -1"),
         (f"{SOLVE} --max-seconds nan", "--max-seconds must not be negative"),
         (f"{SOLVE} --start nowhere.npz", "nowhere.npz: No such file or directory"),
         (f"{SOLVE} --start machine.npz", "machine.npz: not a saved solution"),

@@ -170,7 +170,7 @@ def test_odd_environments_are_one_line_or_do_not_matter(environment, folder):
     if "DRMDP_THREADS" in environment:
         assert done.returncode == 2
         assert done.stderr.startswith(
-            "drmdp: error: threads (DRMDP_THREADS in the environment) is a whole number from 1 to 1024"
+            "drmdp: error: --threads (DRMDP_THREADS in the environment) is a whole number from 1 to 1024"
         )
     else:
         assert done.returncode == 0, done.stderr

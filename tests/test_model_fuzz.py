@@ -99,7 +99,7 @@ STRANGE = [
     {0: [True]}, np.float32(0.5), np.float16(0.5), np.longdouble("0.5"), np.bool_(True), np.int8(0), np.str_("s0"),
     np.datetime64("2020-01-01"), np.array(0.5), np.array([]), np.zeros((0, 2)), np.array(["s0", "s1"]), np.arange(4),
     np.array([None, 1.0]), np.ones(2, dtype="M8[D]"), np.ones(2, dtype="m8[s]"), np.zeros(2, dtype=[("a", "f8")]),
-    np.full((2, 2, 2), 0.5), np.full((1, 2, 1, 2), 0.5), np.matrix([[0.5, 0.5]]), np.ma.masked, [np.ma.masked, 1.0],
+    np.full((2, 2, 2), 0.5), np.full((1, 2, 1, 2), 0.5), np.array([[0.5, 0.5]]).view(np.matrix), np.ma.masked, [np.ma.masked, 1.0],
     np.ma.array([0.5, 0.5], mask=[True, False]), Hostile(), [Hostile()], {"s0": Hostile()}, {0: Hostile()},
     Frame([0.5, 0.5]), Frame(None), Frame("a"), sparse.csr_array((2, 2)), sparse.coo_array(np.ones(3)),
     [sparse.csr_array((2, 1)), None],

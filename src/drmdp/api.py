@@ -72,7 +72,7 @@ def solve(
     >>> import drmdp
     >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
     >>> solution = drmdp.solve(model, drmdp.Wasserstein(0.5))
-    >>> solution.status == "solved" and solution.gap <= 1e-6 * abs(solution.value).max()
+    >>> bool(solution.status == "solved" and solution.gap <= 1e-6 * abs(solution.value).max())
     True
     """
     check_problem(model, ball)
