@@ -31,12 +31,13 @@ from typing import Any
 import numpy as np
 
 import drmdp
-from drmdp import bench, instances
+from drmdp import instances
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
-from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.solvers.first_order import SETUPS
 from drmdp.solvers.problem import Problem
+from drmdp_lab import bench
 
 TARGET = 0.05
 GARNET = math.sqrt(0.2 * 30)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drmdp import progress
+from drmdp.core import progress
 
 SOURCE = Path(__file__).parent.parent / "src" / "drmdp"
 HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
@@ -23,7 +23,7 @@ def pytest_configure(config):
     jobs = []
     for half in HALVES:
         pairs = [(*name.split("-"), True) for name in half]
-        command = f"from drmdp.study.runner import compile_pairs; compile_pairs({pairs!r})"
+        command = f"from drmdp_lab.paper.runner import compile_pairs; compile_pairs({pairs!r})"
         jobs.append(subprocess.Popen([sys.executable, "-c", command]))
     for job in jobs:
         assert job.wait() == 0

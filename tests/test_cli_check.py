@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp.cli import main
-from drmdp.cli_words import spoken
+from drmdp.cli.words import spoken
 from test_dirty_logs import FAIR, presses, put, text
 
 LOG = ["--state", "Condition", "--action", "Action", "--episode", "Machine", "--time", "Month", "--cost", "Cost"]

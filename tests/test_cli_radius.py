@@ -186,7 +186,7 @@ def test_a_sweep_that_has_no_time_says_so(run, more):
 
 def test_folds_that_have_no_time_do_not_cost_the_path(run, monkeypatch):
     def late(*args, **given):
-        monkeypatch.setattr("drmdp.clock.now", lambda: math.inf)
+        monkeypatch.setattr("drmdp.core.clock.now", lambda: math.inf)
         raise drmdp.InputError("max_seconds: too short")
 
     monkeypatch.setattr(radius, "cross_validate", late)

@@ -6,7 +6,7 @@ import pytest
 import cases
 import reference
 from drmdp.ambiguity import PAIRS
-from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman.conic.operator import ConicOperator
 
 MARGIN = 1000  # ulps: the certificate's rounding margin grows with the number of terms
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]

@@ -8,9 +8,9 @@ import pytest
 import cases
 import drmdp
 import reference
-from drmdp import threads as workers
-from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import FAMILIES, MANY, ExactOperator
+from drmdp.core import threads as workers
 
 PAIRS = tuple(FAMILIES)
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]

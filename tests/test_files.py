@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import InputError, archives, files, instances
+from drmdp import InputError, instances
+from drmdp.core import archives, files
 
 SUFFIXES = ("npz", "drmdp", "csv", "tra")
 KERNELS = instances.forest(4).kernels

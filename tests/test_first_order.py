@@ -16,9 +16,9 @@ import drmdp
 from drmdp import instances
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
-from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.layout import lay_out_all
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.cli import main
+from drmdp.layout.layout import lay_out_all
 from drmdp.prox import registry
 from drmdp.solvers.problem import Problem
 

@@ -18,8 +18,8 @@ from scipy import sparse
 import drmdp
 from cases import cases
 from drmdp import InputError, Model, formats, instances
+from drmdp.core.storage import Kernels
 from drmdp.formats import _fields
-from drmdp.kernels import Kernels
 
 SUFFIXES = ("npz", "drmdp")
 
@@ -519,7 +519,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
         tracemalloc.stop()
     pack(path, PLAIN | {"kernels.npy": honest}, zipfile.ZIP_DEFLATED)
     refused(path, "kernels: kernel 0, state 0, action 0 sums to 0.0, not 1")
-    monkeypatch.setattr("drmdp.archives.memory_limit", lambda: 19_000_000)
+    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 19_000_000)
     refused(path, "needs 20000180 bytes, which do not fit in memory; kernels in a .drmdp directory need not")
 
 
@@ -859,7 +859,7 @@ def test_more_names_than_things_are_refused_before_they_are_read(tmp_path):
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, np.float32, np.float64, ">f8"])
 def test_numbers_count_as_what_they_become(dtype, tmp_path, monkeypatch):
     """A byte in a file is a double in a model."""
-    monkeypatch.setattr("drmdp.archives.memory_limit", lambda: 20 * 2_000_000)
+    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 20 * 2_000_000)
     y = np.zeros((1, 1000, 2, 1000), dtype=dtype)
     pack(tmp_path / "m.npz", PLAIN | {"kernels.npy": npy(y)}, zipfile.ZIP_DEFLATED)
     assert peak_of(tmp_path / "m.npz", "needs 40000180 bytes, which do not fit in memory") < 1_000_000
@@ -872,7 +872,7 @@ def test_numbers_count_as_what_they_become(dtype, tmp_path, monkeypatch):
 
 def test_probabilities_of_a_directory_count_only_if_they_must_be_copied(tmp_path, monkeypatch):
     drmdp.write(instances.garnet(60, 4, branching=1.0, sparse=True), tmp_path / "m.drmdp")
-    monkeypatch.setattr("drmdp.archives.memory_limit", lambda: 20 * 20_000)
+    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 20 * 20_000)
     assert drmdp.read(tmp_path / "m.drmdp").n_states == 60
     data = np.load(tmp_path / "m.drmdp" / "data.npy")
     for dtype in (">f8", np.float16):

@@ -8,10 +8,12 @@ import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein, clock, horizon
+from drmdp import InputError, Wasserstein
 from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from drmdp.bellman.exact import ExactOperator
+from drmdp.core import clock
+from drmdp.policies import horizon
 from test_radius import small
 
 

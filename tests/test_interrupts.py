@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.bellman import conic_cone
-from drmdp.interrupts import put_off, terminated_like_interrupted
+from drmdp.bellman.conic import cone as conic_cone
+from drmdp.core.interrupts import put_off, terminated_like_interrupted
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ from scipy import sparse
 import drmdp
 import reference
 from cases import cases
-from drmdp.bellman import l1_1, linf_inf, rows_linf
-from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.layout import Memory, Out, lay_out, order_of
+from drmdp.bellman import l1_1, linf_inf
+from drmdp.bellman.conic.operator import ConicOperator
+from drmdp.bellman.rows import linf as rows_linf
+from drmdp.layout.layout import Memory, Out, lay_out, order_of
 from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l1", 1): l1_1, ("linf", math.inf): linf_inf}

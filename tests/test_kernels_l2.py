@@ -11,11 +11,11 @@ from scipy import sparse
 
 import drmdp
 from cases import cases
-from drmdp import certificate
 from drmdp.bellman import l2_2, l2_inf
-from drmdp.bellman.conic import ConicOperator
-from drmdp.bellman.layout import FLAT, Memory, Out, lay_out, order_of, prologue
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.qp import simplex_qp
+from drmdp.certificate import dense as certificate
+from drmdp.layout.layout import FLAT, Memory, Out, lay_out, order_of, prologue
 from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l2", 2): l2_2, ("l2", math.inf): l2_inf}

@@ -12,10 +12,15 @@ from scipy.optimize import linprog
 import drmdp
 import reference
 from cases import cases
-from drmdp.bellman import budget_each, budget_joint, game, l1_inf, linf_1, rows_linf, table_linf
-from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman import l1_inf, linf_1
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import FINEST
-from drmdp.bellman.layout import Memory, Order, Out, lay_out, order_of
+from drmdp.bellman.piecewise import budget_per_kernel as budget_each
+from drmdp.bellman.piecewise import budget_shared as budget_joint
+from drmdp.bellman.piecewise import game
+from drmdp.bellman.rows import linf as rows_linf
+from drmdp.bellman.rows import linf_table as table_linf
+from drmdp.layout.layout import Memory, Order, Out, lay_out, order_of
 from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
 KERNELS = {("l1", math.inf): l1_inf, ("linf", 1): linf_1}

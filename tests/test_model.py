@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp import kernels as storage
+from drmdp.core import storage
 
 N, S, A = 2, 3, 2
 STATES, ACTIONS = ("low", "mid", "high"), ("wait", "go")

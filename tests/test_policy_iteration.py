@@ -9,8 +9,8 @@ from scipy import sparse
 import drmdp
 from drmdp.ambiguity import PAIRS
 from drmdp.bellman.nominal import Fixed
-from drmdp.bench import solves
 from drmdp.solvers import linear
+from drmdp_lab.bench import solves
 
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=IDS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import threads
+from drmdp.core import threads
 
 PRELUDE = """
 import sys

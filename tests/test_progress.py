@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import clock, progress
 from drmdp.cli import main
+from drmdp.core import clock, progress
 from drmdp.solvers import linear
 
 RUN = "import sys; from drmdp import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "

@@ -19,11 +19,11 @@ import pytest
 import drmdp
 from cases import _deal
 from drmdp.ambiguity import PAIRS
-from drmdp.bellman.layout import lay_out
+from drmdp.layout.layout import lay_out
 from drmdp.prox import project as module
 from drmdp.prox import registry
-from drmdp.simplex import entropy_step, project_rows
-from drmdp.solvers.primal_dual import ACCURACY
+from drmdp.prox.simplex import entropy_step, project_rows
+from drmdp.solvers.first_order.players import ACCURACY
 
 EPS = np.finfo(float).eps
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.bellman.layout import lay_out_all
+from drmdp.layout.layout import lay_out_all
 from drmdp.prox import entropy
 from drmdp.prox.registry import ENTROPY, project_states, remember
 

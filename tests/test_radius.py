@@ -8,9 +8,10 @@ import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein, clock, instances, radius
+from drmdp import InputError, Wasserstein, instances, radius
 from drmdp.ambiguity import PAIRS
 from drmdp.bellman.exact import ExactOperator
+from drmdp.core import clock
 
 EXACT = [pair for pair in PAIRS if pair != ("linf", 1)]
 
@@ -415,7 +416,7 @@ def test_cross_validation_chooses_by_the_folds_that_are_done(monkeypatch):
 
 def test_the_value_under_the_mean_kernel_is_left_out_where_time_is_up(monkeypatch):
     """In a large model it takes a linear system of its own."""
-    monkeypatch.setattr("drmdp.fixed.DENSE", 3)
+    monkeypatch.setattr("drmdp.policies.fixed_kernel.DENSE", 3)
     model, ball = small(sparse=True), Wasserstein(0, support="observed")
     Sweeps(monkeypatch)
     found = radius.path(model, ball, ASKED, max_seconds=2)

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import InputError, Wasserstein, plot, policies, radius
 from drmdp.cli import main
-from drmdp.cli_data import convert
-from drmdp.cli_radius import sweep
-from drmdp.cli_words import spoken
+from drmdp.cli.data import convert
+from drmdp.cli.sweep import sweep
+from drmdp.cli.words import spoken
 
 MODEL = drmdp.instances.perturb(drmdp.instances.machine(4), 2)
 BALL = Wasserstein(0.1)
@@ -164,7 +164,7 @@ def test_too_many_stages_are_refused_at_once():
 
 
 def test_what_does_not_fit_says_how_much_was_wanted(monkeypatch):
-    monkeypatch.setattr("drmdp.files.memory_limit", lambda: 10**6)
+    monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 10**6)
     with pytest.raises(
         InputError, match=r"100,000 stages × 4 states × 2 actions need 12\.8 MB of memory: this machine has 2 MB"
     ):

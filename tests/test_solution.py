@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import drmdp
-from drmdp import rows
+from drmdp.core import compact as rows
 
 S, A = 3, 2
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
@@ -496,7 +496,7 @@ def test_large_arrays_in_small_files_are_refused_before_they_are_read(tmp_path, 
     tracemalloc.start()
     with pytest.raises(drmdp.InputError, match=r"unknown array 'surprise'"):
         drmdp.Solution.load(path)
-    monkeypatch.setattr("drmdp.archives.memory_limit", lambda: 32_000_000 * 40)
+    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 32_000_000 * 40)
     with pytest.raises(drmdp.InputError, match=r"needs 128000\d+ bytes, which do not fit in memory"):
         drmdp.Solution.load(other)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000

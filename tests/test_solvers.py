@@ -15,14 +15,14 @@ import cases
 import drmdp
 from drmdp import instances
 from drmdp.ambiguity import PAIRS
-from drmdp.bellman.conic import ConicOperator
+from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
+from drmdp.core.tolerance import Tolerance
 from drmdp.solvers import linear, loop, policy_iteration
 from drmdp.solvers.problem import Problem, State
 from drmdp.solvers.stopping import RULES
-from drmdp.tolerance import Tolerance
 
 INF = math.inf
 CONIC = {name: method(backend="conic") for name, method in drmdp.METHODS.items() if name != "first-order"}
@@ -955,7 +955,7 @@ def test_progress_does_not_change_the_run(stopping, capsys):
 
 
 def test_an_interrupt_during_the_final_proof_loses_nothing(monkeypatch):
-    from drmdp.bellman.conic import ConicOperator
+    from drmdp.bellman.conic.operator import ConicOperator
 
     calls = []
 

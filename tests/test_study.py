@@ -13,9 +13,10 @@ import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.study import baseline, measure, nested, peers, rows, runner, specification
-from drmdp.study.methods import METHODS, rule
-from drmdp.study.specification import Block, Run
+from drmdp_lab.paper import baseline, measure, nested, peers, runner, specification
+from drmdp_lab.paper import records as rows
+from drmdp_lab.paper.methods import METHODS, rule
+from drmdp_lab.paper.specification import Block, Run
 
 TINY = {
     "study": "kernels", "sizes": [[4, 3, 2], [4, 3, 3], [5, 3, 3]], "methods": ["exact", "exact-vi", "fast", "algorithm-1"],

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from drmdp.cli import main
-from drmdp.study import claims, errata, figure_parts, figures, select, tables
-from drmdp.study import rows as stored
-from drmdp.study.markdown import markdown
-from drmdp.study.specification import Block, expand
+from drmdp_lab.paper import claims, errata, figure_parts, figures, select, tables
+from drmdp_lab.paper import records as stored
+from drmdp_lab.paper.markdown import markdown
+from drmdp_lab.paper.specification import Block, expand
 
 matplotlib.use("Agg")
 

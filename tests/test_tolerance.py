@@ -8,11 +8,11 @@ import pytest
 import drmdp
 from drmdp.ambiguity import PAIRS
 from drmdp.bellman.exact import ExactOperator
+from drmdp.core.tolerance import Tolerance, scale_of
 from drmdp.solution import reached
 from drmdp.solvers import loop
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
-from drmdp.tolerance import Tolerance, scale_of
 
 BALLS = [(*pair, support) for pair in PAIRS for support in ("observed", "all")]
 each_ball = pytest.mark.parametrize("ball", BALLS, ids=[f"{m}-{p:g}-{support}" for m, p, support in BALLS])

@@ -7,8 +7,9 @@ from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, ev
 from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
-from drmdp.horizon import HorizonSolution, finite_horizon
 from drmdp.model import Model
+from drmdp.policies.horizon import HorizonSolution, finite_horizon
+from drmdp.policies.trajectories import Trajectories, simulate
 from drmdp.prox.project import project
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
@@ -18,7 +19,6 @@ from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.registry import METHODS
 from drmdp.solvers.value_iteration import ValueIteration
-from drmdp.trajectories import Trajectories, simulate
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Evaluation", "FirstOrder", "GaussSeidel",

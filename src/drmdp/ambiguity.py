@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.checks import numbers
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model
 

@@ -7,24 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import certificate, clock, membership
 from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
-from drmdp.checks import number, numbers
+from drmdp.certificate import dense as certificate
+from drmdp.certificate import membership
+from drmdp.core import clock
+from drmdp.core.mapped import check_unchanged
+from drmdp.core.progress import showing, stage
+from drmdp.core.tolerance import RTOL, Tolerance, scale_of
+from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import whole
-from drmdp.mapped import check_unchanged
 from drmdp.model import Model
-from drmdp.progress import showing, stage
 from drmdp.solution import Solution, Status
 from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.problem import Method, Problem
 from drmdp.solvers.registry import resolve
-from drmdp.tolerance import RTOL, Tolerance, scale_of
 
 DEFAULT_BACKEND = "exact"
 
@@ -208,7 +210,7 @@ def certify(
 
     One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
     (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
-    mean kernel the nearest tuple with that mean is computed first (`drmdp.membership`). With a `Solution` as policy, the
+    mean kernel the nearest tuple with that mean is computed first (`drmdp.certificate.membership`). With a `Solution` as policy, the
     kernel is its own by default.
     """
     check_problem(model, ball)

@@ -18,14 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import _html, checks, distributions, words
-from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.checks import Names
+from drmdp.core import distributions, storage
+from drmdp.core import html as _html
+from drmdp.core import text as words
+from drmdp.core import validation as checks
+from drmdp.core.progress import stage
+from drmdp.core.shapes import kernel_shape
+from drmdp.core.storage import Kernels
+from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
-from drmdp.kernels import Kernels
-from drmdp.progress import stage
-from drmdp.shapes import kernel_shape
 
 
 class Model:

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import archives, rows
-from drmdp.archives import Field, Header
+from drmdp.core import archives
+from drmdp.core import compact as rows
+from drmdp.core.archives import Field, Header
+from drmdp.core.files import AnyPath, write_whole
+from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, shown
-from drmdp.files import AnyPath, write_whole
 from drmdp.solution import ARRAYS, Record, Solution, Status
-from drmdp.tolerance import Tolerance
 
 FORMAT = "drmdp solution 2"
 PART = "kernel."

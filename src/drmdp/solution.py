@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from drmdp import _html
 from drmdp._typing import Array
+from drmdp.core import html as _html
+from drmdp.core.files import check_file, check_suffix
+from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, brief, clean, described
-from drmdp.files import check_file, check_suffix
-from drmdp.tolerance import Tolerance
 
 if TYPE_CHECKING:
     from drmdp.ambiguity import Wasserstein

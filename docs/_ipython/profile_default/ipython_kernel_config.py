@@ -5,4 +5,8 @@ Pages do not show what takes long: that depends on the machine.
 
 c = get_config()  # noqa: F821
 c.IPKernelApp.log_level = 40
-c.InteractiveShellApp.exec_lines = ["import drmdp.progress", "drmdp.progress.DELAY = float('inf')", "del drmdp"]
+c.InteractiveShellApp.exec_lines = [
+    "import drmdp.core.progress",
+    "drmdp.core.progress.DELAY = float('inf')",
+    "del drmdp",
+]

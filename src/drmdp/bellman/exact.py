@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import certificate, certificate_rows
-from drmdp import threads as workers
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair, Wasserstein
-from drmdp.bellman.layout import Layout, Memory, Order, Out, at_radius, fill_up, lay_out, order_of
+from drmdp.bellman.nature_rows import respond, split
 from drmdp.bellman.operator import Update
-from drmdp.bellman.response import respond, split
+from drmdp.certificate import compressed as certificate_rows
+from drmdp.certificate import dense as certificate
+from drmdp.core import threads as workers
+from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
+from drmdp.layout.layout import Layout, Memory, Order, Out, at_radius, fill_up, lay_out, order_of
 from drmdp.model import Model
-from drmdp.rows import DENSE, KernelTuple, MeanKernel, Rows
 
 FAMILIES: dict[Pair, str] = {
     ("l1", 1): "l1_1",

@@ -1,6 +1,6 @@
 """(ℓ1, 1): the exact update on the mean kernel, whatever N is.
 
-Normalised as in `drmdp.bellman.layout`, Δ = −u. Nature moves mass to the top, from the lowest u first, and pays 2 for
+Normalised as in `drmdp.layout.layout`, Δ = −u. Nature moves mass to the top, from the lowest u first, and pays 2 for
 a unit of it. Only the mean row ȳ_a = Σ_i w_i ŷ_ia counts: to take the same share of every ŷ_ia(t) costs as much as to
 take it of the mean, and no choice costs less. So with the segments of a row in descending order of their slope Δ, each
 as long as its ȳ, and m_a the mass moved in action a,
@@ -34,9 +34,9 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import FAST, Layout, Order, prologue, scratch
-from drmdp.bellman.rows_linf import ascending_states, by_ascending, sort_ahead
-from drmdp.compiled import INLINE, KERNEL, LEAN
+from drmdp.bellman.rows.linf import ascending_states, by_ascending, sort_ahead
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.layout import FAST, Layout, Order, prologue, scratch
 
 
 class Work(NamedTuple):

@@ -1,10 +1,10 @@
 """(ℓ1, ∞): the exact update by a proximal-point method on the masses that nature moves.
 
-Normalised as in `drmdp.bellman.layout`. With m_ia the mass moved in row (i, a), g_ia its gain (`rows_l1`) and B = θ/2,
+Normalised as in `drmdp.layout.layout`. With m_ia the mass moved in row (i, a), g_ia its gain (`rows_l1`) and B = θ/2,
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(m_ia) ≥ γ for every a,   Σ_a m_ia ≤ B for every i,   m ≥ 0 },
 
-which `drmdp.bellman.proximal` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: those of
+which `drmdp.bellman.piecewise.method` solves with a budget for each kernel, U and L included. Tables are made for the actions that matter only: those of
 the last policy, or cold of the policy for the mean kernel alone, are solved for. An action with cost_a + V⁰_a ≥ U takes no mass; the others join, and
 it is solved again. Masses and gains are divided by min(B, 1) and costs counted from the smallest cost_a + V⁰_a, so that small radii keep
 their digits.
@@ -19,16 +19,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.arrays import rank
-from drmdp.bellman.budget_each import make_tables
-from drmdp.bellman.finish import sweep
-from drmdp.bellman.held_l1 import hold, locate, make_held
-from drmdp.bellman.layout import prologue, row_scales
-from drmdp.bellman.proximal import make_work
-from drmdp.bellman.room import make_room, scan
-from drmdp.bellman.rows_l1 import by_gain, tabulate
-from drmdp.bellman.rows_linf import ascending_states
-from drmdp.compiled import INLINE, KERNEL, LEAN
+from drmdp.bellman.piecewise.budget_per_kernel import make_tables
+from drmdp.bellman.piecewise.finish import sweep
+from drmdp.bellman.piecewise.method import make_work
+from drmdp.bellman.piecewise.warm_l1 import hold, locate, make_held
+from drmdp.bellman.piecewise.work import make_room, scan
+from drmdp.bellman.rows.l1 import by_gain, tabulate
+from drmdp.bellman.rows.linf import ascending_states
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.layout import prologue, row_scales
+from drmdp.layout.sorting import rank
 
 # stages: the mean kernel alone; what the last sweep held, and what that leaves; from tables
 MEAN, HOLD, REST, SOLVE = range(4)

@@ -1,6 +1,6 @@
 """(ℓ2, 2): the exact update by one joint Newton iteration, a pass over the candidate rows each.
 
-Normalised as in `drmdp.bellman.layout`. All kernels of an action share a multiplier t_a; with V_a, E_a, D_a the weighted sums over its rows
+Normalised as in `drmdp.layout.layout`. All kernels of an action share a multiplier t_a; with V_a, E_a, D_a the weighted sums over its rows
 (`rows_l2`), the optimum has V_a(t_a) = γ − cost_a where t_a > 0, V⁰_a ≥ γ − cost_a where t_a = 0, and Σ_a E_a = θ². For every t ≥ 0, T = Σ t,
 
     U = [Σ_a t_a cost_a + ½ θ² + Σ_a Σ_i w_i Φ_ia] / T      bounds the worst case of the policy x = t/T from above,
@@ -26,11 +26,11 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.arrays import copy_some, rank
-from drmdp.bellman.layout import FAST, Layout, prologue, scratch
-from drmdp.bellman.rows_l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
-from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INLINE, KERNEL, LEAN
+from drmdp.bellman.rows.l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
+from drmdp.bellman.rows.l2_state import State, state_of
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.layout import FAST, Layout, prologue, scratch
+from drmdp.layout.sorting import copy_some, rank
 
 JOINT = 12
 NESTED = 60

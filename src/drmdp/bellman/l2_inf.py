@@ -1,6 +1,6 @@
 """(ℓ2, ∞): the exact update by a joint Newton iteration in policy, multipliers and thresholds, a pass over the candidate rows each.
 
-Normalised as in `drmdp.bellman.layout`. With φ_i(x) = max { Σ_a x_a u_a·y_ia : Σ_a ‖y_ia − ŷ_ia‖² ≤ θ² } the update minimises the convex
+Normalised as in `drmdp.layout.layout`. With φ_i(x) = max { Σ_a x_a u_a·y_ia : Σ_a ‖y_ia − ŷ_ia‖² ≤ θ² } the update minimises the convex
 f(x) = Σ_a x_a cost_a + Σ_i w_i φ_i(x). Nature answers x with y_ia = y(t_ia), t_ia = κ_i x_a (`rows_l2`), where κ_i solves Σ_a E_ia = θ². For every
 κ > 0 and all thresholds, V, E, Φ taken at t_ia,
 
@@ -34,12 +34,12 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman import l2_2
-from drmdp.bellman.arrays import copy, copy_some
-from drmdp.bellman.layout import Layout, prologue, scratch
-from drmdp.bellman.model_l2 import LEAST, linearise, minimise_model, workspace
-from drmdp.bellman.rows_l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
-from drmdp.bellman.state_l2 import State, state_of
-from drmdp.compiled import INLINE, KERNEL, LEAN
+from drmdp.bellman.l2_surrogate import LEAST, linearise, minimise_model, workspace
+from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
+from drmdp.bellman.rows.l2_state import State, state_of
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.layout import Layout, prologue, scratch
+from drmdp.layout.sorting import copy, copy_some
 
 DROP = 1e-11
 FAR = 1e28  # κ of a kernel that is all at the top

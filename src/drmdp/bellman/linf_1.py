@@ -1,13 +1,13 @@
 """(ℓ∞, 1): the exact update, one radius for every kernel.
 
-Normalised as in `drmdp.bellman.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`,
+Normalised as in `drmdp.layout.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`,
 `table_linf`),
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(r_i) ≥ γ for every a,   Σ_i w_i r_i ≤ θ,   r ≥ 0 }.
 
 An action costs nature nothing once the r_i are paid for, so few actions matter, usually one: if the last policy plays one action, or cold the best
 one for the mean kernel alone, `held_linf` finds the best r for it. The other actions are priced at that r, without tables and only until
-they are seen to cost U or more. If some cost less, or the policy mixes, `drmdp.bellman.proximal` solves for the actions that matter with a joint
+they are seen to cost U or more. If some cost less, or the policy mixes, `drmdp.bellman.piecewise.method` solves for the actions that matter with a joint
 budget, U and L included; those that cost less join, and it is solved again. L is the least value of all actions. What the budget leaves, nature
 spends in the direction of the last r. For the proximal method radii and gains are divided by θ and costs counted from the smallest cost_a + V⁰_a,
 so that small radii keep their digits. From θ = 1 on nature is unconstrained.
@@ -22,15 +22,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.budget_each import make_tables
-from drmdp.bellman.finish import sweep
-from drmdp.bellman.held_linf import exchange
-from drmdp.bellman.layout import prologue, row_scales
-from drmdp.bellman.proximal import gains, make_work, worst_case
-from drmdp.bellman.room import JOIN, make_room, scan
-from drmdp.bellman.rows_linf import add_gains, ascending_states, row_at, top_entries, walk_length
-from drmdp.bellman.table_linf import lines_needed, places, tabulate
-from drmdp.compiled import KERNEL, LEAN
+from drmdp.bellman.piecewise.budget_per_kernel import make_tables
+from drmdp.bellman.piecewise.finish import sweep
+from drmdp.bellman.piecewise.method import gains, make_work, worst_case
+from drmdp.bellman.piecewise.warm_linf import exchange
+from drmdp.bellman.piecewise.work import JOIN, make_room, scan
+from drmdp.bellman.rows.linf import add_gains, ascending_states, row_at, top_entries, walk_length
+from drmdp.bellman.rows.linf_table import lines_needed, places, tabulate
+from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.layout.layout import prologue, row_scales
 
 
 @njit(**LEAN)

@@ -1,6 +1,6 @@
 """(ℓ∞, ∞): the exact update; every row of every action bends by the full radius, and the best action is played.
 
-Normalised as in `drmdp.bellman.layout`. The distance of order ∞ under ℓ∞ bounds every probability of every row on its
+Normalised as in `drmdp.layout.layout`. The distance of order ∞ under ℓ∞ bounds every probability of every row on its
 own, so nature never has to choose between actions, and with the gains g_ia of `rows_linf`
 
     F̄ = min_a cost_a + V⁰_a + Σ_i w_i g_ia(θ).
@@ -23,9 +23,9 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.layout import Layout, Order, prologue, row_scales, scratch
-from drmdp.bellman.rows_linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
-from drmdp.compiled import INLINE, KERNEL
+from drmdp.bellman.rows.linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
+from drmdp.core.compiled import INLINE, KERNEL
+from drmdp.layout.layout import Layout, Order, prologue, row_scales, scratch
 
 
 @njit(**INLINE)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp import certificate
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.certificate import EPS
+from drmdp.certificate import dense as certificate
+from drmdp.certificate.dense import EPS
 from drmdp.model import Model
 
 
@@ -33,7 +33,7 @@ class Fixed:
         S, A = self.shape
         if not sparse.issparse(self.matrix):
             return self.matrix.reshape(S, A, -1)
-        from drmdp.rows import of_matrix
+        from drmdp.core.compact import of_matrix
 
         return of_matrix(self.matrix, A)
 

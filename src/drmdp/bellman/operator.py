@@ -15,7 +15,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Wasserstein
-from drmdp.certificate import Bounds
+from drmdp.certificate.dense import Bounds
 from drmdp.model import Model
 
 
@@ -112,7 +112,7 @@ class Operator(Protocol):
 
 def known_backends() -> dict[str, Any]:
     """Constructors of the operators by name."""
-    from drmdp.bellman.conic import ConicOperator
+    from drmdp.bellman.conic.operator import ConicOperator
     from drmdp.bellman.exact import ExactOperator
 
     return {"exact": ExactOperator, "conic": ConicOperator}

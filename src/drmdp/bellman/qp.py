@@ -18,7 +18,7 @@ import math
 
 from numba import njit
 
-from drmdp.compiled import KERNEL, LEAN
+from drmdp.core.compiled import KERNEL, LEAN
 
 LOST = 1e-14  # a pivot this small beside its diagonal entry is rounding
 FLAT_CURVATURE = 1e-12  # takes its place, beside the gradient

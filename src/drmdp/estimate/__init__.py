@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from drmdp.checks import Names
+from drmdp.core.validation import Names
 from drmdp.errors import Notice
 from drmdp.estimate.findings import LogCheck
 

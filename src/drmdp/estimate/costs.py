@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.checks import find, lookup
+from drmdp.core.validation import find, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells, cells_of
 from drmdp.estimate.findings import refuse

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
-from drmdp.checks import Names
+from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimate.findings import Finding, refuse
 from drmdp.estimate.labels import Named, codes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from drmdp.core.text import count
 from drmdp.errors import InputError
-from drmdp.words import count
 
 if TYPE_CHECKING:
     from drmdp.estimate.summary import Summary

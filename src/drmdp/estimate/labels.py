@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.checks import Names, lookup
+from drmdp.core.validation import Names, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
 from drmdp.estimate.source import polars

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from drmdp.core.progress import stage
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
 from drmdp.estimate.findings import refuse
@@ -17,7 +18,6 @@ from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, UntidyError
 from drmdp.instances._build import generator
 from drmdp.model import Model
-from drmdp.progress import stage
 
 
 @dataclass(frozen=True)

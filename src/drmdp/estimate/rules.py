@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray, IntArray
-from drmdp.checks import Names, terminal_flags
+from drmdp.core.files import memory_limit
+from drmdp.core.storage import Kernels, from_parts
+from drmdp.core.validation import Names, terminal_flags
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
 from drmdp.estimate.sample import Samples
-from drmdp.files import memory_limit
-from drmdp.kernels import Kernels, from_parts
 
 UNVISITED = ("refuse", "unavailable", "prior", "self-loop")
 PARTIAL = ("refuse", "unavailable", "prior", "self-loop", "pooled")

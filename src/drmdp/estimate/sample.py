@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.files import memory_limit
 from drmdp.errors import InputError
 from drmdp.estimate.count import Cells, cells_of
 from drmdp.estimate.labels import Named, codes
 from drmdp.estimate.order import Steps
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import UntidyError, is_tidy
-from drmdp.files import memory_limit
 
 SAMPLED = ("bootstrap", "folds", "parts", "posterior")
 RESAMPLED = ("bootstrap", "folds", "parts")

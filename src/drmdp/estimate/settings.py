@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drmdp.checks import Names, number
+from drmdp.core.validation import Names, number
 from drmdp.errors import InputError, shown
 from drmdp.estimate.order import DUPLICATES, GAPS, Ordering
 from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule

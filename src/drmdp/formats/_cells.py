@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, IntArray
-from drmdp.distributions import fault
+from drmdp.core.distributions import fault
+from drmdp.core.files import memory_limit
+from drmdp.core.storage import NEGATIVE, NEGATIVE_NORMALIZED, Kernels, from_parts, unsigned
 from drmdp.errors import InputError
-from drmdp.files import memory_limit
-from drmdp.kernels import NEGATIVE, NEGATIVE_NORMALIZED, Kernels, from_parts, unsigned
 from drmdp.model import Model
 
 DENSE_ENTRIES = 50_000_000

@@ -5,7 +5,7 @@ field                  shape                meaning
 ====================== ==================== ======================================================================
 kernels                (N, S, A, S)         the N kernels, or (S, A, S) for one; absent in the compressed layout
 shape                  3 numbers            N, S, A                                                 (compressed)
-indptr, indices, data  (S·A+1,) (E,) (N·E,) the arrays of `drmdp.kernels`, E next states in all     (compressed)
+indptr, indices, data  (S·A+1,) (E,) (N·E,) the arrays of `drmdp.core.storage`, E next states in all     (compressed)
 sparse                 flag                 give the kernels back as sparse matrices; true if absent (compressed)
 costs or rewards       (S,) (S, A) (S, A, S)
 next_costs or          (E,)                 instead: costs that depend on the next state, in the order of `indices`,
@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp.archives import Field, Header, parse_json
+from drmdp.core.archives import Field, Header, parse_json
+from drmdp.core.files import memory_limit
+from drmdp.core.storage import Kernels, compress_dense, from_arrays
 from drmdp.errors import InputError, brief, shown
-from drmdp.files import memory_limit
-from drmdp.kernels import Kernels, compress_dense, from_arrays
 from drmdp.model import Model
 
 FORMAT = "drmdp model 1"

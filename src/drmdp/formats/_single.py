@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.checks import kernel_number
+from drmdp.core.validation import kernel_number
 from drmdp.errors import InputError
 from drmdp.model import Model
 

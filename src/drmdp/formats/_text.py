@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from drmdp.core.files import Write, memory_limit, open_regular
 from drmdp.errors import InputError, shown
-from drmdp.files import Write, memory_limit, open_regular
 
 LARGEST_ID = 2**31
 TEXT = 20

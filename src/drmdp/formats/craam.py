@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from drmdp.core.files import check_file, write_together
 from drmdp.errors import InputError, shown
-from drmdp.files import check_file, write_together
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
 from drmdp.formats._options import Options
 from drmdp.formats._text import csv_rows, lines_of, number, table, within

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.checks import number
+from drmdp.core.validation import number
 from drmdp.errors import InputError, shown
 from drmdp.formats._cells import Cells, Parts, list_cells, model_of
 from drmdp.formats._single import Which, kernel_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp.checks import numbers
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model

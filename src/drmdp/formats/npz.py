@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import archives
+from drmdp.core import archives
+from drmdp.core.files import check_file, write_whole
 from drmdp.errors import InputError
-from drmdp.files import check_file, write_whole
 from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes, to_fields, to_model
 from drmdp.formats._options import Options
 from drmdp.model import Model

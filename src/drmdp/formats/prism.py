@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.core.files import check_file, write_together
 from drmdp.errors import InputError, repeated, shown
-from drmdp.files import check_file, write_together
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
 from drmdp.formats._options import Options
 from drmdp.formats._text import index, lines_of, number, within, words

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import IntArray
-from drmdp.checks import numbers
+from drmdp.core.files import memory_limit
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError, shown
-from drmdp.files import memory_limit
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
 

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array
+from drmdp.core.files import require
+from drmdp.core.storage import Kernels, compress_sparse
 from drmdp.errors import InputError, shown
-from drmdp.files import require
-from drmdp.kernels import Kernels, compress_sparse
 
 Seed = int | np.random.Generator
 SPREAD = 0.3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drmdp.files import require
+from drmdp.core.files import require
 from drmdp.instances._build import Seed, generator, n_successors, random_kernel, subsets, whole
 from drmdp.model import Model
 

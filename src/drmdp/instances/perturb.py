@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from drmdp.checks import numbers
+from drmdp.core.storage import Kernels, compress_sparse
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError
 from drmdp.instances._build import (
     SPREAD,
@@ -21,7 +22,6 @@ from drmdp.instances._build import (
     subsets,
     whole,
 )
-from drmdp.kernels import Kernels, compress_sparse
 from drmdp.model import Model
 
 SHARE, BRANCHING = 0.05, 0.05  # the paper's

@@ -20,8 +20,8 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.storage import Kernels, compress_sparse
 from drmdp.instances._build import Seed, check_sizes, generator, whole
-from drmdp.kernels import Kernels, compress_sparse
 from drmdp.model import Model
 
 DEMAND, POWER = 4, 3

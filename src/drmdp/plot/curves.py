@@ -10,7 +10,7 @@ from drmdp.errors import InputError, described
 from drmdp.plot._axes import axes, kind, legend
 from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, RED
 from drmdp.radius import Choice, Path
-from drmdp.radius.trace import check_path
+from drmdp.radius.path import check_path
 from drmdp.solution import Solution, check_solution
 
 HEIGHT = 3.2

@@ -16,8 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import FARTHEST, ROUNDING, largest, make_work, reset, smallest
+from drmdp.layout.layout import FAST, row_scales
+from drmdp.prox.displacement import FARTHEST, ROUNDING, largest, make_work, reset, smallest
 
 MIX = 0.05
 """Share of the uniform row at the beginning, if θ allows it."""

@@ -20,8 +20,8 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import (
+from drmdp.layout.layout import FAST, row_scales
+from drmdp.prox.displacement import (
     LARGE,
     MISLED,
     ROUGH,

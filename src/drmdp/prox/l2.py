@@ -21,8 +21,19 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, MISLED, ROUGH, ROUNDING, displace, make_work, pass_on, pull_in, reset, restore
+from drmdp.layout.layout import FAST, row_scales
+from drmdp.prox.displacement import (
+    LARGE,
+    MISLED,
+    ROUGH,
+    ROUNDING,
+    displace,
+    make_work,
+    pass_on,
+    pull_in,
+    reset,
+    restore,
+)
 
 TRIALS = 200
 PASSES = 1000

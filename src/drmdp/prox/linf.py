@@ -7,7 +7,7 @@ inside their bounds. The squared distance of kernel i, halved, is convex in r_i 
     Λ_i(r_i) = Σ_a [Σ_U (d − α − r) + Σ_L (α − d − r)],
     dΛ/dr = −Σ_a [n_U + n_L + (n_U − n_L)²/n_I],      dα/dr = (n_U − n_L)/n_I      while these sets stay.
 
-The r_i of the projection have Λ_i(r_i) = μ w_i and Σ_i w_i r_i = θ; see `drmdp.prox.linf_1`. Λ_i jumps down at each ŷ of an
+The r_i of the projection have Λ_i(r_i) = μ w_i and Σ_i w_i r_i = θ; see `drmdp.prox.linf_radii`. Λ_i jumps down at each ŷ of an
 entry at its lower bound, and where a row has no entry inside its bounds. Where Λ_i = 0 the kernel moves freely.
 """
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.layout import FAST, row_scales
-from drmdp.prox.rows import LARGE, ROUNDING, displace, largest, make_work, reset, restore, smallest
+from drmdp.layout.layout import FAST, row_scales
+from drmdp.prox.displacement import LARGE, ROUNDING, displace, largest, make_work, reset, restore, smallest
 
 PASSES = 200
 

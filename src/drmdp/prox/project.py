@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import checks
-from drmdp import kernels as storage
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.layout import Layout
+from drmdp.core import storage
+from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
+from drmdp.layout.layout import Layout
 from drmdp.prox.registry import project_states, remember
-from drmdp.simplex import project_rows
+from drmdp.prox.simplex import project_rows
 
 LARGEST = 1e100
 """No point may be farther away: squares must not overflow."""

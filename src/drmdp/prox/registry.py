@@ -9,9 +9,10 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.ambiguity import Pair
-from drmdp.bellman.layout import Layout
-from drmdp.prox import entropy, l1, l2, linf, linf_1
-from drmdp.prox.rows import Memory
+from drmdp.layout.layout import Layout
+from drmdp.prox import entropy, l1, l2, linf
+from drmdp.prox import linf_radii as linf_1
+from drmdp.prox.displacement import Memory
 
 
 class Family(NamedTuple):

@@ -20,17 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import clock, fixed
 from drmdp._typing import Array, ArrayLike
 from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import _limits
+from drmdp.core import clock
+from drmdp.core.progress import counted, showing
+from drmdp.core.tolerance import RTOL
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, changed
-from drmdp.progress import counted, showing
-from drmdp.radius.trace import Path, Point, check_path, path, radii_of
+from drmdp.policies import fixed_kernel as fixed
+from drmdp.radius.path import Path, Point, check_path, path, radii_of
 from drmdp.solution import Status
-from drmdp.tolerance import RTOL
 
 
 @dataclass(frozen=True, eq=False)

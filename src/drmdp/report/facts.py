@@ -14,12 +14,12 @@ from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
+from drmdp.core.text import count, discount, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
 from drmdp.solution import Solution, choice, reached
-from drmdp.words import count, discount, memory, some
 
 ALL = 40
 """So many states are all listed; of more, this many."""

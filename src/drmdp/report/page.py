@@ -15,13 +15,13 @@ import numpy as np
 
 from drmdp import plot
 from drmdp.ambiguity import Wasserstein
+from drmdp.core.files import check_file, check_suffix, write_whole
+from drmdp.core.progress import stage
 from drmdp.errors import InputError, MissingExtra, shown
-from drmdp.files import check_file, check_suffix, write_whole
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
-from drmdp.progress import stage
 from drmdp.radius import Path
-from drmdp.radius.trace import check_path
+from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.svg import draw

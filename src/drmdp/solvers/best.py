@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import certificate
 from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
+from drmdp.certificate import dense as certificate
+from drmdp.core.tolerance import largest_cost, scale_of
 from drmdp.model import Model
 from drmdp.solvers.problem import Problem
-from drmdp.tolerance import largest_cost, scale_of
 
 
 class Best:

@@ -23,15 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import clock
 from drmdp._typing import Array
-from drmdp.progress import stage
+from drmdp.core import clock
+from drmdp.core.progress import stage
+from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, value_range
 from drmdp.solvers.linear import dot
 from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State
 from drmdp.solvers.stopping import RULES
-from drmdp.tolerance import Tolerance
 
 Callback = Callable[[Record], Any]
 
@@ -89,7 +89,7 @@ def run(
 ) -> Outcome:
     """Drive `method` on `problem` until its stopping rule holds or a limit is reached.
 
-    `deadline` is a time on `drmdp.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. `title` is what the run is
+    `deadline` is a time on `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. `title` is what the run is
     called while it takes long.
     """
     limit = method.max_iters if max_iters is None else max_iters

@@ -18,12 +18,12 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
+from drmdp.core.compact import DENSE
+from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model
-from drmdp.rows import DENSE
 from drmdp.solvers import linear, loop
 from drmdp.solvers.best import value_range
 from drmdp.solvers.problem import NOISY, Problem, State, mean_kernel, swept
-from drmdp.tolerance import Tolerance
 
 ACCEPT = 0.7
 EVALUATION = 0.2

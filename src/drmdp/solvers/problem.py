@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from drmdp import certificate
 from drmdp._typing import Array
 from drmdp.bellman.operator import Operator, Update
+from drmdp.certificate import dense as certificate
+from drmdp.core.compact import DENSE
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
-from drmdp.rows import DENSE
 
 NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""

@@ -1,6 +1,6 @@
 """When to stop: pure functions of a record.
 
-`certified` is the two-sided bound of `drmdp.certificate`: no state is farther than tol from optimal. `puterman` is the
+`certified` is the two-sided bound of `drmdp.certificate.dense`: no state is farther than tol from optimal. `puterman` is the
 classical ‖F(v) − v‖ ≤ tol (1−λ)/(2λ), which promises the same and needs many more sweeps. `paper` is the rule as printed,
 ‖F(v) − v‖ < 2 λ tol/(1−λ), with its fraction upside down; it promises nothing and is here to reproduce the paper.
 `duality-gap` is the paper's (DG), the certified gap weighted by the start distribution instead of its maximum.

@@ -1,0 +1,1 @@
+"""The slow twin of every operator."""

@@ -1,0 +1,122 @@
+"""The second-order cone programs of one state, for Clarabel.
+
+Variables: the displacement δ = (y − ŷ)/ρ of each entry, and γ in the update. Rows, in Clarabel's form A x + s = b:
+sums Σ_t δ_ia = 0; signs −δ ≤ ŷ/ρ; in the update γ − Σ w z·δ ≤ room of each action; and the cone
+‖(√w_i δ_i)‖₂ ≤ θ/ρ over all kernels (order 2) or ‖δ_i‖₂ ≤ θ/ρ for each (order ∞).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.errors import MissingExtra
+
+try:
+    import clarabel
+except ImportError as error:
+    raise MissingExtra("clarabel", "conic") from error
+
+TOL = 1e-11  # of gap and feasibility on normalised data; what is not reached shows in the certificate
+
+
+class ConeProgram:
+    """Update and evaluation of one state with an ℓ2 ball."""
+
+    def __init__(self, entries: Entries, ball: Wasserstein) -> None:
+        self._entries, self._ball = entries, ball
+        self._solvers: dict[bool, tuple[Any, Any, Any, Array]] = {}  # by "the policy is free"
+
+    def update(self, stakes: Array, room: Array) -> Answer:
+        """Solve max γ; see `Program`."""
+        entries = self._entries
+        solver, matrix, place, rhs = self._solver(free=True)
+        matrix.data[place] = -entries.weights[entries.i] * stakes
+        first = entries.n_actions * entries.weights.size + entries.a.size
+        rhs[first : first + entries.n_actions] = room
+        solver.update(A=matrix, b=rhs)
+        solution = solver.solve()
+        dual = np.array(solution.z)
+        policy = np.maximum(dual[first : first + entries.n_actions], 0.0)
+        return self._answer(policy / policy.sum(), np.array(solution.x)[:-1], dual, first + entries.n_actions)
+
+    def evaluate(self, stakes: Array) -> Answer:
+        """Solve with the policy inside the stakes; see `Program`."""
+        entries = self._entries
+        solver, *_ = self._solver(free=False)
+        solver.update(q=-entries.weights[entries.i] * stakes)
+        solution = solver.solve()
+        first = entries.n_actions * entries.weights.size + entries.a.size
+        none = np.zeros(entries.n_actions)
+        return self._answer(none, np.array(solution.x), np.array(solution.z), first)
+
+    def _answer(self, policy: Array, displacement: Array, dual: Array, cones: int) -> Answer:
+        entries = self._entries
+        A, N = entries.n_actions, entries.weights.size
+        price = dual[cones : cones + 1] if self._ball.order == 2 else dual[cones + self._heads()] / entries.weights
+        thresholds = dual[: A * N].reshape(A, N) / entries.weights
+        return Answer(policy, np.maximum(price, 0.0) / (2 * entries.radius), thresholds, displacement)
+
+    def _heads(self) -> Any:
+        """Offsets of the first rows of the cones of order ∞."""
+        sizes = np.bincount(self._entries.i, minlength=self._entries.weights.size)
+        return np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])
+
+    def _solver(self, free: bool) -> tuple[Any, Any, Any, Array]:
+        if free not in self._solvers:
+            self._solvers[free] = self._build(free)
+        return self._solvers[free]
+
+    def _build(self, free: bool) -> tuple[Any, Any, Any, Array]:
+        """Solver, its matrix, where the stakes lie in the matrix, and the right-hand side."""
+        entries = self._entries
+        E, A, N = entries.a.size, entries.n_actions, entries.weights.size
+        column = np.arange(E)
+        gammas = A * N + E
+        cones = gammas + (A if free else 0)
+        parts = [
+            (entries.row, column, np.ones(E)),
+            (A * N + column, column, -np.ones(E)),
+        ]
+        if free:
+            parts.append((gammas + entries.a, column, np.full(E, np.pi)))  # a mark, found again below
+            parts.append((gammas + np.arange(A), np.full(A, E), np.ones(A)))
+        reach = entries.radius / entries.scale
+        if self._ball.order == 2:
+            parts.append((cones + 1 + column, column, -np.sqrt(entries.weights[entries.i])))
+            heads, kinds = np.array([0]), [clarabel.SecondOrderConeT(E + 1)]
+            n_rows = cones + E + 1
+        else:
+            heads = self._heads()
+            inside = np.zeros(E, dtype=np.int64)
+            by_kernel = np.argsort(entries.i, kind="stable")
+            inside[by_kernel] = np.arange(E) + entries.i[by_kernel] + 1
+            parts.append((cones + inside, column, -np.ones(E)))
+            kinds = [clarabel.SecondOrderConeT(int(k) + 1) for k in np.bincount(entries.i, minlength=N)]
+            n_rows = cones + E + N
+        rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
+        matrix = sparse.csc_matrix((values, (rows, columns)), shape=(n_rows, E + (1 if free else 0)))
+        rhs = np.zeros(n_rows)
+        rhs[A * N : A * N + E] = entries.nominal / entries.scale
+        rhs[cones + heads] = reach
+        objective = np.zeros(matrix.shape[1])
+        if free:
+            objective[-1] = -1
+        limits = [clarabel.ZeroConeT(A * N), clarabel.NonnegativeConeT(E + (A if free else 0)), *kinds]
+        none = sparse.csc_matrix((matrix.shape[1], matrix.shape[1]))
+        solver = clarabel.DefaultSolver(none, objective, matrix, rhs, limits, _settings())
+        return solver, matrix, np.flatnonzero(matrix.data == np.pi), rhs
+
+
+def _settings() -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.presolve_enable = False  # the data must stay updatable
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOL
+    return settings

@@ -1,0 +1,165 @@
+"""The linear programs of one state, for HiGHS.
+
+Columns: displacements up p and down m of each entry, (y − ŷ)/ρ = p − m with 0 ≤ p and 0 ≤ m ≤ ŷ/ρ; their weighted means
+e_a(t) = Σ_i w_i (p − m); γ; for (ℓ∞, 1) a radius r_i per kernel. Splitting the displacement is an order of magnitude faster
+than epigraphs of |y − ŷ|, and the means keep the coefficients that change with the stakes down to one per (a, t).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.errors import MissingExtra
+
+try:
+    import highspy
+except ImportError as error:
+    raise MissingExtra("highspy", "conic") from error
+
+FEASIBILITY_TOL = 1e-10  # the least HiGHS accepts
+
+
+class LinearProgram:
+    """Update and evaluation of one state with an ℓ1 or ℓ∞ ball."""
+
+    def __init__(self, entries: Entries, ball: Wasserstein) -> None:
+        self._entries, self._ball = entries, ball
+        self._solvers: dict[bool, Any] = {}  # by "the policy is free"
+        E, A, N = entries.a.size, entries.n_actions, entries.weights.size
+        self._down = np.flatnonzero(entries.nominal > 0)
+        pairs, self._mean_of = np.unique(np.stack([entries.a, entries.t]), axis=1, return_inverse=True)
+        self._mean_of = self._mean_of.ravel()
+        self._pair_action = pairs[0]
+        _, self._first = np.unique(self._mean_of, return_index=True)  # an entry of each mean
+        self._means = E + self._down.size + np.arange(pairs.shape[1])
+        self._gamma = int(self._means[-1]) + 1
+        self._radii = self._gamma + 1 + np.arange(N if ball.pair == ("linf", 1) else 0)
+        self._n_columns = self._gamma + 1 + self._radii.size
+        self._sum_rows = np.arange(A * N)
+        self._mean_rows = A * N + np.arange(pairs.shape[1])
+        self._gamma_rows = int(self._mean_rows[-1]) + 1 + np.arange(A)
+        self._ball_rows = int(self._gamma_rows[-1]) + 1 + np.arange(self._n_ball_rows())
+
+    def _n_ball_rows(self) -> int:
+        if self._ball.pair == ("linf", np.inf):
+            return 0
+        return self._entries.weights.size if self._ball.order == np.inf else 1
+
+    def update(self, stakes: Array, room: Array) -> Answer:
+        """Solve max γ; see `Program`."""
+        solver = self._solver(free=True)
+        for row, column, z in zip(self._gamma_rows[self._pair_action], self._means, stakes[self._first], strict=True):
+            solver.changeCoeff(int(row), int(column), -float(z))
+        rows = self._gamma_rows.astype(np.int32)
+        solver.changeRowsBounds(rows.size, rows, np.full(rows.size, -highspy.kHighsInf), room)
+        value, dual = self._run(solver)
+        policy = np.maximum(-dual[self._gamma_rows], 0.0)
+        return self._answer(policy / policy.sum(), value, dual)
+
+    def evaluate(self, stakes: Array) -> Answer:
+        """Solve with the policy inside the stakes; see `Program`."""
+        solver = self._solver(free=False)
+        cost = -stakes[self._first]
+        solver.changeColsCost(cost.size, self._means.astype(np.int32), cost)
+        return self._answer(np.zeros(self._entries.n_actions), *self._run(solver))
+
+    def _answer(self, policy: Array, value: Array, dual: Array) -> Answer:
+        entries = self._entries
+        A, N = entries.n_actions, entries.weights.size
+        displacement = value[: entries.a.size].copy()
+        displacement[self._down] -= value[entries.a.size : entries.a.size + self._down.size]
+        price = -dual[self._ball_rows] if self._ball_rows.size else np.zeros(N)
+        if self._ball.order == np.inf:
+            price = price / entries.weights
+        thresholds = -dual[self._sum_rows].reshape(A, N) / entries.weights
+        return Answer(policy, np.maximum(price, 0.0), thresholds, displacement)
+
+    def _run(self, solver: Any) -> tuple[Array, Array]:
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # a bad warm start: once more, cold
+            solver.clearSolver()
+            solver.run()
+        solution = solver.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual)
+
+    def _solver(self, free: bool) -> Any:
+        if free not in self._solvers:
+            self._solvers[free] = self._build(free)
+        return self._solvers[free]
+
+    def _build(self, free: bool) -> Any:
+        matrix, upper = self._rows()
+        inf = highspy.kHighsInf
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = self._n_columns, matrix.shape[0]
+        lower, above = self._column_bounds()
+        cost = np.zeros(self._n_columns)
+        if free:
+            cost[self._gamma] = -1
+        else:  # γ is not used
+            lower[self._gamma] = above[self._gamma] = 0
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, above
+        equal = np.zeros(matrix.shape[0], dtype=bool)
+        equal[self._sum_rows] = equal[self._mean_rows] = True
+        if not free:
+            upper[self._gamma_rows] = inf
+        lp.row_lower_, lp.row_upper_ = np.where(equal, 0.0, -inf), upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver.silent()
+        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            solver.setOptionValue(option, FEASIBILITY_TOL)
+        solver.setOptionValue("threads", 1)
+        solver.passModel(lp)
+        return solver
+
+    def _column_bounds(self) -> tuple[Array, Array]:
+        entries, inf = self._entries, highspy.kHighsInf
+        lower, upper = np.zeros(self._n_columns), np.full(self._n_columns, inf)
+        lower[self._means], lower[self._gamma] = -inf, -inf
+        down = slice(entries.a.size, entries.a.size + self._down.size)
+        upper[down] = entries.nominal[self._down] / entries.scale
+        if self._ball.pair == ("linf", np.inf):
+            reach = entries.radius / entries.scale
+            upper[: entries.a.size] = reach
+            upper[down] = np.minimum(upper[down], reach)
+        return lower, upper
+
+    def _rows(self) -> tuple[Any, Array]:
+        """Coefficients (CSC) and upper limits of all rows; the γ rows hold zeros to be changed."""
+        entries, w = self._entries, self._entries.weights
+        E, D = entries.a.size, self._down.size
+        entry = np.concatenate([np.arange(E), self._down])  # entry of each p and m column
+        column = np.arange(E + D)
+        sign = np.concatenate([np.ones(E), -np.ones(D)])
+        kernel = entries.i[entry]
+        parts = [
+            (self._sum_rows[entries.row[entry]], column, sign),
+            (self._mean_rows[self._mean_of[entry]], column, -sign * w[kernel]),
+            (self._mean_rows, self._means, np.ones(self._means.size)),
+            (self._gamma_rows, np.full(self._gamma_rows.size, self._gamma), np.ones(self._gamma_rows.size)),
+            (self._gamma_rows[self._pair_action], self._means, np.ones(self._means.size)),
+        ]
+        n_rows = int(self._gamma_rows[-1]) + 1 + self._ball_rows.size
+        upper = np.zeros(n_rows)
+        upper[self._ball_rows] = entries.radius / entries.scale
+        match self._ball.pair:
+            case ("l1", 1):
+                parts.append((np.full(E + D, self._ball_rows[0]), column, w[kernel]))
+            case ("l1", np.inf):
+                parts.append((self._ball_rows[kernel], column, np.ones(E + D)))
+            case ("linf", 1):
+                parts.append((np.full(w.size, self._ball_rows[0]), self._radii, w))
+                reach = n_rows + column  # p − r_i ≤ 0 and m − r_i ≤ 0
+                parts.append((reach, column, np.ones(E + D)))
+                parts.append((reach, self._radii[kernel], -np.ones(E + D)))
+                upper = np.concatenate([upper, np.zeros(E + D)])
+        rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
+        return sparse.csc_array((values, (rows, columns)), shape=(upper.size, self._n_columns)), upper

@@ -1,0 +1,341 @@
+"""Nature's answer: mean kernel rows and the chain of a pair (policy, nature), without ever listing all states.
+
+A sweep leaves a few numbers per state (`Memory`); from them a row of nature's mean kernel Σ_i w_i y_ia is (`drmdp.core.compact`)
+
+* listed entries, a number for each, and single ones: where ℓ1 sends the moved mass (a state of the highest stake), the pivots of ℓ∞;
+* prefix terms (k, α, β) for unlisted states; listed ones are corrected in their own entries.
+
+y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.core import threads as workers
+from drmdp.core.compact import Rows
+from drmdp.core.compiled import INLINE, KERNEL
+from drmdp.layout.layout import Layout, Memory, Order, count_above, places, prologue, row_scales, scratch
+from drmdp.layout.sorting import rank
+
+
+class Target(NamedTuple):
+    """Where rows are written; see `drmdp.core.compact`."""
+
+    entry_at: Any  # (S·A + 1,)
+    states: Any
+    mass: Array
+    prefix_at: Any  # (S·A + 1,)
+    length: Any
+    slope: Array
+    level: Array
+
+
+class Room(NamedTuple):
+    """Work space: a normalised state, and orders of its entries."""
+
+    u: Array
+    cost: Array  # (A,)
+    nominal: Array  # (A,)
+    scale: Array  # (A, N)
+    key: Array
+    place: Any
+    down: Any
+
+
+def make_room(layout: Layout, start: int, stop: int) -> Room:
+    """Work space for the states start … stop − 1."""
+    own = scratch(layout, start, stop)
+    K = own.u.size
+    return Room(*own[:4], np.empty(K), np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64))
+
+
+class Piece(NamedTuple):
+    """One pair: its N rows of K entries, and its part of the target."""
+
+    y: Array
+    u: Array  # (K,)
+    listed: Any  # (K,) states
+    scale: Array  # (N,)
+    states: Any
+    mass: Array
+    length: Any
+    slope: Array
+    level: Array
+
+
+def respond(
+    metric: str, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool,
+    share: Array, threads: int,
+) -> Rows:  # fmt: skip
+    """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
+
+    Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N), or (S, 1) for all kernels, as in the module.
+    """
+    kernel, extra = {"l1": (_respond_l1, 1), "l2": (_respond_l2, 0), "linf": (_respond_linf, layout.weights.size)}[
+        metric
+    ]
+    S, A = layout.available.shape
+    N = layout.weights.size
+    used = (weights > 0) & layout.available
+    entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
+    np.cumsum(used.ravel() * (np.diff(layout.indptr) + extra), out=entry_at[1:])
+    np.cumsum(used.ravel() * (N if layout.unlisted and metric != "l1" else 0), out=prefix_at[1:])
+    real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
+    estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
+    plength = np.zeros(prefix_at[-1], dtype=np.int32)
+    pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
+    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
+    if np.count_nonzero(weights) > np.count_nonzero(used):
+        weights = np.where(used, weights, 0.0)
+
+    target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
+
+    def over(lo: int, hi: int) -> None:
+        kernel(lo, hi, layout, order, value, top, span, memory, weights, share, target, make_room(layout, lo, hi))
+
+    workers.run(over, entry_at[::A], 0, S, threads)
+    step = 1 if by_pair else A
+    return Rows(
+        S, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
+        order.states, order.u, threads,
+    )  # fmt: skip
+
+
+def split(layout: Layout, order: Order, value: Array, memory: Memory) -> Array:
+    """Masses (S, A, N) that the kernels of (ℓ1, 1) move: each gives up of an entry what the mean kernel gives up of it, relatively."""
+    S, A = layout.available.shape
+    moved = np.zeros((S, A, layout.weights.size))
+    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
+    _split(layout, order, value, top, span, memory, moved, make_room(layout, 0, S))
+    return moved
+
+
+@njit(**KERNEL)
+def _split(layout, order, value, top, span, memory, moved, room):  # type: ignore[no-untyped-def]
+    S, A, N = moved.shape
+    for s in range(S):
+        if not _begin(layout, order, value, top, span, s, room):
+            continue
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            u = room.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
+            left = memory.by_action[s, a]
+            rank(u, room.place, room.down)
+            for n in range(u.size):
+                j = room.place[n]
+                mean = layout.mean[lo + j]
+                if not (layout.available[s, a] and left > 0.0):
+                    break
+                part = min(left / mean, 1.0) if mean > 0.0 else 0.0
+                left -= part * mean
+                for i in range(N):
+                    moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * room.scale[a, i]
+
+
+@njit(**INLINE)
+def _begin(layout, order, value, top, span, s, room):  # type: ignore[no-untyped-def]
+    """Normalise state s; False if it is terminal."""
+    base, _ = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+    row_scales(layout, s, room.scale)
+    return base < np.inf
+
+
+@njit(**INLINE)
+def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
+    """The pair (s, a), its listed states written down."""
+    A, N = room.scale.shape
+    pair, first = s * A + a, layout.indptr[s * A]
+    lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
+    at, end = target.entry_at[pair], target.entry_at[pair + 1]
+    p, q = target.prefix_at[pair], target.prefix_at[pair + 1]
+    states, listed = target.states[at:end], layout.indices[lo:hi]
+    for j in range(hi - lo):
+        states[j] = listed[j]
+    return Piece(
+        layout.data[N * lo : N * hi], room.u[lo - first : hi - first], listed, room.scale[a], states, target.mass[at:end],
+        target.length[p:q], target.slope[p:q], target.level[p:q],
+    )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    _row_l2(
+                        piece, layout.weights, weights[s, a], share[s], memory.by_action[s, a], memory.by_kernel[s],
+                        memory.by_row[s, a], order, layout.unlisted,
+                    )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    K = piece.u.size
+                    piece.states[K] = order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
+                    if memory.by_row.shape[1] == 0:
+                        lo = layout.indptr[s * weights.shape[1] + a]
+                        moved = memory.by_action[s, a]
+                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved, room)
+                    else:
+                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], room)
+
+
+@njit(**KERNEL)
+def _respond_linf(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+    for s in range(start, stop):
+        if _begin(layout, order, value, top, span, s, room):
+            for a in range(weights.shape[1]):
+                if weights[s, a] > 0.0:
+                    piece = _piece(layout, s, a, room, target)
+                    _row_linf(
+                        piece,
+                        layout.weights,
+                        weights[s, a],
+                        share[s],
+                        memory.by_kernel[s],
+                        order,
+                        layout.unlisted,
+                        room,
+                    )
+
+
+@njit(**INLINE)
+def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
+    for i in range(w.size):
+        t = t_a * kappa[i] if kappa.size > 0 else t_a
+        c = x * w[i]
+        if not t > 0.0:
+            for j in range(K):
+                mass[j] += c * y[i * K + j] * scale[i]
+            continue
+        moved = c * share[min(i, share.size - 1)]
+        th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
+        if unlisted:
+            piece.length[i] = count_above(order, t, th)
+            piece.slope[i] = moved * t
+            piece.level[i] = -moved * th
+        for j in range(K):
+            p = y[i * K + j] * scale[i]
+            z = p + t * u[j] - th
+            if z > 0.0:
+                mass[j] += moved * z
+            mass[j] += (c - moved) * p
+            if unlisted and t * u[j] > th:  # counted in the prefix
+                mass[j] -= moved * (t * u[j] - th)
+
+
+@njit(**INLINE)
+def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
+    """A threshold that was kept in float32, after a Newton step."""
+    c = 0.0
+    total = 0.0
+    if unlisted:
+        k = count_above(order, t, tau)
+        c += k
+        total += t * order.sum1[k]
+    for j in range(K):
+        p = y[at + j] * scale
+        if p + t * u[j] > tau:
+            total += p
+            if not (unlisted and t * u[j] > tau):
+                c += 1.0
+                total += t * u[j]
+    return (total - 1.0) / c if c > 0.5 else np.float64(tau)
+
+
+@njit(**INLINE)
+def _row_l1_mean(piece, mean, x, share, moved, room):  # type: ignore[no-untyped-def]
+    """Take `moved` from the lowest stakes of the mean row to the top."""
+    u, mass = piece.u, piece.mass
+    K = u.size
+    left = share * moved if moved > 0.0 else 0.0
+    ascending = room.place
+    rank(u, ascending, room.down)
+    for j in range(K):
+        mass[j] += x * mean[j]
+    for n in range(K):
+        j = ascending[n]
+        take = min(left, mean[j])
+        mass[j] -= x * take
+        mass[K] += x * take
+        left -= take
+        if left <= 0.0:
+            break
+
+
+@njit(**INLINE)
+def _row_l1(piece, w, x, share, moved, room):  # type: ignore[no-untyped-def]
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
+    ascending = room.place
+    rank(u, ascending, room.down)
+    for i in range(w.size):
+        c = x * w[i]
+        left = share[min(i, share.size - 1)] * moved[i] if moved[i] > 0.0 else 0.0
+        for n in range(K):
+            j = ascending[n]
+            p = y[i * K + j] * scale[i]
+            take = min(left, p)
+            mass[j] += c * (p - take)
+            mass[K] += c * take
+            left -= take
+
+
+@njit(**INLINE)
+def _row_linf(piece, w, x, share, radius, order, unlisted, room):  # type: ignore[no-untyped-def]
+    """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
+    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
+    K = u.size
+    place, down = room.place, room.down
+    places(order, unlisted, piece.listed, u, room.key, place, down)
+    n_states = order.u.size if unlisted else K
+    for i in range(w.size):
+        c = x * w[i]
+        r = share[min(i, share.size - 1)] * radius[i]
+        supply = 0.0
+        for j in range(K):
+            p = y[i * K + j] * scale[i]
+            mass[j] += c * (p - min(r, p))
+            supply += min(r, p)
+        if not r > 0.0:
+            continue
+        n = 0  # listed entries served
+        k = 0  # states served, from the top
+        while k < n_states and supply > 0.0:
+            if n < K and place[down[n]] == k:  # keeps its own min(r, ŷ) and takes up to r more
+                j = down[n]
+                kept = min(r, y[i * K + j] * scale[i], supply)
+                take = min(r, supply - kept)
+                mass[j] += c * (kept + take)
+                supply -= kept + take
+                n += 1
+                k += 1
+                continue
+            run = (place[down[n]] if n < K else n_states) - k
+            full = min(run, int(supply / r))
+            k += full
+            supply -= full * r
+            if full < run:  # the pivot
+                piece.states[K + i] = order.states[k]
+                mass[K + i] += c * max(supply, 0.0)
+                break
+        if unlisted:
+            piece.length[i] = k
+            piece.level[i] = c * r
+            for j in range(K):
+                if place[j] < k:  # served above
+                    mass[j] -= c * r

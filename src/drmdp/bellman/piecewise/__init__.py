@@ -1,0 +1,1 @@
+"""What (l1, inf) and (linf, 1) share."""

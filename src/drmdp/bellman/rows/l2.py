@@ -1,0 +1,167 @@
+"""The ℓ2 row: the projection path y(t) = Proj_Δ(ŷ + t u) = (ŷ + t u − τ)⁺.
+
+One pass at (t, τ), with sums over the active entries {ŷ + t u > τ} (c their number; s_y, s_u, s_uu, s_yu; s_i = Σ ŷ² over the others):
+
+    mass     M = s_y + t s_u − c τ                                     (1 when τ is right)
+    Newton   τ⁺ = (s_y + t s_u − 1)/c,   and while the active set stays, τ(t) = (s_y + t s_u − 1)/c for every t
+    value    V = y·u = s_yu + t s_uu − τ⁺ s_u,    distance  E = ‖y − ŷ‖² = t² s_uu − 2 t τ⁺ s_u + c τ⁺² + s_i
+    slopes   D = dV/dt = s_uu − s_u²/c,           dE/dt = 2 t D
+    dual     Φ(τ) = τ + t s_yu − τ s_y + ½ (t² s_uu − 2 t τ s_u + c τ²) − ½ s_i  ≥  max_{y∈Δ} t u·y − ½ ‖y − ŷ‖²   for every τ.
+
+Unlisted states have ŷ = 0 and are active iff u > τ/t: a prefix of the sorted u, counted by a search and summed by prefix sums; listed
+entries of that prefix are in those sums already.
+
+**Passes that read nothing.** From (t₀, τ₀) to (t, τ) no ŷ + t u − τ changes by more than max(|τ − τ₀|, |t − t₀ + τ − τ₀|), as −1 ≤ u ≤ 0. A pass also
+finds the smallest |ŷ + t u − τ|; while that is more, the sums stay what they are and the row is not read again.
+
+**Whole vectors.** A row is read up to a multiple of `WIDE` entries, into the next one; the stakes there are set to `NEVER`, which no t makes active. The
+entries left over would otherwise cost as much as a third of a row of 30.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from drmdp.core.compiled import INLINE, LEAN
+from drmdp.layout.layout import FAST, count_above
+
+WIDE = 8  # entries; compiled loops take so many at a time
+NEVER = -1e300  # below every stake: never active
+PROBE = 1e-13  # t below which rounding hides which entries are active
+C, SY, SU, VALUE, SPENT, SLOPE, DUAL, SUU, SYU, SI, T0, TAU0, MARGIN = range(13)
+FIELDS = 13
+"""What is kept of each row, (FIELDS, N) an action."""
+
+
+@njit(**INLINE)
+def prefix_margin(u, t, tau, k):  # type: ignore[no-untyped-def]
+    """Smallest |t u − τ|, k being the length of the prefix."""
+    above = t * u[k - 1] - tau if k > 0 else np.inf
+    below = tau - t * u[k] if k < u.size else np.inf
+    return min(above, below)
+
+
+@njit(**INLINE)
+def safe_threshold(y, at, u, first, K, scale, t, order, unlisted):  # type: ignore[no-untyped-def]
+    """A τ from which Newton's method is monotone: max(ŷ + t u) − 1."""
+    most = t * order.u[0] if unlisted else -1e300
+    for j in range(K):
+        most = max(most, y[at + j] * scale + t * u[first + j])
+    return most - 1.0
+
+
+@njit(**INLINE)
+def forget(rows):  # type: ignore[no-untyped-def]
+    """Nothing is known of the rows: the next pass reads them."""
+    for i in range(rows.shape[1]):
+        rows[MARGIN, i] = -1.0
+
+
+@njit(fastmath=FAST, **LEAN)
+def visit_rows(state, first, last, share, kappa, close, tau, rows, off):  # type: ignore[no-untyped-def]
+    """Pass over the rows of the actions first … last − 1 that have a share; off (A,) takes how far from 1 their masses were.
+
+    One call for all of them: to hand over a state takes as long as to read two rows. `first` is no literal, or this is compiled twice.
+    """
+    for a in range(first, last):
+        if share[a] > 0.0:
+            off[a] = _action(
+                state.y, state.ptr[a], state.ptr[a + 1], state.u, share[a], kappa, state.order, state.unlisted,
+                state.scale[a], close, tau[a], rows[a],
+            )  # fmt: skip
+
+
+@njit(**INLINE)
+def _action(y, lo, hi, u, share, kappa, order, unlisted, scale, close, tau, rows):  # type: ignore[no-untyped-def]
+    """Pass over the N rows of an action at t_i = share·κ_i and move τ by a Newton step; returns how far from 1 the masses were.
+
+    The rows begin at y[N·lo], u is indexed from lo to hi and has room for 2·WIDE more. A row is repeated while its mass is further than
+    `close` from 1; unless τ is NaN, what `rows` holds is of the same y and u, or forgotten. Below `PROBE` a row is taken at PROBE, V and E are
+    those of its first piece, and t V + t² n/8 ≥ Φ, n the number of next states, takes the place of Φ.
+    """
+    K, N = hi - lo, kappa.size
+    slack = 0.0
+    u0 = np.uint64(lo)  # unsigned indices vectorise
+    whole = (K + WIDE - 1) // WIDE * WIDE
+    for j in range(hi, lo + whole):  # given back at the end
+        u[j - hi + u.size - WIDE] = u[j]
+        u[j] = NEVER
+    for i in range(N):
+        t = max(kappa[i] * share, PROBE)
+        th = tau[i]
+        new = not math.isfinite(th)
+        if i > 0 and not math.isfinite(th):  # the row before knows better than nothing
+            th = tau[i - 1] * t / max(kappa[i - 1] * share, PROBE)
+        c, sy, su, suu, syu, si = rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i]
+        mass = sy + t * su - c * th
+        change = max(abs(th - rows[TAU0, i]), abs(t - rows[T0, i] + th - rows[TAU0, i]))
+        if new or not (change < rows[MARGIN, i] and abs(mass - 1.0) <= close):
+            at = N * lo + i * K
+            y0 = np.uint64(at)
+            read = np.uint64(whole if at + whole <= y.size else K)
+            factor = scale[i]
+            margin = 0.0
+            repeats = 0
+            while True:
+                c = 0.0
+                sy = 0.0
+                su = 0.0
+                suu = 0.0
+                syu = 0.0
+                si = 0.0
+                cut = th if unlisted else np.inf
+                nearest = np.int64(0x7FF0000000000000)  # the bits of inf: positive numbers compare as their bits do
+                for j in range(read):
+                    p = y[y0 + j] * factor
+                    z = u[u0 + j]
+                    tz = t * z
+                    h = p + tz - th
+                    active = h > 0.0
+                    own = active and tz <= cut
+                    mp = p if active else 0.0
+                    mz = z if own else 0.0
+                    rest = 0.0 if active or z == NEVER else p
+                    c += 1.0 if own else 0.0
+                    sy += mp
+                    su += mz
+                    suu += mz * z
+                    syu += mp * z
+                    si += rest * rest
+                    bits = np.float64(abs(h)).view(np.int64)
+                    nearest = bits if bits < nearest else nearest
+                margin = np.int64(nearest).view(np.float64)
+                if unlisted:
+                    k = count_above(order, t, th)
+                    margin = min(margin, prefix_margin(order.u, t, th, k))
+                    c += k
+                    su += order.sum1[k]
+                    suu += order.sum2[k]
+                mass = sy + t * su - c * th
+                if abs(mass - 1.0) <= close or repeats >= 60:
+                    break
+                if c < 0.5 or not math.isfinite(th):
+                    th = safe_threshold(y, at, u, lo, K, factor, t, order, unlisted)
+                else:
+                    th = (sy + t * su - 1.0) / c
+                repeats += 1
+            rows[C, i], rows[SY, i], rows[SU, i], rows[SUU, i], rows[SYU, i], rows[SI, i] = c, sy, su, suu, syu, si
+            rows[T0, i], rows[TAU0, i], rows[MARGIN, i] = t, th, margin
+            rows[SLOPE, i] = max(suu - su * su / c, 0.0)
+        slack = max(slack, abs(mass - 1.0))
+        dual = th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
+        th = (sy + t * su - 1.0) / c
+        value = syu + t * suu - th * su
+        distance = max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)
+        if kappa[i] * share < PROBE:
+            t = kappa[i] * share
+            dual = t * value + 0.125 * t * t * max(K, order.u.size)
+            value -= (PROBE - t) * rows[SLOPE, i]
+            distance = t * t * rows[SLOPE, i]
+        tau[i] = th
+        rows[VALUE, i], rows[SPENT, i], rows[DUAL, i] = value, distance, dual
+    for j in range(hi, lo + whole):
+        u[j] = u[j - hi + u.size - WIDE]
+    return slack

@@ -1,0 +1,396 @@
+"""Kernels that surely are nature's: bring what somebody claims into the ball's set of mean kernels.
+
+Nature plays ȳ = Σ_i w_i y_i with a tuple y in the ball. A tuple can be checked; a mean kernel cannot, before a tuple of
+that mean is found. `inside` looks for one, state by state, and where there is none goes back towards the data mean m,
+to the last ȳ_λ = m + λ(ȳ − m), λ ≤ 1, that it attains. How well it searches decides only how large λ gets: each tuple
+is brought to the mean ȳ_λ exactly, its distance is measured, and `certificate.feasible` has the last word.
+
+**Fractions.** From every y_i take the fraction f_t = (Σ_i w_i y_i(t) − ȳ(t))⁺ / Σ_i w_i y_i(t) of its mass at t, and
+spread what kernel i loses in proportion to (ȳ − Σ_i w_i y_i)⁺. The mean becomes ȳ, whatever y was. From ŷ this moves
+Σ_i w_i ‖y_i − ŷ_i‖₁ = ‖ȳ − m‖₁ in each row, and no tuple moves less: for (ℓ1, 1) nothing else is needed. A tuple whose
+mean is nearly ȳ hardly moves.
+
+**Shifts.** y_i = ŷ_i + ȳ − m, where not negative, is best for every pair: by Jensen's inequality no tuple of that mean
+is nearer than d(ȳ, m).
+
+**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i
+with Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the
+first may as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each
+kernel, and arrives only where ȳ(t) > m(t).
+
+**ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier
+h of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects
+θ. The dual is concave in h, with gradient ȳ_λ − Σ_i w_i y_i and, P_i x being x on the support of y_i minus its average
+there, with
+
+    curvature  Σ_i w_i β_i (P_i − P_i h hᵀP_i / hᵀP_i h),     the second term only where β_i < 1.
+
+Regularised Newton steps with a line search maximise it, first for λ = 1, where all y_i are 0 at the zeros of ȳ. If that
+is too far away, both orders come down on the largest λ from above: order 2 by Newton steps on the distance D(λ) = θ,
+convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that λ h·(ȳ − m) is at most
+Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array, BoolArray
+from drmdp.ambiguity import Wasserstein
+from drmdp.certificate import dense as certificate
+from drmdp.certificate.dense import Block
+from drmdp.errors import InputError
+from drmdp.model import Model
+
+ENOUGH = 1e-10
+"""Part of the way to ȳ that is not worth a further step."""
+MAX_ENTRIES, MAX_CURVATURE = 200_000, 2_000
+"""Probabilities of a state, and rows of a curvature matrix, beyond which only fractions and shifts are tried."""
+ROUNDS, STEPS, TRIALS = 12, 80, 40
+"""Limits on shares λ, Newton steps for each, and points tried on a line."""
+DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
+"""ℓ2: probabilities left to fractions, error of the mean left to fractions, and largest h that rounding allows."""
+SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
+
+
+def inside(model: Model, ball: Wasserstein, kernel: Array) -> Array:
+    """Mean kernel (S, A, S) that nature can play: `kernel` itself if it is one, up to rounding.
+
+    `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S). Its rows are first clipped to the allowed next
+    states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0.
+    """
+    _check(model, kernel)
+    S, used = model.n_states, model.weights > 0
+    out = np.zeros((S, model.n_actions, S))
+    for start, stop in certificate.ranges(model, 0, S):
+        data = certificate.block(model, ball, np.zeros(S), start, stop)
+        if kernel.ndim == 4:
+            given = kernel[used, start:stop].transpose(1, 2, 0, 3)
+            y = _distributions(given, data.allowed[:, :, None], data.nominal)
+        else:
+            mean = _mean(data.nominal, data.weights)
+            y = _tuple(ball, data, _distributions(kernel[start:stop], data.allowed, mean))
+        out[start:stop] = _mean(certificate.feasible(ball, data, y), data.weights)
+    return out
+
+
+def _check(model: Model, kernel: Array) -> None:
+    N, S, A = model.n_kernels, model.n_states, model.n_actions
+    if kernel.shape not in ((N, S, A, S), (S, A, S)):
+        expected = f"{(S, A, S)} for a mean kernel or {(N, S, A, S)} for an N-tuple"
+        raise InputError(f"kernel: expected shape {expected}, got {kernel.shape}")
+    bad = ~np.isfinite(kernel) & model.available[:, :, None]
+    if bad.any():
+        where = tuple(np.argwhere(bad)[0])
+        s, a, t = where[-3:]
+        place = f"state {model.states[s]!r}, action {model.actions[a]!r}, next state {model.states[t]!r}"
+        place = f"kernel {model.kernel_names[where[0]]!r}, {place}" if kernel.ndim == 4 else place
+        raise InputError(f"kernel: probabilities must be finite: {place} has {float(kernel[where])!r}")
+
+
+def _distributions(rows: Array, allowed: BoolArray, fallback: Array) -> Array:
+    rows = np.where(allowed & (rows > 0), rows, 0.0)
+    top = rows.max(axis=-1, keepdims=True)  # divided out first: a sum of large numbers may overflow
+    rows = rows / np.where(top > 0, top, 1.0)
+    return np.where(top > 0, rows / np.where(top > 0, rows.sum(axis=-1, keepdims=True), 1.0), fallback)
+
+
+def _mean(y: Array, weights: Array) -> Array:
+    return np.asarray(np.einsum("i,...ij->...j", weights, y))
+
+
+# ---------------------------------------------------------------------- all pairs
+
+
+@dataclass(frozen=True)
+class _State:
+    """The data of one state, available actions only, and where its mean shall go."""
+
+    ball: Wasserstein
+    nominal: Array  # ŷ, (A, N, K)
+    weights: Array
+    goal: Array  # ȳ, (A, K)
+    radius: float
+
+    @cached_property
+    def mean(self) -> Array:
+        """m, (A, K)."""
+        return _mean(self.nominal, self.weights)
+
+    @cached_property
+    def way(self) -> Array:
+        """ȳ − m, (A, K)."""
+        return self.goal - self.mean
+
+    @cached_property
+    def used(self) -> BoolArray:
+        """Next states that ȳ_λ may have, (A, K)."""
+        return (self.mean > 0) | (self.goal > 0)
+
+    def target(self, share: float) -> Array:
+        """ȳ_λ, (A, K); exactly ȳ for λ = 1."""
+        return (1 - share) * self.mean + share * self.goal
+
+    def apart(self, y: Array) -> float:
+        """Distance of a tuple from ŷ."""
+        return float(_apart(self.ball, self.weights, (y - self.nominal)[None])[0])
+
+    def parts(self) -> list[_State]:
+        """One for each action where the search separates over them, else the state itself."""
+        if self.ball.pair not in (("linf", math.inf), ("l2", 2)):
+            return [self]
+        pairs = zip(self.nominal, self.goal, strict=True)
+        return [_State(self.ball, y[None], self.weights, goal[None], self.radius) for y, goal in pairs]
+
+
+def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
+    """Tuple (n, A, N, S) in the ball, up to rounding, whose mean goes from m towards the goal (n, A, S)."""
+    nominal, weights = data.nominal, data.weights
+    y = _attain(nominal, weights, goal)
+    apart = _apart(ball, weights, y - nominal)
+    share = np.where(apart > data.radius, data.radius / np.where(apart > 0, apart, 1.0), 1.0)
+    y = nominal + share[:, None, None, None] * (y - nominal)
+    if ball.pair == ("l1", 1):
+        return y
+    for k in np.flatnonzero((share < 1 - ENOUGH) & (data.radius > 0)):
+        own = data.available[k]
+        used = ((_mean(nominal[k], weights) + goal[k])[own] > 0).any(axis=0)
+        corner = np.ix_(own, np.arange(weights.size), used)
+        state = _State(ball, nominal[k][corner], weights, goal[k][np.ix_(own, used)], float(data.radius[k]))
+        for search in (_shift, _least_squares if ball.metric == "l2" else _linear):
+            way, found = search(state)
+            pull = state.radius / max(state.apart(found), state.radius)
+            if way * pull > share[k]:
+                share[k] = way * pull
+                y[k][corner] = state.nominal + pull * (found - state.nominal)
+            if share[k] >= 1 - ENOUGH or state.nominal.size > MAX_ENTRIES:
+                break
+    return y
+
+
+def _apart(ball: Wasserstein, weights: Array, difference: Array) -> Array:
+    each = certificate.distances(ball, difference)
+    return np.asarray(each.max(axis=1) if ball.order == math.inf else (each**ball.order @ weights) ** (1 / ball.order))
+
+
+def _attain(y: Array, weights: Array, target: Array) -> Array:
+    """Bring tuples (…, N, S) to the mean `target` (…, S) by fractions."""
+    mean = _mean(y, weights)
+    fraction = (np.maximum(mean - target, 0.0) / np.where(mean > 0, mean, 1.0))[..., None, :]
+    gain = np.maximum(target - mean, 0.0)[..., None, :]
+    total = gain.sum(axis=-1, keepdims=True)
+    lost = (y * fraction).sum(axis=-1, keepdims=True)
+    return np.where(total > 0, y * (1 - fraction) + lost * (gain / np.where(total > 0, total, 1.0)), y)
+
+
+def _shift(state: _State) -> tuple[float, Array]:
+    y = _project(state.nominal + state.way[:, None], state.used)
+    return 1.0, _attain(y, state.weights, state.goal)
+
+
+def _project(points: Array, used: BoolArray) -> Array:
+    """Nearest distributions, on the used columns (A, K), to points (A, N, K)."""
+    points = np.where(used[:, None], points, -np.inf)
+    points = np.maximum(points - points.max(axis=2, keepdims=True), -2.0)  # 1 below the largest is 0 already
+    ordered = np.sort(points, axis=2)[..., ::-1]
+    level = (np.cumsum(ordered, axis=2) - 1) / np.arange(1, points.shape[2] + 1)
+    last = (ordered > level).sum(axis=2, keepdims=True) - 1
+    return np.maximum(points - np.take_along_axis(level, last, axis=2), 0.0)
+
+
+# ---------------------------------------------------------------------- ℓ1 and ℓ∞
+
+
+def _linear(state: _State) -> tuple[float, Array]:
+    """Largest share of the way to the goal, and a tuple that takes it."""
+    each = [(part, *_program(part)) for part in state.parts()]
+    share = min(own for _, own, _ in each)
+    y = [part.nominal + (share / own if own > 0 else 0.0) * (y - part.nominal) for part, own, y in each]
+    return share, _attain(np.concatenate(y), state.weights, state.target(share))
+
+
+def _program(state: _State) -> tuple[float, Array]:
+    """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
+    nominal, w, way = state.nominal, state.weights, np.where(np.abs(state.way) > PRECISE, state.way, 0.0)
+    length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
+    if length == 0:
+        return 1.0, nominal
+    (A, N, K), radius = nominal.shape, state.radius / unit
+    a, i, t = np.nonzero(np.broadcast_to(state.used[:, None], nominal.shape))
+    E, y, sign = a.size, nominal[a, i, t] / unit, np.sign(way[a, t])
+
+    def sums(values: Array, row: Any, n: int) -> Any:
+        return sparse.csr_array((values, (row, np.arange(E))), shape=(n, E))
+
+    rows, columns = sums(np.ones(E), a * N + i, A * N), sums(w[i], a * K + t, A * K)
+    needed = (np.arange(K) != np.abs(way).argmax(axis=1)[:, None]).ravel()  # one of each action follows, up to rounding
+    equal = sparse.bmat(
+        [[rows, np.zeros((A * N, N)), None], [columns[needed], None, -way.ravel()[needed, None] / length]]
+    )
+    low, high, wide, below, limit = -y, np.full(E, np.inf), np.inf, None, None
+    if state.ball.metric == "l1":
+        low, high, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
+        below = sparse.bmat([[sums(np.minimum(sign, 0.0), i, N), -np.eye(N), np.zeros((N, 1))]])
+        limit = np.zeros(N)
+    elif state.ball.order == math.inf:
+        low, high = np.maximum(-y, -radius), np.full(E, radius)
+    else:
+        up, own, some = sums(np.ones(E), np.arange(E), E), sums(np.ones(E), i, N).T.tocsr(), y > 0
+        last = [None, w[None], np.zeros((1, 1))]
+        below = sparse.bmat([[up, -own, None], [-up[some], -own[some], None], last])
+        limit = np.append(np.zeros(below.shape[0] - 1), radius)
+    low, high = np.append(low, np.zeros(N + 1)), np.concatenate([high, np.full(N, wide), [length / unit]])
+    cost, zero = np.append(np.zeros(E + N), -1.0), np.zeros(equal.shape[0])
+    from scipy.optimize import linprog  # a quarter of the time `import drmdp` takes, and rarely needed
+
+    x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack([low, high], axis=1), options=SETTINGS).x
+    if x is None:
+        return 0.0, nominal
+    found = nominal.copy()
+    found[a, i, t] = np.maximum(unit * (y + x[:E]), 0.0)
+    return min(float(x[-1]) * unit / length, 1.0), found / found.sum(axis=2, keepdims=True)
+
+
+# ---------------------------------------------------------------------- ℓ2
+
+
+def _least_squares(state: _State) -> tuple[float, Array]:
+    """Largest share of the way to the goal, and a tuple that takes it."""
+    goal = np.where(state.goal < DUST * min(state.radius, 1.0), 0.0, state.goal)  # dust makes tiny faces, tiny steps
+    clean = replace(state, goal=goal / goal.sum(axis=1, keepdims=True))
+    parts, best, share = clean.parts(), (0.0, 0.0, state.nominal), 1.0
+    if parts[0].goal.size > MAX_CURVATURE:
+        return best[1:]
+    if state.apart(_project(state.nominal, goal > 0)) < state.radius:  # else ȳ is too far away, for its zeros alone
+        answers = [_Dual(part, part.goal > 0).maximise(part.way, share) for part in parts]
+        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.goal)
+        best = (state.radius / max(state.apart(y), state.radius), share, y)
+        if best[0] > 1 - 100 * ENOUGH:
+            return best[1:]
+    starts = [part.way for part in parts]
+    for _ in range(ROUNDS):
+        answers = [_Dual(part, part.used).maximise(h, share) for part, h in zip(parts, starts, strict=True)]
+        share, starts = answers[0].share, [answer.h for answer in answers]
+        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
+        apart, push = state.apart(y), float((np.concatenate(starts) * clean.way).sum())
+        best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
+        if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
+            break
+        share -= (apart - state.radius) * apart / push
+        if not share > best[0]:
+            break
+    return best[1:]
+
+
+class _Answer(NamedTuple):
+    """What a multiplier h is answered by, and the derivatives of the dual there."""
+
+    share: float
+    h: Array  # (A, K)
+    y: Array  # (A, N, K)
+    gradient: Array  # (A·K,)
+    curvature: Array  # (A·K, A·K)
+    scale: float  # Σ_i w_i β_i
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """Dual of the least-squares program of a state (order ∞) or of one action (order 2): a function of h (A, K)."""
+
+    state: _State
+    columns: BoolArray  # next states that y_i may have, (A, K)
+
+    @property
+    def cap(self) -> float:
+        """Largest distance of a kernel."""
+        return self.state.radius if self.state.ball.order == math.inf else math.inf
+
+    def maximise(self, h: Array, share: float) -> _Answer:
+        """Take Newton steps from h; order ∞ lowers the share meanwhile and returns the answer that leads farthest."""
+        now = best = self.answer(h, share)
+        most, stale, trust, way = -2.0, 0, math.inf, float(np.abs(self.state.way).max())
+        for _ in range(STEPS if way > 0 else 0):
+            bound = self.bound(now)
+            now = self.answer(now.h, bound) if bound < now.share else now
+            error, size, gone = float(np.abs(now.gradient).max()), float(np.abs(now.h).max()), self.gone(now)
+            stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
+            if gone > most:
+                best, most = now, gone
+            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < STEPS / 2):
+                break
+            soft, step = now.scale * (1e-6 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
+            while np.abs(step).max() > min(trust, size):
+                step = np.linalg.solve(now.curvature + soft * np.eye(h.size), now.gradient)
+                soft *= 10
+            last, now = now.h, self.search(now, step)
+            moved = float(np.abs(now.h - last).max())
+            trust = max(10 * moved, trust if 2 * moved > np.abs(step).max() else 0.0)
+            if moved == 0:
+                break
+        return best
+
+    def bound(self, now: _Answer) -> float:
+        """Share that no tuple in the ball exceeds, by weak duality."""
+        state, y = self.state, now.y
+        push, pushed = float((now.h * state.way).sum()), float((now.h * (_mean(y, state.weights) - state.mean)).sum())
+        spare = (self.cap**2 - float(((y - state.nominal) ** 2).sum(axis=(0, 2)) @ state.weights)) / 2
+        return (pushed + spare) / push if push > 0 and (self.columns == state.used).all() else math.inf
+
+    def gone(self, now: _Answer) -> float:
+        """Share that is left once the answer has its mean and is in the ball; order 2: minus the error of the mean."""
+        if self.cap == math.inf:
+            return -float(np.abs(now.gradient).max())
+        apart = self.state.apart(_attain(now.y, self.state.weights, self.state.target(now.share)))
+        return now.share * self.cap / max(apart, self.cap)
+
+    def search(self, now: _Answer, step: Any) -> _Answer:
+        """Find an answer on the line of a step, up to 16 times its length, where at most half of the slope is left."""
+        first, length, low, high = float(now.gradient @ step), 1.0, 0.0, math.inf
+        for _ in range(TRIALS):
+            new = self.answer(now.h + length * step.reshape(now.h.shape), now.share)
+            slope, bend = float(new.gradient @ step), float(step @ new.curvature @ step)
+            low, high = (length, high) if slope > 0 else (low, length)
+            if -first / 10 <= slope <= first / 2 or low == 16:
+                break
+            length = min(length + slope / bend, 16.0) if bend > 0 else 16.0
+            if not low < length < high:
+                length = (low + min(high, 16.0)) / 2
+        return new
+
+    def answer(self, h: Array, share: float) -> _Answer:
+        """Answer h; on each face the squared distance of a kernel is a parabola in β_i, which leads to β_i."""
+        nominal, weights, square = self.state.nominal, self.state.weights, self.cap**2
+        A, N, K = nominal.shape
+        beta, low, high, capped = np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
+        for trial in range(TRIALS):
+            y = _project(nominal + beta[:, None] * h[:, None], self.columns)
+            face = y > 0
+            ph = np.where(face, h[:, None], 0.0)
+            ph -= np.where(face, ph.sum(axis=2, keepdims=True) / face.sum(axis=2, keepdims=True), 0.0)
+            hph = np.einsum("aik,ak->i", ph, h)
+            over = ((y - nominal) ** 2).sum(axis=(0, 2)) - square
+            capped &= (over > 0) | (trial > 0)
+            low, high = np.where(over < 0, beta, low), np.where(over > 0, beta, high)
+            off = capped & (np.abs(over) > 10 * PRECISE * square)
+            if not off.any():
+                break
+            guess = beta - over / np.where(hph > 0, 2 * beta * hph, 1.0)
+            middle = np.where(low > 0, np.sqrt(low * high), high / 16)
+            guess = np.where((hph > 0) & (guess > low) & (guess < high), guess, middle)
+            beta = np.where(off, guess, beta)
+        strength = weights * beta
+        curvature = np.zeros((A, K, A, K))
+        for a in range(A):
+            part = (strength / face[a].sum(axis=1))[:, None] * face[a]
+            curvature[a, :, a] = np.diag(strength @ face[a]) - part.T @ face[a]
+        flat = ph.transpose(1, 0, 2).reshape(N, A * K)
+        bent = np.where(capped & (hph > 0), strength / np.where(hph > 0, hph, 1.0), 0.0)
+        dense = curvature.reshape(A * K, A * K) - (flat * bent[:, None]).T @ flat
+        gradient = (self.state.target(share) - _mean(y, weights)).ravel()
+        return _Answer(share, h, y, gradient, dense, float(strength.sum()))

@@ -1,0 +1,252 @@
+"""What the certificates of all metrics share: a state brought to the scale 1, sums that keep their digits, and margins.
+
+Write ε = 2⁻⁵², so that a rounded operation is off by at most ε/2, relatively.
+
+**Scale.** As in `drmdp.layout.layout`, but from the raw data and without plateaus: z_a(t) = base + unit (cost_a + u_a(t)) with u ∈ [−1, 0] and
+u = 0 at the top of each action. What rounding leaves out of this equation is at most `noise`, and a kernel's rows sum to 1, so that is also what
+it moves any value by: base, (top − base)/unit and the value's level, which was taken off before, are each off by an ulp or two of
+|base| + unit (cost_a + 1) + λ span. A unit below `TINY` counts as 0, and so does whatever underflows: `noise` contains TINY.
+
+**Sums.** Entries are summed in blocks of `BLOCK`: a sum of n numbers is off by at most depth(n) ε/2 Σ|terms|. States that are not listed are summed
+by tables over the states in descending order of u (`rises`),
+
+    R₁(k) = Σ_{j<k} (u_j − u_{k−1}),    R₂(k) = Σ_{j<k} (u_j − u_{k−1})²,
+
+which grow by terms of one sign and are right up to 8 ε, relatively, whatever k is. The sums needed follow without cancellation: with
+d_j = d + t (u_j − u_{k−1}), d ≥ 0 the last of them, Σ d_j = t R₁ + k d and Σ d_j² = t² R₂ + 2 t d R₁ + k d².
+
+**Data.** Rows and weights stand for what they are after division by their sums, which is done here; the mean kernel was made before, from rows
+and weights that miss 1 by what rounding explains, and is off by at most 4 (K + N + 4) ε, relatively.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+
+if TYPE_CHECKING:
+    from drmdp.layout.layout import Layout
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-280  # a smaller unit is 0
+BLOCK = 64
+
+
+class Ranked(NamedTuple):
+    """v as all actions see it, (v − max v)/span, and in descending order; empty where the layout does not need it."""
+
+    u: Array  # (S,) by state
+    states: Any  # (S,) in descending order of v
+    place: Any  # (S,) of each state in that order
+    down: Array  # (S,) u in that order
+    rise: Array  # (S + 1,) R₁
+    rise2: Array  # (S + 1,) R₂
+
+
+class Room(NamedTuple):
+    """Work space for a state of K entries."""
+
+    u: Array  # (K,)
+    cost: Array  # (A,)
+    scale: Array  # (A, N) 1/Σ of each row
+    worth: Array  # (A,) lower bounds on the actions' values under nature's kernels, without cost
+    own: Array  # (A, N) ŷ·u
+    gain: Array  # (A, N)
+    kernels: Array  # (4, N)
+    actions: Array  # (4, A)
+    sums: Array  # (9,)
+    reals: Array  # (3, K)
+    places: Any  # (4, K)
+
+
+def work_space(layout: Layout, start: int, stop: int) -> Room:
+    """Work space for the states start … stop − 1."""
+    A, N = layout.available.shape[1], layout.weights.size
+    K = int(np.diff(layout.indptr[start * A : stop * A + 1 : A]).max(initial=0))
+    return Room(
+        np.empty(K), np.empty(A), np.empty((A, N)), np.empty(A), np.empty((A, N)), np.empty((A, N)), np.empty((4, N)),
+        np.zeros((4, A)), np.empty(9), np.empty((3, K)), np.empty((4, K), dtype=np.int64),
+    )  # fmt: skip
+
+
+def ranked(layout: Layout, value: Array) -> Ranked:
+    """Normalise v where all actions see the same, and sort it if states that are not listed matter."""
+    empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
+    if not layout.common:
+        return Ranked(empty, none, none, empty, empty, empty)
+    top, span = value.max(), np.ptp(value)
+    u = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
+    if not layout.unlisted:
+        return Ranked(u, none, none, empty, empty, empty)
+    states = np.argsort(-value, kind="stable").astype(np.int32)
+    place = np.empty_like(states)
+    place[states] = np.arange(states.size, dtype=np.int32)
+    down = u[states]
+    return Ranked(u, states, place, down, *rises(down))
+
+
+def rises(down: Array) -> tuple[Array, Array]:
+    """R₁ and R₂ of the module for numbers in descending order, (S + 1,) each."""
+    rise, rise2 = np.zeros(down.size + 1), np.zeros(down.size + 1)
+    _rises(down, rise, rise2)
+    return rise, rise2
+
+
+@njit(**KERNEL)
+def _rises(down, rise, rise2):  # type: ignore[no-untyped-def]
+    """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end."""
+    first, second, lost, lost2 = 0.0, 0.0, 0.0, 0.0
+    for k in range(1, down.size):
+        gap = down[k - 1] - down[k]
+        more = k * gap
+        second, lost2 = add(second, lost2, gap * (2.0 * (first + lost) + more))
+        first, lost = add(first, lost, more)
+        rise[k + 1] = first + lost
+        rise2[k + 1] = second + lost2
+
+
+@njit(**INLINE)
+def add(total, lost, x):  # type: ignore[no-untyped-def]
+    """`total` + x as rounded, and what all additions lost so far."""
+    new = total + x
+    own = new - total
+    return new, lost + ((total - (new - own)) + (x - own))
+
+
+@njit(**LEAN)
+def depth(n):  # type: ignore[no-untyped-def]
+    """Most roundings that a number meets in a sum of n by blocks."""
+    return min(n, BLOCK) + n // BLOCK + 1
+
+
+@njit(**LEAN)
+def row_sum(data, at, n):  # type: ignore[no-untyped-def]
+    """Sum of n numbers from `at` on."""
+    total = 0.0
+    for lo in range(at, at + n, BLOCK):
+        part = 0.0
+        for e in range(lo, min(lo + BLOCK, at + n)):
+            part += data[e]
+        total += part
+    return total
+
+
+@njit(**LEAN)
+def dot(data, at, u, first, n):  # type: ignore[no-untyped-def]
+    """Σ data·u over n entries."""
+    total = 0.0
+    for lo in range(0, n, BLOCK):
+        part = 0.0
+        for j in range(lo, min(lo + BLOCK, n)):
+            part += data[at + j] * u[first + j]
+        total += part
+    return total
+
+
+@njit(**LEAN)
+def prefix(down, t, tau, low):  # type: ignore[no-untyped-def]
+    """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u."""
+    lo, hi = 0, down.size
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if (t * down[mid] - tau) - low > 0.0:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(**LEAN)
+def normalise(layout, ranked, value, top, span, s, room):  # type: ignore[no-untyped-def]
+    """Bring state s to the scale 1: fill u and cost; returns base and unit, base inf if it is terminal."""
+    A = room.cost.size
+    u, cost = room.u, room.cost
+    first = layout.indptr[s * A]
+    unit = layout.discount * span if layout.common else 0.0
+    base = np.inf
+    for a in range(A):
+        cost[a] = np.inf
+        if not layout.available[s, a]:
+            continue
+        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+        highest = layout.discount * top
+        if not layout.common:
+            highest, lowest = -np.inf, np.inf
+            for e in range(lo, hi):
+                z = layout.discount * value[layout.indices[e]]
+                if layout.next_costs.size > 0:
+                    z += layout.next_costs[e]
+                u[e - first] = z
+                highest, lowest = max(highest, z), min(lowest, z)
+            unit = max(unit, highest - lowest)
+            for e in range(lo, hi):
+                u[e - first] -= highest
+        cost[a] = layout.costs[s, a] + highest
+        base = min(base, cost[a])
+    flat = not unit > TINY
+    if flat:
+        for a in range(A):
+            if layout.available[s, a]:
+                unit = max(unit, cost[a] - base)
+        unit = max(unit, TINY)
+    for a in range(A):
+        if layout.available[s, a]:
+            cost[a] = (cost[a] - base) / unit
+            for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
+                if layout.common:
+                    u[e - first] = ranked.u[layout.indices[e]]
+                else:
+                    u[e - first] = 0.0 if flat else u[e - first] / unit
+    return base, unit
+
+
+@njit(**LEAN)
+def weigh_rows(layout, s, a, room):  # type: ignore[no-untyped-def]
+    """Fill the scales of an action's rows and ŷ·u."""
+    A, N = room.scale.shape
+    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+    for i in range(N):
+        at = N * lo + i * (hi - lo)
+        total = row_sum(layout.data, at, hi - lo)
+        room.scale[a, i] = 1.0 / total if total > 0.0 else 0.0
+        room.own[a, i] = room.scale[a, i] * dot(layout.data, at, room.u, lo - layout.indptr[s * A], hi - lo)
+
+
+@njit(**LEAN)
+def mean_worth(layout, s, a, room):  # type: ignore[no-untyped-def]
+    """Lower bound on ȳ·u, from the mean kernel."""
+    A, N = room.scale.shape
+    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+    return (1.0 + 4.0 * (hi - lo + N + 8) * EPS) * dot(layout.mean, lo, room.u, lo - layout.indptr[s * A], hi - lo)
+
+
+@njit(**INLINE)
+def finish(s, base, unit, above, layout, span, x, fixed, room, low, high):  # type: ignore[no-untyped-def]
+    """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u."""
+    cost, worth = room.cost, room.worth
+    given, free, noise, least, mean, sound = 0.0, 0.0, 0.0, np.inf, 0.0, True
+    more = (cost.size + 4) * EPS
+    for a in range(cost.size):
+        if not layout.available[s, a]:
+            continue
+        off = 4.0 * EPS * (abs(base) + unit * (cost[a] + 1.0) + layout.discount * span) + TINY
+        below = unit * (cost[a] + worth[a]) - off
+        least = min(least, below)
+        sound = sound and math.isfinite(below)
+        if x[a] > 0.0:
+            given += x[a]
+            free += x[a] * cost[a]
+            noise += x[a] * off
+            mean += x[a] * (below - more * (abs(below) + off))
+    high[s] = base + (unit * (free + above + more * (free + abs(above))) + (1.0 + more) * noise) / given
+    low[s] = base + (mean / given if fixed else least)
+    if not (sound and math.isfinite(low[s])):
+        low[s] = -np.inf
+    if not math.isfinite(high[s]):
+        high[s] = np.inf

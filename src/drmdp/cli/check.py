@@ -1,0 +1,43 @@
+"""`drmdp check`: what is odd in a log, and what an estimate would assume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from drmdp.cli.data import log_options, log_settings, print_kernels, summary_lines
+from drmdp.cli.options import BAD_INPUT, PROGRESS, console, grid, print_json
+from drmdp.cli.screen import say
+from drmdp.cli.words import spoken
+
+
+@click.command()
+@click.argument("table")
+@log_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@PROGRESS
+@click.pass_context
+def check(context: click.Context, /, table: str, as_json: bool, **given: Any) -> int:
+    """List what is odd in a log: everything that `drmdp estimate` would refuse or warn of.
+
+    TABLE and options are those of `drmdp estimate`. Exit codes: 0 nothing is odd, 2 something is.
+    """
+    from drmdp.estimate.check import check as check_table
+    from drmdp.estimate.findings import listed
+
+    columns, settings = log_settings(given, discount=0.0)
+    found = check_table(table, columns, settings)
+    if as_json:
+        print_json(found.as_dict())
+        return 0 if found else BAD_INPUT
+    screen = console()
+    if found.summary is not None:
+        screen.print(grid(summary_lines(found.summary)))
+        if len(found.summary.kernels) > 1:
+            print_kernels(screen, found.summary)
+    for finding in found.findings:
+        for line in listed(finding):
+            say(spoken(line, context.command))
+    say(f"{found.table}: {found.verdict}")
+    return 0 if found else BAD_INPUT

@@ -1,0 +1,57 @@
+"""`drmdp solve --report`: the page, with a curve over radii around the one asked for."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from drmdp.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from drmdp.ambiguity import Wasserstein
+    from drmdp.model import Model
+    from drmdp.solution import Solution
+
+RADII = 11
+LARGE = 1_000_000
+"""Models with more stored probabilities get a curve only on request."""
+
+
+def check(path: str | None, radii: int | None) -> None:
+    """Refuse what cannot be written, or drawn, before any work is done."""
+    if radii is not None and radii != 0 and radii < 2:
+        raise InputError(f"--report-radii: expected 0 or at least 2, got {radii}")
+    if path is None:
+        if radii is not None:
+            raise InputError("--report-radii: there is no --report")
+        return
+    for package in ("jinja2", "matplotlib"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise MissingExtra(package, "report") from None
+    from drmdp.report.page import check_target
+
+    check_target(path)
+
+
+def write(
+    model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None, deadline: float = math.inf
+) -> None:
+    """Write the page about a solution, without the curve if time is up."""
+    from drmdp import radius
+    from drmdp.core import clock
+    from drmdp.radius.path import CUT_SHORT
+
+    n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
+    sweep = None
+    left = deadline - clock.now()
+    if n and left > 0 and solution.status not in CUT_SHORT:
+        far = float(ball.saturation(model).max())
+        top = min(2 * float(ball.radius), far) or far
+        limits: Any = {"top": top or None, "max_seconds": left}
+        sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
+    solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))

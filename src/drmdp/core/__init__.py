@@ -1,0 +1,1 @@
+"""What knows neither a set nor a method."""

@@ -1,0 +1,194 @@
+"""Rows of probabilities over very many states, without listing them all.
+
+A row is a sum of entries (state, mass) and of prefix terms (k, α, β): α u(t) + β on the first k states t of a fixed order. A product
+with a vector needs prefix sums of that vector and O(entries + prefixes) more, whatever the number of states.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from drmdp._typing import Array
+from drmdp.core import threads as workers
+from drmdp.errors import InputError
+
+DENSE = 2000
+"""States up to which a chain, or a kernel, is a plain array."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """R rows with S columns, in the parts of the module."""
+
+    n_columns: int
+    entry_ptr: Any  # (R + 1,)
+    entry_state: Any
+    entry_mass: Array
+    prefix_ptr: Any  # (R + 1,)
+    prefix_length: Any
+    prefix_slope: Array  # α
+    prefix_level: Array  # β
+    states: Any  # (S,) the order, or empty
+    u: Array  # (S,) in that order, or empty
+    threads: int = 1
+
+    def __matmul__(self, z: Array) -> Array:
+        """Product with a vector (S,)."""
+        q1 = q2 = np.zeros(1)
+        if self.u.size:
+            sorted_z = z[self.states]
+            q1 = np.concatenate([q1, np.cumsum(sorted_z)])
+            q2 = np.concatenate([q2, np.cumsum(self.u * sorted_z)])
+        out = np.empty(self.entry_ptr.size - 1)
+
+        def over(lo: int, hi: int) -> None:
+            _product(
+                lo, hi, self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
+                self.prefix_slope, self.prefix_level, z, q1, q2, out,
+            )  # fmt: skip
+
+        workers.run(over, self.entry_ptr, 0, out.size, self.threads)
+        return out
+
+    def dense(self, start: int = 0, stop: int | None = None) -> Array:
+        """Rows start … stop − 1 as an array (n, S)."""
+        stop = self.entry_ptr.size - 1 if stop is None else stop
+        out = np.zeros((stop - start, self.n_columns))
+        _spell(
+            self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
+            self.prefix_slope, self.prefix_level, self.states, self.u, start, out,
+        )  # fmt: skip
+        return out
+
+
+@njit(cache=True, nogil=True)
+def _product(start, stop, eptr, estate, emass, pptr, plength, pslope, plevel, z, q1, q2, out):  # type: ignore[no-untyped-def]
+    for r in range(start, stop):
+        total = 0.0
+        for e in range(eptr[r], eptr[r + 1]):
+            total += emass[e] * z[estate[e]]
+        for e in range(pptr[r], pptr[r + 1]):
+            total += pslope[e] * q2[plength[e]] + plevel[e] * q1[plength[e]]
+        out[r] = total
+
+
+@njit(cache=True, nogil=True)
+def _spell(eptr, estate, emass, pptr, plength, pslope, plevel, states, u, start, out):  # type: ignore[no-untyped-def]
+    for r in range(out.shape[0]):
+        for e in range(eptr[start + r], eptr[start + r + 1]):
+            out[r, estate[e]] += emass[e]
+        for e in range(pptr[start + r], pptr[start + r + 1]):
+            for k in range(plength[e]):
+                out[r, states[k]] += pslope[e] * u[k] + plevel[e]
+
+
+class MeanKernel:
+    """A mean kernel (S, A, S) of a sparse model: rows on demand, an array only if asked for.
+
+    Nothing is computed before it is needed; what is computed is kept.
+    """
+
+    def __init__(self, n_states: int, n_actions: int, make: Callable[[], Rows]) -> None:
+        self.shape = (n_states, n_actions, n_states)
+        self._make = make
+        self._rows: Rows | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows instead of what makes them, which need not be known where the kernel goes."""
+        return {"shape": self.shape, "_make": None, "_rows": self.compact}
+
+    @property
+    def compact(self) -> Rows:
+        """The S·A rows, row s·A + a, in compact form."""
+        if self._rows is None:
+            self._rows = self._make()
+        return self._rows
+
+    def rows(self, s: int) -> Array:
+        """Probabilities of the next states from state s, (A, S)."""
+        S, A, _ = self.shape
+        if isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < S:
+            raise InputError(f"rows: expected a state from 0 to {S - 1}, got {s!r}")
+        return self.compact.dense(int(s) * A, (int(s) + 1) * A)
+
+    def __matmul__(self, value: Any) -> Array:
+        """Expected value after each pair, (S, A)."""
+        return (self.compact @ np.asarray(value, dtype=np.float64)).reshape(self.shape[:2])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Everything as an array (S, A, S)."""
+        return self.compact.dense().reshape(self.shape).astype(dtype or np.float64, copy=False)
+
+    def __repr__(self) -> str:
+        return f"MeanKernel{self.shape}: .rows(s) is (A, S), numpy.asarray(…) is all of it"
+
+
+class KernelTuple(Sequence[Any]):
+    """Nature's N kernels: number i is made when it is asked for, an array (S, A, S) or, of a sparse model, a `MeanKernel`."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._make(range(self._length)[operator.index(i)])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All of them, (N, S, A, S)."""
+        return np.stack([np.asarray(kernel) for kernel in self]).astype(dtype or np.float64, copy=False)
+
+
+STORED = tuple(f.name for f in fields(Rows) if f.name not in ("n_columns", "threads"))
+"""The arrays of `Rows`, as they are saved."""
+KINDS = dict.fromkeys(STORED, "i") | dict.fromkeys(("entry_mass", "prefix_slope", "prefix_level", "u"), "f")
+
+
+def restored(n_states: int, n_actions: int, arrays: dict[str, Any]) -> MeanKernel:
+    """Put saved arrays together again, after checking that they fit."""
+    S, R = n_states, n_states * n_actions
+    for name, array in arrays.items():
+        if KINDS[name] == "f" and not np.isfinite(array).all():
+            raise InputError(f"kernel.{name} holds what is no number")
+    for kind, members in (("entry", ("state", "mass")), ("prefix", ("length", "slope", "level"))):
+        ptr = arrays[f"{kind}_ptr"]
+        if ptr.size != R + 1 or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+            raise InputError(f"kernel.{kind}_ptr does not ascend from 0 over {R} rows")
+        if any(arrays[f"{kind}_{member}"].size != ptr[-1] for member in members):
+            raise InputError(f"kernel.{kind}_ptr does not fit what it points to")
+    most = arrays["states"].size
+    if arrays["u"].size != most or most not in (0, S):
+        raise InputError(f"kernel.states has {most} entries, expected {S} or none")
+    for name, below in (("entry_state", S), ("states", S), ("prefix_length", most + 1)):
+        if arrays[name].size and not 0 <= arrays[name].min() <= arrays[name].max() < below:
+            raise InputError(f"kernel.{name} is out of range")
+    parts: Any = (_plain(arrays[name]) for name in STORED)
+    rows = Rows(S, *parts)
+    return MeanKernel(n_states, n_actions, lambda: rows)
+
+
+def _plain(array: Any) -> Any:
+    """Numbers of the kinds that the kernels know, whatever they were written as."""
+    own = np.float64 if array.dtype.kind == "f" else np.int32 if array.dtype.itemsize == 4 else np.int64
+    return np.ascontiguousarray(array, dtype=own)
+
+
+def of_matrix(matrix: Any, n_actions: int) -> MeanKernel:
+    """A sparse (S·A, S) matrix as a mean kernel."""
+    S = matrix.shape[1]
+    none, empty = np.zeros(0, dtype=np.int32), np.zeros(0)
+    ptr = np.zeros(matrix.shape[0] + 1, dtype=np.int64)
+
+    def make() -> Rows:
+        return Rows(
+            S, matrix.indptr.astype(np.int64), matrix.indices, matrix.data, ptr, none, empty, empty, none, empty
+        )
+
+    return MeanKernel(S, n_actions, make)

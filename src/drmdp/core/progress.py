@@ -1,0 +1,258 @@
+"""What is going on, on standard error: whatever takes more than a second says what it is doing.
+
+Work is cut into stages, one inside the other: ``with stage("reading model.npz"):``. A thread looks at them ten times a second. On a terminal or in a
+notebook it keeps one line up to date, which disappears when the outermost stage ends. Elsewhere it writes one line for a stage that
+has lasted a second, and never again for that stage. Compilation is announced in the same way, whichever stage it
+happens in, and does not count as time of that stage.
+
+Shown or not: `showing(True)` and `showing(False)` decide for what they enclose. With None, the default, stages are shown on a terminal and in a
+notebook, and on the command line everywhere.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from drmdp.core import clock
+from drmdp.errors import clean
+
+DELAY = 1.0
+"""Seconds that a stage lasts before it is mentioned."""
+PERIOD = 0.1
+BAR, NARROW = 12, 80
+"""Columns of a bar, and of a terminal that does not say."""
+
+_wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)
+_command: ContextVar[bool] = ContextVar("command", default=False)
+
+
+class Stage:
+    """Something that is being done; its fields may change meanwhile."""
+
+    def __init__(self, text: str, kernels: str | None = None, hint: str | None = None) -> None:
+        self.text = text
+        self.kernels = kernels  # what is compiled during it
+        self.hint = hint  # a line for whoever sits at the terminal
+        self.detail: Callable[[], str] = str  # more about it, asked when it is shown
+        self.share: Callable[[], float] | None = None  # how much of it is done
+        self.begin, self.compiled = clock.now(), clock.compiled()
+        self.announced = False
+
+    @property
+    def long(self) -> bool:
+        """Whether it has lasted long enough to be mentioned."""
+        return clock.now() - self.begin >= DELAY
+
+    def __str__(self) -> str:
+        detail = self.detail()
+        return f"{self.text}: {detail}" if detail else self.text
+
+
+@contextmanager
+def stage(text: str, kernels: str | None = None, hint: str | None = None) -> Iterator[Stage]:
+    """Say what is being done inside, if it takes long.
+
+    `kernels` names those that may have to be compiled for it; `hint` is a line for whoever sits at a terminal.
+    """
+    own = Stage(text, kernels, hint)
+    kind = _kind()
+    if kind is None:
+        yield own
+        return
+    try:
+        _display.enter(own, kind)
+        yield own
+    finally:
+        _display.leave(own)
+
+
+@contextmanager
+def counted(text: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """A stage of `total` steps; yields what is to be called after each."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+
+    with stage(text) as own:
+        own.detail = lambda: f"{done:,} of {total:,}" if total else f"{done:,}"
+        if total:
+            own.share = lambda: done / total
+        yield step
+
+
+@contextmanager
+def showing(wanted: bool | None) -> Iterator[None]:
+    """Show the stages inside, or do not; None leaves it as it is."""
+    token = _wanted.set(_wanted.get() if wanted is None else wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Show stages also where standard error is no terminal."""
+    token, wanted = _command.set(True), _wanted.set(None)
+    try:
+        yield
+    finally:
+        _command.reset(token)
+        _wanted.reset(wanted)
+
+
+def choose(wanted: bool | None) -> None:
+    """What the option of a command says, until the command ends."""
+    _wanted.set(wanted)
+
+
+def _kind() -> str | None:
+    """How stages are shown here: "live", "lines", or not at all."""
+    wanted, stream = _wanted.get(), sys.stderr
+    if wanted is False or stream is None or stream.closed:
+        return None
+    if stream.isatty() or _in_notebook():
+        return "live"
+    return "lines" if wanted or _command.get() else None
+
+
+def _in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    return hasattr(shell, "kernel")
+
+
+class _Display:
+    """The stages that are shown, and the thread that shows them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._stages: list[tuple[Stage, str]] = []
+        self._line = ""  # on the screen
+        self._named: set[str] = set()  # kernels whose compilation was announced
+        self._thread: threading.Thread | None = None
+        self._over = False
+
+    def enter(self, own: Stage, kind: str) -> None:
+        with self._lock:
+            self._stages.append((own, kind))
+            if self._thread is None and not self._over:
+                self._thread = threading.Thread(target=self._watch, name="drmdp progress", daemon=True)
+                self._thread.start()
+
+    def leave(self, own: Stage) -> None:
+        with self._lock:
+            self._stages = [pair for pair in self._stages if pair[0] is not own]
+            if own.announced:  # its time has been accounted for
+                for other, _ in self._stages:
+                    other.begin += clock.now() - own.begin
+            if not self._stages:
+                self._clear()
+
+    def stop(self) -> None:
+        """No more: the interpreter ends."""
+        with self._lock:
+            self._over = True
+            self._lock.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(1)
+
+    def _watch(self) -> None:
+        idle = 0
+        with self._lock:
+            while not self._over and idle < 10:
+                idle = 0 if self._stages else idle + 1
+                if self._stages:
+                    self._look()
+                self._lock.wait(PERIOD)
+            self._thread = None
+
+    def _look(self) -> None:
+        kind = self._stages[-1][1]
+        stages = [own for own, _ in self._stages]
+        root = stages[0]
+        text = _compilation(stages) if clock.is_compiling() and clock.compiled() - root.compiled >= DELAY else None
+        if kind == "live":
+            if text or root.long or self._line:
+                if not self._line and root.hint:
+                    _write(f"{root.hint}\n")
+                self._draw(text or _line(stages), clock.now() - root.begin + clock.compiled() - root.compiled)
+        elif text:
+            if text not in self._named:
+                self._named.add(text)
+                _write(f"drmdp: {text}\n")
+        else:
+            for own in reversed(stages):
+                if own.announced:
+                    break
+                if own.long:
+                    own.announced = True
+                    _write(f"drmdp: {_one_line(own.text)} …\n")
+                    break
+
+    def _draw(self, text: str, seconds: float) -> None:
+        width = _width() - 1
+        end = f" {seconds:.0f} s"
+        line = _one_line(f"drmdp: {text}")[: max(width - len(end), 1)] + end
+        _write("\r" + line.ljust(len(self._line)))
+        self._line = line
+
+    def _clear(self) -> None:
+        if self._line:
+            _write("\r" + " " * len(self._line) + "\r")
+            self._line = ""
+
+    def renew(self) -> None:
+        """In a forked child: its parent's thread and lock are not its own."""
+        self.__init__()  # type: ignore[misc]
+
+
+def _compilation(stages: list[Stage]) -> str:
+    names = [own.kernels for own in stages if own.kernels]
+    return f"compiling kernels{f' for {names[-1]}' if names else ''}, once per machine …"
+
+
+def _line(stages: list[Stage]) -> str:
+    shares = [own.share() for own in stages if own.share is not None]
+    done = round(BAR * min(max(shares[0], 0.0), 1.0)) if shares else 0
+    bar = f"[{'#' * done}{'.' * (BAR - done)}] " if shares else ""
+    return bar + " · ".join(map(str, stages))
+
+
+def _one_line(text: str) -> str:
+    """Text that does nothing to a terminal but fill a line."""
+    return clean(text).replace("\n", " ")
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or NARROW
+    except (OSError, ValueError, AttributeError):
+        return NARROW
+
+
+def _write(text: str) -> None:
+    stream: Any = sys.stderr
+    try:
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except (OSError, ValueError, AttributeError):  # nobody listens any more
+        pass
+
+
+_display = _Display()
+atexit.register(_display.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_display.renew)

@@ -1,0 +1,317 @@
+"""Validation of what a model is made of, one function a subject.
+
+Each returns clean data or raises an `InputError` that names the place and the value.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp.core import storage
+from drmdp.errors import InputError, repeated, shown
+
+Names = Sequence[Hashable]
+
+
+def numbers(name: str, given: ArrayLike) -> Array:
+    """Convert to a float64 array of our own, or say what was given instead; masked entries become NaN."""
+    return numbers_with_slack(name, given)[0]
+
+
+def numbers_with_slack(name: str, given: ArrayLike) -> tuple[Array, float]:
+    """Give the `numbers`, and how far from 1 a distribution with their original precision may sum."""
+    array = _array(name, given)
+    if array.dtype.kind not in _REAL:
+        raise InputError(f"{name}: expected an array of numbers, got {type(given).__name__} of dtype {array.dtype}")
+    with np.errstate(over="ignore"):  # long doubles: infinity says enough
+        own = np.array(array, dtype=np.float64, order="C")
+    if isinstance(given, np.ma.MaskedArray):
+        own[np.ma.getmaskarray(given)] = np.nan
+    own += 0.0  # −0.0 becomes 0.0: equal models have equal bits
+    return own, storage.row_sum_tol(array.dtype)
+
+
+def number(name: str, given: Any, expected: str = "a number") -> float:
+    """Convert to a float, or say what was given instead."""
+    try:
+        value = numbers(name, given)
+    except InputError:
+        value = np.empty(1)
+    if value.ndim:
+        raise InputError(f"{name}: expected {expected}, got {shown(given)}")
+    return float(value)
+
+
+_REAL = "biuf"
+"""Kinds of dtype that are taken for numbers."""
+
+
+def _array(name: str, given: ArrayLike) -> Any:
+    if isinstance(given, np.ndarray):
+        return np.asarray(given)
+    try:
+        with warnings.catch_warnings():  # on the way; what came of it is checked
+            warnings.simplefilter("ignore")
+            return np.asarray(given)
+    except MemoryError:
+        raise
+    except Exception as error:  # `given` may be any object, with an __array__ of its own
+        reason = _ragged(name, given) or " ".join(str(error).split())
+        raise InputError(f"{name}: expected an array of numbers: {reason}") from None
+
+
+def _nested(given: Any) -> bool:
+    return isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0)
+
+
+def _ragged(name: str, given: Any) -> str | None:
+    """Where the lengths of nested lists differ, in words; None if not in the first 10 000 of a level."""
+    level = [(name, given)]
+    for _ in range(5):
+        sizes = [len(item) if _nested(item) else None for _, item in level]
+        for (place, _), size in zip(level, sizes, strict=True):
+            if size != sizes[0]:
+                first, other = ("is one number" if n is None else f"has length {n}" for n in (sizes[0], size))
+                return f"{level[0][0]} {first}, but {place} {other}"
+        inner = ((f"{place}[{k}]", own) for place, item in level if _nested(item) for k, own in enumerate(item))
+        level = list(islice(inner, 10_000))
+    return None
+
+
+def check_sparse(name: str, matrix: Any) -> None:
+    """Refuse a sparse matrix that is not real or whose indices are wrong."""
+    if matrix.dtype.kind not in _REAL:
+        raise InputError(f"{name}: expected real numbers, got dtype {matrix.dtype}")
+    try:  # scipy checks indices only on request, and follows wrong ones out of the array
+        matrix.check_format(full_check=True) if hasattr(matrix, "check_format") else matrix.tocoo(copy=True)
+    except ValueError as error:
+        raise InputError(f"{name}: not a valid sparse matrix: {error}") from None
+
+
+def names_of(name: str, given: Names | None, size: int) -> Names:
+    """Distinct names of the right number, as a tuple, or a range where they are 0, 1, 2 and so on."""
+    if given is None:
+        return range(size)
+    labels = _items(given, size + 1)
+    if labels is None or isinstance(given, set | frozenset):  # a set has no order
+        raise InputError(f"{name}: expected a sequence of {size} names, got {shown(given)}")
+    names = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+    if len(names) != size:
+        raise InputError(f"{name}: expected {size} names, got {'more' if len(names) > size else len(names)}")
+    for label in names:
+        small = isinstance(label, int) and not isinstance(label, bool) and label.bit_length() <= 128
+        if not (isinstance(label, str) or small):
+            raise InputError(f"{name}: names are strings or integers of up to 128 bits, got {shown(label)}")
+    if len(set(names)) < size:
+        raise InputError(f"{name}: the name {shown(repeated(names))} is given twice")
+    return names if names != tuple(range(size)) else range(size)
+
+
+def notes_of(given: Any) -> tuple[str, ...]:
+    """Texts of one line each."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(note, str) for note in given):
+        raise InputError(f"notes: expected a list of texts, got {shown(given)}")
+    return tuple(" ".join(note.split()) for note in given)
+
+
+def policy_of(given: Any, model: Any) -> Any:
+    """The policy of a result, if it is one and of the same states and actions; else what was given."""
+    own = getattr(given, "policy", None)
+    if not isinstance(own, np.ndarray):
+        return given
+    for kind in ("states", "actions"):
+        names = getattr(given, kind, None)
+        if isinstance(names, tuple) and names != tuple(getattr(model, kind)):
+            raise InputError(f"policy: the {type(given).__name__} is for other {kind} than the model's")
+    return own
+
+
+def kernel_number(model: Any, given: Any, name: str = "kernel") -> int:
+    """Which kernel is meant: a whole number is its place, a text its name."""
+    if isinstance(given, str):
+        return find(lookup(model.kernel_names), given, name, "kernel")
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given < model.n_kernels:
+        names = "" if isinstance(model.kernel_names, range) else ", or a name"
+        raise InputError(f"{name}: expected a number from 0 to {model.n_kernels - 1}{names}, got {shown(given)}")
+    return int(given)
+
+
+def lookup(names: Names) -> dict[Hashable, int]:
+    """Index by name."""
+    return {name: index for index, name in enumerate(names)}
+
+
+def _items(given: Any, most: int) -> list[Any] | None:
+    """Up to `most` items of a collection; None if it is not one, a string or a mapping."""
+    if isinstance(given, str | bytes | Mapping):
+        return None
+    try:
+        return list(islice(given, most))
+    except TypeError:
+        return None
+
+
+def _is_flag(given: Any) -> bool:
+    return isinstance(given, bool | np.bool_)
+
+
+def find(table: dict[Hashable, int], name: Any, where: str, kind: str) -> int:
+    """Index of a name, or an error that lists some known ones."""
+    try:
+        if not _is_flag(name):  # True is not state 1
+            return table[name]
+    except (KeyError, TypeError):
+        pass
+    some = ", ".join(repr(known) for known in list(table)[:5]) + (", …" if len(table) > 5 else "")
+    raise InputError(f"{where}: unknown {kind} {shown(name)}; known: {some}")
+
+
+def discount_of(discount: Any) -> float:
+    """A discount in [0, 1)."""
+    value = number("discount", discount, "a number in [0, 1)")
+    if not 0 <= value < 1:
+        raise InputError(f"discount: expected a number in [0, 1), got {shown(discount)}")
+    return value
+
+
+def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
+    """A probability vector over `names`, from an array or a mapping; uniform if not given."""
+    size, tol = len(names), storage.ROW_SUM_TOL
+    if given is None:
+        return np.full(size, 1 / size)
+    if isinstance(given, Mapping):
+        table = lookup(names)
+        p = np.zeros(size)
+        for label, probability in given.items():
+            k = find(table, label, name, kind)
+            p[k] = number(f"{name}: {kind} {names[k]!r}", probability)
+    else:
+        p, tol = numbers_with_slack(name, given)
+    if p.shape != (size,):
+        raise InputError(f"{name}: expected shape {(size,)}, got {p.shape}")
+    for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise InputError(f"{name} {rule}: {kind} {names[k]!r} has {float(p[k])!r}")
+    with np.errstate(over="ignore"):
+        total = p.sum()
+    if abs(total - 1) > tol:
+        raise InputError(f"{name} must sum to 1, got {float(total)!r}")
+    return p / total if abs(total - 1) > storage.rounding(size) else p
+
+
+def _flags(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
+    array = _array(name, given)
+    if array.shape != shape or array.dtype != np.bool_:
+        raise InputError(f"{name}: expected a bool array of shape {shape}, got {array.dtype} {array.shape}")
+    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        raise InputError(f"{name}: entry {np.argwhere(np.ma.getmaskarray(given))[0].tolist()} is masked")
+    return np.array(array)
+
+
+def terminal_flags(given: ArrayLike, states: Names) -> BoolArray:
+    """Which states are terminal, (S,), from flags or names."""
+    flags = np.zeros(len(states), dtype=bool)
+    if given is None:
+        return flags
+    labels = None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
+    if isinstance(given, np.ndarray) or (labels and any(map(_is_flag, labels))):
+        return _flags("terminal", given if labels is None else labels, (len(states),))
+    if labels is None:
+        raise InputError(f"terminal: expected a bool array or a collection of state names, got {shown(given)}")
+    table = lookup(states)
+    for state in labels:
+        s = find(table, state, "terminal", "state")
+        if flags[s]:  # 0 and 1 meant as flags, most likely
+            raise InputError(f"terminal: state {states[s]!r} is given twice")
+        flags[s] = True
+    return flags
+
+
+def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArray:
+    """Which actions each state has, (S, A), from flags or a mapping."""
+    shape = (len(states), len(actions))
+    if given is None:
+        return np.ones(shape, dtype=bool)
+    if not isinstance(given, Mapping):
+        return _flags("available", given, shape)
+    flags = np.ones(shape, dtype=bool)
+    rows, columns = lookup(states), lookup(actions)
+    for state, own in given.items():
+        s = find(rows, state, "available", "state")
+        where = f"available: state {states[s]!r}"
+        labels = _items(own, len(actions) + 1)
+        if labels is None:
+            raise InputError(f"{where}: expected a collection of actions, got {shown(own)}")
+        flags[s] = False
+        for action in labels:
+            a = find(columns, action, where, "action")
+            if flags[s, a]:
+                raise InputError(f"{where}: action {actions[a]!r} is given twice")
+            flags[s, a] = True
+    return flags
+
+
+_LARGEST = 1e300
+"""No cost/(1 − discount) may exceed this: room for a value and its rounding before infinity."""
+
+
+def costs_of(name: str, given: ArrayLike, model: Any) -> Array:
+    """Bring costs to (S, A), to (S, A, S), or to (nnz,) in the order of the stored columns."""
+    S, A = model.n_states, model.n_actions
+    blocks = model.blocks
+    limit = _LARGEST * (1 - model.discount)
+    if sparse.issparse(given):
+        if given.shape != (S * A, S):
+            raise InputError(f"{name}: expected a sparse matrix of shape {(S * A, S)}, got {given.shape}")
+        check_sparse(name, given)
+        pair = np.repeat(np.arange(S * A), blocks.lengths)
+        with np.errstate(over="ignore"):
+            matrix = sparse.csr_array(given.astype(np.float64))
+            value = np.asarray(matrix[pair, blocks.indices]).ravel() + 0.0 if pair.size else np.zeros(0)
+        bad = ~(np.abs(value) <= limit)
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise InputError(_cost_message(name, model, (*divmod(int(pair[k]), A), int(blocks.indices[k])), value[k]))
+        return value
+    value = numbers(name, given)
+    if value.shape == (S,):
+        value = np.repeat(value[:, None], A, axis=1)
+    if value.shape not in ((S, A), (S, A, S)):
+        raise InputError(f"{name}: expected shape {(S, A)}, {(S,)} or {(S, A, S)}, got {value.shape}")
+    if value.ndim == 2:
+        value = np.where(model.available, value, 0.0)
+        bad = ~(np.abs(value) <= limit)
+    else:
+        value = np.where(model.available[:, :, None], value, 0.0)
+        bad = (np.abs(value) > limit) | (np.isnan(value) & blocks.mask(0, S))
+    if bad.any():
+        where = np.argwhere(bad)[0].tolist()
+        raise InputError(_cost_message(name, model, where, value[tuple(where)]))
+    return value
+
+
+def _cost_message(name: str, model: Any, where: Sequence[int], value: float) -> str:
+    place = f"state {model.states[where[0]]!r}, action {model.actions[where[1]]!r}"
+    place += f", next state {model.states[where[2]]!r}" if len(where) > 2 else ""
+    small = f"at most {_LARGEST * (1 - model.discount):.2g} in size, or values overflow"
+    rule = small if np.isfinite(value) else "finite"
+    return f"{name} must be {rule}: {place} has {float(value)!r}"
+
+
+def storage_dtype(given: Any) -> Any:
+    """float64 or float32, or say what was given instead."""
+    try:
+        dtype = np.dtype(given)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype not in (np.float64, np.float32):
+        raise InputError(f"dtype: kernels are stored in float64 or float32, got {shown(given)}")
+    return dtype

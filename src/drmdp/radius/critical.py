@@ -1,0 +1,110 @@
+"""The radii at which decisions change.
+
+The *action* of a state is the most probable one of x_θ, the first of them if several are equally probable within `TIE`.
+Where x_θ is a mixture that shifts continuously, this is the radius at which the other action becomes more probable. From one radius of the path
+to the next a state keeps its row, and its action, while that costs at most the tolerance more in one step: actions that tie do not alternate.
+Bisection halves every interval between solved radii whose actions differ in some state until it is no wider than `precision`; each
+reported interval [low, high] has certified solutions at both ends. Changes that undo each other between two radii of the path go unseen: a
+finer path finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from drmdp.api import _limits
+from drmdp.core import clock
+from drmdp.core.progress import counted, showing
+from drmdp.core.validation import number
+from drmdp.errors import InputError
+from drmdp.radius.path import Path, Point, Tracer, Watch, check_path
+from drmdp.solution import Status
+
+PRECISION = 1e-4
+"""Width of a critical interval, relative to the largest radius, unless asked otherwise."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Between two solved radii the action of a state changes."""
+
+    state: Any  # names
+    before: Any
+    after: Any
+    low: float  # solved here: `before` is the action
+    high: float  # solved here: `after` is
+    fraction: float  # `high` as a fraction of the largest saturation
+    shares: tuple[float, float]  # probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift
+
+
+def critical(
+    found: Path,
+    precision: float | None = None,
+    callback: Watch | None = None,
+    threads: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
+) -> tuple[Change, ...]:
+    """Radii at which the action of a state changes, ascending, each within an interval of width `precision`.
+
+    `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is. The tolerance is the
+    path's. When `max_seconds` are over, intervals that are still wider are returned as they are, and actions that tie may count as changed;
+    Ctrl-C is passed on.
+    """
+    check_path(found, "found")
+    _limits(None, max_seconds)
+    deadline = clock.deadline(max_seconds)
+    width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
+    if not width >= 0 or (width == 0 and precision is not None):
+        raise InputError(f"precision must be positive, got {width!r}")
+    with showing(progress), counted("critical radii", None) as step:
+        tracer = Tracer(found.model, found.ball, found.asked, found.saturation, None, threads, deadline)
+        points = list(found.points[:1])
+        for point in found.points[1:]:
+            points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))
+        for point in _bisect(tracer, points, width):
+            step()
+            if callback is not None:
+                callback(point)
+    return tuple(_changes(found, points))
+
+
+def _bisect(tracer: Tracer, points: list[Point], width: float) -> Iterator[Point]:
+    """Insert points until no interval in which an action changes is wider than `width`; yield each."""
+    k = 0
+    while k + 1 < len(points):
+        left, right = points[k], points[k + 1]
+        middle = (left.radius + right.radius) / 2
+        open_states = left.actions != right.actions
+        if open_states.any() and right.radius - left.radius > width and left.radius < middle < right.radius:
+            point = tracer.solve(middle, points)
+            if point.status is Status.interrupted:
+                raise KeyboardInterrupt
+            if point.status is Status.time_limit:
+                return
+            point = replace(point, policy=np.where(open_states[:, None], point.policy, left.policy))
+            third = open_states & (point.actions != left.actions) & (point.actions != right.actions)
+            points.insert(k + 1, tracer.settled(point, [left, right], third))
+            yield point
+        else:
+            k += 1
+
+
+def _changes(found: Path, points: Sequence[Point]) -> list[Change]:
+    model, changes = found.model, []
+    for one, two in pairwise(points):
+        first, second = one.actions, two.actions
+        for s in np.flatnonzero(first != second).tolist():
+            a, b = int(first[s]), int(second[s])
+            shares = float(one.policy[s, b]), float(two.policy[s, b])
+            changes.append(
+                Change(
+                    model.states[s], model.actions[a], model.actions[b], one.radius, two.radius, two.fraction, shares
+                )
+            )
+    return changes

@@ -1,0 +1,83 @@
+"""A radius that holds the truth with a given probability.
+
+**Assumptions.** One true kernel y*; row (s, a) of observed kernel i is the empirical distribution of n_i(s, a) independent draws from y*(·|s,a); the
+counts do not depend on what was drawn; the true next states are among those the ball allows. No drift, no differences between the sources, no
+bootstrap or posterior draws (which share data), no rows filled by a rule. For trajectories the counts are random and the statement is an
+approximation.
+
+**Statement.** With probability 1 − δ every row satisfies d(ŷ, y*) ≤ ε at once, R rows sharing δ equally, δ' = δ/R, K allowed next states:
+
+    ℓ1:  ε² = 2 (ln(2^K − 2) + ln 1/δ') / n                                   (Weissman et al., 2003)
+    ℓ2:  ε  = (1 + √ln 1/δ') / √n                                             (McDiarmid; E d ≤ 1/√n)
+    ℓ∞:  ε  = min{ √(ln(2K/δ') / (2n)),  (1 + √(½ ln 1/δ')) / √n }            (Hoeffding, or as for ℓ2)
+
+and never more than the diameter 2, √2, 1. Rows of the actions stack to d_i by the norm (Σ ε, √Σε², max ε), kernels to
+θ = (Σ_i w_i d_i^p)^{1/p} or max_i d_i. Then the N-tuple (y*, …, y*) is in every state's ball, and the worst-case value of every policy
+bounds its true value. The bound is distribution-free, so it is generous; the radius that performs best is usually smaller
+(`choose`, `cross_validate`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike
+from drmdp.ambiguity import Wasserstein, check_problem
+from drmdp.core.validation import number, numbers
+from drmdp.errors import InputError
+from drmdp.model import Model
+
+DIAMETER = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}
+
+
+def sufficient(model: Model, ball: Wasserstein, counts: ArrayLike, confidence: float = 0.95) -> Array:
+    """Radius of each state, (S,), with which the true kernel is in all balls at once with probability `confidence`.
+
+    `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
+    """
+    check_problem(model, ball)
+    n = _counts(model, counts)
+    level = number("confidence", confidence)
+    if not 0 < level < 1:
+        raise InputError(f"confidence: expected a number between 0 and 1, got {level!r}")
+    used = model.weights > 0
+    w = model.weights[used]
+    rows = int(model.available.sum()) * w.size
+    if not rows:
+        return np.zeros(model.n_states)
+    log = math.log(rows / (1 - level))
+    allowed = np.stack([ball.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])  # (S, A)
+    row = np.where(model.available, _deviation(ball.metric, n[used], np.maximum(allowed, 1), log), 0.0)  # (N, S, A)
+    own = {"l1": row.sum(axis=2), "l2": np.sqrt((row**2).sum(axis=2)), "linf": row.max(axis=2)}[ball.metric]
+    if ball.order == math.inf:
+        return np.asarray(own.max(axis=0))
+    return np.asarray((w @ own**ball.order) ** (1 / ball.order))
+
+
+def _counts(model: Model, counts: ArrayLike) -> Array:
+    n = numbers("counts", counts)
+    S, A, N = model.n_states, model.n_actions, model.n_kernels
+    if n.shape not in ((), (S, A), (N, S, A)):
+        raise InputError(f"counts: expected a number, shape {(S, A)} or {(N, S, A)}, got {n.shape}")
+    full = np.where(model.available, np.broadcast_to(n, (N, S, A)), 0.0)
+    bad = ~np.isfinite(full) | (full < 0)
+    if bad.any():
+        i, s, a = np.argwhere(bad)[0].tolist()
+        where = f"kernel {model.kernel_names[i]!r}, state {model.states[s]!r}, action {model.actions[a]!r}"
+        raise InputError(f"counts must be finite and not negative: {where} has {float(full[i, s, a])!r}")
+    return full
+
+
+def _deviation(metric: str, n: Array, K: Array, log: float) -> Array:
+    """ε of each row; `log` is ln 1/δ'."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # rows that do not exist have no draws
+        if metric == "l1":
+            patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
+            size = np.where(K > 1, np.sqrt(2 * np.maximum(patterns + log, 0) / n), 0.0)
+        elif metric == "l2":
+            size = (1 + math.sqrt(log)) / np.sqrt(n)
+        else:
+            size = np.minimum(np.sqrt((np.log(2 * K) + log) / (2 * n)), (1 + math.sqrt(log / 2)) / np.sqrt(n))
+    return np.where(K > 1, np.minimum(size, DIAMETER[metric]), 0.0)

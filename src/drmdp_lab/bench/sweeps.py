@@ -1,0 +1,141 @@
+"""What a robust sweep costs in nominal sweeps.
+
+Times are CPU times of one thread, medians of repeats, and every figure that is compared is a ratio inside one run: to one *nominal sweep over
+all N kernels*, the plain products ŷ_ia·v for every state, action and kernel, compiled by the same compiler.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from drmdp import instances
+from drmdp._typing import Array
+from drmdp.ambiguity import Wasserstein
+from drmdp.bellman.exact import FAMILIES, ExactOperator
+from drmdp.layout.layout import FAST, lay_out
+from drmdp.model import Model
+
+SWEEPS, LAST = 14, 6
+ACCURACY = 1e-10
+"""Certified for each state, in ranges of its stakes."""
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """Cost of sweeps of one pair on one instance, in nominal sweeps."""
+
+    instance: str
+    metric: str
+    order: float
+    radius: float
+    nominal_ms: float
+    warm: float
+    cold: float
+    passes: float  # over the candidate rows, warm
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _dot(y, v):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(y.size):
+        total += y[j] * v[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _nominal(layout, value, out):  # type: ignore[no-untyped-def]
+    S, A = layout.available.shape
+    N = layout.weights.size
+    own = np.empty(S)
+    for s in range(S):
+        best = np.inf
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            K = hi - lo
+            for j in range(K):
+                own[j] = value[layout.indices[lo + j]]
+            total = 0.0
+            for i in range(N):
+                total += layout.weights[i] * _dot(layout.data[N * lo + i * K : N * lo + (i + 1) * K], own[:K])
+            best = min(best, layout.costs[s, a] + layout.discount * total)
+        out[s] = best
+
+
+def cpu(call: Callable[[], Any], repeats: int) -> float:
+    """Median CPU seconds of a call, short calls being repeated until they can be measured."""
+    begin = time.process_time()
+    call()
+    once = max(time.process_time() - begin, 1e-7)
+    inner = max(1, int(2e-3 / once))
+    times = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        for _ in range(inner):
+            call()
+        times.append((time.process_time() - begin) / inner)
+    return float(np.median(times))
+
+
+def nominal_seconds(model: Model, repeats: int = 7) -> float:
+    """CPU seconds of a nominal sweep over all N kernels."""
+    layout = lay_out(model, Wasserstein(1.0, support="all"))
+    value, out = np.linspace(0, 1, model.n_states), np.empty(model.n_states)
+    return cpu(lambda: _nominal(layout, value, out), repeats)
+
+
+def sweep_row(name: str, model: Model, ball: Wasserstein) -> SweepRow:
+    """Measure warm and cold sweeps along value iteration."""
+    nominal = nominal_seconds(model)
+    S = model.n_states
+    operator = ExactOperator(model, ball, threads=1)
+    value, times = np.zeros(S), []
+    operator.update(value, 0, S)  # compile
+    for _ in range(SWEEPS):
+        operator.accuracy = ACCURACY * model.discount * float(np.ptp(value))
+        begin = time.process_time()
+        update = operator.update(value, 0, S)
+        times.append(time.process_time() - begin)
+        value = update.value
+    cold = [_timed(ExactOperator(model, ball, threads=1), value, operator.accuracy) for _ in range(3)]
+    return SweepRow(
+        name, ball.metric, ball.order, float(ball.radius), 1e3 * nominal, float(np.median(times[-LAST:])) / nominal,
+        float(np.median(cold)) / nominal, operator.passes,
+    )  # fmt: skip
+
+
+def _timed(operator: ExactOperator, value: Array, accuracy: float) -> float:
+    operator.accuracy = accuracy
+    begin = time.process_time()
+    operator.update(value, 0, value.size)
+    return time.process_time() - begin
+
+
+def near_tied(model: Model, seed: int = 0) -> Model:
+    """Replace the costs by b_s + U[0, 1], so that up to all actions are active."""
+    rng = np.random.default_rng([seed, 77])
+    S, A = model.n_states, model.n_actions
+    costs = rng.uniform(0, 10, S)[:, None] + rng.uniform(0, 1, (S, A))
+    return Model(model.kernels, costs=costs, discount=model.discount)
+
+
+def paper_garnets() -> Iterator[tuple[str, Model]]:
+    """The paper's Garnets at (S, A, N) = (30, 30, 70) and (70, 30, 30), and the same with nearly tied costs."""
+    for S, A, N in ((30, 30, 70), (70, 30, 30)):
+        model = instances.perturb(instances.garnet(S, A), N)
+        yield f"garnet {S}/{A}/{N}", model
+        yield f"tied {S}/{A}/{N}", near_tied(model)
+
+
+def sweeps() -> Iterator[SweepRow]:
+    """The table of sweep costs."""
+    for name, model in paper_garnets():
+        for metric, order in FAMILIES:
+            for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
+                yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]

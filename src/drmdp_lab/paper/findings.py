@@ -1,0 +1,131 @@
+"""The outcome in a few sentences, written from the rows: who is ahead, how times grow, what the stopping rules change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drmdp_lab.paper import errata
+from drmdp_lab.paper.methods import METHODS
+from drmdp_lab.paper.records import Row
+from drmdp_lab.paper.select import panel, ratios, short, slope, timed, where
+from drmdp_lab.paper.specification import DOMAINS, GARNETS
+from drmdp_lab.paper.verdicts import RULES
+
+SLOW = (
+    "algorithm-1",
+    "fast",
+    "conic-vi",
+    "conic-gs",
+    "conic-anderson",
+    "conic-avi",
+    "baseline-2023",
+    "cvxpy-clarabel",
+    "cvxpy-scs",
+)
+LINEAR = 1.05
+"""What counts as at most linear growth."""
+
+
+def bullets(rows: list[Row]) -> str:
+    """A Markdown list."""
+    made = [make(rows) for make in (_ahead, _own, _linear, _level, _crossing, _nominal)]
+    return "".join(f"- {text}\n" for text in made if text)
+
+
+def _robust(rows: list[Row]) -> list[Row]:
+    studies = ("kernels", "states", "radii", "pairs", "discounts", "baseline", "update")
+    return timed(where(rows, study=studies, rule="duality-gap"))
+
+
+def _ahead(rows: list[Row]) -> str:
+    """The exact engine against everything that does not use its updates."""
+    own = _robust(rows)
+    parts, behind, total = [], 0, 0
+    for name in SLOW:
+        found = ratios(own, name)
+        if found:
+            behind, total = behind + sum(value <= 1 for value in found), total + len(found)
+            parts.append(
+                f"{METHODS[name].label} {short(float(np.median(found)))} ({short(min(found), 2)} – {short(max(found), 2)})"
+            )
+    if not total:
+        return ""
+    first = f"The exact engine is ahead in {total - behind} of {total} comparisons with methods that do not use its updates, at the same certificate"
+    return f"{first}. They take, in multiples of its time (median, extremes): " + ", ".join(parts) + "."
+
+
+def _own(rows: list[Row]) -> str:
+    """The default method against the others with exact updates."""
+    parts = []
+    own = _robust(rows)
+    for name in ("exact-vi", "exact-anderson", "exact-avi", "exact-gs"):
+        found = ratios(own, name)
+        if found:
+            times = f" (by up to {1 / min(found):.2g} times)" if min(found) < 1 else ""
+            parts.append(
+                f"{METHODS[name].label} is ahead on {sum(value < 1 for value in found)} of {len(found)}{times}"
+            )
+    if not parts:
+        return ""
+    reason = (
+        "the default first solves the MDP of the mean kernel, which does not pay where a handful of sweeps is enough"
+    )
+    return f"Among methods with exact updates the default is not always first: {', '.join(parts)}; {reason}."
+
+
+def _linear(rows: list[Row]) -> str:
+    parts, worst = [], -np.inf
+    for family in DOMAINS:
+        for study in ("kernels", "growth"):
+            for radius in sorted({row["radius"] for row in where(rows, study=study, family=family)}):
+                own = where(rows, study=study, family=family, radius=radius, method="exact", rule="duality-gap")
+                found = slope(own, "n_kernels")
+                if found is not None:
+                    worst = max(worst, found.value)
+                    if study == "growth":
+                        parts.append(f"{family} at radius {radius:.3g} N^({found})")
+    if not parts:
+        return ""
+    said = f"at most {LINEAR}" if worst <= LINEAR else f"above {LINEAR} at least once"
+    return f"The exact engine's exponents in N are {said} (largest {worst:.2f}); for large N: {', '.join(parts)}."
+
+
+def _crossing(rows: list[Row]) -> str:
+    """Algorithm 1 against VI with conic updates: on garnet as the paper has it, on the other one, and on the rest."""
+    parts = []
+    for families, label in (
+        (GARNETS[:1], "garnet with rewards"),
+        (GARNETS[1:], "garnet with costs"),
+        (DOMAINS[2:], "machine and forest"),
+    ):
+        cells = []
+        for rule, said in RULES.items():
+            chosen = where(panel(where(rows, study=("kernels", "states")), rule), family=families)
+            found = ratios(timed(chosen), "conic-vi", "algorithm-1")
+            if found:
+                ahead = sum(value > 1 for value in found)
+                cells.append(f"{said} {ahead} of {len(found)} instances, median ratio {np.median(found):.2g}")
+        if cells:
+            parts.append(f"on {label} ({'; '.join(cells)})")
+    return f"Algorithm 1 against VI with conic updates, where it is ahead: {', '.join(parts)}." if parts else ""
+
+
+def _level(rows: list[Row]) -> str:
+    """What the level of the costs does to the two first-order methods."""
+    effect = errata.level(rows)
+    if effect is None:
+        return ""
+    return f"Garnet with rewards and garnet with costs are one problem at two levels: {effect}."
+
+
+def _nominal(rows: list[Row]) -> str:
+    parts = []
+    for name in ("quantecon", "mdpsolver"):
+        found = ratios(timed(where(rows, study="nominal")), name)
+        if found:
+            parts.append(f"{METHODS[name].label} {np.median(found):.2g}")
+    return (
+        f"At radius 0, an ordinary MDP, peers made for it take these shares of our time: {', '.join(parts)}."
+        if parts
+        else ""
+    )
