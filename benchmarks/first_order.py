@@ -32,9 +32,9 @@ import numpy as np
 
 import drmdp
 from drmdp import instances
-from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from drmdp.bellman.conic.operator import ConicOperator
+from drmdp.sets import PAIRS
 from drmdp.solvers.first_order import SETUPS
 from drmdp.solvers.problem import Problem
 from drmdp_lab import bench

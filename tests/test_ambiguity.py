@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.ambiguity import PAIRS, parse_order
+from drmdp.sets.wasserstein import PAIRS, parse_order
 
 SIX = {("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf)}
 pairs = pytest.mark.parametrize(("metric", "order"), PAIRS, ids=[f"{metric}-{order}" for metric, order in PAIRS])

@@ -11,11 +11,11 @@ import cases
 import drmdp
 import rational
 import reference
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
+from drmdp.sets import PAIRS
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
 OFTEN = [pytest.param(12, 1, id="few"), pytest.param(100, 2, id="many", marks=pytest.mark.fuzz)]

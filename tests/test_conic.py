@@ -5,8 +5,8 @@ import pytest
 
 import cases
 import reference
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.conic.operator import ConicOperator
+from drmdp.sets import PAIRS
 
 MARGIN = 1000  # ulps: the certificate's rounding margin grows with the number of terms
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]

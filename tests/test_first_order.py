@@ -14,12 +14,12 @@ from click.testing import CliRunner
 import cases
 import drmdp
 from drmdp import instances
-from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.cli import main
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox import registry
+from drmdp.sets import PAIRS
 from drmdp.solvers.problem import Problem
 
 INF = math.inf

@@ -9,11 +9,11 @@ import pytest
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein
-from drmdp.ambiguity import PAIRS
 from drmdp.api import build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.core import clock
 from drmdp.policies import horizon
+from drmdp.sets import PAIRS
 from test_radius import small
 
 

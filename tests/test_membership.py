@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.ambiguity import PAIRS
 from drmdp.certificate import membership
 from drmdp.certificate.membership import inside
+from drmdp.sets import PAIRS
 
 NORM = {"l1": 1, "l2": 2, "linf": np.inf}
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")

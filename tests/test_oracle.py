@@ -14,7 +14,7 @@ import oracle_l2
 import oracle_l2_search
 import rational
 import reference
-from drmdp.ambiguity import PAIRS
+from drmdp.sets import PAIRS
 from lumped import Lumped, apart, false_bounds
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])

@@ -10,7 +10,7 @@ from scipy import sparse
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein, instances, policies
-from drmdp.ambiguity import PAIRS
+from drmdp.sets import PAIRS
 from test_radius import EXACT, small
 
 KINDS = {"dense": {}, "sparse": {"sparse": True}, "rewards": {"rewards": True}}

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.nominal import Fixed
+from drmdp.sets import PAIRS
 from drmdp.solvers import linear
 from drmdp_lab.bench import solves
 

@@ -18,11 +18,11 @@ import pytest
 
 import drmdp
 from cases import _deal
-from drmdp.ambiguity import PAIRS
 from drmdp.layout.layout import lay_out
 from drmdp.prox import project as module
 from drmdp.prox import registry
 from drmdp.prox.simplex import entropy_step, project_rows
+from drmdp.sets import PAIRS
 from drmdp.solvers.first_order.players import ACCURACY
 
 EPS = np.finfo(float).eps

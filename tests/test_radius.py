@@ -9,9 +9,9 @@ import pytest
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein, instances, radius
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.exact import ExactOperator
 from drmdp.core import clock
+from drmdp.sets import PAIRS
 
 EXACT = [pair for pair in PAIRS if pair != ("linf", 1)]
 

@@ -10,7 +10,7 @@ from scipy import sparse
 import cases
 import drmdp
 import reference
-from drmdp.ambiguity import PAIRS
+from drmdp.sets import PAIRS
 
 PAIR = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
 RELATIVE = 1e-9  # to the spread of z, see reference.tolerance

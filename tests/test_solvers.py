@@ -14,12 +14,12 @@ from scipy import sparse
 import cases
 import drmdp
 from drmdp import instances
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.core.tolerance import Tolerance
+from drmdp.sets import PAIRS
 from drmdp.solvers import linear, loop, policy_iteration
 from drmdp.solvers.problem import Problem, State
 from drmdp.solvers.stopping import RULES

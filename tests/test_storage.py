@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.ambiguity import PAIRS
 from drmdp.core import compact as rows
 from drmdp.core import storage
+from drmdp.sets import PAIRS
 
 S, A, N = 7, 2, 3
 EPS = np.finfo(float).eps

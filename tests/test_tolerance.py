@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.ambiguity import PAIRS
 from drmdp.bellman.exact import ExactOperator
 from drmdp.core.tolerance import Tolerance, scale_of
+from drmdp.sets import PAIRS
 from drmdp.solution import reached
 from drmdp.solvers import loop
 from drmdp.solvers.policy_iteration import PolicyIteration

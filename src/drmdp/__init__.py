@@ -2,7 +2,6 @@
 
 from drmdp import formats, instances, plot, policies, radius
 from drmdp._version import __version__
-from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
 from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
@@ -11,6 +10,7 @@ from drmdp.model import Model
 from drmdp.policies.horizon import HorizonSolution, finite_horizon
 from drmdp.policies.trajectories import Trajectories, simulate
 from drmdp.prox.project import project
+from drmdp.sets import Wasserstein
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, known_backends
 from drmdp.certificate import dense as certificate
@@ -21,6 +20,7 @@ from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import whole
 from drmdp.model import Model
+from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Solution, Status
 from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import Callback, Outcome, run
@@ -239,7 +239,7 @@ def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = N
     known = known_backends()
     if not isinstance(backend, str) or backend not in known:
         raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")
-    with stage("laying out the kernels", f"({ball.metric}, {ball.order:g})"):
+    with stage("laying out the kernels", ball.short):
         operator: Operator = known[backend](model, ball, threads)
     return operator
 

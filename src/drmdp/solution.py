@@ -17,9 +17,9 @@ from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, brief, clean, described
 
 if TYPE_CHECKING:
-    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
     from drmdp.radius import Path as RadiusPath
+    from drmdp.sets import Wasserstein
 
 
 class Status(StrEnum):

@@ -8,7 +8,6 @@ own, one-sided up to rounding; `certify` re-derives them from the data.
 from __future__ import annotations
 
 import copy
-import importlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,25 +15,16 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Pair, Wasserstein
-from drmdp.bellman.nature_rows import respond, split
+from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
 from drmdp.certificate import compressed as certificate_rows
 from drmdp.certificate import dense as certificate
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
-from drmdp.layout.layout import Layout, Memory, Order, Out, at_radius, fill_up, lay_out, order_of
+from drmdp.layout.layout import Layout, Memory, Order, Out, at_radius, empty_memory, fill_up, lay_out, order_of
 from drmdp.model import Model
-
-FAMILIES: dict[Pair, str] = {
-    ("l1", 1): "l1_1",
-    ("l2", 2): "l2_2",
-    ("linf", 1): "linf_1",
-    ("l1", np.inf): "l1_inf",
-    ("l2", np.inf): "l2_inf",
-    ("linf", np.inf): "linf_inf",
-}
-"""The file of each (metric, order): a new one is one file and one line here."""
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 FINEST, COARSEST = 1e-11, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
@@ -47,7 +37,7 @@ class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
 
     model: Model
-    metric: str
+    answer: Answer
     layout: Layout
     order: Order
     value: Array  # without its level
@@ -84,39 +74,37 @@ class Remembered:
     @cached_property
     def _by_kernel(self) -> Memory:
         """The memory with what single kernels have of it."""
-        if self.metric != "l1" or self.memory.by_row.size:
+        if self.answer.split is None:
             return self.memory
-        return self.memory._replace(by_row=split(self.layout, self.order, self.value, self.memory))
+        return self.memory._replace(by_row=self.answer.split(self.layout, self.order, self.value, self.memory))
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         share = np.ones((self.value.size, 1)) if self.share is None else self.share
         return respond(
-            self.metric, self.layout, self.order, self.value, self.memory, weights, by_pair, share, self.threads
+            self.answer, self.layout, self.order, self.value, self.memory, weights, by_pair, share, self.threads
         )
 
 
 class ExactOperator:
     """Exact Bellman operator of a (model, ball)."""
 
-    def __init__(self, model: Model, ball: Wasserstein, threads: int | None = None) -> None:
+    def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
         self.model, self.ball = model, ball
         self.chunk = model.n_states
         self.threads = workers.count(threads)
         self._layout = lay_out(model, ball)
-        self._family: Any = importlib.import_module(f"drmdp.bellman.{FAMILIES[ball.pair]}")
+        entry = entry_of(ball)
+        self._family: Any = load(entry.response)
         self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
-        rows = (S, 0, 0) if ball.metric == "linf" or ball.pair == ("l1", 1) else (S, A, N)
-        kept = self._layout.data.dtype if ball.metric == "l2" else np.float64  # thresholds can be made exact again
-        shared = ball.pair in (("l1", 1), ("l2", 2))  # nothing is kept of single kernels
-        self._memory = Memory(np.zeros((S, A)), np.ones((S, 0 if shared else N)), np.zeros(rows, dtype=kept))
+        self._memory = empty_memory(S, A, N, entry.keeps, self._layout.data.dtype)
         self._policy = np.zeros((S, A))
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
         self._sweeps = 0
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
 
-    def at(self, ball: Wasserstein) -> ExactOperator:
+    def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
         other = copy.copy(self)
         other.ball, other._layout = ball, at_radius(self._layout, self.model, ball)
@@ -172,5 +160,5 @@ class ExactOperator:
         low = certificate.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
-        nature = Remembered(model, self.ball.metric, self._layout, order, u, memory, None, self.threads)
+        nature = Remembered(model, self._family.NATURE, self._layout, order, u, memory, None, self.threads)
         return Update(new, low, high, policy, nature)

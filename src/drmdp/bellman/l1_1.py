@@ -34,6 +34,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.bellman import nature_rows
 from drmdp.bellman.rows.linf import ascending_states, by_ascending, sort_ahead
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.layout import FAST, Layout, Order, prologue, scratch
@@ -359,3 +360,7 @@ def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, 
     room = scratch(layout, start, stop)
     work = workspace(value.size, room.cost.size, room.u.size)
     _evaluate(start, stop, layout, order, value, *given, room, work)
+
+
+NATURE = nature_rows.L1_MEAN
+"""How her rows follow from the memory."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp.bellman import nature_rows
 from drmdp.bellman.piecewise.budget_per_kernel import make_tables
 from drmdp.bellman.piecewise.finish import sweep
 from drmdp.bellman.piecewise.method import make_work
@@ -263,3 +264,7 @@ def _evaluate(start, stop, out, layout, order, value, top, span, memory, room): 
 def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     _evaluate(start, stop, out, layout, order, value, top, span, memory, make_room(layout, start, stop))
+
+
+NATURE = nature_rows.L1
+"""How her rows follow from the memory."""

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.bellman import nature_rows
 from drmdp.bellman.rows.l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.rows.l2_state import State, state_of
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
@@ -429,3 +430,7 @@ def evaluate(start: int, stop: int, layout: Layout, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     room = scratch(layout, start, stop, 2 * WIDE)
     _evaluate(start, stop, layout, *given, room, workspace(*room.scale.shape), np.empty(room.scale.shape))
+
+
+NATURE = nature_rows.L2
+"""How her rows follow from the memory."""

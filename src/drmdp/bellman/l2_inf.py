@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from drmdp.bellman import l2_2
+from drmdp.bellman import l2_2, nature_rows
 from drmdp.bellman.l2_surrogate import LEAST, linearise, minimise_model, workspace
 from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
 from drmdp.bellman.rows.l2_state import State, state_of
@@ -359,3 +359,7 @@ def evaluate(start: int, stop: int, layout: Layout, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     room = scratch(layout, start, stop, 2 * WIDE)
     _evaluate(start, stop, layout, *given, room, workspace(*room.scale.shape), np.empty(room.scale.shape))
+
+
+NATURE = nature_rows.L2
+"""How her rows follow from the memory."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp.bellman import nature_rows
 from drmdp.bellman.piecewise.budget_per_kernel import make_tables
 from drmdp.bellman.piecewise.finish import sweep
 from drmdp.bellman.piecewise.method import gains, make_work, worst_case
@@ -294,3 +295,7 @@ def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascendi
             base + unit * (mean + size * lower),
             1,
         )
+
+
+NATURE = nature_rows.LINF
+"""How her rows follow from the memory."""

@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
+from drmdp.bellman import nature_rows
 from drmdp.bellman.rows.linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
 from drmdp.core.compiled import INLINE, KERNEL
 from drmdp.layout.layout import Layout, Order, prologue, row_scales, scratch
@@ -140,3 +141,7 @@ def update(start: int, stop: int, layout: Layout, order: Order, value: Array, *g
 def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1."""
     _evaluate(start, stop, layout, order, value, *given, *_made(layout, value, start, stop))
+
+
+NATURE = nature_rows.LINF
+"""How her rows follow from the memory."""

@@ -68,23 +68,33 @@ class Piece(NamedTuple):
     level: Array
 
 
+class Answer(NamedTuple):
+    """How a family's memory becomes rows."""
+
+    kernel: Any
+    single: int  # entries of a row beside the listed ones; EACH: one for each kernel
+    prefixes: bool  # whether rows have prefix terms, one for each kernel
+    split: Any = None  # makes rows of single kernels of what the mean keeps
+
+
+EACH = -1
+
+
 def respond(
-    metric: str, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool,
+    answer: Answer, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool,
     share: Array, threads: int,
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
     Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N), or (S, 1) for all kernels, as in the module.
     """
-    kernel, extra = {"l1": (_respond_l1, 1), "l2": (_respond_l2, 0), "linf": (_respond_linf, layout.weights.size)}[
-        metric
-    ]
     S, A = layout.available.shape
     N = layout.weights.size
+    extra = N if answer.single == EACH else answer.single
     used = (weights > 0) & layout.available
     entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
     np.cumsum(used.ravel() * (np.diff(layout.indptr) + extra), out=entry_at[1:])
-    np.cumsum(used.ravel() * (N if layout.unlisted and metric != "l1" else 0), out=prefix_at[1:])
+    np.cumsum(used.ravel() * (N if layout.unlisted and answer.prefixes else 0), out=prefix_at[1:])
     real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
@@ -96,7 +106,9 @@ def respond(
     target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
 
     def over(lo: int, hi: int) -> None:
-        kernel(lo, hi, layout, order, value, top, span, memory, weights, share, target, make_room(layout, lo, hi))
+        answer.kernel(
+            lo, hi, layout, order, value, top, span, memory, weights, share, target, make_room(layout, lo, hi)
+        )
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A
@@ -339,3 +351,9 @@ def _row_linf(piece, w, x, share, radius, order, unlisted, room):  # type: ignor
             for j in range(K):
                 if place[j] < k:  # served above
                     mass[j] -= c * r
+
+
+L1 = Answer(_respond_l1, 1, prefixes=False)
+L1_MEAN = L1._replace(split=split)
+L2 = Answer(_respond_l2, 0, prefixes=True)
+LINF = Answer(_respond_linf, EACH, prefixes=True)

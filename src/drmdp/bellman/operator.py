@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.certificate.dense import Bounds
 from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
 
 
 class Nature(Protocol):
@@ -93,7 +93,7 @@ class Operator(Protocol):
         """The model."""
 
     @property
-    def ball(self) -> Wasserstein | None:
+    def ball(self) -> AmbiguitySet | None:
         """The ball; None where nature has moved already."""
 
     @property

@@ -33,7 +33,6 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.certificate.l1 import states_l1
 from drmdp.certificate.linf import states_linf
 from drmdp.certificate.sums import (
@@ -50,6 +49,7 @@ from drmdp.certificate.sums import (
 )
 from drmdp.core import threads as workers
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.sets import Wasserstein
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout, Memory

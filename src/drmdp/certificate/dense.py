@@ -28,15 +28,15 @@ real numbers the floats stand for, not nearly true.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.ambiguity import Wasserstein
 from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 EPS = float(np.finfo(np.float64).eps)
 BLOCK_ENTRIES = 2_000_000
@@ -87,7 +87,7 @@ def level(value: Array) -> float:
     return float((value.max() + value.min()) / 2)
 
 
-def block(model: Model, ball: Wasserstein, value: Array, start: int, stop: int) -> Block:
+def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int) -> Block:
     """Expand the data of a range of states at `value` (already without its level)."""
     allowed = ball.allowed(model, start, stop)
     used = model.weights > 0
@@ -114,7 +114,7 @@ def block(model: Model, ball: Wasserstein, value: Array, start: int, stop: int) 
 # ---------------------------------------------------------------------- one state: from above
 
 
-def upper(ball: Wasserstein, data: Block, policy: Array, multipliers: Array, thresholds: Array) -> Array:
+def upper(ball: AmbiguitySet, data: Block, policy: Array, multipliers: Array, thresholds: Array) -> Array:
     """U ≥ F^x(v) for the states of a block, (n,); see the module for the formula."""
     n, A, N, S = data.nominal.shape
     x = np.where(data.available, policy, 0.0)
@@ -123,16 +123,16 @@ def upper(ball: Wasserstein, data: Block, policy: Array, multipliers: Array, thr
     top = np.where(data.available, low.max(axis=3)[:, :, 0], 0.0)  # (n, A): what an unconstrained nature gets
     mu = np.maximum(np.nan_to_num(np.broadcast_to(_columns(multipliers), (n, N)), nan=0.0, posinf=0.0), 0.0)
     tau = np.nan_to_num(np.broadcast_to(thresholds, (n, A, N)), nan=0.0, posinf=0.0, neginf=0.0)
-    row_bound = {"l1": _upper_l1, "l2": _upper_l2, "linf": _upper_linf}[ball.metric]
+    dual_rows = load(entry_of(ball).certificate).dual_rows
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        value, size = row_bound(ball, data, xz, top, mu, tau)  # (n, N) each: bound and Σ|terms|
-    if ball.order != math.inf:  # one multiplier: only the mean over the kernels is a bound
+        value, size = dual_rows(ball, data, xz, top, mu, tau)  # (n, N) each: bound and Σ|terms|
+    if not ball.by_kernel:  # one multiplier: only the mean over the kernels is a bound
         value, size = (value @ data.weights)[:, None], (size @ data.weights)[:, None]
     free = np.broadcast_to(top.sum(axis=1, keepdims=True), value.shape)
     better = np.isfinite(value) & np.isfinite(size) & (value < free)
     value = np.where(better, value, free)
     size = np.where(better, size, np.abs(top).sum(axis=1, keepdims=True))
-    weights = data.weights if ball.order == math.inf else np.ones(1)
+    weights = data.weights if ball.by_kernel else np.ones(1)
     still = data.radius == 0
     nominal = (data.nominal * xz).sum(axis=(1, 3)) @ data.weights
     value = np.where(still, nominal, value @ weights)
@@ -144,60 +144,6 @@ def upper(ball: Wasserstein, data: Block, policy: Array, multipliers: Array, thr
 
 def _columns(multipliers: Array) -> Array:
     return multipliers[:, None] if multipliers.ndim == 1 else multipliers
-
-
-def _upper_l1(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    floor = top[:, :, None] - 2 * mu[:, None, :]  # (n, A, N)
-    best = np.maximum(xz, floor[..., None])
-    budget = mu * data.radius[:, None]
-    value = (data.nominal * best).sum(axis=(1, 3)) + budget
-    size = (data.nominal * np.abs(best)).sum(axis=(1, 3)) + budget
-    return value, size + 2 * (np.abs(top).sum(axis=1)[:, None] + mu)
-
-
-def _upper_l2(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    played = np.broadcast_to(data.available[:, :, None], tau.shape)
-    m = mu[:, None, :, None]
-    d = xz - tau[..., None]
-    gain = np.where(
-        data.nominal + d / (2 * m) > 0, d * data.nominal + d * d / (4 * m), -m * data.nominal * data.nominal
-    )
-    gain = np.where(data.allowed[:, :, None, :], gain, 0.0)
-    budget = mu * (data.radius * data.radius)[:, None]
-    value = np.where(played, tau, 0.0).sum(axis=1) + gain.sum(axis=(1, 3)) + budget
-    size = np.where(played, np.abs(tau), 0.0).sum(axis=1) + 2 * np.abs(gain).sum(axis=(1, 3)) + budget
-    return value, size
-
-
-def _upper_linf(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    n, _, N, _ = data.nominal.shape
-    tau = np.where(data.available[:, :, None], tau, 0.0)
-    d = np.where(data.allowed[:, :, None, :], xz - tau[..., None], 0.0)
-    up, down = np.maximum(d, 0.0), np.maximum(-d, 0.0)
-    if ball.order == math.inf:
-        r, mu = np.broadcast_to(data.radius[:, None], (n, N)), np.zeros((n, N))
-    else:
-        r = _best_radius(data.nominal, up, down, mu)
-    width = r[:, None, :, None]
-    gain = up * (data.nominal + width) - down * np.maximum(data.nominal - width, 0.0)
-    size = np.abs(tau).sum(axis=1) + np.abs(gain).sum(axis=(1, 3)) + 2 * mu + 2 * (up + down).sum(axis=(1, 3))
-    budget = mu * data.radius[:, None]
-    return tau.sum(axis=1) + gain.sum(axis=(1, 3)) - mu * r + budget, size + budget
-
-
-def _best_radius(nominal: Array, up: Array, down: Array, mu: Array) -> Array:
-    """Maximiser r in [0, 1] of the concave, piecewise linear bracket of the ℓ∞ formula, (n, N)."""
-    n, A, N, S = nominal.shape
-    y = nominal.transpose(0, 2, 1, 3).reshape(n, N, A * S)
-    weight = down.transpose(0, 2, 1, 3).reshape(n, N, A * S)
-    order = np.argsort(y, axis=2)
-    ends = np.take_along_axis(y, order, axis=2)
-    used = np.cumsum(np.take_along_axis(weight, order, axis=2), axis=2)
-    slope = (up.sum(axis=(1, 3)) - mu)[..., None] + used[..., -1:] - used  # right of each end
-    start = (up.sum(axis=(1, 3)) - mu) + used[..., -1]  # right of 0
-    first = (slope <= 0).argmax(axis=2)
-    r = np.where((slope <= 0).any(axis=2), np.take_along_axis(ends, first[..., None], axis=2)[..., 0], 1.0)
-    return np.asarray(np.where(start <= 0, 0.0, r))
 
 
 # ---------------------------------------------------------------------- one state: from below
@@ -217,34 +163,22 @@ def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
     return np.asarray((played * stake).sum(axis=1) - (A + 32) * EPS * (played * np.abs(stake)).sum(axis=1))
 
 
-def feasible(ball: Wasserstein, data: Block, kernels: Array) -> Array:
+def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
     """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
     _, A, _, S = data.nominal.shape
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
     top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
     y = y / np.where(top > 0, top, 1.0)
     y = np.where(top > 0, y / np.where(top > 0, y.sum(axis=3, keepdims=True), 1.0), data.nominal)
-    apart = distances(ball, y - data.nominal)  # (n, N)
+    apart = ball.apart(y - data.nominal, data.weights)  # (n, N) or (n, 1)
     slack = A * (2 * S + 8) * EPS
-    if ball.order != math.inf:
-        p = ball.order
-        apart = ((apart**p) @ data.weights)[:, None] ** (1 / p)
     room = np.maximum(data.radius[:, None] - slack, 0.0)
     share = np.where(apart > room, room / np.where(apart > room, apart, 1.0), 1.0)
     return np.asarray(data.nominal + share[:, None, :, None] * (y - data.nominal))
 
 
-def distances(ball: Wasserstein, difference: Array) -> Array:
-    """d(y_i, ŷ_i) of each kernel, stacked over the actions: (n, A, N, S) → (n, N)."""
-    if ball.metric == "l1":
-        return np.asarray(np.abs(difference).sum(axis=(1, 3)))
-    if ball.metric == "l2":
-        return np.asarray(np.sqrt((difference * difference).sum(axis=(1, 3))))
-    return np.asarray(np.abs(difference).max(axis=(1, 3)))
-
-
 def derive(
-    model: Model, ball: Wasserstein, value: Array, witness: Witness, start: int, stop: int, fixed: bool = False
+    model: Model, ball: AmbiguitySet, value: Array, witness: Witness, start: int, stop: int, fixed: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """F(v) between its bounds, L − v, U − v and the feasible mean kernel (n, A, S); `fixed`: the policy is given."""
     n, shift = stop - start, level(value)

@@ -13,9 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
+from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, depth, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.sorting import rank
+from drmdp.sets import AmbiguitySet
 
 
 @njit(**LEAN)
@@ -140,3 +143,16 @@ def _worth(layout, s, a, mass, share, terms, room):  # type: ignore[no-untyped-d
         gain = _gain(layout, s, a, i, share[i] * mass[i], True, room)
         worth += layout.weights[i] * ((1.0 + terms * EPS) * room.own[a, i] + (1.0 - terms * EPS) * gain)
     return worth
+
+
+# ---------------------------------------------------------------------- dense data
+
+
+def dual_rows(ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
+    """R_i of each kernel and Σ|terms|, (n, N) each: the formula of `drmdp.certificate.dense` for ℓ1."""
+    floor = top[:, :, None] - 2 * mu[:, None, :]  # (n, A, N)
+    best = np.maximum(xz, floor[..., None])
+    budget = mu * data.radius[:, None]
+    value = (data.nominal * best).sum(axis=(1, 3)) + budget
+    size = (data.nominal * np.abs(best)).sum(axis=(1, 3)) + budget
+    return value, size + 2 * (np.abs(top).sum(axis=1)[:, None] + mu)

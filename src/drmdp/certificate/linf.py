@@ -21,9 +21,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
+from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, add, depth, finish, normalise, prefix, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.sorting import copy, rank
+from drmdp.sets import AmbiguitySet
 
 NEAR = 1e-12  # relative distance of the points on both sides of a radius
 LEAST = 1e-100  # stands for the limit r → 0
@@ -346,3 +349,38 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, jo
             bound = _upper(layout, order, s, x, i, mu, theta, terms, memory, joint, room, room.actions[0])
             above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)
         finish(s, base, unit, above if above < 0.0 else 0.0, layout, span, x, fixed, room, low, high)
+
+
+# ---------------------------------------------------------------------- dense data
+
+
+def dual_rows(ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
+    """R_i of each kernel and Σ|terms|, (n, N) each: the formula of `drmdp.certificate.dense` for ℓ∞."""
+    n, _, N, _ = data.nominal.shape
+    tau = np.where(data.available[:, :, None], tau, 0.0)
+    d = np.where(data.allowed[:, :, None, :], xz - tau[..., None], 0.0)
+    up, down = np.maximum(d, 0.0), np.maximum(-d, 0.0)
+    if ball.by_kernel:
+        r, mu = np.broadcast_to(data.radius[:, None], (n, N)), np.zeros((n, N))
+    else:
+        r = _best_radius(data.nominal, up, down, mu)
+    width = r[:, None, :, None]
+    gain = up * (data.nominal + width) - down * np.maximum(data.nominal - width, 0.0)
+    size = np.abs(tau).sum(axis=1) + np.abs(gain).sum(axis=(1, 3)) + 2 * mu + 2 * (up + down).sum(axis=(1, 3))
+    budget = mu * data.radius[:, None]
+    return tau.sum(axis=1) + gain.sum(axis=(1, 3)) - mu * r + budget, size + budget
+
+
+def _best_radius(nominal: Array, up: Array, down: Array, mu: Array) -> Array:
+    """Maximiser r in [0, 1] of the concave, piecewise linear bracket of the ℓ∞ formula, (n, N)."""
+    n, A, N, S = nominal.shape
+    y = nominal.transpose(0, 2, 1, 3).reshape(n, N, A * S)
+    weight = down.transpose(0, 2, 1, 3).reshape(n, N, A * S)
+    order = np.argsort(y, axis=2)
+    ends = np.take_along_axis(y, order, axis=2)
+    used = np.cumsum(np.take_along_axis(weight, order, axis=2), axis=2)
+    slope = (up.sum(axis=(1, 3)) - mu)[..., None] + used[..., -1:] - used  # right of each end
+    start = (up.sum(axis=(1, 3)) - mu) + used[..., -1]  # right of 0
+    first = (slope <= 0).argmax(axis=2)
+    r = np.where((slope <= 0).any(axis=2), np.take_along_axis(ends, first[..., None], axis=2)[..., 0], 1.0)
+    return np.asarray(np.where(start <= 0, 0.0, r))

@@ -42,11 +42,12 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, BoolArray
-from drmdp.ambiguity import Wasserstein
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Block
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 ENOUGH = 1e-10
 """Part of the way to ȳ that is not worth a further step."""
@@ -59,7 +60,7 @@ DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
 SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
 
 
-def inside(model: Model, ball: Wasserstein, kernel: Array) -> Array:
+def inside(model: Model, ball: AmbiguitySet, kernel: Array) -> Array:
     """Mean kernel (S, A, S) that nature can play: `kernel` itself if it is one, up to rounding.
 
     `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S). Its rows are first clipped to the allowed next
@@ -112,7 +113,7 @@ def _mean(y: Array, weights: Array) -> Array:
 class _State:
     """The data of one state, available actions only, and where its mean shall go."""
 
-    ball: Wasserstein
+    ball: Any
     nominal: Array  # ŷ, (A, N, K)
     weights: Array
     goal: Array  # ȳ, (A, K)
@@ -149,21 +150,22 @@ class _State:
         return [_State(self.ball, y[None], self.weights, goal[None], self.radius) for y, goal in pairs]
 
 
-def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
+def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
     """Tuple (n, A, N, S) in the ball, up to rounding, whose mean goes from m towards the goal (n, A, S)."""
     nominal, weights = data.nominal, data.weights
     y = _attain(nominal, weights, goal)
     apart = _apart(ball, weights, y - nominal)
     share = np.where(apart > data.radius, data.radius / np.where(apart > 0, apart, 1.0), 1.0)
     y = nominal + share[:, None, None, None] * (y - nominal)
-    if ball.pair == ("l1", 1):
+    nearest = entry_of(ball).nearest
+    if not nearest:
         return y
     for k in np.flatnonzero((share < 1 - ENOUGH) & (data.radius > 0)):
         own = data.available[k]
         used = ((_mean(nominal[k], weights) + goal[k])[own] > 0).any(axis=0)
         corner = np.ix_(own, np.arange(weights.size), used)
         state = _State(ball, nominal[k][corner], weights, goal[k][np.ix_(own, used)], float(data.radius[k]))
-        for search in (_shift, _least_squares if ball.metric == "l2" else _linear):
+        for search in (_shift, load(nearest)):
             way, found = search(state)
             pull = state.radius / max(state.apart(found), state.radius)
             if way * pull > share[k]:
@@ -174,9 +176,8 @@ def _tuple(ball: Wasserstein, data: Block, goal: Array) -> Array:
     return y
 
 
-def _apart(ball: Wasserstein, weights: Array, difference: Array) -> Array:
-    each = certificate.distances(ball, difference)
-    return np.asarray(each.max(axis=1) if ball.order == math.inf else (each**ball.order @ weights) ** (1 / ball.order))
+def _apart(ball: AmbiguitySet, weights: Array, difference: Array) -> Array:
+    return np.asarray(ball.apart(difference, weights).max(axis=-1))
 
 
 def _attain(y: Array, weights: Array, target: Array) -> Array:
@@ -207,7 +208,7 @@ def _project(points: Array, used: BoolArray) -> Array:
 # ---------------------------------------------------------------------- ℓ1 and ℓ∞
 
 
-def _linear(state: _State) -> tuple[float, Array]:
+def linear(state: _State) -> tuple[float, Array]:
     """Largest share of the way to the goal, and a tuple that takes it."""
     each = [(part, *_program(part)) for part in state.parts()]
     share = min(own for _, own, _ in each)
@@ -260,7 +261,7 @@ def _program(state: _State) -> tuple[float, Array]:
 # ---------------------------------------------------------------------- ℓ2
 
 
-def _least_squares(state: _State) -> tuple[float, Array]:
+def least_squares(state: _State) -> tuple[float, Array]:
     """Largest share of the way to the goal, and a tuple that takes it."""
     goal = np.where(state.goal < DUST * min(state.radius, 1.0), 0.0, state.goal)  # dust makes tiny faces, tiny steps
     clean = replace(state, goal=goal / goal.sum(axis=1, keepdims=True))

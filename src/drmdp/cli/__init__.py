@@ -56,8 +56,8 @@ from drmdp.core.text import count
 from drmdp.errors import InputError, MissingExtra, brief
 
 if TYPE_CHECKING:
-    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
+    from drmdp.sets import Wasserstein
 
 BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
 TRACEBACK = "DRMDP_TRACEBACK"
@@ -353,7 +353,7 @@ def _print_summary(
     from drmdp.solution import choice
 
     out = console()
-    region = f"radius {ball.radius:g}, metric {ball.metric}, order {ball.order:g}, support {ball.support}"
+    region = f"radius {ball.radius:g}, {ball.words}"
     mean = f"{float(model.initial @ value):.6g} {_worst(model)}, mean over the start distribution"
     notes = said(model, ball)
     out.print(

@@ -29,10 +29,10 @@ from drmdp.core.text import discount as shown_discount
 from drmdp.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from drmdp.ambiguity import Wasserstein
     from drmdp.core.tolerance import Tolerance
     from drmdp.model import Model
     from drmdp.policies.horizon import HorizonSolution
+    from drmdp.sets import Wasserstein
 
 ROWS = 12
 """States shown in a table."""

@@ -23,8 +23,8 @@ from drmdp.errors import InputError, Notice, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
+    from drmdp.sets import Wasserstein
     from drmdp.solution import Status
 
 Files = Mapping[str, Sequence[Path]]
@@ -82,7 +82,7 @@ def common(command: Any) -> Any:
 
 def ball_of(radius: float, metric: str, order: str | None, support: str) -> Wasserstein:
     """The ball of the options, which may be typed in capitals."""
-    from drmdp.ambiguity import Wasserstein, parse_order
+    from drmdp.sets.wasserstein import Wasserstein, parse_order
 
     own = None if order is None else parse_order(order)
     return Wasserstein(radius, metric.lower(), own, support.lower())  # type: ignore[arg-type]

@@ -32,10 +32,10 @@ from drmdp.core.text import some
 from drmdp.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
     from drmdp.policies import ActionLosses, Bent, Rounded, Values
     from drmdp.policies.trajectories import Trajectories
+    from drmdp.sets import Wasserstein
 
 FORMULA = tuple("=+-@\t\r")
 """What a formula begins with."""

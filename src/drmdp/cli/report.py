@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from drmdp.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from drmdp.ambiguity import Wasserstein
     from drmdp.model import Model
+    from drmdp.sets import Wasserstein
     from drmdp.solution import Solution
 
 RADII = 11

@@ -202,7 +202,7 @@ def _print(
     most = max(point.gap for point in found.points)
     lines = {
         "Problem": problem(model),
-        "Ball": f"metric {ball.metric}, order {ball.order:g}, support {ball.support}; unconstrained from {limit:.4g} on",
+        "Ball": f"{ball.words}; unconstrained from {limit:.4g} on",
         "Status": f"{found.status}; largest gap {most:.1e} ({found.asked.short}), {passes.mean():.2f} sweeps a radius",
     }
     if enough is not None:

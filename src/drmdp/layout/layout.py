@@ -25,10 +25,11 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.sorting import rank
 from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import Kept
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # vectorised sums; NaN and inf keep their meaning
 FLAT = 1e-13
@@ -74,6 +75,13 @@ class Memory(NamedTuple):
     by_row: Array  # (S, A, N)
 
 
+def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:
+    """Memory before the first sweep; `real` is the type of the data."""
+    rows = (S, A, N) if keeps.by_row else (S, 0, 0)
+    kept = real if keeps.rounded else np.float64
+    return Memory(np.zeros((S, A)), np.ones((S, N if keeps.by_kernel else 0)), np.zeros(rows, dtype=kept))
+
+
 class Out(NamedTuple):
     """What a sweep finds; v is without its level."""
 
@@ -83,12 +91,12 @@ class Out(NamedTuple):
     passes: Array  # (S,) passes over the candidate rows
 
 
-def lay_out(model: Model, ball: Wasserstein) -> Layout:
+def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
     return _uniform(_choose(model, ball))
 
 
-def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
+def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
     """List every next state that nature may use, zeros included: the layout of iterates that hold all her kernels."""
     layout = lay_out(model, ball)
     if not layout.unlisted:
@@ -96,7 +104,7 @@ def lay_out_all(model: Model, ball: Wasserstein) -> Layout:
     return _uniform(_list_all(model, ball))
 
 
-def fill_up(model: Model, ball: Wasserstein, layout: Layout) -> Layout:
+def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
     """The same for many sweeps: where rows are nearly full, reading the zeros takes a quarter less time than finding the states between them.
 
     It takes as long as some ten sweeps save.
@@ -113,7 +121,7 @@ def _uniform(layout: Layout) -> Layout:
     return Layout(*parts)._replace(weights=np.array(layout.weights))
 
 
-def at_radius(layout: Layout, model: Model, ball: Wasserstein) -> Layout:
+def at_radius(layout: Layout, model: Model, ball: AmbiguitySet) -> Layout:
     """The same layout for another radius."""
     return layout._replace(radius=_plain(_radius(model, ball)))
 
@@ -124,7 +132,7 @@ def _plain(array: Any) -> Any:
     return view
 
 
-def _choose(model: Model, ball: Wasserstein) -> Layout:
+def _choose(model: Model, ball: AmbiguitySet) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
@@ -145,7 +153,7 @@ def _choose(model: Model, ball: Wasserstein) -> Layout:
     )  # fmt: skip
 
 
-def _radius(model: Model, ball: Wasserstein) -> Array:
+def _radius(model: Model, ball: AmbiguitySet) -> Array:
     return np.ascontiguousarray(ball.radii(model))
 
 
@@ -170,7 +178,7 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
     return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
 
 
-def _list_all(model: Model, ball: Wasserstein) -> Layout:
+def _list_all(model: Model, ball: AmbiguitySet) -> Layout:
     """Every state listed, for support "all"."""
     S, A = model.n_states, model.n_actions
     weights = np.ascontiguousarray(model.weights[model.weights > 0])

@@ -24,7 +24,6 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray, IntArray
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, Evaluation, _sides, build, evaluate
 from drmdp.certificate import dense as certificate
 from drmdp.core.compact import MeanKernel
@@ -35,6 +34,7 @@ from drmdp.instances._build import whole
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.path import most_probable
+from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Solution, Status, check_solution
 from drmdp.solvers.problem import Problem
 

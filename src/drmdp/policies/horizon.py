@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, _limits, _sides, _value, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator, Update
@@ -38,6 +37,7 @@ from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.instances._build import whole
 from drmdp.model import Model, changed
+from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status
 from drmdp.solvers.best import any_policy
 from drmdp.solvers.problem import Problem

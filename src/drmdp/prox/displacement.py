@@ -30,6 +30,14 @@ MISLED = 0.5
 """Relative error of the distance from which on a guess is dropped for a fresh one."""
 
 
+class Family(NamedTuple):
+    """A compiled map over ranges of states, and what it finds."""
+
+    kernel: Any
+    each: bool  # one multiplier a kernel, else one a state
+    more: tuple[int, int] = 0, 0  # numbers beside them, a state and a kernel
+
+
 class Memory(NamedTuple):
     """What a map leaves behind for the next one, and reads as a guess; zeros to begin with."""
 

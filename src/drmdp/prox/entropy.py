@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import FARTHEST, ROUNDING, largest, make_work, reset, smallest
+from drmdp.prox.displacement import FARTHEST, ROUNDING, Family, largest, make_work, reset, smallest
 
 MIX = 0.05
 """Share of the uniform row at the beginning, if θ allows it."""
@@ -112,3 +112,7 @@ def boxes(start, stop, layout, y, step, value, accuracy, memory, each, inside): 
                 for j in range(hi - lo):
                     own = scale * p[j]
                     row[j] = min(max(kappa * row[j], own - theta), own + theta)
+
+
+EACH = Family(boxes, each=True)
+"""A budget for each kernel."""

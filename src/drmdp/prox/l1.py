@@ -26,6 +26,7 @@ from drmdp.prox.displacement import (
     MISLED,
     ROUGH,
     ROUNDING,
+    Family,
     displace,
     largest,
     make_work,
@@ -324,3 +325,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each, 
             memory.trials[s, g] = tried
             memory.multiplier[s, g] = mu + change
             write(layout, s, y, first, end, w, theta, mu, change, memory.threshold, work)
+
+
+SHARED, EACH = Family(project_states, each=False), Family(project_states, each=True)
+"""One budget for all kernels, and one for each."""

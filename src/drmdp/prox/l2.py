@@ -27,6 +27,7 @@ from drmdp.prox.displacement import (
     MISLED,
     ROUGH,
     ROUNDING,
+    Family,
     displace,
     make_work,
     pass_on,
@@ -301,3 +302,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each, 
             memory.trials[s, g] = tried
             memory.multiplier[s, g] = gamma
             write(layout, s, y, first, end, w, theta, part, memory.threshold, work)
+
+
+SHARED, EACH = Family(project_states, each=False), Family(project_states, each=True)
+"""One budget for all kernels, and one for each."""

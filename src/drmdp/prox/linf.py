@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import LARGE, ROUNDING, displace, largest, make_work, reset, restore, smallest
+from drmdp.prox.displacement import LARGE, ROUNDING, Family, displace, largest, make_work, reset, restore, smallest
 
 PASSES = 200
 
@@ -141,3 +141,7 @@ def boxes(start, stop, layout, y, step, value, accuracy, memory, each, inside): 
                         memory.threshold[s * A + a, i],
                     )[:2]
             write(layout, s, y, i, theta, memory.threshold, work)
+
+
+EACH = Family(boxes, each=True)
+"""A budget for each kernel."""

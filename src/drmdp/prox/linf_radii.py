@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import ROUNDING, displace, make_work, reset
+from drmdp.prox.displacement import ROUNDING, Family, displace, make_work, reset
 from drmdp.prox.linf import solve_row, write
 
 TRIALS = 200
@@ -273,3 +273,7 @@ def project_states(start, stop, layout, y, step, value, accuracy, memory, each, 
             r = work.kernel[R, i] * (theta / total if total > theta else 1.0)
             memory.multiplier[s, 1 + i], memory.multiplier[s, 1 + w.size + i] = r, work.kernel[RATE, i]
             write(layout, s, y, i, r, memory.threshold, work)
+
+
+SHARED = Family(project_states, each=True, more=(1, 1))
+"""One budget for the radii of all kernels."""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.ambiguity import Wasserstein
 from drmdp.core import storage
 from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
-from drmdp.prox.registry import project_states, remember
+from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.prox.simplex import project_rows
+from drmdp.sets import Wasserstein
 
 LARGEST = 1e100
 """No point may be farther away: squares must not overflow."""
@@ -65,7 +65,8 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: Wasserstein, weights: Ar
         allowed = np.asarray((y_hat[used] > 0).any(axis=0))
     layout = _layout(y_hat[used], w[used], allowed, ball.radius)
     y = _flat(z[used], allowed)
-    project_states(ball.pair, 0, 1, layout, y, np.zeros((1, A)), np.zeros(S), remember(ball.pair, layout))
+    family = family_of(ball)
+    project_states(family, 0, 1, layout, y, np.zeros((1, A)), np.zeros(S), remember(family, layout))
     out = np.zeros(y_hat.shape)
     inside = np.zeros((A, int(used.sum()), S))
     inside[np.broadcast_to(allowed[:, None], inside.shape)] = y

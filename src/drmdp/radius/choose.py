@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import _limits
 from drmdp.core import clock
 from drmdp.core.progress import counted, showing
@@ -31,6 +30,7 @@ from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.path import Path, Point, check_path, path, radii_of
+from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.api import DEFAULT_BACKEND, _limits, _sides, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
@@ -29,6 +28,7 @@ from drmdp.errors import InputError, described
 from drmdp.model import Model
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.spacing import next_radius
+from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status, reached
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration

@@ -24,12 +24,10 @@ import math
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.ambiguity import Wasserstein, check_problem
 from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError
 from drmdp.model import Model
-
-DIAMETER = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}
+from drmdp.sets import Wasserstein, check_problem
 
 
 def sufficient(model: Model, ball: Wasserstein, counts: ArrayLike, confidence: float = 0.95) -> Array:
@@ -49,11 +47,8 @@ def sufficient(model: Model, ball: Wasserstein, counts: ArrayLike, confidence: f
         return np.zeros(model.n_states)
     log = math.log(rows / (1 - level))
     allowed = np.stack([ball.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])  # (S, A)
-    row = np.where(model.available, _deviation(ball.metric, n[used], np.maximum(allowed, 1), log), 0.0)  # (N, S, A)
-    own = {"l1": row.sum(axis=2), "l2": np.sqrt((row**2).sum(axis=2)), "linf": row.max(axis=2)}[ball.metric]
-    if ball.order == math.inf:
-        return np.asarray(own.max(axis=0))
-    return np.asarray((w @ own**ball.order) ** (1 / ball.order))
+    row = np.where(model.available, ball.norm.deviation(n[used], np.maximum(allowed, 1), log), 0.0)  # (N, S, A)
+    return np.asarray(ball.apart(row.transpose(1, 2, 0)[..., None], w).max(axis=-1))
 
 
 def _counts(model: Model, counts: ArrayLike) -> Array:
@@ -68,16 +63,3 @@ def _counts(model: Model, counts: ArrayLike) -> Array:
         where = f"kernel {model.kernel_names[i]!r}, state {model.states[s]!r}, action {model.actions[a]!r}"
         raise InputError(f"counts must be finite and not negative: {where} has {float(full[i, s, a])!r}")
     return full
-
-
-def _deviation(metric: str, n: Array, K: Array, log: float) -> Array:
-    """ε of each row; `log` is ln 1/δ'."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # rows that do not exist have no draws
-        if metric == "l1":
-            patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
-            size = np.where(K > 1, np.sqrt(2 * np.maximum(patterns + log, 0) / n), 0.0)
-        elif metric == "l2":
-            size = (1 + math.sqrt(log)) / np.sqrt(n)
-        else:
-            size = np.minimum(np.sqrt((np.log(2 * K) + log) / (2 * n)), (1 + math.sqrt(log / 2)) / np.sqrt(n))
-    return np.where(K > 1, np.minimum(size, DIAMETER[metric]), 0.0)

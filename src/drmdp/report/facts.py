@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from dataclasses import dataclass
 from importlib import metadata
@@ -13,12 +12,12 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
-from drmdp.ambiguity import Wasserstein
 from drmdp.core.text import count, discount, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
+from drmdp.sets import Wasserstein
 from drmdp.solution import Solution, choice, reached
 
 ALL = 40
@@ -102,16 +101,8 @@ def region(subject: Subject) -> dict[str, str]:
         return {"ball": str(subject.solution.settings["ball"])}
     radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
     text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
-    metric = {"l1": "ℓ1: total probability moved, twice", "l2": "ℓ2", "linf": "ℓ∞: largest change of a probability"}[
-        ball.metric
-    ]
-    order = {
-        1: "1: the mean distance over the kernels is bounded",
-        2: "2: the root mean square of the distances is bounded",
-        math.inf: "∞: the distance from every single kernel is bounded",
-    }[ball.order]
     where = {"all": "to any state", "observed": "only to next states that some kernel has seen"}[ball.support]
-    facts = {"radius": text, "metric": metric, "order": order, "mass may move": where}
+    facts = {"radius": text, **ball.facts(), "mass may move": where}
     if model is not None:
         states = policies.most_visited(model, subject.solution.policy, ALL)
         far = ball.saturation(model, states) if states.size else np.zeros(1)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from drmdp import plot
-from drmdp.ambiguity import Wasserstein
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, MissingExtra, shown
@@ -25,6 +24,7 @@ from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.svg import draw
+from drmdp.sets import Wasserstein
 from drmdp.solution import Solution
 
 

@@ -94,7 +94,7 @@ def run(
     """
     limit = method.max_iters if max_iters is None else max_iters
     ball = problem.operator.ball
-    with stage(title, None if ball is None else f"({ball.metric}, {ball.order:g})") as shown:
+    with stage(title, None if ball is None else ball.short) as shown:
         own = _Run(method, problem, tolerance, deadline, callback)
         shown.detail, shown.share = own.describe, own.share
         return own.go(start, limit, inner)

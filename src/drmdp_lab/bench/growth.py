@@ -10,9 +10,9 @@ import numpy as np
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.exact import FAMILIES, ExactOperator
+from drmdp.bellman.exact import ExactOperator
 from drmdp.model import Model
+from drmdp.sets import PAIRS, Wasserstein
 from drmdp_lab.bench.sweeps import nominal_seconds
 
 BASE = {"N": 40, "S": 40, "A": 20}
@@ -52,7 +52,7 @@ def slope(sizes: Array, times: Array) -> float:
 
 def growth() -> Iterator[GrowthRow]:
     """The table of exponents, six pairs on Garnets."""
-    for metric, order in FAMILIES:
+    for metric, order in PAIRS:
         ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
         for name, sizes in SIZES.items():
             ms = {}
@@ -125,7 +125,7 @@ def states() -> Iterator[StateRow]:
     for rows, kernel in (("dense", full), ("10 nonzeros", thin)):
         model = Model(kernel, costs=costs, discount=0.8)
         nominal = nominal_seconds(model) / S
-        for metric, order in FAMILIES:
+        for metric, order in PAIRS:
             ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
             ExactOperator(model, ball, 1).update(value, 0, S)
             fresh = iter([ExactOperator(model, ball, 1) for _ in range(12)])

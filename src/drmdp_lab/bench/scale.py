@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from drmdp import formats, instances
-from drmdp.ambiguity import Pair, Wasserstein
 from drmdp.api import solve
-from drmdp.bellman.exact import FAMILIES
 from drmdp.model import Model
+from drmdp.sets import PAIRS
+from drmdp.sets.wasserstein import Pair, Wasserstein
 from drmdp_lab.bench.growth import sparse_garnet
 
 GAP = 1e-3
@@ -59,7 +59,7 @@ def scale(n_states: int, pairs: tuple[Pair, ...] | None = None) -> Iterator[Scal
         for kind in KINDS:
             path = Path(folder) / f"{kind}.drmdp"
             _child("make", kind, str(n_states), str(path))
-            for metric, order in pairs or tuple(FAMILIES):
+            for metric, order in pairs or PAIRS:
                 radii = (0.1, 0.5) if (metric, order) == ("l2", 2) else (0.1,)
                 for radius in radii:
                     for support in SUPPORTS:

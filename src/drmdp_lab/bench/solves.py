@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from drmdp import instances
-from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.conic.operator import ConicOperator
-from drmdp.bellman.exact import FAMILIES, ExactOperator
+from drmdp.bellman.exact import ExactOperator
 from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model
+from drmdp.sets import PAIRS, Wasserstein
 from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -61,7 +61,7 @@ def solves() -> Iterator[SolveRow]:
             ("ring", instances.ring(200, 10, discount=discount), 0.02),
             ("cycle", instances.cycle(150, 5, discount=discount), 0.02),
         ):
-            for metric, order in FAMILIES:
+            for metric, order in PAIRS:
                 yield solve_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]
 
 

@@ -17,10 +17,10 @@ from numba import njit
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
-from drmdp.bellman.exact import FAMILIES, ExactOperator
+from drmdp.bellman.exact import ExactOperator
 from drmdp.layout.layout import FAST, lay_out
 from drmdp.model import Model
+from drmdp.sets import PAIRS, Wasserstein
 
 SWEEPS, LAST = 14, 6
 ACCURACY = 1e-10
@@ -136,6 +136,6 @@ def paper_garnets() -> Iterator[tuple[str, Model]]:
 def sweeps() -> Iterator[SweepRow]:
     """The table of sweep costs."""
     for name, model in paper_garnets():
-        for metric, order in FAMILIES:
+        for metric, order in PAIRS:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
                 yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]

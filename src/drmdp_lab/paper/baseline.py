@@ -23,9 +23,9 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.sets import Wasserstein
 
 PAIRS = (("l1", 1), ("l2", 2), ("linf", np.inf))
 STEEPEST = 1e4

@@ -17,13 +17,13 @@ import numpy as np
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.api import build, certify, evaluate, solve
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.core import clock
 from drmdp.core.tolerance import Tolerance
 from drmdp.errors import MissingExtra
 from drmdp.model import Model
+from drmdp.sets import Wasserstein
 from drmdp.solution import Solution
 from drmdp.solvers import loop
 from drmdp.solvers.policy_iteration import PolicyIteration

@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.layout.layout import lay_out_all
 from drmdp.model import Model
-from drmdp.prox.registry import project_states, remember
+from drmdp.prox.registry import family_of, project_states, remember
+from drmdp.sets import Wasserstein
 
 
 def halvings(width: float, accuracy: float) -> int:
@@ -91,8 +91,9 @@ def evaluations(model: Model, ball: Wasserstein, accuracy: float) -> int:
 def multipliers(model: Model, ball: Wasserstein, accuracy: float) -> float:
     """How many γ the package tries without a guess, mean over the states in which the ball binds."""
     layout = lay_out_all(model, ball)
-    memory = remember(ball.pair, layout)
+    family = family_of(ball)
+    memory = remember(family, layout)
     step, v = first_push(model)
-    project_states(ball.pair, 0, model.n_states, layout, np.array(layout.data), step, v, memory, accuracy)
+    project_states(family, 0, model.n_states, layout, np.array(layout.data), step, v, memory, accuracy)
     tried = memory.trials[:, 0]
     return float(tried[tried > 0].mean()) if (tried > 0).any() else 0.0

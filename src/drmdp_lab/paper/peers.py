@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.api import build
 from drmdp.model import Model
+from drmdp.sets import Wasserstein
 from drmdp_lab.paper import baseline
 from drmdp_lab.paper.provenance import REPEATS
 

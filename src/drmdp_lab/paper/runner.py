@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from drmdp.core import clock
 from drmdp.core.progress import stage
+from drmdp.sets import PAIRS
 from drmdp_lab.paper.measure import measure
 from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.provenance import one_thread
 from drmdp_lab.paper.records import NAME, Row, Writer
-from drmdp_lab.paper.specification import PAIRS, Run
+from drmdp_lab.paper.specification import Run
 
 TINY = (4, 2, 2)
 """Sizes of the instance on which compilation is warmed."""
@@ -101,8 +102,8 @@ def compile_ahead(runs: list[Run]) -> None:
 def compile_pairs(pairs: list[tuple[str, str, bool]]) -> None:
     """Compile the operators of some pairs, and where asked the first-order method, by solving a tiny problem."""
     from drmdp import instances
-    from drmdp.ambiguity import Wasserstein
     from drmdp.api import certify, solve
+    from drmdp.sets import Wasserstein
     from drmdp.solvers.first_order import FirstOrder
 
     model = instances.perturb(instances.garnet(4, 2), 2)

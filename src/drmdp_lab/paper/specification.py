@@ -14,6 +14,7 @@ from typing import Any
 
 from drmdp.core.archives import read_json
 from drmdp.errors import InputError, shown
+from drmdp.sets import PAIRS
 from drmdp_lab.paper.methods import CHANGED, CONIC, METHODS
 
 EPSILON = 0.1
@@ -23,7 +24,6 @@ GARNETS = ("garnet-rewards", "garnet-costs")
 """Garnet with rewards in [0, 10], as in the paper, and with costs in [0, 10]: one problem at two levels."""
 DOMAINS = (*GARNETS, "machine", "forest")
 ACTIONS = {"machine": 2, "forest": 2}  # garnet's are chosen
-PAIRS = (("l1", 1), ("l2", 2), ("linf", math.inf), ("l2", math.inf), ("l1", math.inf), ("linf", 1))
 CERTIFIED, PRINTED = "duality-gap", "printed"
 RULES = (CERTIFIED, PRINTED, "certified", "puterman", "paper")
 """`printed` is what the paper prints for each method: (DG) ≤ ε/2 for Algorithm 1, the inverted residual rule at ε for the others, whose residual is

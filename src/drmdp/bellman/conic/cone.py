@@ -13,9 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.conic.operator import Answer, Entries
 from drmdp.errors import MissingExtra
+from drmdp.sets import Wasserstein
 
 try:
     import clarabel

@@ -23,13 +23,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.bellman.operator import Tabled, Update
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
 from drmdp.core import threads as workers
 from drmdp.core.interrupts import put_off
 from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,9 @@ class ConicOperator:
     chunk = 1
     accuracy = 0.0  # that of the solvers
 
-    def __init__(self, model: Model, ball: Wasserstein, threads: int | None = None) -> None:
-        Chosen: Any
-        if ball.metric == "l2":
-            from drmdp.bellman.conic.cone import ConeProgram as Chosen
-        else:
-            from drmdp.bellman.conic.linear import LinearProgram as Chosen
+    def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
         self.model, self.ball, self.threads = model, ball, workers.count(threads)
-        self._new: Any = Chosen
+        self._new: Any = load(entry_of(ball).program)
         self._radii = ball.radii(model)
         self._programs: dict[int, tuple[Entries, Program]] = {}
 
@@ -101,7 +97,7 @@ class ConicOperator:
         A, S = model.n_actions, model.n_states
         N = int((model.weights > 0).sum())
         u = value - certificate.level(value)
-        multipliers = np.zeros((n, N) if self.ball.order == np.inf else n)
+        multipliers = np.zeros((n, N) if self.ball.by_kernel else n)
         witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, N)), np.zeros((n, A, N, S)))
         for s in range(start, stop):
             if not model.terminal[s]:
@@ -149,7 +145,7 @@ class ConicOperator:
             witness.policy[k, own] = share
         else:
             answer = program.evaluate(stakes / unit)
-        witness.multipliers[k] = unit * (answer.multipliers if self.ball.order == np.inf else answer.multipliers[0])
+        witness.multipliers[k] = unit * (answer.multipliers if self.ball.by_kernel else answer.multipliers[0])
         witness.thresholds[k, own] = unit * answer.thresholds + (share * (top - top.min()))[:, None]
         moved = np.maximum(entries.nominal + entries.scale * answer.displacement, 0.0)
         bent = matters[entries.a] if policy is None else share[entries.a] > 0

@@ -33,7 +33,6 @@ from drmdp.certificate.dense import EPS, Bounds
 from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout, lay_out_all
-from drmdp.prox.registry import ENTROPY
 from drmdp.solution import Status
 from drmdp.solvers import loop
 from drmdp.solvers.best import value_range
@@ -179,8 +178,6 @@ class FirstOrder:
                 f"{8 * N * A * S * S / 1e9:.3g} GB, which a sparse model does not: "
                 'use support "observed" or another method'
             )
-        if self.setup in ("entropy-nature", "entropy-both") and ball.pair not in ENTROPY:
-            raise InputError(f'setup: {self.setup!r} needs metric "linf" and order inf, got {ball.pair}')
         layout = lay_out_all(model, ball)
         ratio = None if self.step_ratio == "ball" else float(self.step_ratio)
         policy, nature = self.setup in ("entropy", "entropy-both"), self.setup in ("entropy-nature", "entropy-both")

@@ -46,16 +46,16 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.ambiguity import Wasserstein
 from drmdp.core import threads as workers
 from drmdp.layout.layout import FAST, Layout, row_scales
 from drmdp.prox import entropy
 from drmdp.prox.displacement import make_work, reset
-from drmdp.prox.registry import ENTROPY, FAMILIES, project_states, remember
+from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.prox.simplex import entropy_step, project_rows
+from drmdp.sets import Wasserstein
 
 L1, L2, LINF = 0, 1, 2
-CODES = {"l1": L1, "l2": L2, "linf": LINF}
+CODES = {1: L1, 2: L2, math.inf: LINF}
 ACCURACY = 1e-4
 """Distances of projections, relative to the radius, up to which the last step towards it is made unchecked; its error is of second
 order, and what is too long is cut, so this is optimality, not feasibility."""
@@ -103,7 +103,8 @@ class Players:
         S, A = layout.available.shape
         self._layout, self._ball, self._scheme, self._threads = layout, ball, scheme, threads
         self._work = np.ascontiguousarray(layout.indptr[::A]) * layout.weights.size
-        self._memory = remember(ball.pair, layout)
+        self._family = family_of(ball, scheme.nature)
+        self._memory = remember(self._family, layout)
         self._y = np.empty(layout.data.size)
         _begin(layout, self._y)
         self._half = np.empty_like(self._y) if scheme.kind == "mirror-prox" else self._y
@@ -117,7 +118,7 @@ class Players:
         self.mean = np.array(layout.mean)  # of y, (nnz,)
         self.stakes = np.zeros((S, A))  # q
         self._top = np.zeros((S, A))  # max_t z_a(t)
-        self.apart = np.zeros((S, layout.weights.size if ball.order == math.inf else 1))
+        self.apart = np.zeros((S, layout.weights.size if ball.by_kernel else 1))
         if scheme.nature:
             entropy.begin(layout, self._y)
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
@@ -218,13 +219,10 @@ class Players:
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        families = ENTROPY if self._scheme.nature else FAMILIES
-        project_states(
-            self._ball.pair, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, True, families
-        )
+        project_states(self._family, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, True)
 
     def _look(self, lo: int, hi: int, y: Array) -> None:
-        code, order = CODES[self._ball.metric], float(self._ball.order)
+        code, order = CODES[self._ball.norm.power], float(self._ball.order)
         _look(lo, hi, self._layout, y, code, order, self.mean, self.apart)
         self._weigh(lo, hi)
 
@@ -234,7 +232,7 @@ class Players:
 
 def power(ball: Wasserstein) -> float:
     """The p of the distances that are kept; for order ∞ they are those of each kernel."""
-    return 1.0 if ball.order == math.inf else float(ball.order)
+    return 1.0 if ball.by_kernel else float(ball.order)
 
 
 def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
@@ -245,8 +243,8 @@ def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
         return np.asarray(most / ratio)
     theta = layout.radius
     entries = np.diff(layout.indptr).reshape(-1, A).max(axis=1)
-    far = {"l1": math.sqrt(0.5) * theta, "l2": theta, "linf": np.sqrt(np.minimum(entries * theta**2, 2 * theta))}
-    return np.asarray(np.clip(math.sqrt(2) * far[ball.metric], NEAREST * most, most))
+    far = {1: math.sqrt(0.5) * theta, 2: theta, math.inf: np.sqrt(np.minimum(entries * theta**2, 2 * theta))}
+    return np.asarray(np.clip(math.sqrt(2) * far[ball.norm.power], NEAREST * most, most))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

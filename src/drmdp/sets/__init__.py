@@ -1,0 +1,9 @@
+"""What is feared: sets of kernels around the observed ones.
+
+`base` says what every set offers, `registry` where each one is solved and proved; `norms` holds the distances.
+"""
+
+from drmdp.sets.base import AmbiguitySet, check_problem
+from drmdp.sets.wasserstein import PAIRS, Wasserstein
+
+__all__ = ["PAIRS", "AmbiguitySet", "Wasserstein", "check_problem"]

@@ -1,0 +1,194 @@
+"""What every set of kernels offers: its size in each state, where mass may move, and what is worth saying of it.
+
+A set belongs to a state. It contains the observed kernels; nature picks N kernels from it, and what counts is their weighted mean.
+A class of sets says what is allowed (`drmdp.sets.wasserstein`); `drmdp.sets.registry` says where it is solved and proved.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.core.validation import numbers
+from drmdp.errors import InputError, described, shown
+from drmdp.model import Model, check_model
+
+
+class AmbiguitySet(ABC):
+    """A set around the N kernels of a model, with a radius in each state. Classes of sets are frozen dataclasses."""
+
+    radius: Any
+    support: Literal["observed", "all"]
+
+    def check_size(self) -> None:
+        """Refuse a radius or a support that is none; called by every class when it is made."""
+        radius = numbers("radius", self.radius)
+        if radius.ndim > 1 or radius.size == 0:
+            raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")
+        bad = ~np.isfinite(radius) | (radius < 0)
+        if bad.any():
+            where = f" at state {int(np.argmax(bad))}" if radius.ndim else ""
+            value = float(radius.ravel()[int(np.argmax(bad))])
+            raise InputError(f"radius must be finite and not negative, got {value!r}{where}")
+        radius.setflags(write=False)
+        object.__setattr__(self, "radius", float(radius) if radius.ndim == 0 else radius)
+        if not isinstance(self.support, str) or self.support not in ("all", "observed"):
+            raise InputError(f"support is 'observed' or 'all', got {shown(self.support)}")
+
+    @property
+    @abstractmethod
+    def key(self) -> Hashable:
+        """What the registry knows the set by."""
+
+    @property
+    @abstractmethod
+    def short(self) -> str:
+        """A few characters that tell it from others."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What it is, but for its radius, in the words of the options."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """What it is, by subject, for a report."""
+
+    @abstractmethod
+    def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
+        """Radius from which nature is unconstrained, of one state; rows (A', N, K) and which entries may have mass, (A', 1, K)."""
+
+    @property
+    @abstractmethod
+    def by_kernel(self) -> bool:
+        """Whether every kernel has a budget of its own, or all share one."""
+
+    @abstractmethod
+    def apart(self, difference: Array, weights: Array) -> Array:
+        """Size of differences (…, A, N, K) of kernels from the data, to be compared with the radius: (…, N), or (…, 1) of a shared budget."""
+
+    def with_radius(self, radius: Any) -> Self:
+        """The same set with another radius."""
+        return replace(self, radius=radius)  # type: ignore[type-var]
+
+    def fitted(self, model: Model) -> Self:
+        """The set that operators of this model take, after checking that the two fit together.
+
+        With support "all" nature needs the cost of every transition. At radius 0 she cannot move: then it is the
+        same with either support, and what she would need is not asked for.
+        """
+        self.radii(model)
+        if self.support == "observed" or not model.costs_missing:
+            return self
+        if np.any(self.radius):
+            raise InputError(
+                "costs of transitions that no kernel has are unknown, and with support='all' nature may use them: "
+                "give every cost as an (S, A, S) array, or take support='observed'"
+            )
+        return replace(self, support="observed")  # type: ignore[type-var]
+
+    def radii(self, model: Model) -> Array:
+        """Radius of each state, (S,)."""
+        check_model(model)
+        if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
+            raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
+        return np.broadcast_to(np.asarray(self.radius, dtype=np.float64), (model.n_states,))
+
+    def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
+        """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""
+        if self.support == "observed":
+            return model.observed(start, stop)
+        shape = (stop - start, model.n_actions, model.n_states)
+        return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
+
+    def saturation(self, model: Model, states: Any = None) -> Array:
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
+
+        The set of mean kernels is convex, so it is everything as soon as it holds every choice of one next state t_a
+        per action: the largest distance of such a choice from the data.
+        """
+        check_model(model)
+        w = model.weights
+        asked = np.arange(model.n_states) if states is None else np.asarray(states)
+        out = np.zeros(asked.size)
+        for k, s in enumerate(asked.tolist()):
+            if not model.terminal[s]:
+                out[k] = self.farthest(*self._rows(model, s), w)
+        return out
+
+    def spread(self, model: Model, states: Any) -> Array:
+        """Distance of the N kernels from their mean in each of some states (numbers), measured as the ball does."""
+        used = model.weights > 0
+        w, found = model.weights[used], []
+        for s in np.asarray(states).tolist():
+            y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
+            found.append(self.apart(y - np.einsum("i,ait->at", w, y)[:, None, :], w).max())
+        return np.array(found)
+
+    def room(self, model: Model) -> BoolArray:
+        """In which states nature could move mass at a large radius, (S,): where some action has two allowed next states."""
+        if self.support == "all":
+            return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
+        pairs = np.repeat(np.arange(model.available.size), model.blocks.lengths)
+        allowed = np.bincount(pairs[model.mean > 0], minlength=model.available.size)
+        return np.asarray((allowed > 1).reshape(model.available.shape).any(axis=1))
+
+    def remarks(self, model: Model) -> tuple[str, ...]:
+        """What there is to say of this set around this model: that it has no room, if so."""
+        positive = self.radii(model) > 0
+        if not positive.any() or (positive & self.room(model)).any():
+            return ()
+        if self.support == "all":
+            return ("the ball has no room: there is no other state to go to, so any radius is the same as 0",)
+        return (
+            "the ball has no room: each action was seen to lead to one next state only, and with support='observed' nature has "
+            "no other, so any radius is the same as 0",
+        )
+
+    def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of state s on the next states some row lists and one that none does, (A', N, K), and which are allowed."""
+        blocks, A, N = model.blocks, model.n_actions, model.n_kernels
+        own = np.flatnonzero(model.available[s])
+        listed = [blocks.indices[blocks.indptr[k] : blocks.indptr[k + 1]] for k in (s * A + own).tolist()]
+        columns = np.unique(np.concatenate(listed))
+        other = self.support == "all" and columns.size < model.n_states
+        y = np.zeros((own.size, N, columns.size + other))
+        for row, k, states in zip(y, (s * A + own).tolist(), listed, strict=True):
+            block = blocks.data[N * blocks.indptr[k] : N * blocks.indptr[k + 1]]
+            row[:, np.searchsorted(columns, states)] = block.reshape(N, -1)
+        if blocks.data.dtype != np.float64:
+            y /= y.sum(axis=2, keepdims=True)
+        if self.support == "all":
+            return y, np.ones((own.size, 1, y.shape[2]), dtype=bool)
+        return y, np.asarray((y[:, model.weights > 0] > 0).any(axis=1, keepdims=True))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AmbiguitySet):
+            return NotImplemented
+        same = self.key == other.key and self.support == other.support
+        return same and np.array_equal(self.radius, other.radius)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.support, np.asarray(self.radius).tobytes()))
+
+    @property
+    def radius_text(self) -> str:
+        """The radius, or their range."""
+        r = self.radius
+        return f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
+
+
+def check_problem(model: Any, ball: Any) -> None:
+    """Refuse what is not a model and a ball, with what was probably meant."""
+    if isinstance(model, AmbiguitySet) and isinstance(ball, Model):
+        raise InputError("model, ball: the model comes first, and these are the other way round")
+    check_model(model)
+    if not isinstance(ball, AmbiguitySet):
+        number = isinstance(ball, int | float | np.number) and not isinstance(ball, bool)
+        cure = f": write drmdp.Wasserstein({ball!r})" if number else ""
+        raise InputError(f"ball: expected a drmdp.Wasserstein, got {described(ball)}{cure}")

@@ -1,0 +1,76 @@
+"""Where the parts of a set are: one file per layer, joined in one entry here, and imported when they are needed.
+
+A set of kernels is described in `drmdp.sets`, answered in `drmdp.bellman`, proved in `drmdp.certificate`, stated for a conic solver in
+`drmdp.bellman.conic` and projected on in `drmdp.prox`. No layer knows another one's file: each asks `entry_of(ball)` for its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Kept(NamedTuple):
+    """What a sweep keeps of a state beside a number for each action; the certificate reads it as a claim."""
+
+    by_kernel: bool  # a number for each kernel
+    by_row: bool  # and one for each action and kernel
+    rounded: bool = False  # rows may be stored in the precision of the data
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The parts of a set; "module" or "module:name"."""
+
+    response: str  # how nature answers: `update`, `evaluate`, `workspace`, `NATURE`
+    certificate: str  # bounds from a claim: `states` on compressed data, `dual_rows` and `apart` on dense data
+    keeps: Kept
+    program: str = ""  # a conic program of one state; without it there is no conic backend
+    projection: str = ""  # a `prox.registry.Family`; without it there is no first-order method
+    entropy: str = ""  # the same with the relative entropy for the distance, where it is cheap
+    nearest: str = ""  # searches a tuple with a given mean; without it means are attained by fractions
+
+
+ENTRIES: dict[Hashable, Entry] = {}
+"""Every set that can be solved, by its key."""
+MAKERS = {"wasserstein": "drmdp.sets.wasserstein:Wasserstein"}
+"""Every class of sets by its name on the command line."""
+
+
+def entry_of(ball: Any) -> Entry:
+    """The entry of a set."""
+    return ENTRIES[ball.key]
+
+
+@cache
+def load(where: str) -> Any:
+    """What an entry's "module" or "module:name" stands for."""
+    module, _, name = where.partition(":")
+    found: Any = import_module(module)
+    return getattr(found, name) if name else found
+
+
+def _wasserstein(pair: str, metric: str, program: str, keeps: Kept, projection: str, **others: str) -> Entry:
+    where = {name: f"drmdp.{path}" for name, path in others.items()}
+    return Entry(
+        f"drmdp.bellman.{pair}", f"drmdp.certificate.{metric}", keeps, f"drmdp.bellman.conic.{program}",
+        f"drmdp.prox.{projection}", **where,
+    )  # fmt: skip
+
+
+CONE, LINEAR = "cone:ConeProgram", "linear:LinearProgram"
+SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership:linear"
+ENTRIES |= {
+    ("l1", 1): _wasserstein("l1_1", "l1", LINEAR, Kept(False, False), "l1:SHARED"),
+    ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", nearest=SQUARES),
+    ("linf", 1): _wasserstein("linf_1", "linf", LINEAR, Kept(True, False), "linf_radii:SHARED", nearest=SHARES),
+    ("l1", math.inf): _wasserstein("l1_inf", "l1", LINEAR, Kept(True, True), "l1:EACH", nearest=SHARES),
+    ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", nearest=SQUARES),
+    ("linf", math.inf): _wasserstein(
+        "linf_inf", "linf", LINEAR, Kept(True, False), "linf:EACH", nearest=SHARES, entropy="prox.entropy:EACH"
+    ),
+}

@@ -1,0 +1,151 @@
+"""What is feared: a Wasserstein ball around the observed kernels, one per state.
+
+The ball of state s is the set of N-tuples y = (y_1, …, y_N) of kernels, y_i = (y_ia)_a with y_ia a distribution on
+the allowed next states of (s, a), such that
+
+    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order p = 1 or 2),        d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
+
+where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. What nature plays is the
+mean Σ_i w_i y_i. This is a ball over distributions of kernels; it is not the ball over next-state distributions with
+a metric between states that is also called Wasserstein elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.errors import InputError, shown
+from drmdp.sets.base import AmbiguitySet
+from drmdp.sets.norms import NORMS, Norm, order_text, order_words, stack
+
+Pair = tuple[str, float]
+
+PAIRS: tuple[Pair, ...] = (
+    ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
+)  # fmt: skip
+"""The implemented (metric, order) pairs: the six of the paper."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Wasserstein(AmbiguitySet):
+    """A Wasserstein ball around the N kernels of a model.
+
+    Parameters
+    ----------
+    radius : float or (S,) array
+        How far nature may go, at every state or state by state; see `saturation` for what is large.
+    metric : "l1", "l2" or "linf"
+    order : 1, 2 or math.inf, optional
+        The metric's own by default: 1 for "l1", 2 for "l2", infinity for "linf".
+    support : "observed" or "all"
+        Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
+        action, or to any state, as in the paper.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> drmdp.Wasserstein(0.5, metric="l1")
+    Wasserstein(radius=0.5, metric='l1', order=1, support='observed')
+    """
+
+    radius: Any
+    metric: Literal["l1", "l2", "linf"] = "l2"
+    order: float = cast(float, None)
+    support: Literal["observed", "all"] = "observed"
+
+    def __post_init__(self) -> None:
+        self.check_size()
+        if self.order is None and isinstance(self.metric, str) and self.metric in NORMS:
+            object.__setattr__(self, "order", NORMS[self.metric].order)
+        # By string and number only: True is not order 1, and arrays compare element by element.
+        number = isinstance(self.order, int | float | np.number) and self.order is not True
+        plain = isinstance(self.metric, str) and number
+        own = next((pair for pair in PAIRS if plain and pair == self.pair), None)
+        if own is None:
+            known = ", ".join(f"({metric!r}, {order_text(order)})" for metric, order in PAIRS)
+            asked = f"({shown(self.metric)}, {shown(self.order)})"
+            if self.order is None:
+                raise InputError(f"metric is {', '.join(map(repr, NORMS))}, got {shown(self.metric)}")
+            raise InputError(f"{asked} is not implemented; (metric, order) is one of {known}")
+        object.__setattr__(self, "metric", own[0])
+        object.__setattr__(self, "order", own[1])
+
+    @property
+    def pair(self) -> Pair:
+        """(metric, order)."""
+        return self.metric, self.order
+
+    @property
+    def key(self) -> Pair:
+        """(metric, order)."""
+        return self.pair
+
+    @property
+    def norm(self) -> Norm:
+        """The norm of a difference."""
+        return NORMS[self.metric]
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether every kernel has a budget of its own: for order ∞."""
+        return self.order == math.inf
+
+    @property
+    def short(self) -> str:
+        """(metric, order), as text."""
+        return f"({self.metric}, {order_text(self.order)})"
+
+    @property
+    def words(self) -> str:
+        """Metric, order and support."""
+        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}"
+
+    def facts(self) -> dict[str, str]:
+        """Metric and order in words."""
+        return {"metric": self.norm.words, "order": order_words(self.order)}
+
+    def apart(self, difference: Array, weights: Array) -> Array:
+        """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order."""
+        each = self.norm.of(difference, axis=(-3, -1))
+        return each if self.by_kernel else stack(self.order, each, weights)[..., None]
+
+    def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
+        """Largest distance of a choice of one next state per action; for ("linf", 1) of one per action and kernel.
+
+        The latter is the same whenever each row has a next state of probability 0 in all kernels, and else errs on the large side.
+        """
+        used = w > 0
+        y, w = y[:, used], w[used]
+        if self.metric == "l2":
+            others = np.maximum((y * y).sum(axis=2, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
+            distance = np.where(allowed, (1 - y) ** 2 + others, 0)  # squared
+            if self.order == 2:
+                return math.sqrt((w @ distance).max(axis=1).sum())
+            return math.sqrt(distance.max(axis=2).sum(axis=0).max())
+        distance = np.where(allowed, np.maximum(1 - y, 0), 0)  # of linf; half of that of l1
+        if self.pair == ("l1", 1):
+            return float(2 * (w @ distance).max(axis=1).sum())
+        far = distance.max(axis=2)  # (A, N)
+        if self.pair == ("l1", math.inf):
+            return float(2 * far.sum(axis=0).max())
+        by_kernel = far.max(axis=0)
+        return float(w @ by_kernel if self.order == 1 else by_kernel.max())
+
+    def __repr__(self) -> str:
+        return (
+            f"Wasserstein(radius={self.radius_text}, metric={self.metric!r}, order={order_text(self.order)}, "
+            f"support={self.support!r})"
+        )
+
+
+def parse_order(text: str) -> float:
+    """Read an order as typed on a command line or stored in a file: "1", "2" or "inf"."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"order is 1, 2 or inf, got {text!r}") from None
