@@ -15,6 +15,7 @@ from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
+from drmdp.core import levels
 from drmdp.sets import PAIRS
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
@@ -254,8 +255,8 @@ def test_rows_and_weights_count_as_divided_by_their_sums(shape, sign):
     """The model keeps rows that miss 1 by what rounding explains; all of them miss it to the same side here."""
     rng = np.random.default_rng(0)
     N, S, A = shape
-    kernels = rng.dirichlet(np.ones(S), (N, S, A)) * (1 + sign * 2 * S * certificate.EPS)
-    weights = rng.dirichlet(np.ones(N)) * (1 + sign * 2 * N * certificate.EPS)
+    kernels = rng.dirichlet(np.ones(S), (N, S, A)) * (1 + sign * 2 * S * levels.EPS)
+    weights = rng.dirichlet(np.ones(N)) * (1 + sign * 2 * N * levels.EPS)
     costs, value = rng.standard_normal((S, A)), 5 * rng.standard_normal(S)
     model = drmdp.Model(kernels, costs=costs, discount=0.9, weights=weights)
     assert np.array_equal(model.kernels, kernels)

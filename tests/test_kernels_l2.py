@@ -15,6 +15,7 @@ from drmdp.bellman import l2_2, l2_inf
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.qp import simplex_qp
 from drmdp.certificate import dense as certificate
+from drmdp.core import levels
 from drmdp.layout.layout import FLAT, Memory, Out, lay_out, order_of, prologue
 from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
 
@@ -144,7 +145,7 @@ def sweep(layout, pair, value, policy=None, memory=None, states=None, order=orde
     memory = fresh(layout) if memory is None else memory
     x = np.full((S, A), np.nan) if policy is None else policy.copy()
     out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.full(S, -1))
-    level = certificate.level(value)
+    level = levels.level(value)
     v = value - level
     run = KERNELS[pair].update if policy is None else KERNELS[pair].evaluate
     run(*(states or (0, S)), layout, order(layout, v), v, v.max(), np.ptp(v), TOL, memory, out)
@@ -356,7 +357,7 @@ def rederived(case, layout, out, memory):
     """Re-derive U and L from what is remembered in plain NumPy: kernels rebuilt, made feasible and measured, and the dual at the multipliers."""
     model, ball = case.model, case.ball
     S, A, N = model.n_states, model.n_actions, layout.weights.size
-    v = case.value - certificate.level(case.value)
+    v = case.value - levels.level(case.value)
     data = certificate.block(model, ball, v, 0, S)
     ends = model.terminal[:, None]
     by_action, by_kernel = np.where(ends, 0.0, memory.by_action), np.where(ends, 1.0, memory.by_kernel)
@@ -381,7 +382,7 @@ def rederived(case, layout, out, memory):
     share = thresholds / np.where(kappa > 0, kappa, 1.0)[:, None, :] + (x * level)[:, :, None]
     upper = certificate.upper(ball, data, x, price[:, 0] if ball.order == 2 else price, unit[:, None, None] * share)
     lower = certificate.lower(data, certificate.feasible(ball, data, kernels))
-    shift = layout.discount * certificate.level(case.value)
+    shift = layout.discount * levels.level(case.value)
     return upper + shift, lower + shift
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Operator, known_backends
-from drmdp.certificate import dense as certificate
+from drmdp.bellman.operator import ENGINES, Operator
 from drmdp.certificate import membership
-from drmdp.core import clock
+from drmdp.core import clock, levels
+from drmdp.core.levels import value_range
 from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import showing, stage
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
@@ -21,8 +21,8 @@ from drmdp.errors import InputError, shown
 from drmdp.instances._build import whole
 from drmdp.model import Model
 from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
-from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.problem import Method, Problem
@@ -138,9 +138,8 @@ def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DE
     """
     check_problem(model, ball)
     v = _value(model, value)
-    operator = build(model, ball, backend)
-    update = operator.certify(v, Problem(operator).sweep(v), False)
-    low, high = (certificate.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
+    update = Problem(build(model, ball, backend)).proved(v)
+    low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
     lower, upper = _sides(model, low, high)
     sign = -1.0 if model.maximise else 1.0
     return BellmanStep(sign * update.value, update.policy, lower, upper, update.kernel)
@@ -236,11 +235,10 @@ def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = N
     check_unchanged(model.blocks.data)
     check_problem(model, ball)
     ball = ball.fitted(model)
-    known = known_backends()
-    if not isinstance(backend, str) or backend not in known:
-        raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(known)}")
+    if not isinstance(backend, str) or backend not in ENGINES:
+        raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(ENGINES)}")
     with stage("laying out the kernels", ball.short):
-        operator: Operator = known[backend](model, ball, threads)
+        operator: Operator = load(ENGINES[backend])(model, ball, threads)
     return operator
 
 

@@ -2,7 +2,7 @@
 
 Each family of balls is one file with two compiled kernels over ranges of states, `update` and `evaluate`; this module gives them the data
 (`layout`), the memory of the last sweep, and threads, and turns what they find into an `Update`. The bounds U and L are the kernels'
-own, one-sided up to rounding; `certify` re-derives them from the data.
+own, one-sided up to rounding; the memory is the claim from which `drmdp.certificate` proves bounds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
-from drmdp.certificate import compressed as certificate_rows
-from drmdp.certificate import dense as certificate
+from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
 from drmdp.layout.layout import Layout, Memory, Order, Out, at_radius, empty_memory, fill_up, lay_out, order_of
@@ -44,6 +43,10 @@ class Remembered:
     memory: Memory
     share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
+
+    def pulled(self, share: Array) -> Remembered:
+        """The same with the share (S, N) of her move that is surely allowed."""
+        return replace(self, share=share)
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
@@ -122,20 +125,8 @@ class ExactOperator:
         """Keep the policy (S, A), let nature maximise."""
         return self._sweep(self._family.evaluate, value, policy, start, stop)
 
-    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
-        """Re-derive the steps from the witnesses of a sweep over all states, and make nature's kernel surely feasible."""
-        nature, model = update.nature, self.model
-        assert isinstance(nature, Remembered)
-        low, high, share = certificate_rows.derive(
-            self.ball, nature.layout, nature.value, update.policy, nature.memory, fixed, self.threads
-        )
-        shift, ends = certificate.level(value), model.terminal
-        low = certificate.steps(nature.value, shift, model.discount, ends, low, -1)
-        high = certificate.steps(nature.value, shift, model.discount, ends, high, +1)
-        return Update(update.value, low, high, update.policy, replace(nature, share=share))
-
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
-        model, shift = self.model, certificate.level(value)
+        model, shift = self.model, levels.level(value)
         u = value - shift
         self._sweeps += 1
         if self._sweeps == MANY:
@@ -157,8 +148,8 @@ class ExactOperator:
         own = slice(start, stop)
         ends, here = model.terminal[own], u[own]
         policy = np.where(ends[:, None], 0.0, out.policy[own]) if ends.any() else out.policy[own]
-        low = certificate.steps(here, shift, model.discount, ends, out.lower[own], -1)
-        high = certificate.steps(here, shift, model.discount, ends, out.upper[own], +1)
+        low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
+        high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
         nature = Remembered(model, self._family.NATURE, self._layout, order, u, memory, None, self.threads)
-        return Update(new, low, high, policy, nature)
+        return Update(new, low, high, policy, nature, memory)

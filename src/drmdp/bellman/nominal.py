@@ -16,8 +16,8 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.certificate import dense as certificate
-from drmdp.certificate.dense import EPS
+from drmdp.certificate.fixed_kernel import FixedKernel
+from drmdp.core.levels import level
 from drmdp.model import Model
 
 
@@ -36,6 +36,10 @@ class Fixed:
         from drmdp.core.compact import of_matrix
 
         return of_matrix(self.matrix, A)
+
+    def pulled(self, share: Array) -> Fixed:
+        """What is fixed is not moved."""
+        return self
 
     def chain(self, policy: Array) -> Any:
         """Σ_a x_a y_a, (S, S)."""
@@ -56,21 +60,9 @@ class NominalOperator:
     threads = 1
 
     def __init__(self, model: Model, kernel: Any) -> None:
-        S, A = model.n_states, model.n_actions
-        self.model, self.chunk = model, S
-        is_sparse = sparse.issparse(kernel)
-        matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
-        self.nature = Fixed(matrix, (S, A))
-        self._terms = int(np.diff(matrix.indptr).max()) if is_sparse else S
-        if not model.next_costs:
-            self._costs = np.asarray(model.costs)
-        elif is_sparse:
-            listed = model.blocks.matrix(model.listed_costs())
-            self._costs = np.asarray(matrix.multiply(listed).sum(axis=1)).reshape(S, A)
-        else:
-            z = model.stakes(np.zeros(S), 0, S)
-            self._costs = (matrix.reshape(S, A, S) * np.where(matrix.reshape(S, A, S) > 0, z, 0.0)).sum(axis=2)
-        self._costs = np.where(model.available, self._costs, 0.0)
+        self.model, self.chunk = model, model.n_states
+        self.fixed = FixedKernel(model, kernel)
+        self.nature = Fixed(self.fixed.matrix, (model.n_states, model.n_actions))
 
     @property
     def kernel(self) -> Any:
@@ -79,7 +71,7 @@ class NominalOperator:
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Take the best action in every state."""
-        stake = self._stakes(value)
+        stake = self.fixed.stakes(value)
         best = np.where(self.model.available, stake, np.inf).argmin(axis=1)
         policy = np.zeros_like(stake)
         policy[np.arange(best.size), best] = 1
@@ -88,32 +80,10 @@ class NominalOperator:
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Follow `policy`, (S, A)."""
-        return self._result(value, policy, self._stakes(value), fixed=True)
-
-    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
-        """Nothing to do: the steps hold up to rounding, which is in them."""
-        return update
-
-    def _stakes(self, value: Array) -> Array:
-        """c̄ + λ y·v at v without its level, (S, A)."""
-        u = value - certificate.level(value)
-        future = np.asarray(self.nature.matrix @ u).reshape(self._costs.shape)
-        return self._costs + self.model.discount * future
+        return self._result(value, policy, self.fixed.stakes(value), fixed=True)
 
     def _result(self, value: Array, policy: Array, stake: Array, fixed: bool) -> Update:
-        model, shift = self.model, certificate.level(value)
-        u, ends = value - shift, model.terminal
-        most = np.abs(self._costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
-        if model.next_costs:
-            most = most + max(map(abs, model.cost_range))
-        margin = (4 * self._terms + 2 * model.n_actions + 64) * EPS * most
-        mean = (policy * stake).sum(axis=1)
-        off = (policy * margin).sum(axis=1)
-        least = mean - off
-        if not fixed:  # whichever action is really the best
-            least = np.where(model.available, stake - margin, np.inf).min(axis=1, initial=np.inf)
-            least = np.where(ends, 0.0, least)
-        low = certificate.steps(u, shift, model.discount, ends, least, -1)
-        high = certificate.steps(u, shift, model.discount, ends, mean + off, +1)
-        new = np.where(ends, 0.0, mean + model.discount * shift)
-        return Update(new, low, high, policy, self.nature)
+        low, high = self.fixed.bound(value, policy, stake, fixed)
+        later = self.model.discount * level(value)
+        new = np.where(self.model.terminal, 0.0, (policy * stake).sum(axis=1) + later)
+        return Update(new, low, high, policy, self.nature, self.nature)

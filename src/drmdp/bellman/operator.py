@@ -2,19 +2,20 @@
 
 An operator belongs to one (model, ball) and works on any range of states: `update` minimises over the policy and lets
 nature maximise, `evaluate` keeps the policy fixed. Both return one-sided steps L − v ≤ F(v) − v ≤ U − v, so inexact
-operators stay honest, and the pair (policy, nature) behind them; `certify` re-derives the steps from that pair and the raw data.
+operators stay honest, the pair (policy, nature) behind them, and a claim from which `drmdp.certificate` proves bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate.dense import Bounds
+from drmdp.certificate import Proof
+from drmdp.certificate.dense import Witness
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 
@@ -28,6 +29,9 @@ class Nature(Protocol):
     def chain(self, policy: Array) -> Any:
         """Transitions (n, S) of the pair with a policy (n, A): an array, or an object with `@`."""
 
+    def pulled(self, share: Array) -> Nature:
+        """The same with the share (S, N) of her move that is surely allowed."""
+
 
 @dataclass(frozen=True)
 class Tabled:
@@ -38,6 +42,10 @@ class Tabled:
     def kernel(self) -> Array:
         """Return the table."""
         return self.table
+
+    def pulled(self, share: Array) -> Tabled:
+        """A table is what it is."""
+        return self
 
     def chain(self, policy: Array) -> Array:
         """Σ_a x_a y_a."""
@@ -53,9 +61,7 @@ class Update:
     upper_step: Array  # U − v, (n,)
     policy: Array  # (n, A)
     nature: Nature
-    bounds: Bounds | None = (
-        None  # on the fixed points, re-derived already, where they are known better than by the steps
-    )
+    claim: Any = None  # what the certificate proves it from; without one the loop sweeps again
 
     @property
     def kernel(self) -> Any:
@@ -76,8 +82,18 @@ class Update:
         def together(name: str) -> Array:
             return np.concatenate([getattr(part, name) for part in parts])
 
-        nature = Tabled(together("kernel"))
-        return Update(together("value"), together("lower_step"), together("upper_step"), together("policy"), nature)
+        claim = Witness.join([part.claim for part in parts])
+        steps = together("lower_step"), together("upper_step")
+        return Update(together("value"), *steps, together("policy"), Tabled(together("kernel")), claim)
+
+    def proved(self, proof: Proof) -> Update:
+        """The same with what was proved of it."""
+        nature = self.nature
+        if proof.share is not None:
+            nature = nature.pulled(proof.share)
+        elif proof.kernel is not None:
+            nature = Tabled(proof.kernel)
+        return replace(self, lower_step=proof.lower_step, upper_step=proof.upper_step, nature=nature)
 
 
 class Operator(Protocol):
@@ -106,13 +122,9 @@ class Operator(Protocol):
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy, let nature maximise; `policy` is (S, A)."""
 
-    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
-        """Re-derive the steps and the kernel of a sweep over all states; `fixed`: the policy was given."""
 
-
-def known_backends() -> dict[str, Any]:
-    """Constructors of the operators by name."""
-    from drmdp.bellman.conic.operator import ConicOperator
-    from drmdp.bellman.exact import ExactOperator
-
-    return {"exact": ExactOperator, "conic": ConicOperator}
+ENGINES = {
+    "exact": "drmdp.bellman.exact:ExactOperator",
+    "conic": "drmdp.bellman.conic.operator:ConicOperator",
+}
+"""Operators by the name of the backend; each is called with (model, ball, threads). A new one is one file and one line here."""

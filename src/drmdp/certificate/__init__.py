@@ -1,1 +1,93 @@
-"""Claims become bounds here."""
+"""Claims become bounds here, and nowhere else.
+
+Whoever solves hands over a *claim*: the few numbers that explain a sweep (`layout.Memory`), duals and kernels of a conic program
+(`dense.Witness`), or a policy with a kernel (`Pair`). A claim may be wrong. A `Prover` reads the data itself and turns a claim into bounds that hold
+whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask it.
+
+* `compressed` proves sweeps over compressed data, with `l1`, `l2` and `linf` for the metrics and `sums` for what they share;
+* `dense` proves witnesses in plain NumPy, and states the formulas;
+* `fixed_kernel` proves sweeps with one kernel that stays;
+* `membership` brings kernels of any origin into the set.
+
+This package imports neither operators nor methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.certificate import compressed, dense
+from drmdp.core import levels
+from drmdp.errors import InputError, shown
+from drmdp.layout.layout import Memory, empty_memory, lay_out
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The claim that a policy is good and that a kernel shows it; judged by the values of both."""
+
+    policy: Array  # (S, A)
+    kernel: Any  # mean kernel, (S, A, S), or sparse (S·A, S)
+    kernels: Any = None  # the N kernels it is the mean of, (N, S, A, S), or N sparse matrices (S·A, S)
+    precision: float = 0.0  # error that its values may have, in the unit of the costs
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proved of a sweep at v: L − v ≤ F(v) − v ≤ U − v, (S,) each, and how nature's claim had to be changed for it."""
+
+    lower_step: Array
+    upper_step: Array
+    share: Array | None = None  # (S, N) of nature's move that is surely allowed
+    kernel: Any = None  # or her mean kernel that is
+
+
+class Prover(Protocol):
+    """Proves what is claimed of sweeps of one problem."""
+
+    def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
+        """Bound F at `value` from a policy (S, A) and a claim; `fixed`: F^x of that policy instead."""
+
+
+@dataclass(frozen=True)
+class RobustProver:
+    """Proves sweeps against a set."""
+
+    model: Model
+    ball: AmbiguitySet
+    threads: int
+
+    def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
+        """Bound F, or F^x, at `value`; a claim of another shape than the set's is refused."""
+        model, shape = self.model, (self.model.n_states, self.model.n_actions)
+        if np.shape(policy) != shape:
+            raise InputError(f"policy: expected shape {shape}, got {np.shape(policy)}")
+        if isinstance(claim, dense.Witness):
+            _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
+            return Proof(low, high, kernel=kernel)
+        layout = lay_out(model, self.ball)
+        memory = self._checked(claim, layout)
+        shift = levels.level(value)
+        u = value - shift
+        x = np.ascontiguousarray(policy, dtype=np.float64)
+        low, high, share = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
+        ends, discount = model.terminal, model.discount
+        low = levels.steps(u, shift, discount, ends, low, -1)
+        return Proof(low, levels.steps(u, shift, discount, ends, high, +1), share)
+
+    def _checked(self, claim: Any, layout: Any) -> Memory:
+        (S, A), N = layout.available.shape, layout.weights.size
+        wanted = empty_memory(S, A, N, entry_of(self.ball).keeps, layout.data.dtype)
+        if not isinstance(claim, Memory):
+            raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")
+        for name, own, like in zip(Memory._fields, claim, wanted, strict=True):
+            if np.shape(own) != like.shape or getattr(own, "dtype", None) != like.dtype:
+                raise InputError(f"claim: {name}: expected shape {like.shape} of {like.dtype}, got {shown(own)}")
+        return Memory(*(np.ascontiguousarray(own) for own in claim))

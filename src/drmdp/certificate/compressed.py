@@ -49,7 +49,7 @@ from drmdp.certificate.sums import (
 )
 from drmdp.core import threads as workers
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout, Memory
@@ -63,7 +63,7 @@ SMALL = 1e-300  # what underflow may take from a square
 
 
 def derive(
-    ball: Wasserstein, layout: Layout, value: Array, policy: Array, memory: Memory, fixed: bool, threads: int = 1
+    ball: AmbiguitySet, layout: Layout, value: Array, policy: Array, memory: Memory, fixed: bool, threads: int = 1
 ) -> tuple[Array, Array, Array]:
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
@@ -71,9 +71,9 @@ def derive(
     """
     S, N = layout.available.shape[0], layout.weights.size
     low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
-    kernel = {"l1": states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]
+    kernel = {"l1": states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]  # type: ignore[attr-defined]
     top, span = float(value.max()), float(np.ptp(value))
-    every = ball.order == np.inf
+    every = ball.by_kernel
     kind = every if ball.metric != "linf" else None if every else True
     order = ranked(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))

@@ -28,17 +28,17 @@ real numbers the floats stand for, not nearly true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
-EPS = float(np.finfo(np.float64).eps)
 BLOCK_ENTRIES = 2_000_000
 """How many probabilities are expanded at a time."""
 
@@ -54,6 +54,12 @@ class Witness:
     multipliers: Array  # (n,) for finite orders, (n, N) for order inf
     thresholds: Array  # (n, A, N)
     kernels: Array  # (n, A, N, S)
+
+    @staticmethod
+    def join(parts: Sequence[Witness]) -> Witness:
+        """Put the witnesses of consecutive ranges together."""
+        names = ("policy", "multipliers", "thresholds", "kernels")
+        return Witness(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True)
@@ -80,11 +86,6 @@ def ranges(model: Model, start: int, stop: int) -> Iterator[tuple[int, int]]:
     size = max(1, BLOCK_ENTRIES // per_state)
     for first in range(start, stop, size):
         yield first, min(first + size, stop)
-
-
-def level(value: Array) -> float:
-    """Midrange of a value; removed before and added after every computation."""
-    return float((value.max() + value.min()) / 2)
 
 
 def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int) -> Block:
@@ -216,18 +217,6 @@ class Bounds:
     def gap(self) -> float:
         """Largest width over the states."""
         return float((self.upper - self.lower).max())
-
-
-def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
-    """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
-    step = one_sided - u - (1 - discount) * shift
-    size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
-    return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
-
-
-def beyond(value: Array, step: Array, sign: int) -> Array:
-    """Value plus a one-sided step, rounded away from the truth (sign ±1)."""
-    return np.where(step == 0, value, np.nextafter(value + step, sign * np.inf))
 
 
 def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray) -> Bounds:

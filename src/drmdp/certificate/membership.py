@@ -60,25 +60,40 @@ DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
 SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
 
 
-def inside(model: Model, ball: AmbiguitySet, kernel: Array) -> Array:
+def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
     """Mean kernel (S, A, S) that nature can play: `kernel` itself if it is one, up to rounding.
 
-    `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S). Its rows are first clipped to the allowed next
+    `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S); or sparse, and then so is what is returned: a matrix (S·A, S) or a tuple of N
+    of them. Its rows are first clipped to the allowed next
     states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0.
     """
-    _check(model, kernel)
+    of_tuple = isinstance(kernel, tuple) or np.ndim(kernel) == 4
+    is_sparse = isinstance(kernel, tuple) or sparse.issparse(kernel)
+    if not is_sparse:
+        _check(model, kernel)
     S, used = model.n_states, model.weights > 0
-    out = np.zeros((S, model.n_actions, S))
+    out = []
     for start, stop in certificate.ranges(model, 0, S):
         data = certificate.block(model, ball, np.zeros(S), start, stop)
-        if kernel.ndim == 4:
-            given = kernel[used, start:stop].transpose(1, 2, 0, 3)
+        given = _block(kernel, used, start, stop, model.n_actions)
+        if of_tuple:
             y = _distributions(given, data.allowed[:, :, None], data.nominal)
         else:
             mean = _mean(data.nominal, data.weights)
-            y = _tuple(ball, data, _distributions(kernel[start:stop], data.allowed, mean))
-        out[start:stop] = _mean(certificate.feasible(ball, data, y), data.weights)
-    return out
+            y = _tuple(ball, data, _distributions(given, data.allowed, mean))
+        found = _mean(certificate.feasible(ball, data, y), data.weights)
+        out.append(sparse.csr_array(found.reshape(-1, S)) if is_sparse else found)
+    return sparse.vstack(out, format="csr") if is_sparse else np.concatenate(out)
+
+
+def _block(kernel: Any, used: BoolArray, start: int, stop: int, A: int) -> Array:
+    """Rows of the states start … stop − 1, dense: (n, A, S), or (n, A, N, S) of a tuple without its kernels of weight 0."""
+    if isinstance(kernel, tuple):
+        own = [_block(one, used, start, stop, A) for one, is_used in zip(kernel, used, strict=True) if is_used]
+        return np.stack(own, axis=2)
+    if sparse.issparse(kernel):
+        return np.asarray(kernel[start * A : stop * A].toarray().reshape(stop - start, A, -1))
+    return np.asarray(kernel[used, start:stop].transpose(1, 2, 0, 3) if kernel.ndim == 4 else kernel[start:stop])
 
 
 def _check(model: Model, kernel: Array) -> None:

@@ -20,6 +20,7 @@ Plateaus: differences of u below `FLAT` are rounding and count as 0; this moves 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -91,9 +92,16 @@ class Out(NamedTuple):
     passes: Array  # (S,) passes over the candidate rows
 
 
+_KEPT: WeakKeyDictionary[Model, dict[str, Layout]] = WeakKeyDictionary()
+"""Layouts by model and support."""
+
+
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
-    """Choose the layout for a model and a ball; shares the model's arrays wherever it can."""
-    return _uniform(_choose(model, ball))
+    """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
+    kept = _KEPT.setdefault(model, {})
+    if ball.support not in kept:
+        kept[ball.support] = _uniform(_choose(model, ball))
+    return at_radius(kept[ball.support], model, ball)
 
 
 def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
@@ -112,7 +120,9 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
     whole = model.n_states * np.count_nonzero(model.available)
     if not layout.unlisted or layout.indices.size < NEARLY * whole or layout.weights.size * whole > LARGE:
         return layout
-    return _uniform(_list_all(model, ball))
+    full = _uniform(_list_all(model, ball))
+    _KEPT.setdefault(model, {})[ball.support] = full
+    return full
 
 
 def _uniform(layout: Layout) -> Layout:

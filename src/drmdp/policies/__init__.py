@@ -25,7 +25,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray, IntArray
 from drmdp.api import DEFAULT_BACKEND, Evaluation, _sides, build, evaluate
-from drmdp.certificate import dense as certificate
+from drmdp.core import levels
 from drmdp.core.compact import MeanKernel
 from drmdp.core.tolerance import RTOL, Tolerance
 from drmdp.core.validation import number
@@ -151,8 +151,7 @@ def _each_action(model: Model, ball: Wasserstein, value: Array) -> Array:
         x = np.zeros((S, A))
         x[np.arange(S), np.where(model.available[:, a], a, spare)] = 1
         x[model.terminal] = 0
-        update = problem.evaluate(value, x)
-        q[:, a] = certificate.beyond(value, problem.operator.certify(value, update, True).upper_step, +1)
+        q[:, a] = levels.beyond(value, problem.proved(value, x).upper_step, +1)
     return np.where(model.available, q, np.inf)
 
 

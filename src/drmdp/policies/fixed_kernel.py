@@ -17,13 +17,13 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.core.compact import DENSE, MeanKernel
+from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import kernel_number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.solution import Status
 from drmdp.solvers import linear
-from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem

@@ -27,8 +27,7 @@ from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.api import DEFAULT_BACKEND, _limits, _sides, _value, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator, Update
-from drmdp.certificate import dense as certificate
-from drmdp.core import clock
+from drmdp.core import clock, levels
 from drmdp.core import validation as checks
 from drmdp.core.files import require
 from drmdp.core.progress import counted, showing
@@ -159,8 +158,8 @@ class _Plan:
         """Take the sweep of stage t at v; returns where to go on."""
         model, lower, upper = self.model, self.lower, self.upper
         above, below = (max(0.0, float(gap.max())) for gap in (upper[t + 1] - v, v - lower[t + 1]))
-        upper[t] = _shifted(certificate.beyond(v, update.upper_step, +1), model.discount * above)
-        lower[t] = _shifted(certificate.beyond(v, update.lower_step, -1), -model.discount * below)
+        upper[t] = _shifted(levels.beyond(v, update.upper_step, +1), model.discount * above)
+        lower[t] = _shifted(levels.beyond(v, update.lower_step, -1), -model.discount * below)
         upper[t, self.idle] = lower[t, self.idle] = 0.0
         self.policy[t] = update.policy
         return np.clip(update.value, lower[t], upper[t])
@@ -188,14 +187,14 @@ def _stages(
         if operator is None or prices is not None:
             here = plan.model if prices is None else _priced(plan.model, prices[t])
             operator = _next(build(here, ball, backend, threads), operator)
-        v = plan.set(t, v, operator.certify(v, Problem(operator).sweep(v), False))
+        v = plan.set(t, v, Problem(operator).proved(v))
         yield t
 
 
 def _outside(cost: float, later: float, side: int) -> float:
     """Cost + later, rounded away from the truth (side ±1)."""
     total = cost + later
-    return total + side * 4 * certificate.EPS * (abs(cost) + abs(later))
+    return total + side * 4 * levels.EPS * (abs(cost) + abs(later))
 
 
 def _free(model: Model, ball: Wasserstein) -> BoolArray:
@@ -225,7 +224,7 @@ def _closed(model: Model, states: BoolArray) -> BoolArray:
 
 def _shifted(bound: Array, by: float) -> Array:
     """Bound + by, rounded in the direction of `by`."""
-    return bound if by == 0 else np.nextafter(bound + by * (1 + 4 * certificate.EPS), np.sign(by) * np.inf)
+    return bound if by == 0 else np.nextafter(bound + by * (1 + 4 * levels.EPS), np.sign(by) * np.inf)
 
 
 def _next(new: Operator, old: Operator | None) -> Operator:

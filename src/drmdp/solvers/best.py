@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
+from drmdp.certificate import Pair
 from drmdp.certificate import dense as certificate
+from drmdp.certificate.dense import Bounds
+from drmdp.core.levels import value_range
 from drmdp.core.tolerance import largest_cost, scale_of
 from drmdp.model import Model
-from drmdp.solvers.problem import Problem
+from drmdp.solvers.problem import Problem, Verdict
+
+
+class Judge(Protocol):
+    """Judges a policy and a kernel by their own values; see `drmdp.solvers.judge`."""
+
+    def look(self, pair: Pair, value: Array) -> Verdict:
+        """Judge a pair, its kernel taken as it is."""
+
+    def proved(self, pair: Pair, seen: Verdict) -> tuple[Verdict, Any]:
+        """The verdict on a pair whose kernel nature surely has, and her side of it."""
 
 
 class Best:
     """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, judge: Judge) -> None:
         model = problem.model
         low, high = value_range(model)
         self._problem = problem
@@ -26,30 +40,44 @@ class Best:
         self.lower, self.upper = self._range
         self.policy = any_policy(model)
         self._sweep: tuple[Array, Update] | None = None
+        self._verdict: Verdict | None = None
+        self._judge = judge
         self._proved = True
 
     def take(self, value: Array, update: Update) -> None:
         """Keep a sweep if it is the best."""
-        lower, upper = self._bounds(value, update)
+        claim, verdict = update.claim, None
+        if isinstance(claim, Pair):
+            verdict = self._problem.verdict = self._judge.look(claim, value)
+            lower, upper = self._within(verdict.bounds)
+        else:
+            lower, upper = self._bounds(value, update)
         if self._sweep is None or (upper - lower).max() <= self.gap:
-            self.lower, self.upper, self.policy, self._sweep, self._proved = (
-                lower, upper, update.policy, (value, update), False,
-            )  # fmt: skip
+            self.lower, self.upper, self.policy, self._sweep = lower, upper, update.policy, (value, update)
+            self._verdict, self._proved = verdict, False
 
     def prove(self) -> None:
-        """Re-derive the bounds from the raw data."""
-        if self._sweep is not None and not self._proved:
-            value, update = self._sweep
-            if update.bounds is None:
-                update = self._problem.operator.certify(value, update, self._problem.policy is not None)
+        """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten."""
+        if self._sweep is None or self._proved:
+            return
+        value, update = self._sweep
+        if isinstance(update.claim, Pair):
+            assert self._verdict is not None
+            verdict, nature = self._judge.proved(update.claim, self._verdict)
+            update = replace(update, nature=nature)
+            self.lower, self.upper = self._within(verdict.bounds)
+        else:
+            update = self._problem.prove(value, update, self._problem.policy is not None)
             self.lower, self.upper = self._bounds(value, update)
-            self._sweep, self._proved = (value, update), True
+        self.policy, self._sweep, self._proved = update.policy, (value, update), True
 
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
-        found = update.bounds or certificate.bounds(
-            value, update.lower_step, update.upper_step, model.discount, model.terminal
+        return self._within(
+            certificate.bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal)
         )
+
+    def _within(self, found: Bounds) -> tuple[Array, Array]:
         return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
 
     @property
@@ -92,10 +120,3 @@ def any_policy(model: Model) -> Array:
     policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
     policy[model.terminal] = 0
     return policy
-
-
-def value_range(model: Model) -> tuple[float, float]:
-    """Numbers between which the value of every policy under every kernel lies."""
-    known = model.cost_range
-    scale = 1 / (1 - model.discount) * (1 + 1e-12)
-    return min(known[0], 0.0) * scale, max(known[1], 0.0) * scale

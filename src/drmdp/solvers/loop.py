@@ -19,18 +19,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.certificate import Pair
 from drmdp.core import clock
+from drmdp.core.levels import value_range
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status
-from drmdp.solvers.best import Best, value_range
+from drmdp.solvers.best import Best, Judge
 from drmdp.solvers.linear import dot
-from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State
+from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
@@ -100,6 +103,27 @@ def run(
         return own.go(start, limit, inner)
 
 
+class _Judge:
+    """The judge of a run, made when there is something to judge: it runs this loop."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def _own(self) -> Judge:
+        from drmdp.solvers.judge import ByValues
+
+        return ByValues(self._problem)
+
+    def look(self, pair: Pair, value: Array) -> Verdict:
+        """See `Judge`."""
+        return self._own.look(pair, value)
+
+    def proved(self, pair: Pair, seen: Verdict) -> tuple[Verdict, Any]:
+        """See `Judge`."""
+        return self._own.proved(pair, seen)
+
+
 class _Run:
     """One run: where it stands, and what it decides."""
 
@@ -109,7 +133,7 @@ class _Run:
         self.method, self.problem, self.tolerance = method, problem, tolerance
         self.deadline, self.callback = deadline, callback
         self.begin = clock.now()
-        self.best = Best(problem)
+        self.best = Best(problem, _Judge(problem))
         self.history: list[Record] = []
         self.iteration = 0
         self._watch = _Precision()
@@ -212,7 +236,9 @@ class _Run:
 
     def _stalled(self, state: State, record: Record) -> bool:
         if self.method.stop == "certified":
-            return self._watch.stalled(self.best.gap, state.floor(self.problem.model.discount), self._goal)
+            verdict = self.problem.verdict
+            floor = state.floor(self.problem.model.discount) if verdict is None else verdict.exhausted
+            return self._watch.stalled(self.best.gap, floor, self._goal)
         return self._watch.stalled(record.residual, state.noise, math.inf)
 
     def _last_sweep(self, status: Status) -> Status:

@@ -19,10 +19,10 @@ from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.core.compact import DENSE
+from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model
 from drmdp.solvers import linear, loop
-from drmdp.solvers.best import value_range
 from drmdp.solvers.problem import NOISY, Problem, State, mean_kernel, swept
 
 ACCEPT = 0.7

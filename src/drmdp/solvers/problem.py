@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Operator, Update
-from drmdp.certificate import dense as certificate
+from drmdp.certificate import Prover, RobustProver
+from drmdp.certificate.dense import Bounds
+from drmdp.core import levels
 from drmdp.core.compact import DENSE
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
@@ -23,6 +26,16 @@ class NotFinite(ArithmeticError):  # noqa: N818
     """A point or a step is not a number any more; the loop ends the run."""
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What was found of a policy and a kernel that a method claimed."""
+
+    bounds: Bounds
+    worst: Array  # value of the policy, (S,)
+    best: Array  # value against the kernel
+    exhausted: float  # of the gap, what could not be made smaller
+
+
 @dataclass
 class Problem:
     """A fixed-point problem v = F(v), or v = F^x(v) when a policy is given, and the count of the work done on it."""
@@ -33,6 +46,7 @@ class Problem:
     kernel_passes: float = 0.0
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
+    verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
 
     @property
     def model(self) -> Model:
@@ -57,6 +71,25 @@ class Problem:
         update = self._call(value, self.policy, start, stop)
         self.kernel_passes += (stop - start) / self.model.n_states
         return update
+
+    def proved(self, value: Array, policy: Array | None = None) -> Update:
+        """F at `value`, or F^x of a policy, all states, with bounds that the certificate proved."""
+        policy = self.policy if policy is None else policy
+        return self.prove(value, self._map(value, policy), policy is not None)
+
+    def prove(self, value: Array, update: Update, fixed: bool) -> Update:
+        """A sweep at `value` with bounds that the certificate proved; one that explains itself by nothing is made again."""
+        if update.claim is None:
+            update = self.sweep(value)
+        return update.proved(self._prover.prove(value, update.policy, update.claim, fixed))
+
+    @cached_property
+    def _prover(self) -> Prover:
+        operator = self.operator
+        if operator.ball is None:
+            found: Prover = operator.fixed  # type: ignore[attr-defined]
+            return found
+        return RobustProver(operator.model, operator.ball, operator.threads)
 
     def _map(self, value: Array, policy: Array | None) -> Update:
         self.latest = value
@@ -114,7 +147,7 @@ class State:
         """What a residual cannot tell from 0: the operator's own inaccuracy, and the rounding of v in its last digit."""
         assert self.update is not None
         off = float((self.update.upper_step - self.update.lower_step).max())
-        return off + certificate.EPS * float(np.abs(self.value).max())
+        return off + levels.EPS * float(np.abs(self.value).max())
 
     def floor(self, discount: float) -> float:
         """What a gap cannot tell from 0."""

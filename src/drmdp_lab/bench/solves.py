@@ -12,10 +12,10 @@ import numpy as np
 from drmdp import instances
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
+from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model
 from drmdp.sets import PAIRS, Wasserstein
-from drmdp.solvers.best import value_range
 from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem

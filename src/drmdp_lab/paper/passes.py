@@ -13,8 +13,6 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.certificate.dense import Bounds
-from drmdp.solvers.best import value_range
 from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.problem import Problem, State
 
@@ -29,6 +27,10 @@ class Newest:
         """Mean kernel, (S, A, S); a part tells of its own state, or of all."""
         tables = [np.asarray(part.kernel) for part in self.parts]
         return np.stack([table[0 if len(table) == 1 else s] for s, table in enumerate(tables)])
+
+    def pulled(self, share: Array) -> Newest:
+        """What was played was played."""
+        return self
 
     def chain(self, policy: Array) -> Array:
         """Σ_a x_a y_a."""
@@ -51,9 +53,7 @@ class Passes(GaussSeidel):
         for s in range(value.size):
             parts.append(problem.update(value, s, s + 1))
             value[s] = parts[-1].value[0]
-        low, high = value_range(problem.model)
-        nothing = Bounds(np.full(value.size, low), np.full(value.size, high))
         lower, upper, policy = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("lower_step", "upper_step", "policy")
         )
-        return State(value, Update(value, lower, upper, policy, Newest(tuple(parts)), nothing))
+        return State(value, Update(value, lower, upper, policy, Newest(tuple(parts))))

@@ -26,6 +26,7 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Tabled, Update
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
+from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.interrupts import put_off
 from drmdp.model import Model
@@ -96,7 +97,7 @@ class ConicOperator:
         model, n = self.model, stop - start
         A, S = model.n_actions, model.n_states
         N = int((model.weights > 0).sum())
-        u = value - certificate.level(value)
+        u = value - levels.level(value)
         multipliers = np.zeros((n, N) if self.ball.by_kernel else n)
         witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, N)), np.zeros((n, A, N, S)))
         for s in range(start, stop):
@@ -105,11 +106,7 @@ class ConicOperator:
                     self._solve(s, u, None if policy is None else policy[s], witness, s - start)
         fixed = policy is not None
         new, low, high, kernel = certificate.derive(model, self.ball, value, witness, start, stop, fixed)
-        return Update(new, low, high, witness.policy, Tabled(kernel))
-
-    def certify(self, value: Array, update: Update, fixed: bool) -> Update:
-        """Nothing to do: the steps come from the certificate already."""
-        return update
+        return Update(new, low, high, witness.policy, Tabled(kernel), witness)
 
     def _solve(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
         """Fill row k of a witness with the solution of state s."""

@@ -27,18 +27,15 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.nominal import Fixed, NominalOperator
+from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
-from drmdp.certificate.dense import EPS, Bounds
-from drmdp.core.tolerance import Tolerance
+from drmdp.certificate import Pair
+from drmdp.core.levels import EPS, value_range
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout, lay_out_all
-from drmdp.solution import Status
-from drmdp.solvers import loop
-from drmdp.solvers.best import value_range
 from drmdp.solvers.first_order.players import Average, Players, Scheme, power
 from drmdp.solvers.linear import dot
-from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
+from drmdp.solvers.policy_iteration import of_mean_kernel
 from drmdp.solvers.problem import Problem, State, whole
 
 OUTPUTS = ("average", "epoch", "last")
@@ -55,13 +52,6 @@ PRECISION = 0.01
 """Error of the values in a certificate, as a share of the last gap, while that is more than the loop asks for."""
 
 
-@dataclass(frozen=True)
-class Kernels(Fixed):
-    """Nature with a fixed mean kernel that remembers whose mean it is."""
-
-    kernels: Any  # (N, S, A, S), or N sparse matrices (S·A, S)
-
-
 @dataclass
 class _Epochs(State):
     value: Array
@@ -74,22 +64,24 @@ class _Epochs(State):
     left: int = 0  # steps of the epoch
     steps: int = 0  # taken
     gap: float = np.inf  # at the last certificate
-    weighted: float = np.inf  # the same, weighted by the start distribution
     trust: float = 1.0  # gap at the last certificate over its forecast
     next_check: float = PATIENCE[0]  # steps after which there is a certificate whatever the forecast
-    worst: Array | None = None  # value of the last policy judged
-    best: Array | None = None  # against the last kernel judged
     change: Array | None = None  # of v in the last epoch: what records call the residual
-    exhausted: float = 0.0  # of the gap, what the last certificate could not make smaller
+    forecast: float = 0.0  # of the gap at the last certificate, 0 if there was none
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
-        self.update = _judge(problem, self)
+        self.update = _claim(problem, self)
         return self
 
-    def floor(self, discount: float) -> float:
-        """What a gap cannot tell from 0."""
-        return self.exhausted
+    def learn(self, problem: Problem, weighted: bool) -> None:
+        """Read what the loop found of the last answer."""
+        if self.update is None or problem.verdict is None:
+            return
+        bounds = problem.verdict.bounds
+        self.gap = bounds.gap
+        found = dot(problem.model.initial, bounds.upper - bounds.lower) if weighted else self.gap
+        self.trust = found / self.forecast if self.forecast > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -207,6 +199,7 @@ class FirstOrder:
 
     def step(self, problem: Problem, state: _Epochs) -> _Epochs:
         """One step in every state; at the end of an epoch a new v, and at times a certificate."""
+        state.learn(problem, self.stop == "duality-gap")
         state.update = None
         players = state.players
         if state.left == 0:
@@ -238,8 +231,8 @@ class FirstOrder:
         if state.trust * forecast > goal and state.steps < state.next_check:
             return
         state.gap = min(state.gap, max(state.trust * forecast, goal))  # how precise the values need to be
+        state.forecast = forecast
         state.swept(problem)
-        state.trust = (state.weighted if weighted else state.gap) / forecast if forecast > 0 else 1.0
         state.next_check = PATIENCE[1] * (state.steps + 1)
 
     def _average(self, state: _Epochs) -> None:
@@ -257,41 +250,14 @@ class FirstOrder:
 # ---------------------------------------------------------------------- the certificate
 
 
-def _judge(problem: Problem, state: _Epochs) -> Update:
-    """Bounds from the answer's own values."""
+def _claim(problem: Problem, state: _Epochs) -> Update:
+    """The answer, to be judged by its own values."""
     model = problem.model
     policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
     kernel, kernels = _feasible(problem.operator, state)
-    tol = max(loop.OPERATOR * problem.goal, PRECISION * state.gap)
-    above = _value(problem, problem.operator, policy, state.value if state.worst is None else state.worst, tol)
-    below = _value(
-        problem, NominalOperator(model, kernel), None, state.value if state.best is None else state.best, tol
-    )
-    state.worst, state.best = above.middle, below.middle
-    state.exhausted = sum(_exhausted(found) for found in (above, below))
     change = np.full(model.n_states, np.nan) if state.change is None else state.change
-    bounds = Bounds(below.lower, above.upper)
-    state.gap, state.weighted = bounds.gap, dot(model.initial, bounds.upper - bounds.lower)
-    nature = NominalOperator(model, kernel).nature
-    if kernels is not None:
-        nature = Kernels(nature.matrix, nature.shape, kernels)
-    return Update(state.value, change, change, policy, nature, bounds)
-
-
-def _value(problem: Problem, operator: Any, policy: Array | None, start: Array | None, tol: float) -> loop.Outcome:
-    """Value of one player's best answer, from the value it had at the last certificate."""
-    inner = Problem(operator, policy, problem.checkpoint)
-    found = loop.run(
-        PolicyIteration(), inner, start=start, tolerance=Tolerance(tol), inner=True, title="judging the answer"
-    )
-    if policy is not None:
-        problem.kernel_passes += inner.kernel_passes
-    return found
-
-
-def _exhausted(found: loop.Outcome) -> float:
-    """The gap of a value that cannot be computed any better, else 0."""
-    return float((found.upper - found.lower).max()) if found.status is Status.precision_limit else 0.0
+    pair = Pair(policy, kernel, kernels, PRECISION * state.gap)
+    return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, pair)
 
 
 def _feasible(operator: Operator, state: _Epochs) -> tuple[Any, Any]:

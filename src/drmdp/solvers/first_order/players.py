@@ -52,7 +52,6 @@ from drmdp.prox import entropy
 from drmdp.prox.displacement import make_work, reset
 from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.prox.simplex import entropy_step, project_rows
-from drmdp.sets import Wasserstein
 
 L1, L2, LINF = 0, 1, 2
 CODES = {1: L1, 2: L2, math.inf: LINF}
@@ -99,7 +98,7 @@ class Average:
 class Players:
     """Policy x and nature's tuple y in all states, and what they give each other at v."""
 
-    def __init__(self, layout: Layout, ball: Wasserstein, scheme: Scheme, threads: int) -> None:
+    def __init__(self, layout: Layout, ball: Any, scheme: Scheme, threads: int) -> None:
         S, A = layout.available.shape
         self._layout, self._ball, self._scheme, self._threads = layout, ball, scheme, threads
         self._work = np.ascontiguousarray(layout.indptr[::A]) * layout.weights.size
@@ -230,12 +229,12 @@ class Players:
         _weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
 
 
-def power(ball: Wasserstein) -> float:
+def power(ball: Any) -> float:
     """The p of the distances that are kept; for order ∞ they are those of each kernel."""
     return 1.0 if ball.by_kernel else float(ball.order)
 
 
-def _reach(layout: Layout, ball: Wasserstein, ratio: float | None) -> Array:
+def _reach(layout: Layout, ball: Any, ratio: float | None) -> Array:
     """How far nature can go compared with the policy, √(Θ_Y/NΘ_X), (S,)."""
     A = layout.available.shape[1]
     most = np.sqrt(np.maximum(layout.available.sum(axis=1), 1))
