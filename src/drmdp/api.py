@@ -15,10 +15,10 @@ from drmdp.core import clock, levels
 from drmdp.core.levels import value_range
 from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import showing, stage
+from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
-from drmdp.core.validation import number, numbers
+from drmdp.core.validation import limits, numbers
 from drmdp.errors import InputError, shown
-from drmdp.instances._build import whole
 from drmdp.model import Model
 from drmdp.sets import Wasserstein, check_problem
 from drmdp.sets.registry import load
@@ -26,7 +26,7 @@ from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
 from drmdp.solvers.problem import Method, Problem
-from drmdp.solvers.registry import resolve
+from drmdp.solvers.registry import resolve, settings_of
 
 DEFAULT_BACKEND = "exact"
 
@@ -80,17 +80,17 @@ def solve(
     check_problem(model, ball)
     name, chosen = resolve(method)
     tolerance = Tolerance.of(tol, rtol)
-    _limits(max_iters, max_seconds)
+    limits(max_iters, max_seconds)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
         problem = Problem(build(model, ball, chosen.backend, threads))
         setup = clock.now() - begin
-        limits: Any = {"max_iters": max_iters, "deadline": deadline}
-        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **limits)
-    lower, upper = _sides(model, found.lower, found.upper)
+        ends: Any = {"max_iters": max_iters, "deadline": deadline}
+        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
+    lower, upper = sides(model, found.lower, found.upper)
     solution = Solution(
-        value=lower if model.maximise else upper,
+        value=pessimistic(model, lower, upper),
         policy=found.policy,
         lower=lower,
         upper=upper,
@@ -100,7 +100,7 @@ def solve(
         history=found.history,
         settings={
             "method": name,
-            **asdict(chosen),  # type: ignore[call-overload]
+            **settings_of(chosen),
             **asdict(tolerance),
             "max_iters": max_iters,
             "max_seconds": max_seconds,
@@ -137,12 +137,11 @@ def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DE
     The bounds are re-derived from the data, as those of a solution are.
     """
     check_problem(model, ball)
-    v = _value(model, value)
+    v = value_of(model, value)
     update = Problem(build(model, ball, backend)).proved(v)
     low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
-    lower, upper = _sides(model, low, high)
-    sign = -1.0 if model.maximise else 1.0
-    return BellmanStep(sign * update.value, update.policy, lower, upper, update.kernel)
+    lower, upper = sides(model, low, high)
+    return BellmanStep(outward(model, update.value), update.policy, lower, upper, update.kernel)
 
 
 @dataclass(frozen=True)
@@ -179,13 +178,13 @@ def evaluate(
     """
     check_problem(model, ball)
     tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
-    _limits(None, max_seconds)
+    limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     with showing(progress):
         found = _evaluate(build(model, ball, backend, threads), x, tolerance, deadline=deadline)
-    lower, upper = _sides(model, found.lower, found.upper)
+    lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
-    return Evaluation(lower if model.maximise else upper, lower, upper, found.kernel, found.status, scale)
+    return Evaluation(pessimistic(model, lower, upper), lower, upper, found.kernel, found.status, scale)
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,7 @@ def certify(
     worst = _evaluate(build(model, ball, backend), x, tolerance, inner=True)
     nominal = Problem(NominalOperator(model, y))
     best = run(PolicyIteration(), nominal, start=None, tolerance=tolerance, inner=True, title="answering the kernel")
-    lower, upper = _sides(model, best.lower, worst.upper)
+    lower, upper = sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))
 
 
@@ -250,37 +249,14 @@ def _evaluate(operator: Operator, policy: Array, tolerance: Tolerance, **setting
 def _policy_value(model: Model, policy: Array, deadline: float) -> Array:
     """Value of a policy under the mean kernel."""
     nominal = of_mean_kernel(model, policy)
-    limits: Any = {"max_iters": 2, "deadline": deadline, "inner": True, "title": "evaluating the start"}
-    return run(PolicyIteration(), nominal, start=None, tolerance=Tolerance(0.0), **limits).middle
-
-
-def _sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Bounds in the user's sign, if they are of the data that was read."""
-    check_unchanged(model.blocks.data)
-    return (0.0 - upper, 0.0 - lower) if model.maximise else (lower, upper)  # never −0.0
-
-
-def _value(model: Model, value: ArrayLike, name: str = "value") -> Array:
-    v = numbers(name, value)
-    if v.shape != (model.n_states,):
-        raise InputError(f"{name}: expected shape {(model.n_states,)}, got {v.shape}")
-    if not np.isfinite(v).all():
-        s = int(np.argmax(~np.isfinite(v)))
-        raise InputError(f"{name} must be finite: state {model.states[s]!r} has {float(v[s])!r}")
-    return np.where(model.terminal, 0.0, -v if model.maximise else v)
+    ends: Any = {"max_iters": 2, "deadline": deadline, "inner": True, "title": "evaluating the start"}
+    return run(PolicyIteration(), nominal, start=None, tolerance=Tolerance(0.0), **ends).middle
 
 
 def _start(model: Model, start: ArrayLike, deadline: float) -> Array | None:
     if start is None:
         return None
     if isinstance(start, Solution):
-        return _value(model, start.value, "start")
+        return value_of(model, start.value, "start")
     given = numbers("start", start)
-    return _policy_value(model, model.policy(start), deadline) if given.ndim == 2 else _value(model, given, "start")
-
-
-def _limits(max_iters: int | None, max_seconds: float | None) -> None:
-    if max_iters is not None:
-        whole("max_iters", max_iters, 0)
-    if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:
-        raise InputError(f"max_seconds must not be negative, got {max_seconds!r}")
+    return _policy_value(model, model.policy(start), deadline) if given.ndim == 2 else value_of(model, given, "start")

@@ -5,6 +5,7 @@ Each returns clean data or raises an `InputError` that names the place and the v
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
@@ -315,3 +316,20 @@ def storage_dtype(given: Any) -> Any:
     if dtype not in (np.float64, np.float32):
         raise InputError(f"dtype: kernels are stored in float64 or float32, got {shown(given)}")
     return dtype
+
+
+def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Return `value` as an int, or say why it is no whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        limits = f"from {least:,} to {most:,}" if most > least else f"that is {least}"
+        limits = f"of at least {least}" if most == math.inf else limits
+        raise InputError(f"{name}: expected a whole number {limits}, got {shown(value)}")
+    return int(value)
+
+
+def limits(max_iters: Any, max_seconds: Any) -> None:
+    """Refuse limits on iterations and seconds that are none."""
+    if max_iters is not None:
+        whole("max_iters", max_iters, 0)
+    if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:
+        raise InputError(f"max_seconds must not be negative, got {max_seconds!r}")

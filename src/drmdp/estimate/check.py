@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from drmdp.core.progress import stage
+from drmdp.core.random import generator
 from drmdp.errors import InputError
 from drmdp.estimate.count import lacking
 from drmdp.estimate.findings import LIMIT, Finding, LogCheck, Place, RefusedError
@@ -17,7 +18,6 @@ from drmdp.estimate.source import open_source
 from drmdp.estimate.stages import labels_odd, read_log, samples_of, terminal_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
-from drmdp.instances._build import generator
 
 
 @stage("checking the log")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drmdp.core.progress import stage
+from drmdp.core.random import generator
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
 from drmdp.estimate.findings import refuse
@@ -16,7 +17,6 @@ from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import kernel_weights, labels_odd, read_log, samples_of, terminal_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, UntidyError
-from drmdp.instances._build import generator
 from drmdp.model import Model
 
 

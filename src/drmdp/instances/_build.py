@@ -17,36 +17,17 @@ from scipy.sparse import coo_array
 from drmdp._typing import Array
 from drmdp.core.files import require
 from drmdp.core.storage import Kernels, compress_sparse
-from drmdp.errors import InputError, shown
+from drmdp.core.validation import whole
+from drmdp.errors import InputError
 
-Seed = int | np.random.Generator
 SPREAD = 0.3
 """Default deviation of the logarithm of the factors in `log_normal`."""
-
-
-def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
-    """Return `value` as an int, or say why it is no whole number from `least` to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        limits = f"from {least:,} to {most:,}" if most > least else f"that is {least}"
-        limits = f"of at least {least}" if most == math.inf else limits
-        raise InputError(f"{name}: expected a whole number {limits}, got {shown(value)}")
-    return int(value)
 
 
 def check_sizes(n_states: int, n_actions: int, n_kernels: int, successors: int) -> None:
     """Refuse sizes that do not fit in memory, with so many next states of a pair."""
     what = f"{n_states:,} states × {n_actions:,} actions × {n_kernels:,} kernels × {successors:,} next states"
     require(8.0 * n_states * n_actions * successors * (n_kernels + 3), what)
-
-
-def generator(seed: Any, purpose: str) -> np.random.Generator:
-    """Turn a seed into a generator.
-
-    Each purpose has its own stream: a model and its perturbations, both drawn with seed 0, are independent.
-    """
-    if isinstance(seed, np.random.Generator):
-        return seed
-    return np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0), spawn_key=tuple(purpose.encode())))
 
 
 def n_successors(branching: Any, n_states: int) -> int:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.instances._build import Seed, bump, check_sizes, generator, one_kernel, resample, whole
+from drmdp.core.random import Seed, generator
+from drmdp.core.validation import whole
+from drmdp.instances._build import bump, check_sizes, one_kernel, resample
 from drmdp.model import Model
 
 CONCENTRATION = 30

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from drmdp.core.files import require
-from drmdp.instances._build import Seed, generator, n_successors, random_kernel, subsets, whole
+from drmdp.core.random import Seed, generator
+from drmdp.core.validation import whole
+from drmdp.instances._build import n_successors, random_kernel, subsets
 from drmdp.model import Model
 
 TOP = 10.0

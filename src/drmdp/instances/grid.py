@@ -7,19 +7,10 @@ import math
 import numpy as np
 
 from drmdp._typing import IntArray
+from drmdp.core.random import Seed, generator
+from drmdp.core.validation import whole
 from drmdp.errors import InputError
-from drmdp.instances._build import (
-    SPREAD,
-    Seed,
-    bump,
-    check_sizes,
-    generator,
-    log_normal,
-    random_kernel,
-    resample,
-    subsets,
-    whole,
-)
+from drmdp.instances._build import SPREAD, bump, check_sizes, log_normal, random_kernel, resample, subsets
 from drmdp.model import Model
 
 DIRECTIONS = {

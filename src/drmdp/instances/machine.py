@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.instances._build import check_sizes, one_kernel, whole
+from drmdp.core.validation import whole
+from drmdp.instances._build import check_sizes, one_kernel
 from drmdp.model import Model
 
 

@@ -7,21 +7,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from drmdp.core.random import Seed, generator
 from drmdp.core.storage import Kernels, compress_sparse
-from drmdp.core.validation import numbers
+from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError
-from drmdp.instances._build import (
-    SPREAD,
-    Seed,
-    check_sizes,
-    cuts,
-    generator,
-    log_normal,
-    n_successors,
-    resample,
-    subsets,
-    whole,
-)
+from drmdp.instances._build import SPREAD, check_sizes, cuts, log_normal, n_successors, resample, subsets
 from drmdp.model import Model
 
 SHARE, BRANCHING = 0.05, 0.05  # the paper's

@@ -20,8 +20,10 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.random import Seed, generator
 from drmdp.core.storage import Kernels, compress_sparse
-from drmdp.instances._build import Seed, check_sizes, generator, whole
+from drmdp.core.validation import whole
+from drmdp.instances._build import check_sizes
 from drmdp.model import Model
 
 DEMAND, POWER = 4, 3

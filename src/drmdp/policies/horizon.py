@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.api import DEFAULT_BACKEND, _limits, _sides, _value, build
+from drmdp.api import DEFAULT_BACKEND, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.core import clock, levels
 from drmdp.core import validation as checks
 from drmdp.core.files import require
 from drmdp.core.progress import counted, showing
+from drmdp.core.signs import pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
-from drmdp.core.validation import number, numbers
+from drmdp.core.validation import limits, number, numbers, whole
 from drmdp.errors import InputError, shown
-from drmdp.instances._build import whole
 from drmdp.model import Model, changed
 from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status
@@ -112,7 +112,7 @@ def finite_horizon(
     T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
     require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
-    _limits(None, max_seconds)
+    limits(None, max_seconds)
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)
@@ -134,8 +134,8 @@ def finite_horizon(
     if status is None and t > 0:
         status = Status.time_limit
     plan.fill_up(t, prices)
-    lower, upper = _sides(model, plan.lower, plan.upper)
-    value = lower if model.maximise else upper
+    lower, upper = sides(model, plan.lower, plan.upper)
+    value = pessimistic(model, lower, upper)
     costs_of = [staged] if prices is None else [_priced(staged, own) for own in prices]
     scale = max(scale_of(own, value) for own in costs_of)
     if status is None:
@@ -237,7 +237,7 @@ def _final(model: Model, final: ArrayLike) -> Array:
     if final is None:
         return np.zeros(model.n_states)
     given = numbers("final", final)
-    v = _value(model, given, "final")
+    v = value_of(model, given, "final")
     wrong = model.terminal & (given != 0)
     if wrong.any():
         s = int(np.argmax(wrong))

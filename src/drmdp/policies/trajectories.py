@@ -17,8 +17,9 @@ from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import validation as checks
 from drmdp.core.files import require
 from drmdp.core.progress import stage
+from drmdp.core.random import Seed, generator
+from drmdp.core.validation import whole
 from drmdp.errors import InputError
-from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
 

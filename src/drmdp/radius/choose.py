@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.api import _limits
 from drmdp.core import clock
 from drmdp.core.progress import counted, showing
+from drmdp.core.random import Seed, generator
 from drmdp.core.tolerance import RTOL
+from drmdp.core.validation import limits, whole
 from drmdp.errors import InputError, shown
-from drmdp.instances._build import Seed, generator, whole
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.path import Path, Point, check_path, path, radii_of
@@ -108,7 +108,7 @@ def cross_validate(
     `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
     """
     check_problem(model, ball)
-    _limits(None, max_seconds)
+    limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     used = np.flatnonzero(model.weights > 0)
     if used.size < 2:

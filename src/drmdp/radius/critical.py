@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.api import _limits
 from drmdp.core import clock
 from drmdp.core.progress import counted, showing
-from drmdp.core.validation import number
+from drmdp.core.validation import limits, number
 from drmdp.errors import InputError
 from drmdp.radius.path import Path, Point, Tracer, Watch, check_path
 from drmdp.solution import Status
@@ -57,7 +56,7 @@ def critical(
     Ctrl-C is passed on.
     """
     check_path(found, "found")
-    _limits(None, max_seconds)
+    limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
     if not width >= 0 or (width == 0 and precision is not None):

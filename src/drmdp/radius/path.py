@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
-from drmdp.api import DEFAULT_BACKEND, _limits, _sides, build
+from drmdp.api import DEFAULT_BACKEND, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.core import clock
 from drmdp.core.progress import counted, showing
+from drmdp.core.signs import inward, pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
-from drmdp.core.validation import number, numbers
+from drmdp.core.validation import limits, number, numbers
 from drmdp.errors import InputError, described
 from drmdp.model import Model
 from drmdp.policies import fixed_kernel as fixed
+from drmdp.policies.actions import most_probable
 from drmdp.radius.spacing import next_radius
 from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status, reached
@@ -34,8 +36,6 @@ from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
 
-TIE = 1e-6
-"""Probabilities that differ by less are equal."""
 MOST = 10_000
 """Radii of a path that is not given as a list."""
 SAMPLE = 100
@@ -171,7 +171,7 @@ def path(
     """
     check_problem(model, ball)
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
-    _limits(None, max_seconds)
+    limits(None, max_seconds)
     followed = None if policy is None else model.policy(policy)
     asked = radii_of(radii)
     points: list[Point] = []
@@ -254,7 +254,7 @@ class Tracer:
             if not states.any() or clock.now() > self.deadline:
                 break
             self._move(point.radius)
-            value = np.where(self.model.terminal, 0.0, -point.value if self.model.maximise else point.value)
+            value = inward(self.model, point.value)
             step = Problem(self._operator).evaluate(value, other.policy).upper_step
             keep = states & (step <= self.tolerance.goal(point.scale))
             states = states & ~keep
@@ -283,8 +283,8 @@ class Tracer:
 
     def _point(self, radius: float, found: Outcome) -> Point:
         model = self.model
-        lower, upper = _sides(model, found.lower, found.upper)
-        value = lower if model.maximise else upper
+        lower, upper = sides(model, found.lower, found.upper)
+        value = pessimistic(model, lower, upper)
         deadline = -math.inf if found.status in CUT_SHORT else self.deadline
         nominal = fixed.values(model, found.policy, [self._mean], deadline)[0]
         fraction = radius / self._limit if self._limit > 0 else np.inf if radius > 0 else 0.0
@@ -293,9 +293,3 @@ class Tracer:
             radius, fraction, value, found.policy, lower, upper, nominal, found.status, scale_of(model, value), passes,
             found.seconds,
         )  # fmt: skip
-
-
-def most_probable(policy: Array) -> IntArray:
-    """Most probable action of each state, (S,), the first of equals; −1 where there is none."""
-    best = (policy >= policy.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
-    return np.where(policy.max(axis=1) > 0, best, -1)

@@ -17,7 +17,8 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.solvers.problem import Problem, State, swept, whole
+from drmdp.core.validation import whole
+from drmdp.solvers.problem import Problem, State, swept
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Anderson:
     max_iters: ClassVar[int] = 100_000
 
     def __post_init__(self) -> None:
-        whole("memory", self.memory)
+        whole("memory", self.memory, 1)
 
     def init(self, problem: Problem, value: Array | None) -> _Memory:
         """Start at `value` or 0, without a past."""

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.solvers.problem import Problem, State, swept, whole
+from drmdp.core.validation import whole
+from drmdp.solvers.problem import Problem, State, swept
 
 
 @dataclass
@@ -32,8 +33,8 @@ class GaussSeidel:
     max_iters: ClassVar[int] = 100_000
 
     def __post_init__(self) -> None:
-        whole("block_size", self.block_size)
-        whole("check_every", self.check_every)
+        whole("block_size", self.block_size, 1)
+        whole("check_every", self.check_every, 1)
 
     def init(self, problem: Problem, value: Array | None) -> _Passed:
         """Start at `value` or 0."""

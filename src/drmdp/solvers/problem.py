@@ -15,7 +15,6 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.core import levels
 from drmdp.core.compact import DENSE
-from drmdp.errors import InputError, shown
 from drmdp.model import Model
 
 NOISY = 4
@@ -152,12 +151,6 @@ class State:
     def floor(self, discount: float) -> float:
         """What a gap cannot tell from 0."""
         return self.noise / (1 - discount)
-
-
-def whole(name: str, value: object) -> None:
-    """Refuse a setting that is not a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name}: expected a whole number of at least 1, got {shown(value)}")
 
 
 class Method(Protocol):

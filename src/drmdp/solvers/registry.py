@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
 from drmdp.errors import InputError, shown
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
@@ -21,9 +24,19 @@ METHODS: dict[str, type[Method]] = {
     "first-order": FirstOrder,
 }
 
+PARTS = ("init", "step", "backend", "stop", "max_iters")
+"""What makes an object a method; see `drmdp.solvers.problem.Method`."""
+
+
+def settings_of(method: Method) -> dict[str, Any]:
+    """Settings of a method, for the record."""
+    if is_dataclass(method):
+        return asdict(method)  # type: ignore[call-overload, no-any-return]
+    return {"backend": method.backend, "stop": method.stop}
+
 
 def resolve(method: str | Method) -> tuple[str, Method]:
-    """Name and settings of a method given by name, "auto", or as an object."""
+    """Name and settings of a method given by name, "auto", or as an object, registered or not."""
     if isinstance(method, str):
         name = "policy-iteration" if method == "auto" else method
         if name not in METHODS:
@@ -31,12 +44,11 @@ def resolve(method: str | Method) -> tuple[str, Method]:
         chosen: Method = METHODS[name]()
     else:
         chosen = method
-        names = [name for name, kind in METHODS.items() if isinstance(method, kind)]
-        if not names:
-            raise InputError(
-                f"method: expected a name or one of {', '.join(METHODS)} as an object, got {shown(method)}"
-            )
-        name = names[0]
+        lacking = [part for part in PARTS if not hasattr(method, part)]
+        if lacking or isinstance(method, type):
+            expected = f"one of {', '.join(METHODS)}, or an object with {', '.join(PARTS)}"
+            raise InputError(f"method: expected {expected}, got {shown(method)}")
+        name = next((name for name, kind in METHODS.items() if isinstance(method, kind)), type(method).__name__)
     if not isinstance(chosen.stop, str) or chosen.stop not in RULES:
         raise InputError(f"unknown stopping rule {shown(chosen.stop)}; known: {', '.join(RULES)}")
     return name, chosen

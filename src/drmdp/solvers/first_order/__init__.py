@@ -31,12 +31,13 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import Pair
 from drmdp.core.levels import EPS, value_range
+from drmdp.core.validation import whole
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout, lay_out_all
 from drmdp.solvers.first_order.players import Average, Players, Scheme, power
 from drmdp.solvers.linear import dot
 from drmdp.solvers.policy_iteration import of_mean_kernel
-from drmdp.solvers.problem import Problem, State, whole
+from drmdp.solvers.problem import Problem, State
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox", "mirror-descent")
@@ -129,7 +130,7 @@ class FirstOrder:
 
     def __post_init__(self) -> None:
         if self.check_every != "auto":
-            whole("check_every", self.check_every)
+            whole("check_every", self.check_every, 1)
         if not isinstance(self.keep_kernels, bool):
             raise InputError(f"keep_kernels: expected True or False, got {shown(self.keep_kernels)}")
         for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):

@@ -1,0 +1,82 @@
+"""What a policy is worth, and where it goes.
+
+Three values of a policy x differ and none bounds the others in general:
+
+* *worst case*: against the worst N-tuple of the ball, mean kernel Σ_i w_i y_i, certified;
+* *mean kernel*: under Σ_i w_i ŷ_i, the centre of the ball: never worse than the worst case;
+* *per kernel*: under each ŷ_i alone. A single ŷ_i may be worse than the worst case when the radius is small, for nature plays means.
+  The average of these values is not the value under the mean kernel, because values are not linear in the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike, IntArray
+from drmdp.api import Evaluation, evaluate
+from drmdp.core.tolerance import RTOL
+from drmdp.model import Model, check_model
+from drmdp.policies import fixed_kernel as fixed
+from drmdp.sets import Wasserstein, check_problem
+
+STEPS = 2000
+"""Of a chain followed from the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of a policy, (S,) each unless said; see the module for how they differ."""
+
+    worst: Evaluation
+    mean: Array
+    by_kernel: Array  # (N, S)
+
+
+def values(model: Model, ball: Wasserstein, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
+    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`."""
+    check_problem(model, ball)
+    x = model.policy(policy)
+    worst = evaluate(model, ball, x, tol, rtol)
+    return Values(worst, under(model, x, [None])[0], under(model, x, list(range(model.n_kernels))))
+
+
+def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
+    """Value of a policy under each of M kernels, (M, S), from exact linear systems.
+
+    `kernels` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels: None for the mean kernel, the
+    number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
+    """
+    check_model(model)
+    return fixed.values(model, model.policy(policy), fixed.matrices_of(model, kernels))
+
+
+def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
+    """Share of the discounted time that a policy spends in each state under a kernel, (S,); the mean kernel by default.
+
+    The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. The sum ends where λ^t
+    is below 1e-6, or after `STEPS` steps.
+    """
+    check_model(model)
+    x = model.policy(policy)
+    chain = fixed.chain(x, fixed.matrix_of(model, kernel)).T
+    now = np.where(model.terminal, 0.0, model.initial)
+    total = now.copy()
+    share = model.discount
+    for _ in range(STEPS):
+        if share < 1e-6:
+            break
+        now = np.where(model.terminal, 0.0, chain @ now)
+        total += share * now
+        share *= model.discount
+    return total / (total.sum() or 1.0)
+
+
+def most_visited(model: Model, policy: ArrayLike, n: int) -> IntArray:
+    """Numbers of the n states, ascending, that a policy spends most time in under the mean kernel; all if there are no more."""
+    if model.n_states <= n:
+        return np.flatnonzero(~model.terminal)
+    shares = np.where(model.terminal, -1.0, visits(model, policy))
+    return np.sort(np.argsort(-shares, kind="stable")[: min(n, int((~model.terminal).sum()))])
