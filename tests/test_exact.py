@@ -9,10 +9,11 @@ import cases
 import drmdp
 import reference
 from drmdp.bellman.conic.operator import ConicOperator
-from drmdp.bellman.exact import FAMILIES, MANY, ExactOperator
+from drmdp.bellman.exact import MANY, ExactOperator
 from drmdp.core import threads as workers
+from drmdp.sets import PAIRS
+from drmdp.solvers.problem import Problem
 
-PAIRS = tuple(FAMILIES)
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
 MARGIN = 2000  # ulps of costs and values: rounding margins grow with the number of terms
 
@@ -30,7 +31,7 @@ def agrees(case, found, wanted, slack):
 
 def proved(case, operator, value, found, wanted, slack, fixed):
     """The re-derived bounds are tight and contradict nothing that the conic certificate proved."""
-    sure = operator.certify(value, found, fixed)
+    sure = Problem(operator).prove(value, found, fixed)
     assert np.all(sure.upper_step - sure.lower_step <= slack), f"{case.name}: certified bounds apart"
     assert np.all(sure.lower_step <= wanted.upper_step), f"{case.name}: lower bound"
     assert np.all(sure.upper_step >= wanted.lower_step), f"{case.name}: upper bound"
@@ -66,7 +67,7 @@ def test_the_kernels_behind_the_mean_are_in_the_ball(pair):
     for case in cases.cases(pair, 40, seed=7):
         model, ball, value = case.model, case.ball, case.value
         operator = ExactOperator(model, ball, threads=1)
-        sure = operator.certify(value, operator.update(value, 0, model.n_states), fixed=False)
+        sure = Problem(operator).proved(value)
         kernels = np.asarray(sure.nature.kernels)
         own = model.available & ~model.terminal[:, None]
         assert kernels.shape == (model.n_kernels, *own.shape, model.n_states)
@@ -156,7 +157,7 @@ def test_storage_types_are_named():
         model.astype("int8")
 
 
-@pytest.mark.parametrize("pair", FAMILIES, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
 def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
     """From the tenth sweep on a few zeros are read: the bounds stay, and so do those of the certificate of an earlier sweep."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(12, 5, branching=11, seed=4), 6, same_support=True)
@@ -168,14 +169,14 @@ def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
         last = operator.update(value, 0, 12)
     assert not operator._layout.unlisted
     assert operator._layout.indices.size == 12 * 5 * 12
-    early, late = (operator.certify(value, update, fixed=False) for update in (first, last))
+    early, late = (Problem(operator).prove(value, update, fixed=False) for update in (first, last))
     for a, b in ((first, last), (early, late)):
         assert np.allclose(a.lower_step, b.lower_step, rtol=0, atol=1e-9)
         assert np.allclose(a.upper_step, b.upper_step, rtol=0, atol=1e-9)
     assert np.allclose(np.asarray(early.kernel), np.asarray(late.kernel), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("pair", FAMILIES, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
 def test_natures_side_of_the_certificate_does_not_depend_on_the_policy(pair):
     """With another policy than the one the witnesses belong to, L stays, and U bounds what that policy costs."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(10, 4, seed=6), 5)
@@ -184,9 +185,9 @@ def test_natures_side_of_the_certificate_does_not_depend_on_the_policy(pair):
         np.random.default_rng(7).random(10),
     )
     found = operator.update(value, 0, 10)
-    own = operator.certify(value, found, fixed=False)
+    own = Problem(operator).prove(value, found, fixed=False)
     other = np.random.default_rng(8).dirichlet(np.ones(4), 10)
-    mixed = operator.certify(value, replace(found, policy=0.5 * (found.policy + other)), fixed=False)
+    mixed = Problem(operator).prove(value, replace(found, policy=0.5 * (found.policy + other)), fixed=False)
     assert np.allclose(own.lower_step, mixed.lower_step, rtol=0, atol=1e-12)
     worst = ExactOperator(model, operator.ball).evaluate(value, 0.5 * (found.policy + other), 0, 10)
     assert (mixed.upper_step >= worst.lower_step - 1e-12).all()

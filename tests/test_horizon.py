@@ -14,7 +14,10 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.core import clock
 from drmdp.policies import horizon
 from drmdp.sets import PAIRS
+from drmdp.solvers.problem import Problem
 from test_radius import small
+
+OFF = 0.1
 
 
 def conic(model, ball, v):
@@ -84,30 +87,23 @@ def test_costs_of_stages(kind, by_next):
     assert plan.gap < 1e-9
 
 
-class Sloppy:
-    """An operator with valid bounds that are `off` too wide on both sides, and a value at their lower end."""
+class Sloppy(Problem):
+    """A problem with valid bounds that are `OFF` too wide on both sides, and a value at their lower end."""
 
-    def __init__(self, operator, off):
-        self.operator, self.off = operator, off
-        self.model, self.chunk = operator.model, operator.chunk
-
-    def update(self, value, start, stop):
-        found = self.operator.update(value, start, stop)
-        low, high = found.lower_step - self.off, found.upper_step + self.off
-        return replace(found, value=found.value - self.off, lower_step=low, upper_step=high)
-
-    def certify(self, value, update, fixed):
-        return update
+    def proved(self, value, policy=None):
+        found = super().proved(value, policy)
+        low, high = found.lower_step - OFF, found.upper_step + OFF
+        return replace(found, value=found.value - OFF, lower_step=low, upper_step=high)
 
 
 def test_errors_of_stages_add_up(monkeypatch):
-    model, ball, off = small(), Wasserstein(0.3, support="all"), 0.1
+    model, ball = small(), Wasserstein(0.3, support="all")
     exact = drmdp.finite_horizon(model, ball, 6)
-    monkeypatch.setattr(horizon, "build", lambda *args: Sloppy(build(*args), off))
+    monkeypatch.setattr(horizon, "Problem", Sloppy)
     wide = drmdp.finite_horizon(model, ball, 6)
     assert (wide.lower <= exact.lower).all()
     assert (wide.upper >= exact.upper).all()
-    assert wide.gap <= 4 * off * sum(0.9**k for k in range(6))
+    assert wide.gap <= 4 * OFF * sum(0.9**k for k in range(6))
 
 
 def test_long_horizons_end_in_the_solution():
