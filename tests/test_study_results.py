@@ -104,16 +104,16 @@ def test_linear_growth_is_judged_by_the_rows(power, verdict):
 def test_who_is_ahead_is_judged_by_the_rows(factor, verdict):
     rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", factor, 1.0)
     measured, found = judged(rows, "significantly more scalable")
-    assert found == verdict
+    assert found.startswith(verdict)
     assert f"garnet-rewards {factor:.2g}, garnet-costs {factor:.2g}" in measured
 
 
 def test_one_domain_behind_makes_it_partial():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 2.0, 1.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 3.0, 1.0)
     for row in rows:
         if row["method"] == "conic-vi" and row["family"] == "forest":
-            row["cpu_seconds"] /= 10
-    assert judged(rows, "significantly more scalable")[1] == "holds in part (2 of 3)"
+            row["cpu_seconds"] /= 2  # ahead, and not significantly
+    assert judged(rows, "significantly more scalable")[1].startswith("holds in part (2 of 3)")
 
 
 @pytest.mark.parametrize(("loss", "verdict"), [(0.5, "does not hold"), (0.05, "no guarantee")])
@@ -131,15 +131,15 @@ def test_the_printed_stopping_rule_is_judged_by_its_loss(loss, verdict):
 
 
 def test_the_paper_s_garnet_decides_and_the_other_one_is_shown():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 2.0, 1.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 3.0, 1.0)
     for row in rows:
         if row["method"] == "conic-vi" and row["family"] == "garnet-costs":
             row["cpu_seconds"] /= 10
     measured, found = judged(rows, "significantly more scalable")
-    assert found == "holds"
-    assert "garnet-costs 0.2" in measured
+    assert found.startswith("holds, ")
+    assert "garnet-costs 0.3" in measured
     left = [row for row in rows if row["family"] != "garnet-rewards"]
-    assert judged(left, "significantly more scalable")[1] == "holds in part (2 of 3)"  # all there is
+    assert judged(left, "significantly more scalable")[1].startswith("holds in part (2 of 3)")  # all there is
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_twice_as_fast_is_judged_on_the_paper_s_garnet_first(rewards, verdict):
 
 
 def test_each_domain_is_judged_at_its_own_largest_size():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.05, 2.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.06, 2.0)
     rows = [row for row in rows if row["family"] != "garnet-rewards" or row["n_kernels"] < 40]
     measured, found = judged(rows, "significantly more scalable")
-    assert "garnet-rewards 1, garnet-costs 2, machine 2" in measured
+    assert "garnet-rewards 1.2, garnet-costs 2.4, machine 2.4" in measured
     assert "N = 5 to 20 on garnet-rewards; 5 to 40 on garnet-costs, machine, forest" in measured
-    assert found == "holds in part (2 of 3)"
+    assert found.startswith("holds in part (2 of 3)")
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.5, "holds"), (0.8, "does not hold")])
