@@ -12,9 +12,9 @@ suffix                 what is read
 .xlsx                  the first sheet, in memory; its first row names the columns. Needs the extra ``excel``.
 ====================== ===============================================================================================
 
-A Parquet file that is none, or was cut off, is refused. One from a stranger is only as safe as Polars: damage in its footer is an error
-(4 000 flipped bits tried), damage inside its pages goes unnoticed where it makes other numbers, for pages need not have checksums, and one bit in
-some thousands ends the process, not raises.
+A Parquet file that is none, or was cut off, is refused. One from a stranger is only as safe as Polars. Damage in its footer is an error
+(4 000 flipped bits tried). Damage inside its pages goes unnoticed where it makes other numbers, for pages need not have checksums: of 956 flipped
+bits, 811 were read, 144 refused, and one ended the process.
 """
 
 from __future__ import annotations
