@@ -203,6 +203,15 @@ def test_mirror_descent_is_compared_after_the_same_steps():
     assert f"{9000**0.5:.2g} times larger" in measured
 
 
+def test_weights_are_compared_after_the_same_steps():
+    """The run with p = 0 went on for longer and came further; where both were, p = 1 was ahead."""
+    rows = curves("p=1 q=2", power_law(-1.0)[:10]) + curves("p=0 q=2", power_law(-0.9))
+    assert judged(rows, "p=1 performs better") == (
+        "(DG) after the same steps is smaller with p=1 in 1 of 1 runs",
+        "holds",
+    )
+
+
 def test_the_pair_of_the_last_epoch_converges_too():
     rows = curves("p=1 q=2", power_law(-1.0)) + curves("epoch", power_law(-1.5))
     measured, found = judged(rows, "would only converge in the value")

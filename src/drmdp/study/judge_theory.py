@@ -100,17 +100,14 @@ def weights(rows: list[Row]) -> Finding | None:
 
 
 def weight_one(rows: list[Row]) -> Finding | None:
-    """P = 1 against p = 0."""
-    ends: dict[tuple[str, float], dict[str, float]] = {}
-    for p in (0, 1):
-        for row in where(rows, study="rates", method=f"algorithm-1 p={p} q=2"):
-            if row["curve"]:
-                ends.setdefault((row["family"], row["radius"]), {})[str(p)] = row["curve"][-1][1]
-    pairs = [own for own in ends.values() if len(own) == 2]
-    if not pairs:
+    """P = 1 against p = 0, after as many steps as both took."""
+    compared = _together(rows, "p=0 q=2")
+    if not compared:
         return None
-    good = sum(own["1"] <= own["0"] for own in pairs)
-    return f"(DG) at the end is smaller with p=1 in {good} of {len(pairs)} runs", verdict(good, len(pairs))
+    good = sum(own >= 1 for own in compared)
+    return f"(DG) after the same steps is smaller with p=1 in {good} of {len(compared)} runs", verdict(
+        good, len(compared)
+    )
 
 
 def mirror_prox(rows: list[Row]) -> Finding | None:
