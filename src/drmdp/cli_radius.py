@@ -84,7 +84,9 @@ def sweep(
     For each radius: its share of the radius from which nature is unconstrained, the value of the policy under the mean kernel (nominal) and in
     the worst case, both over the start distribution, and in how many states the policy's likeliest action differs from that of the first radius.
     """
-    from drmdp import clock, formats, radius
+    from drmdp import clock, fixed, formats, radius
+    from drmdp.radius.changes import check_precision
+    from drmdp.radius.choose import criterion, folds_of
     from drmdp.radius.trace import CUT_SHORT
 
     if held_out is not None and folds is not None:
@@ -95,7 +97,10 @@ def sweep(
     _needs("--precision", precision, "--critical", critical)
     _needs("--confidence", confidence, "--samples", samples is not None)
     _needs("--top", top, "a number of --radii", isinstance(radii, int))
-    by, seed, confidence = by or "mean", seed or 0, 0.95 if confidence is None else confidence
+    by = criterion("mean" if by is None else by)
+    seed, confidence = seed or 0, 0.95 if confidence is None else confidence
+    if precision is not None:
+        check_precision(precision)
     if out is not None:
         check_suffix(out, (".csv",), "the table is written to a .csv file")
         check_file(out)
@@ -103,7 +108,11 @@ def sweep(
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
     ball = ball_of(0.0, metric, order, support)
     model = formats.read(model_path, discount=discount)
-    other = None if held_out is None else formats.read(held_out, discount=discount)
+    other = None
+    if held_out is not None:
+        other = fixed.matrices_of(model, formats.read(held_out, discount=discount), "held_out")
+    if folds is not None:
+        folds_of(model, folds)
     enough = None if samples is None else radius.sufficient(model, ball, samples, confidence)
     deadline = clock.deadline(max_seconds)
 
