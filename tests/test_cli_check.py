@@ -1,6 +1,7 @@
 """`drmdp check`, the options of logs, and messages that speak of options."""
 
 import json
+from pathlib import Path
 
 import click
 import pytest
@@ -186,3 +187,28 @@ def test_words_of_python_become_options():
     ):
         assert spoken(text_, command) == said
     assert spoken("`by='x'`", None) == "`by='x'`"
+
+
+def test_a_call_of_estimate_is_a_call_of_check(run):
+    """Every option is taken; nothing is written."""
+    options = [*LOG, *RULES, "--discount", 0.9, "-o", "model.npz", "--seed", 1]
+    for more in (["--by", "Machine", "--weights", "rows"], ["--by", "posterior", "--kernels", 3, "--prior", 0.5]):
+        assert run("estimate", "clean.csv", *options, *more).exit_code == 0
+        Path("model.npz").unlink()
+        assert run("check", "clean.csv", *options, *more).exit_code == 0
+        assert not Path("model.npz").exists()
+    for bad, message in (("--discount", "--discount: expected a number in [0, 1), got 2"), ("--kernels", "needs --by")):
+        result = run("check", "clean.csv", *options, bad, 2)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_a_formula_of_costs_is_checked(run):
+    options = [*LOG[:-2], *RULES]
+    assert (
+        run("check", "clean.csv", *options, "--costs", "CASE WHEN Action = 'repair' THEN 9 ELSE 1 END").exit_code == 0
+    )
+    result = run("check", "typo.csv", *options, "--costs", "3 * price")
+    assert result.exit_code == 2
+    assert "costs, 1 place, refused\n  costs '3 * price': " in result.stdout
+    assert result.stdout.endswith("an estimate is refused\n")

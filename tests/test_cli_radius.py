@@ -204,6 +204,18 @@ def test_a_horizon_that_has_no_time_says_so(run):
     assert "time_limit: " in run(*args, code=3).stdout
 
 
+@pytest.mark.parametrize(
+    "options",
+    ["--folds 2 --by 2", "--folds 2 --by median", "--folds 9", "--held-out wide.npz", "--critical --precision 0"],
+)
+def test_what_comes_after_the_path_is_checked_before_it(run, monkeypatch, options):
+    def path(*args, **given):
+        raise AssertionError
+
+    monkeypatch.setattr(radius, "path", path)
+    assert options.split()[-2] in run("sweep", "machine.npz", *options.split(), code=2).stderr
+
+
 def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
     def stop(*args, **given):
         raise KeyboardInterrupt

@@ -173,12 +173,36 @@ def test_damaged_tables(draw, folder):
 
 @fuzz
 def test_parquet_that_was_cut_off(draw, folder):
-    """Not flipped bytes: Polars trusts the inside of pages, and asks for any amount of memory that they say."""
     path = folder / "log.parquet"
     pl.read_csv(LOG.encode()).write_parquet(path)
     content = path.read_bytes()
     path.write_bytes(content[: draw(st.integers(0, len(content) - 1))])
-    assert not usable_or_refused(lambda: estimate(path, discount=0.9, cost="cost", unvisited="prior"), f"{path}: ")
+    with pytest.raises(
+        InputError, match=r"log.parquet: (not a Parquet table: it is |a Parquet table that was cut off)"
+    ):
+        estimate(path, discount=0.9, cost="cost", unvisited="prior")
+
+
+@fuzz
+def test_parquet_with_a_damaged_footer(draw, folder):
+    """Not the inside of pages: Polars trusts it, and asks for any amount of memory that it says."""
+    path = folder / "log.parquet"
+    pl.read_csv(LOG.encode()).write_parquet(path)
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    for _ in range(draw(st.integers(1, 3))):
+        content[-draw(st.integers(1, footer))] ^= 1 << draw(st.integers(0, 7))
+    path.write_bytes(content)
+    usable_or_refused(lambda: estimate(path, discount=0.9, cost="cost", unvisited="prior", partial="prior"), "")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"state,action\n", "a text"), (b"", "an empty file"), (b"PAR1", "cut off")]
+)
+def test_files_that_are_no_parquet_are_named(content, what, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(InputError, match=f"x.parquet: .*{what}"):
+        estimate(tmp_path / "x.parquet", discount=0.9, cost="cost")
 
 
 def swapped(draw, array):

@@ -181,6 +181,20 @@ def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, s
                 assert (v >= found.lower[t] - 1e-12).all() if maximise else (v <= found.upper[t] + 1e-12).all()
 
 
+def test_a_million_stages_that_are_not_reached_take_no_time_of_their_own(monkeypatch):
+    """The range of the costs is looked up once, whatever the number of stages that are filled up."""
+    calls, usual = [], drmdp.Model.cost_range.fget
+    monkeypatch.setattr(drmdp.Model, "cost_range", property(lambda self: calls.append(1) or usual(self)))
+    model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=[[1.0], [2.0]], discount=0.5)
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 1_000_000, max_seconds=0)
+    assert plan.status == "time_limit"
+    assert len(calls) < 10
+    np.testing.assert_allclose([plan.lower[0], plan.upper[0]], [[2, 2], [4, 4]], rtol=1e-12)
+    assert (plan.lower[0] <= 2).all()
+    assert (plan.upper[0] >= 4).all()
+    assert (plan.policy == 1).all()
+
+
 def test_the_bounds_of_stages_that_were_not_reached_are_rounded_outwards():
     for side in (-1, 1):
         for cost, later in ((0.1, 0.2), (1e16, 1.0), (-0.1, 0.3), (0.0, 0.0)):

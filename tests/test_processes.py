@@ -15,7 +15,7 @@ PRELUDE = """
 import sys
 import numpy as np
 import drmdp
-from drmdp import threads
+from drmdp.core import threads
 
 model = drmdp.instances.perturb(drmdp.instances.garnet(120, 8, seed=1), n_kernels=5)
 small = drmdp.instances.perturb(drmdp.instances.machine(5), n_kernels=3)

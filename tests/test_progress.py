@@ -230,6 +230,20 @@ def test_the_clock_stands_still_while_kernels_are_compiled(monkeypatch):
     assert clock.deadline(None) == np.inf
 
 
+def test_a_thread_that_waits_for_another_to_compile_does_not_undo_it(monkeypatch):
+    """Both begin; one compiles, and the other then finds the kernel in the cache and ends last."""
+    real = [0.0]
+    monkeypatch.setattr(clock, "time", types.SimpleNamespace(perf_counter=lambda: real[0]))
+    monkeypatch.setattr(clock, "_total", 0.0)
+    for compiled, ends in ((30, (True, False)), (60, (False, True)), (60, (False, False)), (60, (False,))):
+        for _ in ends:
+            clock.begin_compiling()
+        real[0] += 30
+        for counts in ends:
+            clock.end_compiling(counts)
+        assert clock.compiled() == compiled
+
+
 def test_numba_tells_when_it_compiles_ours_and_only_ours():
     from numba import njit
 

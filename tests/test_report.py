@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 import time
 from html.parser import HTMLParser
@@ -103,6 +104,50 @@ def test_names_are_text_never_markup(browser, tmp_path):
         labels = visit.page.locator("#policy-figure_1 text").all_text_contents()
         assert "<script>al…</script>" in labels
         assert visit.overflow() == 0
+
+
+def press_log():
+    """Three presses; the last is never repaired, and nobody repairs a good one."""
+    rows = ["press,month,state,action,cost"]
+    for name, wear in (("Press-01", 9), ("Press-02", 4), ("<b>Press-03</b>", 5)):
+        for month in range(1, 30):
+            state = "worn" if month % wear == 0 else "good"
+            action = "repair" if state == "worn" and not name.startswith("<") else "run"
+            rows.append(f"{name},{month},{state},{action},{5 if action == 'repair' else 9 if state == 'worn' else 0}")
+    return "\n".join(rows) + "\n"
+
+
+def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path):
+    """`drmdp estimate`, then `drmdp solve --report`, as processes: names of kernels and notes go through the files to the page."""
+
+    def run(command):
+        done = subprocess.run(
+            [sys.executable, "-m", "drmdp", *command.split()], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+    (tmp_path / "log.csv").write_text(press_log())
+    run("estimate log.csv -o m.npz --discount .9 --by press --episode press --time month --cost cost"
+        " --partial pooled --unvisited unavailable")  # fmt: skip
+    run("convert m.npz m.drmdp")
+    notes = list(drmdp.read(tmp_path / "m.npz").notes)
+    assert notes == [
+        "time step: 1, guessed",
+        "1 pair was never seen: unavailable",
+        "3 rows of kernels lack data that others have: pooled",
+    ]
+    for model in ("m.npz", "m.drmdp"):
+        run(f"solve {model} --radius .1 --report page.html --report-radii 0")
+        with Visit(browser, tmp_path / "page.html", viewport={"width": 1000, "height": 1200}) as visit:
+            said = dict(
+                zip(*(visit.page.locator(f".facts {part}").all_inner_texts() for part in ("th", "td")), strict=True)
+            )
+            assert said["notes"].splitlines() == notes
+            assert said["observed kernels"] == "3, equally weighted: <b>Press-03</b>, Press-01, Press-02"
+            assert said["actions"] == "2, 1 unavailable pair"
+            assert visit.page.locator("td", has_text="lack data").is_visible()
+            assert visit.quiet
+            assert visit.overflow() <= 0
 
 
 def test_a_notebook_shows_names_as_text(browser, tmp_path):

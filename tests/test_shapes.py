@@ -138,6 +138,10 @@ def test_files_that_hold_a_cube_are_refused_too(tmp_path):
         ([[[0.5, 0.5], [1, 0]], [[1, 0]]], "kernels[0] has length 2, but kernels[1] has length 1"),
         ([[[0.5, 0.5]], [[1, 0, 0]]], "kernels[0][0] has length 2, but kernels[1][0] has length 3"),
         ([[[0.5, 0.5]], [0.5]], "kernels[0][0] has length 2, but kernels[1][0] is one number"),
+        (
+            [[np.eye(2), sparse.eye_array(2, format="csr")]],
+            "kernels[0][0] has length 2, but kernels[0][1] is a csr_array",
+        ),
         ([[[0.5, 0.5]], [0.5, [1]]], "kernels[0] has length 1, but kernels[1] has length 2"),
         ([np.ones((2, 1, 2)) / 2, np.ones((3, 1, 3)) / 3], "kernels[0] has length 2, but kernels[1] has length 3"),
     ],

@@ -142,6 +142,23 @@ def test_a_plan_is_simulated_stage_by_stage():
     plan = drmdp.finite_horizon(MODEL, BALL, 5)
     paths = drmdp.simulate(MODEL, plan, steps=5)
     np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan.policy, steps=5).states)
+    np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan).states)
+    with pytest.raises(InputError, match="it has a policy for each of 5 stages: give one of them"):
+        drmdp.evaluate(MODEL, BALL, plan)
+
+
+def test_the_backend_is_an_option_of_solve_too():
+    found = drmdp.solve(MODEL, BALL, backend="conic")
+    assert found.settings["backend"] == "conic"
+    np.testing.assert_allclose(found.value, SOLUTION.value, rtol=1e-5)
+    with pytest.raises(InputError, match="unknown backend 'fast'; known: "):
+        drmdp.solve(MODEL, BALL, backend="fast")
+
+
+def test_a_discount_is_refused_before_a_log_is_read():
+    pytest.importorskip("polars")
+    with pytest.raises(InputError, match=r"discount: expected a number in \[0, 1\), got 2"):
+        drmdp.estimate("nowhere.csv", discount=2, cost="cost")
 
 
 def test_a_result_of_another_model_is_refused():
@@ -247,3 +264,9 @@ def test_memory_that_is_refused_says_how_much(run, monkeypatch):
     assert (
         run("solve m.npz --radius 1") == "drmdp: error: not enough memory: Unable to allocate 74.5 GiB for an array\n"
     )
+
+
+@pytest.mark.parametrize("verb", ["solve", "evaluate", "inspect", "simulate", "horizon", "sweep"])
+def test_the_help_explains_the_tolerance_before_it_says_the_same(verb):
+    words = CliRunner().invoke(main, [verb, "--help"]).stdout
+    assert words.index("--rtol FLOAT") < words.index("--tol FLOAT")

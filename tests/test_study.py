@@ -271,7 +271,7 @@ def test_nested_bisections_compute_the_map(radius):
 
 
 def test_evaluations_of_the_map_grow_like_a_cube_of_the_logarithm():
-    own = replace(RUN, study="maps", task="map", family="garnet-rewards", metric="linf", order=1.0, radius=0.003)
+    own = replace(RUN, study="maps", task="map", family="garnet-rewards", metric="linf", order=1.0, radius=0.002)
     counts = {}
     for method in ("map-bisection", "map-newton"):
         found = [measure.measure(replace(own, method=method, tol=tol))["n_iters"] for tol in (1e-3, 1e-6, 1e-12)]

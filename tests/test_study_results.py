@@ -14,7 +14,7 @@ from drmdp.cli import main
 from drmdp_lab.paper import claims, errata, figure_parts, figures, select, tables
 from drmdp_lab.paper import records as stored
 from drmdp_lab.paper.markdown import markdown
-from drmdp_lab.paper.specification import Block, expand
+from drmdp_lab.paper.specification import MAPS, Block, expand
 
 matplotlib.use("Agg")
 
@@ -104,16 +104,16 @@ def test_linear_growth_is_judged_by_the_rows(power, verdict):
 def test_who_is_ahead_is_judged_by_the_rows(factor, verdict):
     rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", factor, 1.0)
     measured, found = judged(rows, "significantly more scalable")
-    assert found == verdict
+    assert found.startswith(verdict)
     assert f"garnet-rewards {factor:.2g}, garnet-costs {factor:.2g}" in measured
 
 
 def test_one_domain_behind_makes_it_partial():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 2.0, 1.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 3.0, 1.0)
     for row in rows:
         if row["method"] == "conic-vi" and row["family"] == "forest":
-            row["cpu_seconds"] /= 10
-    assert judged(rows, "significantly more scalable")[1] == "holds in part (2 of 3)"
+            row["cpu_seconds"] /= 2  # ahead, and not significantly
+    assert judged(rows, "significantly more scalable")[1].startswith("holds in part (2 of 3)")
 
 
 @pytest.mark.parametrize(("loss", "verdict"), [(0.5, "does not hold"), (0.05, "no guarantee")])
@@ -131,37 +131,38 @@ def test_the_printed_stopping_rule_is_judged_by_its_loss(loss, verdict):
 
 
 def test_the_paper_s_garnet_decides_and_the_other_one_is_shown():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 2.0, 1.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 3.0, 1.0)
     for row in rows:
         if row["method"] == "conic-vi" and row["family"] == "garnet-costs":
             row["cpu_seconds"] /= 10
     measured, found = judged(rows, "significantly more scalable")
-    assert found == "holds"
-    assert "garnet-costs 0.2" in measured
+    assert found.startswith("holds, ")
+    assert "garnet-costs 0.3" in measured
     left = [row for row in rows if row["family"] != "garnet-rewards"]
-    assert judged(left, "significantly more scalable")[1] == "holds in part (2 of 3)"  # all there is
+    assert judged(left, "significantly more scalable")[1].startswith("holds in part (2 of 3)")  # all there is
 
 
 @pytest.mark.parametrize(
     ("rewards", "verdict"), [(5.0, "holds"), (1.5, "does not hold on garnet-rewards; garnet-costs: holds")]
 )
 def test_twice_as_fast_is_judged_on_the_paper_s_garnet_first(rewards, verdict):
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 5.0, 1.0)
+    figure = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 5.0, 1.0)
+    rows = [{**row, "study": "readings"} for row in figure]
     for row in rows:
         if row["method"] == "conic-vi" and row["family"] == "garnet-rewards":
             row["cpu_seconds"] *= rewards / 5
-    measured, found = judged(rows, "at least twice as fast")
+    measured, found = judged(rows + figure, "at least twice as fast")  # five seeds, not those of the figure twice
     assert found == verdict
     assert f"garnet-rewards N=10, one certificate: {rewards:.2g}; garnet-costs N=10, one certificate: 5" in measured
 
 
 def test_each_domain_is_judged_at_its_own_largest_size():
-    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.05, 2.0)
+    rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.06, 2.0)
     rows = [row for row in rows if row["family"] != "garnet-rewards" or row["n_kernels"] < 40]
     measured, found = judged(rows, "significantly more scalable")
-    assert "garnet-rewards 1, garnet-costs 2, machine 2" in measured
+    assert "garnet-rewards 1.2, garnet-costs 2.4, machine 2.4" in measured
     assert "N = 5 to 20 on garnet-rewards; 5 to 40 on garnet-costs, machine, forest" in measured
-    assert found == "holds in part (2 of 3)"
+    assert found.startswith("holds in part (2 of 3)")
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.5, "holds"), (0.8, "does not hold")])
@@ -202,6 +203,15 @@ def test_mirror_descent_is_compared_after_the_same_steps():
     assert f"{9000**0.5:.2g} times larger" in measured
 
 
+def test_weights_are_compared_after_the_same_steps():
+    """The run with p = 0 went on for longer and came further; where both were, p = 1 was ahead."""
+    rows = curves("p=1 q=2", power_law(-1.0)[:10]) + curves("p=0 q=2", power_law(-0.9))
+    assert judged(rows, "p=1 performs better") == (
+        "(DG) after the same steps is smaller with p=1 in 1 of 1 runs",
+        "holds",
+    )
+
+
 def test_the_pair_of_the_last_epoch_converges_too():
     rows = curves("p=1 q=2", power_law(-1.0)) + curves("epoch", power_law(-1.5))
     measured, found = judged(rows, "would only converge in the value")
@@ -211,18 +221,25 @@ def test_the_pair_of_the_last_epoch_converges_too():
     assert judged(flat, "would only converge in the value")[1].startswith("open")
 
 
-def test_evaluations_are_counted():
+@pytest.mark.parametrize(
+    ("power", "tried", "verdict"),
+    [
+        (3, 2.5, "holds as a bound; Newton's method tries at most 2.5 γ"),
+        (4, 2.5, "exceeded; Newton's method tries at most 2.5 γ"),
+        (3, 0, "holds as a bound; the ball does not bind"),
+    ],
+)
+def test_evaluations_are_counted(power, tried, verdict):
     rows = []
-    for tol in (1e-2, 1e-4):
-        block = Block("maps", ((8, 8, 3),), ("map-bisection", "map-newton"), ("garnet-rewards",), tol=tol, task="map")
-        rows += [
-            {**row, "n_iters": 400 if row["method"] == "map-bisection" else 2.5} for row in made(block, lambda run: 1.0)
-        ]
+    for digits in (2, 4, 8):
+        block = Block("maps", ((8, 8, 3),), MAPS, ("garnet-rewards",), tol=10.0**-digits, task="map")
+        counts = {"map-bisection": digits**power, "map-newton": tried}
+        rows += [{**row, "n_iters": counts[row["method"]]} for row in made(block, lambda run: 1.0)]
     measured, found = judged(rows, "for d∞ it takes")
-    assert "400 at ε=1e-02, 400 at ε=1e-04" in measured
-    assert "2.5 at ε=1e-04" in measured
-    assert found.startswith("holds as a bound")
-    assert "| 1e-04 | 8/8/3 | 400 | 2.5 |" in tables.TABLES["maps"](rows)
+    assert f"{2**power} at ε=1e-02, {4**power} at ε=1e-04" in measured
+    assert f"log(1/ε)^{power:.1f}" in measured
+    assert found == verdict
+    assert f"| 1e-04 | 8/8/3 | {4**power} | {tried:g} |" in tables.TABLES["maps"](rows)
 
 
 def test_a_wide_interval_contradicts_no_bound():
@@ -287,7 +304,7 @@ def test_without_rows_nothing_is_claimed():
 def test_ratio_table():
     rows = growing("exact", 1.0, 1.0) + growing("algorithm-1", 4.0, 1.0)
     body = tables.ratio_table(rows)
-    assert [row[:2] for row in body] == [["same certificate", "Algorithm 1"], ["printed rules", "Algorithm 1"]]
+    assert [row[:2] for row in body] == [["one certificate", "Algorithm 1"], ["printed rules", "Algorithm 1"]]
     assert all(cell == "4 (4 – 4)" for cell in body[0][2:])
     rows += growing("conic-vi", 8.0, 1.0, status="extrapolated")
     assert tables.ratio_table(rows)[1][2] == "8 (8 – 8)*"
@@ -307,7 +324,7 @@ def test_where_the_exact_engine_is_behind_is_said():
 def test_from_which_size_algorithm_1_is_ahead():
     rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 0.01, 3.0)
     text = tables.TABLES["crossover"](rows)
-    assert "Garnet, rewards | same certificate | N | N = 20" in text  # .01 · 10² = 1, not ahead
+    assert "Garnet, rewards | one certificate | N | N = 20" in text  # .01 · 10² = 1, not ahead
     assert tables.TABLES["crossover"](growing("conic-vi", 0.01, 3.0)) == ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ def solve(
     callback: Callback | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    backend: str | None = None,
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
@@ -68,6 +69,8 @@ def solve(
         per core.
     progress : bool, optional
         Say on standard error what is being done, if it takes more than a second; by default on a terminal and in a notebook.
+    backend : str, optional
+        What computes the robust Bellman operator, "exact" or "conic"; that of the method by default.
 
     Examples
     --------
@@ -79,6 +82,8 @@ def solve(
     """
     check_problem(model, ball)
     name, chosen = resolve(method)
+    if backend is not None:
+        chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)

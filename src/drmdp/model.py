@@ -273,7 +273,8 @@ class Model:
             if x.shape == (S,):
                 x = self._policy_from_actions(x)
             elif x.shape != (S, A):
-                raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}")
+                staged = f": it has a policy for each of {len(x):,} stages: give one of them" if x.ndim == 3 else ""
+                raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}{staged}")
         x = np.where(self.terminal[:, None], 0.0, x)
         for bad, rule in (
             (~np.isfinite(x), "probabilities must be finite"),
