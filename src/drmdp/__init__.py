@@ -1,6 +1,6 @@
 """Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
 
-from drmdp import formats, instances, plot, policies, radius
+from drmdp import compiled, formats, instances, plot, policies, radius  # noqa: F401  (compiled comes before all kernels)
 from drmdp._version import __version__
 from drmdp.ambiguity import Wasserstein
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
