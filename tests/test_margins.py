@@ -259,7 +259,9 @@ def test_the_mean_of_the_kernels_duals_is_rounded_up():
             needed += Fraction(float(bare)) < total
     assert needed > 10
     assert l2._above(np.array([-1.0, 3.0]), np.array([1.0, 0.0]), False, np.array([0.5, 0.5])) == 0
-    assert l2._above(np.array([-1.0, np.nan]), np.array([1.0, 1.0]), False, np.array([0.5, 0.5])) == 0
+    for every, expected in ((False, 0.0), (True, -0.5)):
+        found = l2._above(np.array([-1.0, np.nan]), np.array([1.0, 1.0]), every, np.array([0.5, 0.5]))
+        assert found == pytest.approx(expected)
 
 
 def layout_of(kernels, costs, radius=0.0, pair=("l2", 2), weights=None, discount=0.5):
@@ -391,6 +393,18 @@ def test_stakes_carry_their_rounding(pair):
             assert low <= true <= high
             low, _ = derived(pair, kernels, costs, value, policy=np.array(policy))
             assert low <= min(stakes)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_what_is_no_number_is_no_bound(fixed):
+    _, _, layout = layout_of(np.full((1, 2, 2, 2), 0.5), np.zeros((2, 2)))
+    room, low, high = sums_.work_space(layout, 0, 2), np.zeros(2), np.zeros(2)
+    room.cost[:] = 0.0
+    for worths in ([np.nan, -1.0], [-1.0, np.nan], [-1.0, np.inf]):
+        room.worth[:] = worths
+        with np.errstate(invalid="ignore"):
+            sums_.finish(0, 0.0, 1.0, np.nan, layout, 1.0, np.full(2, 0.5), fixed, room, low, high)
+        assert (low[0], high[0]) == (-np.inf, np.inf)
 
 
 # ---------------------------------------------------------------------- long rows
@@ -537,6 +551,8 @@ def test_linf_radii_are_surely_in_the_ball():
     share = np.ones(3)
     linf._share(0.5, np.array([np.nan, -1.0, 0.25]), np.full(3, 1 / 3), 9, None, share)
     assert share.tolist() == [0.0, 0.0, 1.0]
+    linf._share(0.1, np.array([np.nan, -1.0, 0.75]), np.full(3, 1 / 3), 9, True, share)
+    np.testing.assert_allclose(share, [0.0, 0.0, 0.4])
 
 
 def test_linf_duals_carry_their_rounding():

@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import drmdp
+from drmdp import certificate_rows
 from drmdp.bellman.exact import ExactOperator
 from lumped_cases import SIX, cases
 
@@ -46,7 +48,11 @@ def soiled(rng, array):
     return np.where(rng.random(array.shape) < rng.choice([0.1, 0.5, 1.0]), rng.choice(DIRT, array.shape), array)
 
 
-LIES = (scaled, enlarged, shaken, shifted, swapped, random, soiled)
+def nothing(rng, array):
+    return np.zeros_like(array)
+
+
+LIES = (scaled, enlarged, shaken, shifted, swapped, random, soiled, nothing)
 
 
 def lie(rng, array):
@@ -117,7 +123,47 @@ def check(pair, n, seed, lies):
 
 @pytest.mark.parametrize("pair", SIX, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
 def test_lies_do_not_make_false_bounds(pair):
-    assert check(pair, 12, 1, lies=16) == (192, [])
+    assert check(pair, 8, 1, lies=16) == (128, [])
+
+
+NO_POLICIES = (
+    [0.0, 0.0, 0.0],
+    [np.nan] * 3,
+    [-1.0, 0.0, 0.0],
+    [np.inf, 0.0, 1.0],
+    [0.25, 0.0, 0.0],
+    [2.0, 0.0, 0.0],
+    [0.0, 0.0, 1.0],
+)
+"""The third action is not available."""
+
+
+def test_what_is_no_policy_counts_as_none():
+    available = np.array([[True, True, False]])
+    for given in NO_POLICIES:
+        assert not certificate_rows._playable(np.array([given]), available).any()
+    for given, played in (
+        ([0.75, 0.25, 0.0], [0.75, 0.25, 0.0]),
+        ([np.nan, 1.0, 0.5], [0, 1, 0]),
+        ([-1, 0.9, 0], [0, 0.9, 0]),
+    ):
+        np.testing.assert_array_equal(certificate_rows._playable(np.array([given]), available), [played])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("pair", SIX, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+def test_what_is_no_policy_proves_nothing(pair, dtype):
+    available = np.array([[True, True, False]] * 2)
+    model = drmdp.Model(np.full((1, 2, 3, 2), 0.5, dtype), costs=np.eye(2, 3), discount=0.5, available=available)
+    operator, value = ExactOperator(model, drmdp.Wasserstein(0.1, *pair, "all"), threads=1), np.array([0.0, 1.0])
+    honest = operator.update(value, 0, 2)
+    for fixed in (False, True):
+        for given in NO_POLICIES:
+            claim = replace(honest, policy=np.array([given, honest.policy[1]]))
+            found = operator.certify(value, claim, fixed)
+            assert found.upper_step[0] == np.inf
+            assert np.isfinite(found.upper_step[1])
+            assert np.isfinite(found.lower_step).tolist() == [not fixed, True]
 
 
 @pytest.mark.fuzz

@@ -33,7 +33,7 @@ import numpy as np
 from numba import njit
 
 from drmdp import threads as workers
-from drmdp._typing import Array
+from drmdp._typing import Array, BoolArray
 from drmdp.ambiguity import Wasserstein
 from drmdp.certificate_l1 import states_l1
 from drmdp.certificate_linf import states_linf
@@ -67,7 +67,8 @@ def derive(
 ) -> tuple[Array, Array, Array]:
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
-    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
+    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's. The policy is divided
+    by its sum; U, and L with `fixed`, are infinite where it is none (see `_playable`).
     """
     S, N = layout.available.shape[0], layout.weights.size
     low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
@@ -77,6 +78,7 @@ def derive(
     kind = every if ball.metric != "linf" else None if every else True
     order = ranked(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
+    policy = _playable(policy, layout.available)
 
     def over(lo: int, hi: int) -> None:
         room = work_space(layout, lo, hi)
@@ -84,6 +86,13 @@ def derive(
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return low, high, share
+
+
+def _playable(policy: Array, available: BoolArray) -> Array:
+    """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
+    own = np.where(available & (policy > 0), policy, 0.0)
+    own[~(np.abs(own.sum(axis=1) - 1.0) <= 0.5)] = 0.0
+    return own
 
 
 @njit(**LEAN)
