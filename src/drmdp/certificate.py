@@ -39,6 +39,7 @@ from drmdp.ambiguity import Wasserstein
 from drmdp.model import Model
 
 EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-280  # more than underflow takes from any sum
 BLOCK_ENTRIES = 2_000_000
 """How many probabilities are expanded at a time."""
 
@@ -107,7 +108,8 @@ def block(model: Model, ball: Wasserstein, value: Array, start: int, stop: int) 
         model.available[start:stop],
         ball.radii(model)[start:stop],
         model.weights[used],
-        4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max()),
+        4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max())
+        + TINY,
     )
 
 
@@ -159,9 +161,8 @@ def _upper_l2(ball: Wasserstein, data: Block, xz: Array, top: Array, mu: Array, 
     played = np.broadcast_to(data.available[:, :, None], tau.shape)
     m = mu[:, None, :, None]
     d = xz - tau[..., None]
-    gain = np.where(
-        data.nominal + d / (2 * m) > 0, d * data.nominal + d * d / (4 * m), -m * data.nominal * data.nominal
-    )
+    moved = d / (2 * m)  # d² may underflow
+    gain = np.where(data.nominal + moved > 0, d * (data.nominal + moved / 2), -m * data.nominal * data.nominal)
     gain = np.where(data.allowed[:, :, None, :], gain, 0.0)
     budget = mu * (data.radius * data.radius)[:, None]
     value = np.where(played, tau, 0.0).sum(axis=1) + gain.sum(axis=(1, 3)) + budget
