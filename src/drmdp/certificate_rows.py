@@ -22,6 +22,8 @@ No digits are lost in any of these sums, however many entries are active and how
 the sums, for ŷ, which is data divided by its sum, and for the tables of unlisted states, and with spread = Σ_active |d| + Σ_idle ŷ,
 
     Φ is off by n ε [|τ| (1 + Σ_idle ŷ) + t (2|ŷ·u| + Σ|d|) + 2 Σd² + Σ_idle ŷ²],    m by n ε spread,    (y − ŷ)·u by 4 n ε spread for |m| ≤ 0.1.
+
+The brackets are at least |Φ|. A bound below 0, others do not count, has ½ θ² ≤ Σ_a |Φ_a|: with n + A for n, the brackets pay for ½ θ² and for adding up.
 """
 
 from __future__ import annotations
@@ -59,7 +61,6 @@ COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
 SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
 TRIALS = 4
 LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
-SMALL = 1e-300  # what underflow may take from a square
 
 
 def derive(
@@ -233,7 +234,7 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
             common += bend[a]
         for i in range(N):
             kappa[i] = 0.0 if theta == 0.0 else memory.by_kernel[s, i] if every else common
-            dual[i] = 0.5 * theta * theta * (1.0 + (A + 4) * EPS) + SMALL
+            dual[i] = 0.5 * theta * theta
             spent[i] = 0.0
         for a in range(A):
             if layout.available[s, a] and (bend[a] > 0.0 or x[a] > 0.0):
