@@ -145,14 +145,19 @@ class Lumped:
         game, _, actions = self.game(g, value)
         return oracle.play(game, None if policy is None else [Fraction(float(policy[g, a])) for a in actions])
 
+    @staticmethod
+    def exact(value) -> list[Fraction]:
+        """Floats as fractions."""
+        return [Fraction(float(v)) for v in value]
+
     def bellman(self, value, policy=None) -> tuple[list[Fraction], list[Fraction]]:
         """F(v) by kind, enclosed, at a value by kind."""
-        steps = [self.step(g, [Fraction(float(v)) for v in value], policy) for g in range(self.sizes.size)]
+        steps = [self.step(g, self.exact(value), policy) for g in range(self.sizes.size)]
         return [step.low for step in steps], [step.high for step in steps]
 
     def optimum(self, policy=None, start=None) -> tuple[list[Fraction], list[Fraction]]:
         """v*, or the worst-case value of a policy (G, A), by kind, enclosed; `start` is a guess by kind that saves time."""
-        first = [Fraction(0)] * self.sizes.size if start is None else [Fraction(float(v)) for v in start]
+        first = [Fraction(0)] * self.sizes.size if start is None else self.exact(start)
         return oracle.fixed_point(lambda g, v: self.step(g, v, policy), self._chain, Fraction(self.discount), first)
 
     def _chain(self, g: int, step: oracle.Step):

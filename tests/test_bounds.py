@@ -95,6 +95,14 @@ def test_no_bound_is_false(pair):
         assert dealt(pair, n, seed, sizes) == (n, [])
 
 
+@pytest.mark.parametrize("pair", SIX, ids=named)
+def test_no_bound_of_the_conic_engine_is_false(pair):
+    for name, problem, value in cases(pair, 24, 5, (4, 8)):
+        sign = -1.0 if problem.rewards else 1.0
+        step = drmdp.bellman(problem.model, problem.ball, sign * problem.expand(value), backend="conic")
+        assert false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value)) == [], name
+
+
 def portions():
     """(ball, how many, seed, sizes) of each test of the long run."""
     for pair, counts in MANY.items():

@@ -176,6 +176,20 @@ def test_odd_environments_are_one_line_or_do_not_matter(environment, folder):
         assert done.returncode == 0, done.stderr
 
 
+def test_an_odd_backend_of_matplotlib_is_not_called_a_fault_of_the_program(folder):
+    command = "solve m.npz --radius .1 --report r.html"
+    done = subprocess.run(
+        [sys.executable, "-m", "drmdp", *command.split()], capture_output=True, text=True, check=False,
+        env={**os.environ, "MPLBACKEND": "nonsense"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(
+        "drmdp: error: matplotlib cannot be used: Key backend: 'nonsense' is not a valid value"
+    )
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_fault_of_the_program_is_one_line_and_exit_code_1(folder, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("unforeseen\x1b[2J")

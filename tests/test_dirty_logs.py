@@ -124,6 +124,12 @@ def wide(rows):
     return text(rows).replace("\nPress-2,2020-01-01,", "\nPress-2,x,2020-01-01,").encode()
 
 
+EUROPE = both(
+    date("%d.%m.%Y"),
+    each("Cost", lambda cell: f"{cell},0"),
+    each("Machine", lambda cell: cell.replace("Press", "Pr\u00e4gepresse")),
+)
+"""As a spreadsheet program saves it in Germany."""
 THIRD = delete(*(k + 2 for k in range(6 * MONTHS) if k % 3 == 2))
 POOR = 2 + next(k for k, row in enumerate(presses()) if row[2] == "poor")
 FAIR = 2 + next(k for k, row in enumerate(presses()) if row[2] == "fair")
@@ -254,6 +260,28 @@ DECK = {
     "two rows at one time": Case(
         again(9, 10, "Cost", "17"), duplicates="drop", error="lines 9 and 10: episode 'Press-1' has two rows at 2020-08-01 that differ: their order"
     ),
+    # ------------------------------------------------------------------ combinations
+    "a second download": Case(name="log[1].csv"),
+    "a spreadsheet of Europe": Case(EUROPE, write=encoded("latin-1", ";"), error=r"byte 0xe4 is no UTF-8|separated by ';': `separator=';'`"),
+    "a spreadsheet of Europe, but for its numbers": Case(
+        EUROPE, write=encoded("latin-1", ";"), separator=";", encoding="latin-1",
+        error="line 2, column 'Cost': '3,0' is no number, one of 144 such cells; `decimal=','`",
+    ),
+    "a spreadsheet of Europe, said": Case(EUROPE, write=encoded("latin-1", ";"), separator=";", encoding="latin-1", decimal=","),
+    "out of order, and a month is missing": Case(
+        both(delete(9), shuffle), error="episode 'Press-1': from 2020-07-01 to 2020-09-01 is 2 months; the step is 1 month"
+    ),
+    "out of order, and a row twice": Case(both(again(9, 10), shuffle), error="episode 'Press-1' has two rows at 2020-08-01 that are the same"),
+    "out of order, and a row twice, dropped": Case(both(again(9, 10), shuffle), duplicates="drop", notes=("1 exact duplicate dropped",)),
+    "a row twice but for the form of its date": Case(
+        again(9, 10, "Month", "01.08.2020"), duplicates="drop", error="line 10, column 'Month': '01.08.2020' is none of the times like 2020-01-31"
+    ),
+    "two typing errors, one mended": Case(
+        both(put(FAIR, "Condition", "fiar"), put(POOR, "Action", "replce")), rename={"fiar": "fair"}, notes=("labels renamed: fiar is fair",),
+        notice=rf"line {POOR}, column 'Action': 'replce' \(once\) looks like 'replace'",
+    ),
+    "blanks and capitals": Case(put(FAIR, "Condition", " Fair "), notice=rf"line {FAIR}, column 'Condition': 'Fair' .* looks like 'fair'"),
+    "a bad cell in a row twice": Case(both(put(9, "Cost", "$7"), again(9, 10)), error=r"line 9, column 'Cost': '\$7' is no number, one of 2 such cells"),
     "everything": Case(
         both(put(FAIR, "Condition", "fiar"), put(40, "Cost", "$5"), put(60, "Condition", ""), again(80, 81), delete(100)),
         error="line 40, column 'Cost': '.5' is no number; 3 more problems, which `check_log` lists",

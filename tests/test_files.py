@@ -1,7 +1,9 @@
 """Files are written completely or not at all: full disks, kills, interruptions, links, permissions, readers at the same time."""
 
+import contextlib
 import functools
 import itertools
+import json
 import os
 import resource
 import shutil
@@ -230,6 +232,56 @@ def test_a_full_disk_leaves_the_old_model_whole(suffix, small_disk):
     assert which(path) == "old"
 
 
+ON_A_FULL_DISK = {
+    "convert big.npz disk/m.csv": "m.csv",
+    "convert big.npz disk/m.tra": "m.tra",
+    "solve big.npz --radius .1 --max-iters 0 --out disk/s.npz": "s.npz",
+    "solve old.npz --radius .1 --report disk/r.html --report-radii 0": "r.html",
+    "simulate old.npz p.json -n 2000 --steps 50 --out disk/t.csv": "t.csv",
+    "estimate disk/log.csv --cost cost --discount .9 -o disk/m.csv": "m.csv",
+}
+COMMANDS = """
+import json, sys
+from drmdp.cli import main
+for command in json.loads(sys.argv[1]):
+    try:
+        main(command.split())
+    except SystemExit as end:
+        print(end.code, file=sys.stderr)
+"""
+
+
+def test_commands_on_a_full_disk_say_so_in_a_line_and_leave_what_was_there(small_disk):
+    folder = small_disk.parent
+    drmdp.write(instances.garnet(60, 4, branching=1.0, rewards=True), folder / "big.npz")
+    drmdp.write(OLD, folder / "old.npz")
+    (folder / "p.json").write_text(json.dumps(dict.fromkeys("0123", 0)))
+    for suffix in ("csv", "tra"):
+        drmdp.write(OLD, small_disk / f"m.{suffix}")
+    for name in ("s.npz", "r.html", "t.csv"):
+        (small_disk / name).write_text("old")
+    rows = "".join(f"{k % 37},a,{(k * k) % 37},{k}\n" for k in range(1000))
+    (small_disk / "log.csv").write_text("state,action,next_state,cost\n" + rows)
+    with contextlib.suppress(OSError), (small_disk / "full").open("wb") as stream:
+        for _ in range(64):
+            stream.write(bytes(1024))
+            stream.flush()
+    before = contents(small_disk)
+    running = start(
+        COMMANDS, json.dumps(list(ON_A_FULL_DISK)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = running.communicate(timeout=240)
+    assert contents(small_disk) == before
+    assert out.count("Status ") == 2  # what was computed is not lost
+    lines = [line for line in err.splitlines() if not line.endswith("…")]
+    assert len(lines) == 2 * len(ON_A_FULL_DISK), err
+    for said, code, name in zip(lines[::2], lines[1::2], ON_A_FULL_DISK.values(), strict=True):
+        assert code == "2"
+        assert said.startswith("drmdp: error: ")
+        assert name.partition(".")[0] in said
+        assert "No space left on device" in said
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_limit_of_file_sizes_leaves_the_old_model_whole(suffix, tmp_path):
     path = tmp_path / f"m.{suffix}"
@@ -371,6 +423,42 @@ def test_a_mapped_file_that_was_changed_or_cut_off_is_refused(mapped):
     os.truncate(path / "data.npy", 1000)
     with pytest.raises(InputError, match=r"data.npy: was changed after it was read"):
         drmdp.solve(model, ball)
+
+
+CUT_OFF = """
+import os, sys, numpy as np, drmdp
+from drmdp import policies, radius
+model = drmdp.read(sys.argv[1])
+ball = drmdp.Wasserstein(.1)
+solution = drmdp.solve(model, ball)
+policy = solution.policy
+value = policies.under(model, policy, [None])
+os.truncate(sys.argv[1] + "/data.npy", 1000)
+for call in (
+    lambda: drmdp.evaluate(model, ball, policy), lambda: drmdp.certify(model, ball, solution), lambda: radius.path(model, ball),
+    lambda: ball.saturation(model), lambda: model.kernels, lambda: model.astype("float32"),
+    lambda: drmdp.write(model, sys.argv[2] + "/w.npz"), lambda: drmdp.write(model, sys.argv[2] + "/w.tra"), lambda: solution.report(sys.argv[2] + "/r.html"),
+    lambda: policies.under(model, policy, [1]), lambda: drmdp.simulate(model, policy, kernel=1),
+):
+    try:
+        call()
+    except drmdp.InputError as error:
+        assert "data.npy: was changed after it was read" in str(error), error
+    else:
+        raise AssertionError(call.__code__.co_names)
+assert (policies.under(model, policy, [None]) == value).all()
+print(repr(model).splitlines()[0])
+"""
+
+
+def test_whoever_needs_probabilities_of_a_file_that_was_cut_off_is_told(mapped, tmp_path):
+    """In a process of its own: a read beyond the end of the file would end it with SIGBUS."""
+    out = tmp_path / "out"
+    out.mkdir()
+    running = start(CUT_OFF, mapped[0], out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    said, err = running.communicate(timeout=240)
+    assert (running.returncode, said) == (0, "Model: 30 states × 4 actions × 5 kernels, discount 0.8\n"), err[-2000:]
+    assert not os.listdir(out)
 
 
 def test_a_file_that_changes_during_a_run_is_noticed_at_its_end(mapped):

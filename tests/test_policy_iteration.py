@@ -129,6 +129,20 @@ def test_a_breakdown_is_taken_over():
     np.testing.assert_allclose(step, 0)
 
 
+def test_what_a_breakdown_leaves_is_solved_by_another_method(monkeypatch):
+    rng = np.random.default_rng(1)
+    chain, right = sparse.csr_array(rng.dirichlet(np.full(60, 0.1), size=60)), rng.normal(size=60)
+    bicgstab = linear.bicgstab
+    for broken in (
+        lambda apply, right, goal: (np.zeros(right.size), right.copy()),  # at once
+        lambda apply, right, goal: bicgstab(apply, right, 0.1 * np.linalg.norm(right)),  # on the way
+    ):
+        monkeypatch.setattr(linear, "bicgstab", broken)
+        step = linear.solve(chain, 0.9, right)
+        residual = np.linalg.norm(step - 0.9 * chain @ step - right)
+        assert residual <= 1.01 * linear.KRYLOV_TOL * np.linalg.norm(right)
+
+
 def test_the_comparison_with_conic_updates_is_by_a_factor_of_thousands():
     row = next(iter(solves.against_conic(states=1)))
     assert row.ratio > 1000

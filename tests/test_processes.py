@@ -1,9 +1,11 @@
 """Forked and spawned processes, threads and event loops: the same answer as in the process that started them."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +141,101 @@ def test_an_error_in_one_range_is_raised_once_the_others_have_ended():
     with pytest.raises(ZeroDivisionError):
         threads.run(kernel, work, 0, 9, 3)
     assert not running
+
+
+# ---------------------------------------------------------------------- small files that ask for much
+
+BOMBS = """
+import io, resource, sys, zipfile
+import numpy as np
+import drmdp
+from drmdp.core import archives
+
+def member(array=None, dtype="<f8", shape=()):
+    stream = io.BytesIO()
+    if array is not None:
+        np.save(stream, array)
+        return stream.getvalue()
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+def archive(name, **members):
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as target:
+        for key, content in members.items():
+            with target.open(key.replace("_", ".") + ".npy", "w", force_zip64=True) as stream:
+                head, zeros = content if isinstance(content, tuple) else (content, 0)
+                stream.write(head)
+                for _ in range(zeros >> 24):
+                    stream.write(bytes(1 << 24))
+
+n, plain = 1 << 10, member(np.full((1, 2, 1, 2), 0.5))
+archive("names.npz", kernels=plain, costs=member(np.zeros(2)), discount=member(np.array(0.5)), states=member(dtype="<U0", shape=(200_000_000,)))
+archive("bytes.npz", kernels=(member(dtype="|i1", shape=(1, n, 16, n)), 16 * n * n), costs=member(np.zeros(n)), discount=member(np.array(0.5)))
+drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1)).save("good.npz")
+with zipfile.ZipFile("good.npz") as good:
+    members = {name.removesuffix(".npy"): good.read(name) for name in good.namelist()}
+archive("solution.npz", **members, stranger=(member(shape=(1 << 24,)), 1 << 27))
+members["kernel"] = (member(shape=(n, 16, n)), 8 * 16 * n * n)
+archive("kernel.npz", **members)
+
+archives.memory_limit = lambda: 1 << 26
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for read, name in ((drmdp.read, "names"), (drmdp.read, "bytes"), (drmdp.Solution.load, "solution"), (drmdp.Solution.load, "kernel")):
+    try:
+        read(name + ".npz")
+    except drmdp.InputError as error:
+        print(str(error)[:300])
+    else:
+        raise AssertionError(name)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kilobytes are counted on Linux")
+def test_small_files_that_promise_much_are_refused_in_little_memory(tmp_path):
+    done = subprocess.run([sys.executable, "-c", BOMBS], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    *said, little = done.stdout.splitlines()
+    assert "strings of no letters" in said[0]
+    assert "do not fit in memory" in said[1]
+    assert "stranger" in said[2]
+    assert "kernel is float64 (1024, 16, 1024)" in said[3]
+    assert little == "True"
+
+
+# ---------------------------------------------------------------------- nowhere to write
+
+
+READ_ONLY = """
+import sys
+import numpy as np
+import drmdp, drmdp.prox.registry, drmdp.bench.sweeps, drmdp.solvers.primal_dual, drmdp.study.baseline
+from drmdp.prox.simplex import project_rows
+assert drmdp.__file__.startswith(sys.argv[1])
+rows = np.full((2, 2), 4.0)
+project_rows(rows)
+print(rows.sum())
+"""
+
+
+def test_a_package_that_cannot_be_written_to_compiles_for_the_process_alone(tmp_path):
+    """As a user without a home in a container finds it: Numba has nowhere to keep what it compiles."""
+    disk, temporary = tmp_path / "disk", tmp_path / "temporary"
+    disk.mkdir()
+    temporary.mkdir()
+    mount = ["mount", "-t", "tmpfs", "tmpfs", disk]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mount is refused")
+    try:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Path(drmdp.__file__).parent, disk / "drmdp", ignore=ignored)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        places = {"PYTHONPATH": disk, "HOME": disk, "XDG_CACHE_HOME": disk, "TMPDIR": temporary, "NUMBA_CACHE_DIR": ""}
+        done = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, disk], env={**os.environ, **{k: str(v) for k, v in places.items()}},
+            capture_output=True, text=True, timeout=LIMIT,
+        )  # fmt: skip
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
+    assert not os.listdir(temporary)

@@ -169,7 +169,7 @@ def test_each_domain_is_judged_at_its_own_largest_size():
 def test_whether_the_gap_grows_is_judged_by_the_ends(power, verdict):
     rows = growing("algorithm-1", 1.0, 1.0) + growing("conic-vi", 8.0, power)
     measured, found = judged(rows, "as instances get larger")
-    assert found == verdict
+    assert found.startswith(f"{verdict}, ")
     assert f"machine {8 * 5 ** (power - 1):.2g} → {8 * 40 ** (power - 1):.2g}" in measured
 
 

@@ -13,7 +13,6 @@ from drmdp.bellman.operator import ENGINES, Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
 from drmdp.core.levels import value_range
-from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import showing, stage
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
@@ -236,7 +235,6 @@ def certify(
 
 def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
-    check_unchanged(model.blocks.data)
     check_problem(model, ball)
     ball = ball.fitted(model)
     if not isinstance(backend, str) or backend not in ENGINES:

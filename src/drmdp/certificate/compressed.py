@@ -22,6 +22,8 @@ No digits are lost in any of these sums, however many entries are active and how
 the sums, for ŷ, which is data divided by its sum, and for the tables of unlisted states, and with spread = Σ_active |d| + Σ_idle ŷ,
 
     Φ is off by n ε [|τ| (1 + Σ_idle ŷ) + t (2|ŷ·u| + Σ|d|) + 2 Σd² + Σ_idle ŷ²],    m by n ε spread,    (y − ŷ)·u by 4 n ε spread for |m| ≤ 0.1.
+
+The brackets are at least |Φ|. A bound below 0, others do not count, has ½ θ² ≤ Σ_a |Φ_a|: with n + A for n, the brackets pay for ½ θ² and for adding up.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from drmdp._typing import Array
+from drmdp._typing import Array, BoolArray
 from drmdp.certificate.l1 import states_l1
 from drmdp.certificate.linf import states_linf
 from drmdp.certificate.sums import (
@@ -59,7 +61,6 @@ COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
 SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
 TRIALS = 4
 LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
-SMALL = 1e-300  # what underflow may take from a square
 
 
 def derive(
@@ -67,7 +68,8 @@ def derive(
 ) -> tuple[Array, Array, Array]:
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
-    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
+    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's. The policy is divided
+    by its sum; U, and L with `fixed`, are infinite where it is none (see `_playable`).
     """
     S, N = layout.available.shape[0], layout.weights.size
     low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
@@ -77,6 +79,7 @@ def derive(
     kind = every if ball.metric != "linf" else None if every else True
     order = ranked(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
+    policy = _playable(policy, layout.available)
 
     def over(lo: int, hi: int) -> None:
         room = work_space(layout, lo, hi)
@@ -84,6 +87,13 @@ def derive(
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return low, high, share
+
+
+def _playable(policy: Array, available: BoolArray) -> Array:
+    """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
+    own = np.where(available & (policy > 0), policy, 0.0)
+    own[~(np.abs(own.sum(axis=1) - 1.0) <= 0.5)] = 0.0
+    return own
 
 
 @njit(**LEAN)
@@ -224,7 +234,7 @@ def _states_l2(start, stop, layout, order, value, top, span, policy, memory, eve
             common += bend[a]
         for i in range(N):
             kappa[i] = 0.0 if theta == 0.0 else memory.by_kernel[s, i] if every else common
-            dual[i] = 0.5 * theta * theta * (1.0 + (A + 4) * EPS) + SMALL
+            dual[i] = 0.5 * theta * theta
             spent[i] = 0.0
         for a in range(A):
             if layout.available[s, a] and (bend[a] > 0.0 or x[a] > 0.0):

@@ -45,8 +45,8 @@ def _cut(layout, s, theta, i, n, every, room):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _bound(layout, s, theta, i, n, cut, every, room):  # type: ignore[no-untyped-def]
-    """½ c θ + Σ ŷ max(x u, −c), without its margin, and Σ|terms|; the entries in blocks."""
+def _bound(layout, s, theta, i, n, cut, terms, every, room):  # type: ignore[no-untyped-def]
+    """½ c θ + Σ ŷ max(x u, −c), margin included; the entries in blocks."""
     slope, entry, action = room.reals[0], room.places[0], room.places[1]
     total = 0.0
     for lo in range(0, n, BLOCK):
@@ -54,7 +54,8 @@ def _bound(layout, s, theta, i, n, cut, every, room):  # type: ignore[no-untyped
         for k in range(lo, min(lo + BLOCK, n)):
             part += _mass(layout, s, action[k], entry[k], i, room.scale, every) * max(slope[k], -cut)
         total += part
-    return 0.5 * cut * theta + total, 0.5 * cut * theta - total
+    paid = 0.5 * cut * theta
+    return paid + total + terms * EPS * (paid - total)
 
 
 @njit(**LEAN)
@@ -67,8 +68,8 @@ def _bent(x, mass):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _gain(layout, s, a, i, left, every, room):  # type: ignore[no-untyped-def]
-    """What is gained by moving the mass `left` to the top; the action's entries are ranked."""
+def _gain(layout, s, a, i, left, terms, every, room):  # type: ignore[no-untyped-def]
+    """What is surely gained by moving the mass `left` to the top; the action's entries are ranked."""
     A = room.cost.size
     lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
     gain = 0.0
@@ -81,7 +82,18 @@ def _gain(layout, s, a, i, left, every, room):  # type: ignore[no-untyped-def]
         left -= take
         if left <= 0.0:
             break
-    return gain
+    return (1.0 - terms * EPS) * gain
+
+
+@njit(**INLINE)
+def _share(theta, mass, terms):  # type: ignore[no-untyped-def]
+    """Share of the masses that surely is within the budget θ/2; what is no mass does not count."""
+    budget = 0.5 * theta * (1.0 - (terms + mass.size) * EPS)
+    moved = 0.0
+    for a in range(mass.size):
+        if mass[a] > 0.0:
+            moved += mass[a]
+    return budget / moved if moved > budget else 1.0
 
 
 @njit(**KERNEL)
@@ -108,18 +120,12 @@ def states_l1(start, stop, layout, order, value, top, span, policy, memory, ever
                     n += 1
         rank(slope[:n], room.places[2], room.places[3])
         terms = depth(n) + depth(most) + 16 + (0 if every else 4 * (most + N + 4))
-        budget = 0.5 * theta * (1.0 - (terms + most + A) * EPS)
         above = 0.0
         for i in range(rows):
-            bound, size = _bound(layout, s, theta, i, n, _cut(layout, s, theta, i, n, every, room), every, room)
-            bound += terms * EPS * size
+            cut = _cut(layout, s, theta, i, n, every, room)
+            bound = _bound(layout, s, theta, i, n, cut, terms, every, room)
             above += (w[i] if every else 1.0) * (min(bound, 0.0) + (N + 4) * EPS)
-            moved = 0.0
-            for a in range(A):
-                m = memory.by_row[s, a, i] if every else memory.by_action[s, a]
-                if layout.available[s, a] and m > 0.0:
-                    moved += m
-            share[s, i] = budget / moved if moved > budget else 1.0
+            share[s, i] = _share(theta, memory.by_row[s, :, i] if every else memory.by_action[s], terms + most)
         for i in range(rows, N):
             share[s, i] = share[s, 0]
         for a in range(A):
@@ -128,8 +134,8 @@ def states_l1(start, stop, layout, order, value, top, span, policy, memory, ever
                 rank(room.u[lo:hi], room.places[2], room.places[3])
                 room.worth[a] = mean_worth(layout, s, a, room)
                 if not every:
-                    gain = _gain(layout, s, a, 0, share[s, 0] * memory.by_action[s, a], every, room)
-                    room.worth[a] += (1.0 - (terms + most) * EPS) * gain
+                    left = share[s, 0] * memory.by_action[s, a]
+                    room.worth[a] += _gain(layout, s, a, 0, left, terms + most, every, room)
                 elif _bent(x[a], memory.by_row[s, a]):
                     room.worth[a] = _worth(layout, s, a, memory.by_row[s, a], share[s], terms + most, room)
         finish(s, base, unit, min(above, 0.0), layout, span, x, fixed, room, low, high)
@@ -140,8 +146,8 @@ def _worth(layout, s, a, mass, share, terms, room):  # type: ignore[no-untyped-d
     """Lower bound on an action's value under the rows that nature bends."""
     worth = -(share.size + 8) * EPS
     for i in range(share.size):
-        gain = _gain(layout, s, a, i, share[i] * mass[i], True, room)
-        worth += layout.weights[i] * ((1.0 + terms * EPS) * room.own[a, i] + (1.0 - terms * EPS) * gain)
+        gain = _gain(layout, s, a, i, share[i] * mass[i], terms, True, room)
+        worth += layout.weights[i] * ((1.0 + terms * EPS) * room.own[a, i] + gain)
     return worth
 
 

@@ -14,9 +14,8 @@ def dual_rows(ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array,
     played = np.broadcast_to(data.available[:, :, None], tau.shape)
     m = mu[:, None, :, None]
     d = xz - tau[..., None]
-    gain = np.where(
-        data.nominal + d / (2 * m) > 0, d * data.nominal + d * d / (4 * m), -m * data.nominal * data.nominal
-    )
+    moved = d / (2 * m)  # d² may underflow
+    gain = np.where(data.nominal + moved > 0, d * (data.nominal + moved / 2), -m * data.nominal * data.nominal)
     gain = np.where(data.allowed[:, :, None, :], gain, 0.0)
     budget = mu * (data.radius * data.radius)[:, None]
     value = np.where(played, tau, 0.0).sum(axis=1) + gain.sum(axis=(1, 3)) + budget

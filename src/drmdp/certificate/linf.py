@@ -287,7 +287,7 @@ def _upper(layout, order, s, x, i, mu, theta, terms, memory, joint, room, tau): 
     worth, rise, n = _pieces(layout, order, s, x, i, tau, room)
     if joint is None:
         return min(_at_radius(worth, rise, n, theta, terms, room), 0.0)
-    most = min(theta / layout.weights[i] * (1.0 + 8.0 * EPS), 1.0)
+    most = min(theta / layout.weights[i], 1.0)
     return _climb(worth, rise, n, mu, most, terms, room)
 
 
@@ -344,7 +344,7 @@ def states_linf(start, stop, layout, order, value, top, span, policy, memory, jo
         if joint is not None and memory.by_action[s, 0] > 0.0 and memory.by_action[s, 0] < 1e100:
             mu = memory.by_action[s, 0]
         terms = 2 * depth(entries) + A + 16
-        above = mu * theta * (1.0 + 4.0 * EPS)
+        above = mu * theta
         for i in range(N):
             bound = _upper(layout, order, s, x, i, mu, theta, terms, memory, joint, room, room.actions[0])
             above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)

@@ -122,7 +122,7 @@ def _steps(plt: Any, rows: list[Row]) -> Any:
         chosen = where(own, study=f"step-{letter}")
         line(axes, points(chosen, x), "a step of Algorithm 1 in all states", STYLE["algorithm-1"])
         found, title = slope(chosen, x), " and ".join(present(chosen).values())
-        axes.set_title(f"{title}, radius .3: grows as {letter}^({found})", fontsize=9)
+        axes.set_title(f"{title}, radius .3:\ngrows as {letter}^({found})", fontsize=9)
         log_log(axes, LETTERS[x], ticks=sizes(chosen, x))
     grid[0][0].set_ylabel(SECONDS)
     return figure

@@ -67,12 +67,15 @@ def scalable(rows: list[Row]) -> Finding | None:
     """The largest instances."""
     texts, good, cases = [], 0, 0
     for study in FIGURES:
+        parts = []
         for rule, label in RULES.items():
             found = ratio(extreme(rows, study), "conic-vi", "algorithm-1", rule)
             more, of = judge(found, lambda value: value >= CLEAR)
             good, cases = good + more, cases + of
             if found:
-                texts.append(f"{label}, {spans(rows, study)}: {numbers(found)}")
+                parts.append(f"{label} {numbers(found)}")
+        if parts:
+            texts.append(f"{spans(rows, study)}: " + "; ".join(parts))
     if not cases:
         return None
     ours = ratio(extreme(rows, "kernels"), "algorithm-1", "exact")
@@ -214,7 +217,8 @@ def gap_grows(rows: list[Row]) -> Finding | None:
             texts.append(f"{spans(rows, study)}: " + "; ".join(parts))
     if not cases:
         return None
-    return "conic VI / Algorithm 1 from the least to the largest size, " + "; ".join(texts), verdict(good, cases)
+    text = "conic VI / Algorithm 1 from the least to the largest size, " + "; ".join(texts)
+    return text, f"{verdict(good, cases)}, judged by whether the ratio grows"
 
 
 def best_rates(rows: list[Row]) -> Finding | None:
