@@ -38,8 +38,7 @@ from drmdp.errors import InputError, shown
 from drmdp.model import Model, changed
 from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status
-from drmdp.solvers.best import any_policy
-from drmdp.solvers.problem import Problem
+from drmdp.solvers.problem import Problem, any_policy
 
 STAGES = 1_000_000
 """More are a slip: at a thousand sweeps a second they take a quarter of an hour."""
