@@ -10,16 +10,18 @@ import sys
 from types import ModuleType
 from unittest import mock
 
-import drmdp.certificate_rows  # noqa: F401  loaded, so that it can be put back
 import numba
 
-CERTIFICATES = ("bellman.arrays", "certificate_sums", "certificate_l1", "certificate_linf", "certificate_rows")
+CERTIFICATES = (
+    "layout.sorting",
+    *(f"certificate.{name}" for name in ("sums", "l1", "l2", "linf", "linf_radii", "compressed")),
+)
 """In the order of their imports."""
 
 
 def interpreted(names: tuple[str, ...] = CERTIFICATES) -> dict[str, ModuleType]:
     """Fresh copies of modules in which nothing is compiled; the package keeps its own."""
-    kept = {name: sys.modules[f"drmdp.{name}"] for name in names}
+    kept = {name: importlib.import_module(f"drmdp.{name}") for name in names}  # loaded, so that they can be put back
     try:
         with mock.patch.object(numba, "njit", _as_is), mock.patch.dict(sys.modules):
             for name in names:

@@ -20,7 +20,10 @@ from interpreted import interpreted
 EPS = Fraction(2) ** -52
 FAR = np.finfo(float).eps
 MODULES = interpreted()
-sums_, l1, linf, l2 = (MODULES[f"certificate_{name}"] for name in ("sums", "l1", "linf", "rows"))
+sums_, l1, l2, linf, linf_radii, compressed = (
+    MODULES[f"certificate.{name}"] for name in ("sums", "l1", "l2", "linf", "linf_radii", "compressed")
+)
+compressed.load = lambda where: MODULES[where.removeprefix("drmdp.")]
 
 
 def exact(numbers):
@@ -109,7 +112,7 @@ def sums_of(data, u, t, tau, order=None):
     scale = 1.0 / total
     own = scale * sums_.dot(data, 0, u, 0, K)
     sums = np.zeros(9)
-    l2._sum_row(data, 0, K, u, 0, scale, t, tau, 0.0, order, order is not None, sums)
+    l2._sum_row(l2.Row(data, 0, K, u, 0, scale), t, tau, 0.0, order, order is not None, sums)
     sums[l2.LEVEL] = tau
     return sums, scale, own, sums_.depth(K) + 16
 
@@ -290,14 +293,15 @@ def test_nominal_values_of_rows_carry_their_rounding(S, sign):
     value[-1] = -1.0
     weights = rng.dirichlet(np.ones(N)) * (1 + sign * 2 * N * FAR)
     _, _, layout = layout_of(kernels, np.zeros((S, 1)), weights=weights)
-    w, order = layout.weights / math.fsum(layout.weights), sums_.ranked(layout, value)
+    w, order = layout.weights / math.fsum(layout.weights), sums_.view(layout, value)
     layout, room = layout._replace(weights=w), sums_.work_space(layout, 0, S)
-    sums_.normalise(layout, order, value, 0.0, 1.0, 0, room)
+    sums_.normalise(layout, order, 0, room)
     whole = sum(exact(weights))
     true = [sum(p * z for p, z in zip(exact_row(kernels[i, 0, 0]), exact(value), strict=True)) for i in range(N)]
     mean = sum(a / whole * b for a, b in zip(exact(weights), true, strict=True))
     assert Fraction(float(sums_.mean_worth(layout, 0, 0, room))) <= mean
-    margin = l2._visit(layout, order, 0, 0, 1.0, 0.0, np.zeros(N), False, room)
+    claim = sums_.Claim(None, Memory(None, None, np.zeros((1, 1, N))), False, False)
+    margin = l2._visit(layout, order, 0, 0, 1.0, 0.0, claim, room)
     error = sum(a * abs(Fraction(float(b)) - c) for a, b, c in zip(exact(w), room.own[0], true, strict=True))
     assert Fraction(float(margin)) >= error
     bare = sums_.dot(layout.mean, 0, room.u, 0, S)
@@ -316,7 +320,7 @@ def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, 
     memory = Memory(np.zeros((S, A)), np.zeros((S, N)), np.zeros((S, A, N)))
     x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A))
     with np.errstate(all="ignore"):  # as compiled
-        low, high, _ = l2.derive(ball, layout, value, x, memory, fixed)
+        low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
     return Fraction(float(low[0])), Fraction(float(high[0]))
 
 
@@ -400,11 +404,13 @@ def test_stakes_carry_their_rounding(pair):
 def test_what_is_no_number_is_no_bound(fixed):
     _, _, layout = layout_of(np.full((1, 2, 2, 2), 0.5), np.zeros((2, 2)))
     room, low, high = sums_.work_space(layout, 0, 2), np.zeros(2), np.zeros(2)
+    view = sums_.view(layout, np.array([0.0, -1.0]))
     room.cost[:] = 0.0
     for worths in ([np.nan, -1.0], [-1.0, np.nan], [-1.0, np.inf]):
         room.worth[:] = worths
         with np.errstate(invalid="ignore"):
-            sums_.finish(0, 0.0, 1.0, np.nan, layout, 1.0, np.full(2, 0.5), fixed, room, low, high)
+            claim = sums_.Claim(np.full((1, 2), 0.5), None, False, fixed)
+            sums_.finish(0, 0.0, 1.0, np.nan, layout, view, claim, sums_.Found(low, high, None), room)
         assert (low[0], high[0]) == (-np.inf, np.inf)
 
 
@@ -439,8 +445,8 @@ def one_state(data, stakes, theta=0.0):
         np.array([0, K]), np.arange(K, dtype=np.int32), data.ravel(), data.mean(axis=0), np.full(N, 1 / N),
         np.ones((1, 1), dtype=bool), np.zeros((1, 1)), stakes, np.array([theta]), 0.0, False, False,
     )  # fmt: skip
-    order, room, value = sums_.ranked(layout, np.zeros(K)), sums_.work_space(layout, 0, 1), np.zeros(K)
-    sums_.normalise(layout, order, value, 0.0, 0.0, 0, room)
+    order, room = sums_.view(layout, np.zeros(K)), sums_.work_space(layout, 0, 1)
+    sums_.normalise(layout, order, 0, room)
     sums_.weigh_rows(layout, 0, 0, room)
     return layout, order, room
 
@@ -455,7 +461,7 @@ def test_values_before_a_move_carry_their_rounding(metric):
     if metric == "l1":
         found = l1._worth(layout, 0, 0, nothing, nothing, 2 * sums_.depth(64) + 16, room)
     else:
-        found = linf._worth(layout, order, 0, 0, nothing, nothing, room)
+        found = linf.worth_of(layout, order, 0, 0, nothing, nothing, room)
     assert Fraction(float(found)) <= true
 
 
@@ -530,7 +536,7 @@ def test_linf_walks_carry_their_rounding():
         down, place = room.places[0], room.places[1]
         linf._places(order, False, layout.indices, room.u, room.reals[2], place, down)
         for r in (1e-9, 0.3 / K, 1.0):
-            gain, margin, _ = linf._walk(data, room.u, room.scale[0, 0], r, down, place, order, False)
+            gain, margin, _ = linf.walk(data, room.u, room.scale[0, 0], r, down, place, order, False)
             wider = Fraction(r) * (1 + (sums_.depth(K) + 2 * K) * EPS)
             own = sum(p * z for p, z in zip(exact_row(data), exact(u), strict=True))
             true = most_linear("linf", exact_row(data), exact(u), wider) - own
@@ -548,25 +554,25 @@ def test_linf_radii_are_surely_in_the_ball():
             for _ in range(10):
                 w, radius = exact_weights(rng, N), rng.random(N) * 10.0 ** rng.integers(-3, 1)
                 theta = 10.0 ** rng.uniform(-4, 0)
-                for joint in (None, True):
+                for joint in (False, True):
                     share = np.zeros(N)
-                    linf._share(theta, radius, w, entries, joint, share)
+                    linf.share_of(theta, radius, w, entries, joint, share)
                     used = [Fraction(float(a)) * b for a, b in zip(share, exact(radius), strict=True)]
-                    far = max(used) if joint is None else sum(a * b for a, b in zip(exact(w), used, strict=True))
+                    far = max(used) if not joint else sum(a * b for a, b in zip(exact(w), used, strict=True))
                     steps = min(entries, 2 / min(float(min(used)), 1.0))
                     assert far * (1 + int(sums_.depth(entries) + steps) * EPS) <= Fraction(theta)
                     mean = 0.0
                     for i in range(N):
                         mean += w[i] * radius[i]
-                    top = radius.max() if joint is None else mean
+                    top = radius.max() if not joint else mean
                     bare = [Fraction(min(theta / top, 1.0)) * b for b in exact(radius)]
-                    far = max(bare) if joint is None else sum(a * b for a, b in zip(exact(w), bare, strict=True))
+                    far = max(bare) if not joint else sum(a * b for a, b in zip(exact(w), bare, strict=True))
                     needed += far > Fraction(theta)
     assert needed > 10
     share = np.ones(3)
-    linf._share(0.5, np.array([np.nan, -1.0, 0.25]), np.full(3, 1 / 3), 9, None, share)
+    linf.share_of(0.5, np.array([np.nan, -1.0, 0.25]), np.full(3, 1 / 3), 9, False, share)
     assert share.tolist() == [0.0, 0.0, 1.0]
-    linf._share(0.1, np.array([np.nan, -1.0, 0.75]), np.full(3, 1 / 3), 9, True, share)
+    linf.share_of(0.1, np.array([np.nan, -1.0, 0.75]), np.full(3, 1 / 3), 9, True, share)
     np.testing.assert_allclose(share, [0.0, 0.0, 0.4])
 
 
@@ -591,5 +597,5 @@ def test_linf_duals_carry_their_rounding():
                 for end, drop in [*sorted(zip(e, d, strict=True)), (Fraction(theta), Fraction(0))]:
                     best += max(slope, 0) * (min(end, Fraction(theta)) - at)
                     at, slope = min(end, Fraction(theta)), slope - drop
-                assert Fraction(float(linf._climb(worth, rise, K, mu, theta, terms, room))) >= best
+                assert Fraction(float(linf_radii._climb(worth, rise, K, mu, theta, terms, room))) >= best
     assert needed > 1

@@ -4,7 +4,6 @@ Policies and the numbers in `Memory` (multipliers, thresholds, masses, radii) ar
 with exact values (`lumped`), state by state. An honest witness gives tight bounds, so the comparison is not idle.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 import drmdp
 from drmdp.bellman.exact import ExactOperator
-from drmdp.certificate import compressed as certificate_rows
+from drmdp.certificate import RobustProver, compressed
 from lumped_cases import SIX, cases
 
 SIZES = (4, 7, 12, 40)
@@ -98,9 +97,10 @@ def check(pair, n, seed, lies):
         value, exact = problem.expand(case.value), steps(case)
         operator = ExactOperator(problem.model, problem.ball, threads=1)
         honest = operator.update(value, 0, value.size)
-        wrong += exceeded(operator.certify(value, honest, False), exact)
+        prover = RobustProver(problem.model, problem.ball, 1)
+        wrong += exceeded(prover.prove(value, honest.policy, honest.claim, False), exact)
         for k in range(lies):
-            memory = honest.nature.memory
+            memory = honest.claim
             which = rng.choice(memory._fields, size=rng.integers(1, 4), replace=False)
             memory = memory._replace(**{name: lie(rng, getattr(memory, name)) for name in which})
             policy, own = honest.policy, exact
@@ -109,13 +109,12 @@ def check(pair, n, seed, lies):
             elif k % 4 == 2:
                 by_kind = other_policy(rng, problem)
                 policy = by_kind[problem.kind]
-            claim = replace(honest, policy=policy, nature=replace(honest.nature, memory=memory))
             fixed = k % 4 == 2
             if fixed:
                 low, high = problem.bellman(case.value, by_kind)
                 own = tuple([side[g] - Fraction(float(case.value[g])) for g in problem.kind] for side in (low, high))
             with np.errstate(all="ignore"):
-                found = operator.certify(value, claim, fixed)
+                found = prover.prove(value, policy, memory, fixed)
             wrong += [f"{case.name}, lie {k}: {one}" for one in exceeded(found, own)]
             told += 1
     return told, wrong
@@ -141,13 +140,13 @@ NO_POLICIES = (
 def test_what_is_no_policy_counts_as_none():
     available = np.array([[True, True, False]])
     for given in NO_POLICIES:
-        assert not certificate_rows._playable(np.array([given]), available).any()
+        assert not compressed._playable(np.array([given]), available).any()
     for given, played in (
         ([0.75, 0.25, 0.0], [0.75, 0.25, 0.0]),
         ([np.nan, 1.0, 0.5], [0, 1, 0]),
         ([-1, 0.9, 0], [0, 0.9, 0]),
     ):
-        np.testing.assert_array_equal(certificate_rows._playable(np.array([given]), available), [played])
+        np.testing.assert_array_equal(compressed._playable(np.array([given]), available), [played])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -155,12 +154,11 @@ def test_what_is_no_policy_counts_as_none():
 def test_what_is_no_policy_proves_nothing(pair, dtype):
     available = np.array([[True, True, False]] * 2)
     model = drmdp.Model(np.full((1, 2, 3, 2), 0.5, dtype), costs=np.eye(2, 3), discount=0.5, available=available)
-    operator, value = ExactOperator(model, drmdp.Wasserstein(0.1, *pair, "all"), threads=1), np.array([0.0, 1.0])
-    honest = operator.update(value, 0, 2)
+    ball, value = drmdp.Wasserstein(0.1, *pair, "all"), np.array([0.0, 1.0])
+    honest, prover = ExactOperator(model, ball, threads=1).update(value, 0, 2), RobustProver(model, ball, 1)
     for fixed in (False, True):
         for given in NO_POLICIES:
-            claim = replace(honest, policy=np.array([given, honest.policy[1]]))
-            found = operator.certify(value, claim, fixed)
+            found = prover.prove(value, np.array([given, honest.policy[1]]), honest.claim, fixed)
             assert found.upper_step[0] == np.inf
             assert np.isfinite(found.upper_step[1])
             assert np.isfinite(found.lower_step).tolist() == [not fixed, True]

@@ -15,7 +15,7 @@ from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
 from drmdp.core.tolerance import largest_cost, scale_of
-from drmdp.solvers.problem import Problem, Verdict, any_policy
+from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
 
 class Judge(Protocol):
@@ -47,6 +47,8 @@ class Best:
         """Keep a sweep if it is the best."""
         claim, verdict = update.claim, None
         if isinstance(claim, Pair):
+            claim = replace(claim, policy=playable(self._problem.model, claim.policy))
+            update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
             lower, upper = self._within(verdict.bounds)
         else:
