@@ -61,6 +61,10 @@ class Wasserstein:
     support: Literal["observed", "all"] = "observed"
 
     def __post_init__(self) -> None:
+        if isinstance(self.radius, str):
+            raise InputError(
+                f"radius: expected a number or shape (S,), and before the metric, got {shown(self.radius)}"
+            )
         radius = numbers("radius", self.radius)
         if radius.ndim > 1 or radius.size == 0:
             raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")

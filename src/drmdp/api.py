@@ -83,7 +83,7 @@ def solve(
     if backend is not None:
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
-    _limits(max_iters, max_seconds)
+    _limits(max_iters, max_seconds, callback)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
@@ -283,7 +283,9 @@ def _start(model: Model, start: ArrayLike, deadline: float) -> Array | None:
     return _policy_value(model, model.policy(start), deadline) if given.ndim == 2 else _value(model, given, "start")
 
 
-def _limits(max_iters: int | None, max_seconds: float | None) -> None:
+def _limits(max_iters: int | None, max_seconds: float | None, callback: Any = None) -> None:
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a function, got {shown(callback)}")
     if max_iters is not None:
         whole("max_iters", max_iters, 0)
     if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:

@@ -13,7 +13,7 @@ import numpy as np
 from drmdp import _html
 from drmdp._typing import Array
 from drmdp.errors import InputError, brief, clean, described
-from drmdp.files import check_file, check_suffix
+from drmdp.files import check_file, check_path, check_suffix
 from drmdp.tolerance import Tolerance
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ class Solution:
         """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
         from drmdp import saved
 
+        check_path(path)
         try:
             return saved.read(path)
         except InputError as error:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp.errors import InputError, Notice
+from drmdp.files import check_path
 from drmdp.formats import craam, npydir, npz, prism
 from drmdp.formats._options import Options
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
@@ -176,6 +177,7 @@ def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Pa
 
 
 def _choose(path: str | os.PathLike[str], format: str | None) -> Format:
+    check_path(path)
     text = os.fspath(path)
     if format is None:
         folder = text.endswith(("/", os.sep)) or os.path.isdir(text)
