@@ -101,7 +101,7 @@ def test_other_supports_are_refused(support):
         ([1, math.nan, -2], "radius must be finite and not negative, got nan at state 1"),
         ([[1.0]], r"radius: expected a number or shape \(S,\), got shape \(1, 1\)"),
         ([], r"radius: expected a number or shape \(S,\), got shape \(0,\)"),
-        ("large", "radius: expected an array of numbers, got str"),
+        ("large", "and before the metric, got 'large'"),
         (None, "radius: expected an array of numbers, got NoneType"),
         (1j, "radius: expected an array of numbers, got complex"),
         ([1, [2]], "radius: expected an array of numbers"),

@@ -115,7 +115,7 @@ def test_inspect(run, folder, name):
     assert "One action in each state: what that loses at most, for ever, and if done once" in text
     assert "within 1.5, once" in text
     assert "within" not in run("inspect", f"{name}.npz", "--radius", 0.3).stdout
-    text = run("inspect", f"{name}.npz", "--radius", 0.3, "--policy", "solution.npz").stdout
+    text = run("inspect", f"{name}.npz", "solution.npz", "--radius", 0.3).stdout
     assert "One action" not in text
     run("inspect", "wide.npz", "--radius", 0.3)
 

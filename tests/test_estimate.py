@@ -532,6 +532,8 @@ def test_estimated_models_are_solved_with_a_certificate():
         ("UNNEST([1,2])", "gives 2 numbers for 3 pairs"),
         ("ROW_NUMBER() OVER ()", "costs"),
         ("+".join(["state"] * 17_000), "an expression of 101999 characters, at most 1000; give a .csv file instead"),
+        ("cast(" * 70 + "state" + " as int)" * 70, "brackets in more than 30 levels; give a .csv file instead"),
+        ("*".join(["state"] * 160), "its whole numbers grow too large; write one of them with a decimal point"),
         ("'a'", "costs"),
         ("", "costs"),
         ("\x1b[2J", "costs"),
@@ -549,3 +551,8 @@ def test_expressions_may_be_one_number():
     table = {"state": [0, 1, 2], "action": ["a"] * 3, "next_state": [1, 2, 0]}
     assert drmdp.estimate(table, costs="7", discount=0.5).costs.tolist() == [[7.0]] * 3
     assert drmdp.estimate(table, costs="SUM(state)", discount=0.5).costs.tolist() == [[3.0]] * 3
+    assert drmdp.estimate(table, costs="1.0 * " + "*".join(["state"] * 60), discount=0.5).costs.tolist() == [
+        [0],
+        [1],
+        [2.0**60],
+    ]

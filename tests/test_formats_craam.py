@@ -207,7 +207,7 @@ def test_what_is_missing_is_said(path, tmp_path):
 def test_options_are_refused_where_they_mean_nothing(tmp_path):
     drmdp.write(ragged(), tmp_path / "m.npz")
     for option in ({"discount": 0.5}, {"base": 1}, {"initial": "x"}, {"parameters": "x"}):
-        with pytest.raises(InputError, match=f"{next(iter(option))} is not for this format"):
+        with pytest.raises(InputError, match=f"`{next(iter(option))}` is not for this format"):
             drmdp.read(tmp_path / "m.npz", **option)
 
 

@@ -114,7 +114,7 @@ def test_the_discount_must_be_given(tmp_path):
     path = files(tmp_path, tra=TRA, srew=SREW)
     with pytest.raises(InputError, match="no discount: the file holds none, so give one"):
         drmdp.read(path)
-    with pytest.raises(InputError, match="base is not for this format"):
+    with pytest.raises(InputError, match="`base` is not for this format"):
         drmdp.read(path, discount=0.9, base=1)
 
 

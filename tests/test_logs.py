@@ -1,6 +1,7 @@
 """Labels, sources, kernels and checks of logs, beyond the deck of `test_dirty_logs`."""
 
 import datetime
+import os
 import sys
 import warnings
 
@@ -94,6 +95,16 @@ def test_paths_are_taken_literally(tmp_path):
         assert estimate(tmp_path / f"log[1]{suffix}", discount=0.9, **COLUMNS) == model
         with pytest.raises(InputError, match="no such file"):
             estimate(tmp_path / f"log*{suffix}", discount=0.9, **COLUMNS)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".xlsx"])
+def test_a_pipe_is_no_log(suffix, tmp_path):
+    """It would keep a reader waiting for ever."""
+    os.mkfifo(tmp_path / f"log{suffix}")
+    with pytest.raises(InputError, match=f"log{suffix}: is a pipe or a device, not a file"):
+        estimate(tmp_path / f"log{suffix}", discount=0.9, **COLUMNS)
+    with pytest.raises(InputError, match=f"log{suffix}: is a pipe or a device, not a file"):
+        estimate(frame(presses()), discount=0.9, **COLUMNS | {"cost": None, "costs": tmp_path / f"log{suffix}"})
 
 
 def test_types_do_not_depend_on_the_first_rows(tmp_path):

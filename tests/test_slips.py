@@ -270,3 +270,48 @@ def test_memory_that_is_refused_says_how_much(run, monkeypatch):
 def test_the_help_explains_the_tolerance_before_it_says_the_same(verb):
     words = CliRunner().invoke(main, [verb, "--help"]).stdout
     assert words.index("--rtol FLOAT") < words.index("--tol FLOAT")
+
+
+def test_what_names_no_file_is_refused():
+    calls = (drmdp.read, lambda path: drmdp.write(MODEL, path), drmdp.Solution.load, SOLUTION.save, SOLUTION.report)
+    for call in calls:
+        for path in (None, 5, b"x.npz"):
+            with pytest.raises(InputError, match="path: expected the name of a file, got "):
+                call(path)
+
+
+def test_a_callback_is_a_function():
+    found = radius.path(MODEL, BALL, 2)
+    for call in (
+        lambda: drmdp.solve(MODEL, BALL, callback=5),
+        lambda: drmdp.finite_horizon(MODEL, BALL, 2, callback=5),
+        lambda: radius.path(MODEL, BALL, 2, callback=5),
+        lambda: radius.critical(found, callback=5),
+        lambda: radius.cross_validate(MODEL, BALL, [0], callback=5),
+    ):
+        with pytest.raises(InputError, match="callback: expected a function, got 5"):
+            call()
+
+
+def test_a_metric_is_no_radius_and_a_kernel_no_plan():
+    with pytest.raises(InputError, match=r"radius: expected a number or shape .*, and before the metric, got 'l2'"):
+        Wasserstein("l2", 0.1)
+    with pytest.raises(InputError, match=r"got \(4, 2, 4\)$"):
+        drmdp.certify(MODEL, BALL, SOLUTION.kernel, SOLUTION.policy)
+
+
+def test_a_log_is_no_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("machine,month,state,action\nA,1,good,run\n")
+    drmdp.write(MODEL, "model.npz")
+    for args, message in (
+        (
+            ["log.csv"],
+            "log.csv: line 1: no column of a model: there are 'machine', 'month', 'state', 'action', and a model has",
+        ),
+        (["log.csv"], "; drmdp estimate makes a model of a log"),
+        (["model.npz", "--discount", "0.5"], "model.npz: --discount is not for this format, which holds a discount"),
+    ):
+        result = CliRunner().invoke(main, ["solve", *args, "--radius", "0.1"])
+        assert result.exit_code == 2
+        assert message in result.stderr

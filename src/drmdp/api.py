@@ -84,7 +84,7 @@ def solve(
     if backend is not None:
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
-    limits(max_iters, max_seconds)
+    limits(max_iters, max_seconds, callback)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)

@@ -28,7 +28,7 @@ from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, brief, clean, described
+from drmdp.errors import InputError, brief, clean, described, shown
 
 
 class Model:
@@ -275,12 +275,20 @@ class Model:
         policy = checks.policy_of(policy, self)
         if isinstance(policy, Mapping):
             x = self._policy_from_mapping(policy)
+        elif isinstance(policy, list | tuple) and policy and all(isinstance(name, str) for name in policy):
+            raise InputError(
+                f"policy: names of actions go with those of states, {{state: action}}, got {shown(policy)}"
+            )
         else:
             x, tol = checks.numbers_with_slack("policy", policy)
             if x.shape == (S,):
                 x = self._policy_from_actions(x)
             elif x.shape != (S, A):
-                staged = f": it has a policy for each of {len(x):,} stages: give one of them" if x.ndim == 3 else ""
+                staged = (
+                    f": it has a policy for each of {len(x):,} stages: give one of them"
+                    if x.shape[1:] == (S, A)
+                    else ""
+                )
                 raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}{staged}")
         x = np.where(self.terminal[:, None], 0.0, x)
         for bad, rule in (

@@ -332,8 +332,10 @@ def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
     return int(value)
 
 
-def limits(max_iters: Any, max_seconds: Any) -> None:
-    """Refuse limits on iterations and seconds that are none."""
+def limits(max_iters: Any, max_seconds: Any, callback: Any = None) -> None:
+    """Refuse limits on iterations and seconds, and callbacks, that are none."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a function, got {shown(callback)}")
     if max_iters is not None:
         whole("max_iters", max_iters, 0)
     if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:

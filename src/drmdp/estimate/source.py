@@ -117,7 +117,14 @@ def open_source(given: Any, reading: Reading) -> Source:
         known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         raise InputError(f"{path}: unknown suffix {suffix!r}; a table is a {known} file")
     if not path.is_file():
-        raise InputError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}")
+        what = (
+            "is a directory"
+            if path.is_dir()
+            else "is a pipe or a device, not a file"
+            if path.exists()
+            else "no such file"
+        )
+        raise InputError(f"{path}: {what}")
     if suffix == ".parquet":
         try:
             check_parquet(path)

@@ -111,7 +111,7 @@ def finite_horizon(
     T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
     require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)

@@ -108,7 +108,7 @@ def cross_validate(
     `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
     """
     check_problem(model, ball)
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
     used, n = folds_of(model, folds)
     own = criterion(by)

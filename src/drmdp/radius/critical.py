@@ -56,7 +56,7 @@ def critical(
     Ctrl-C is passed on.
     """
     check_path(found, "found")
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
     width = PRECISION * found.points[-1].radius if precision is None else check_precision(precision)
     with showing(progress), counted("critical radii", None) as step:

@@ -27,6 +27,10 @@ class AmbiguitySet(ABC):
 
     def check_size(self) -> None:
         """Refuse a radius or a support that is none; called by every class when it is made."""
+        if isinstance(self.radius, str):
+            raise InputError(
+                f"radius: expected a number or shape (S,), and before the metric, got {shown(self.radius)}"
+            )
         radius = numbers("radius", self.radius)
         if radius.ndim > 1 or radius.size == 0:
             raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")
