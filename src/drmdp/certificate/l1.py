@@ -22,7 +22,7 @@ from drmdp.sets import AmbiguitySet
 
 
 @njit(**LEAN)
-def _mass(layout, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
+def _mass(layout, s, a, e, i, scale, every):
     """Probability of entry e in kernel i, or in the mean."""
     if not every:
         return layout.mean[e]
@@ -32,7 +32,7 @@ def _mass(layout, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _cut(layout, s, theta, i, n, every, work):  # type: ignore[no-untyped-def]
+def _cut(layout, s, theta, i, n, every, work):
     """Slope at which kernel i's budget is used up, or 0; the n entries of played actions are ranked."""
     slope, entry, action, ascending = work.reals[0], work.places[0], work.places[1], work.places[2]
     left = 0.5 * theta
@@ -45,7 +45,7 @@ def _cut(layout, s, theta, i, n, every, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _bound(layout, s, theta, i, n, cut, terms, every, work):  # type: ignore[no-untyped-def]
+def _bound(layout, s, theta, i, n, cut, terms, every, work):
     """½ c θ + Σ ŷ max(x u, −c), margin included; the entries in blocks."""
     slope, entry, action = work.reals[0], work.places[0], work.places[1]
     total = 0.0
@@ -59,7 +59,7 @@ def _bound(layout, s, theta, i, n, cut, terms, every, work):  # type: ignore[no-
 
 
 @njit(**LEAN)
-def _bent(x, mass):  # type: ignore[no-untyped-def]
+def _bent(x, mass):
     """Whether an action is played or its rows are to be bent."""
     for i in range(mass.size):
         if mass[i] > 0.0:
@@ -68,7 +68,7 @@ def _bent(x, mass):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _gain(layout, s, a, i, left, terms, every, work):  # type: ignore[no-untyped-def]
+def _gain(layout, s, a, i, left, terms, every, work):
     """What is surely gained by moving the mass `left` to the top; the action's entries are ranked."""
     A = work.cost.size
     lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
@@ -86,7 +86,7 @@ def _gain(layout, s, a, i, left, terms, every, work):  # type: ignore[no-untyped
 
 
 @njit(**INLINE)
-def _share(theta, mass, terms):  # type: ignore[no-untyped-def]
+def _share(theta, mass, terms):
     """Share of the masses that surely is within the budget θ/2; what is no mass does not count."""
     budget = 0.5 * theta * (1.0 - (terms + mass.size) * EPS)
     moved = 0.0
@@ -97,7 +97,7 @@ def _share(theta, mass, terms):  # type: ignore[no-untyped-def]
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-untyped-def]
+def states(start, stop, layout, view, claim, found, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     slope, entry, action = work.reals[0], work.places[0], work.places[1]
@@ -142,7 +142,7 @@ def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-un
 
 
 @njit(**INLINE)
-def _worth(layout, s, a, mass, share, terms, work):  # type: ignore[no-untyped-def]
+def _worth(layout, s, a, mass, share, terms, work):
     """Lower bound on an action's value under the rows that nature bends."""
     worth = -(share.size + 8) * EPS
     for i in range(share.size):

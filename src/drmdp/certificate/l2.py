@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 @njit(**LEAN)
-def _sum_row(row, t, tau, low, view, unlisted, sums):  # type: ignore[no-untyped-def]
+def _sum_row(row, t, tau, low, view, unlisted, sums):
     """Fill the sums of a row at t and the threshold τ + low."""
     data, at, K, u, first, scale = row
     for k in range(LEVEL):
@@ -95,7 +95,7 @@ def _sum_row(row, t, tau, low, view, unlisted, sums):  # type: ignore[no-untyped
 
 
 @njit(**INLINE)
-def _settle(row, t, tau, view, unlisted, sums):  # type: ignore[no-untyped-def]
+def _settle(row, t, tau, view, unlisted, sums):
     """The sums of a row at t after Newton steps for the threshold, which may have been kept in float32; it becomes sums[LEVEL].
 
     A threshold is a sum of two numbers: of very many active entries, the last digit of one alone would move the mass too much.
@@ -114,7 +114,7 @@ def _settle(row, t, tau, view, unlisted, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _dual(sums, t, own, n):  # type: ignore[no-untyped-def]
+def _dual(sums, t, own, n):
     """Φ, its margin included."""
     tau = sums[LEVEL]
     value = tau * sums[IDLE] + t * (own - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
@@ -123,7 +123,7 @@ def _dual(sums, t, own, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _move(sums, own, n):  # type: ignore[no-untyped-def]
+def _move(sums, own, n):
     """(y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is."""
     off = sums[MASS] - sums[IDLE]
     spread = sums[MOVED] + sums[IDLE]
@@ -136,12 +136,12 @@ def _move(sums, own, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _usable(t):  # type: ignore[no-untyped-def]
+def _usable(t):
     return t > LEAST and t < MOST
 
 
 @njit(**LEAN)
-def _visit(layout, view, s, a, x, bend, claim, work):  # type: ignore[no-untyped-def]
+def _visit(layout, view, s, a, x, bend, claim, work):
     """Add an action's Φ_ia to the duals and its squared distances to `spent`; fill its gains, and return their margin.
 
     x is its probability and `bend` its part of t, both without κ_i.
@@ -176,7 +176,7 @@ def _visit(layout, view, s, a, x, bend, claim, work):  # type: ignore[no-untyped
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-untyped-def]
+def states(start, stop, layout, view, claim, found, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     memory, every, share = claim.memory, claim.every, found.share
@@ -213,7 +213,7 @@ def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-un
 
 
 @njit(**INLINE)
-def _share(theta, spent, every, w, A, share):  # type: ignore[no-untyped-def]
+def _share(theta, spent, every, w, A, share):
     """Share of the move of each kernel that is surely in the ball, from the squared distances."""
     N = w.size
     most = theta * (1.0 - (A + N + 16) * EPS)
@@ -226,7 +226,7 @@ def _share(theta, spent, every, w, A, share):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _above(dual, kappa, every, w):  # type: ignore[no-untyped-def]
+def _above(dual, kappa, every, w):
     """Bound on Σ_a x_a Σ_i w_i y_ia·u from the duals; an unconstrained nature gains nothing above the top, where u is 0."""
     upper, size = 0.0, 0.0
     for i in range(w.size):
@@ -240,7 +240,7 @@ def _above(dual, kappa, every, w):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _nominal(x, w, work):  # type: ignore[no-untyped-def]
+def _nominal(x, w, work):
     """The same where nature has no room."""
     upper = 0.0
     for a in range(x.size):

@@ -37,7 +37,7 @@ class Spot(NamedTuple):
 
 
 @njit(**INLINE)
-def _places(view, unlisted, listed, u, key, place, down):  # type: ignore[no-untyped-def]
+def _places(view, unlisted, listed, u, key, place, down):
     """Place of each listed state among all by descending u, and the listed states in that order; key is work space."""
     for j in range(u.size):
         key[j] = view.place[listed[j]] if unlisted else -u[j]
@@ -47,13 +47,13 @@ def _places(view, unlisted, listed, u, key, place, down):  # type: ignore[no-unt
 
 
 @njit(**LEAN)
-def _sum_of(view, k):  # type: ignore[no-untyped-def]
+def _sum_of(view, k):
     """Σ u over the first k states."""
     return view.rise[k] + k * view.down[k - 1] if k > 0 else 0.0
 
 
 @njit(**LEAN)
-def _supply(y, u, scale, r):  # type: ignore[no-untyped-def]
+def _supply(y, u, scale, r):
     """Σ min(r, ŷ) and Σ min(r, ŷ) u."""
     mass, worth = 0.0, 0.0
     for lo in range(0, u.size, BLOCK):
@@ -68,7 +68,7 @@ def _supply(y, u, scale, r):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def walk(y, u, scale, r, down, place, view, unlisted):  # type: ignore[no-untyped-def]
+def walk(y, u, scale, r, down, place, view, unlisted):
     """Gain of the best row within r of ŷ, its margin, and its pivot's u."""
     K = u.size
     n_states = view.down.size if unlisted else K
@@ -101,14 +101,14 @@ def walk(y, u, scale, r, down, place, view, unlisted):  # type: ignore[no-untype
 
 
 @njit(**INLINE)
-def above_of(view, tau):  # type: ignore[no-untyped-def]
+def above_of(view, tau):
     """Σ (u − τ)⁺ over all states."""
     k = prefix(view.down, 1.0, tau, 0.0)
     return view.rise[k] + k * (view.down[k - 1] - tau) if k > 0 else 0.0
 
 
 @njit(**INLINE)
-def pieces_of(spot, tau, work):  # type: ignore[no-untyped-def]
+def pieces_of(spot, tau, work):
     """Σ_a x_a h_ia as its value at r = 0, the slope of what never ends, and pieces of slope drops[m] that end at ends[m].
 
     Returns the first two and the number of pieces.
@@ -140,7 +140,7 @@ def pieces_of(spot, tau, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _at_radius(worth, rise, n, theta, terms, work):  # type: ignore[no-untyped-def]
+def _at_radius(worth, rise, n, theta, terms, work):
     """Value of h at r = θ, its margin included."""
     ends, drops = work.reals[0], work.reals[1]
     more = theta * rise
@@ -153,7 +153,7 @@ def _at_radius(worth, rise, n, theta, terms, work):  # type: ignore[no-untyped-d
 
 
 @njit(**INLINE)
-def share_of(theta, radius, w, terms, joint, share):  # type: ignore[no-untyped-def]
+def share_of(theta, radius, w, terms, joint, share):
     """Share of each radius that is surely in the ball; 0 where it is no radius."""
     mean, least = 0.0, 1.0
     for i in range(w.size):
@@ -169,7 +169,7 @@ def share_of(theta, radius, w, terms, joint, share):  # type: ignore[no-untyped-
 
 
 @njit(**INLINE)
-def worth_of(layout, view, s, a, radius, share, work):  # type: ignore[no-untyped-def]
+def worth_of(layout, view, s, a, radius, share, work):
     """Lower bound on an action's value under its rows bent by their share of the radii; leaves the pivots in work.gain."""
     A, N = work.scale.shape
     lo, hi, first, w = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A], layout.weights
@@ -186,7 +186,7 @@ def worth_of(layout, view, s, a, radius, share, work):  # type: ignore[no-untype
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-untyped-def]
+def states(start, stop, layout, view, claim, found, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1, every row bent by the full radius."""
     A, N = layout.available.shape[1], layout.weights.size
     memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]

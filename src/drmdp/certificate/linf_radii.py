@@ -27,7 +27,7 @@ TRIALS = 100
 
 
 @njit(**LEAN)
-def _slope(spot, a, r, tau, work):  # type: ignore[no-untyped-def]
+def _slope(spot, a, r, tau, work):
     """Slopes of h_a to the right and left of r, entries within `NEAR` of r counting as equal to it."""
     layout, view, s, i, _ = spot
     A, N = work.scale.shape
@@ -49,7 +49,7 @@ def _slope(spot, a, r, tau, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _tangent(spot, r, work, tau):  # type: ignore[no-untyped-def]
+def _tangent(spot, r, work, tau):
     """Σ_a x_a V_ia(r), a slope there, and the pivots."""
     layout, view, s, i, x = spot
     A, N = work.scale.shape
@@ -69,7 +69,7 @@ def _tangent(spot, r, work, tau):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _thresholds(spot, mu, r, near, work, tau):  # type: ignore[no-untyped-def]
+def _thresholds(spot, mu, r, near, work, tau):
     """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
     below, above, middle = work.actions[1], work.actions[2], work.actions[3]
     lo, hi = min(max(r - near, LEAST), 1.0), min(r + near, 1.0)
@@ -106,7 +106,7 @@ def _thresholds(spot, mu, r, near, work, tau):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _mix(spot, mu, at, left_excess, right_excess, work, tau):  # type: ignore[no-untyped-def]
+def _mix(spot, mu, at, left_excess, right_excess, work, tau):
     """Mix the thresholds above and below in one proportion, such that the slope at `at` is μ."""
     x = spot.x
     A = x.size
@@ -134,7 +134,7 @@ def _mix(spot, mu, at, left_excess, right_excess, work, tau):  # type: ignore[no
 
 
 @njit(**INLINE)
-def _climb(worth, rise, n, mu, most, terms, work):  # type: ignore[no-untyped-def]
+def _climb(worth, rise, n, mu, most, terms, work):
     """Maximum over r ≤ most of h(r) − μ r, its margin included."""
     ends, drops, by_end = work.reals[0], work.reals[1], work.places[2]
     rank(ends[:n], by_end, work.places[3])
@@ -156,7 +156,7 @@ def _climb(worth, rise, n, mu, most, terms, work):  # type: ignore[no-untyped-de
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):  # type: ignore[no-untyped-def]
+def states(start, stop, layout, view, claim, found, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1, one radius for each kernel."""
     A, N = layout.available.shape[1], layout.weights.size
     memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]

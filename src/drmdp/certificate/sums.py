@@ -121,7 +121,7 @@ def rises(down: Array) -> tuple[Array, Array]:
 
 
 @njit(**KERNEL)
-def _rises(down, rise, rise2):  # type: ignore[no-untyped-def]
+def _rises(down, rise, rise2):
     """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end."""
     first, second, lost, lost2 = 0.0, 0.0, 0.0, 0.0
     for k in range(1, down.size):
@@ -134,7 +134,7 @@ def _rises(down, rise, rise2):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def add(total, lost, x):  # type: ignore[no-untyped-def]
+def add(total, lost, x):
     """`total` + x as rounded, and what all additions lost so far."""
     new = total + x
     own = new - total
@@ -142,13 +142,13 @@ def add(total, lost, x):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def depth(n):  # type: ignore[no-untyped-def]
+def depth(n):
     """Most roundings that a number meets in a sum of n by blocks."""
     return min(n, BLOCK) + n // BLOCK + 1
 
 
 @njit(**LEAN)
-def row_sum(data, at, n):  # type: ignore[no-untyped-def]
+def row_sum(data, at, n):
     """Sum of n numbers from `at` on."""
     total = 0.0
     for lo in range(at, at + n, BLOCK):
@@ -160,7 +160,7 @@ def row_sum(data, at, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def dot(data, at, u, first, n):  # type: ignore[no-untyped-def]
+def dot(data, at, u, first, n):
     """Σ data·u over n entries."""
     total = 0.0
     for lo in range(0, n, BLOCK):
@@ -172,7 +172,7 @@ def dot(data, at, u, first, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def prefix(down, t, tau, low):  # type: ignore[no-untyped-def]
+def prefix(down, t, tau, low):
     """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u."""
     lo, hi = 0, down.size
     while lo < hi:
@@ -185,7 +185,7 @@ def prefix(down, t, tau, low):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def normalise(layout, view, s, work):  # type: ignore[no-untyped-def]
+def normalise(layout, view, s, work):
     """Bring state s to the scale 1: fill u and cost; returns base and unit, base inf if it is terminal."""
     A = work.cost.size
     u, cost = work.u, work.cost
@@ -229,7 +229,7 @@ def normalise(layout, view, s, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def weigh_rows(layout, s, a, work):  # type: ignore[no-untyped-def]
+def weigh_rows(layout, s, a, work):
     """Fill the scales of an action's rows and ŷ·u."""
     A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
@@ -241,7 +241,7 @@ def weigh_rows(layout, s, a, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def mean_worth(layout, s, a, work):  # type: ignore[no-untyped-def]
+def mean_worth(layout, s, a, work):
     """Lower bound on ȳ·u, from the mean kernel."""
     A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
@@ -249,7 +249,7 @@ def mean_worth(layout, s, a, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def finish(s, base, unit, above, layout, view, claim, found, work):  # type: ignore[no-untyped-def]
+def finish(s, base, unit, above, layout, view, claim, found, work):
     """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u."""
     cost, worth, x = work.cost, work.worth, claim.policy[s]
     low, high = found.low, found.high

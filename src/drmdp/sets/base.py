@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class AmbiguitySet(ABC):
     """A set around the N kernels of a model, with a radius in each state. Classes of sets are frozen dataclasses."""
 
     radius: Any
-    support: Literal["observed", "all"]
+    support: str
 
     def check_size(self) -> None:
         """Refuse a radius or a support that is none; called by every class when it is made."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class Wasserstein(AmbiguitySet):
     """
 
     radius: Any
-    metric: Literal["l1", "l2", "linf"] = "l2"
+    metric: str = "l2"
     order: float = cast(float, None)
-    support: Literal["observed", "all"] = "observed"
+    support: str = "observed"
 
     def __post_init__(self) -> None:
         self.check_size()

@@ -112,7 +112,7 @@ class LinearProgram:
         lp.row_lower_, lp.row_upper_ = np.where(equal, 0.0, -inf), upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver: Any = highspy.Highs()
         solver.silent()
         for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             solver.setOptionValue(option, FEASIBILITY_TOL)

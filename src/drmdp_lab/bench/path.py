@@ -1,4 +1,4 @@
-"""Sweeps per radius along a path: `python benchmarks/path.py [--radii 50]`.
+"""Sweeps per radius along a path: `python -m drmdp_lab.bench.path [--radii 50]`.
 
 A path of radii from 0 to saturation, every one certified to 1e-6 of the largest value on it, in reads of all N kernels (F sweeps) per radius; beside
 it the same radii solved one by one.
@@ -7,15 +7,13 @@ it the same radii solved one by one.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 
 import numpy as np
 
 import drmdp
 from drmdp.instances import forest, garnet, machine, perturb
-
-PAIRS = (("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf))
+from drmdp.sets import PAIRS
 
 
 def problems() -> dict[str, drmdp.Model]:
@@ -44,7 +42,7 @@ def main() -> None:
             alone = np.nan
             if given.alone:
                 balls = [drmdp.Wasserstein(r, metric, order, support="all") for r in path.radii]
-                alone = np.mean([drmdp.solve(model, own, tol=1e-6 * scale).kernel_passes for own in balls])
+                alone = float(np.mean([drmdp.solve(model, own, tol=1e-6 * scale).kernel_passes for own in balls]))
             passes = path.kernel_passes
             proved = sum(point.status == "solved" for point in path.points)
             print(

@@ -1,4 +1,4 @@
-"""The first-order method on trial: `python benchmarks/first_order.py [--json rows.jsonl] [--quick] [table …]`.
+"""The first-order method on trial: `python -m drmdp_lab.bench.first_order [--json rows.jsonl] [--quick] [table …]`.
 
 rates       (DG) against T: fitted log-log slopes for p = 0, 1, 2 and q = 1, 2, 3, beside the theorem's −q/(q+1). With q = 3
             ten thousand steps are 13 epochs: where v is what lacks, the slope is that of λ^13, and steeper later
@@ -38,6 +38,7 @@ from drmdp.sets import PAIRS
 from drmdp.solvers.first_order import SETUPS
 from drmdp.solvers.problem import Problem
 from drmdp_lab import bench
+from drmdp_lab.bench.growth import slope as fit
 
 TARGET = 0.05
 GARNET = math.sqrt(0.2 * 30)
@@ -58,11 +59,6 @@ def model(name: str, n_states: int, n_actions: int, n_kernels: int, seed: int = 
 def paper_ball(radius: float, metric: Any = "l2", order: float = 2) -> drmdp.Wasserstein:
     """The paper's ball: mass may move to any state."""
     return drmdp.Wasserstein(radius, metric, order, support="all")
-
-
-def fit(sizes: Any, values: Any) -> float:
-    """Slope in a log-log plot."""
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def solved(own: drmdp.Model, ball: drmdp.Wasserstein, method: Any, **settings: Any) -> tuple[drmdp.Solution, float]:

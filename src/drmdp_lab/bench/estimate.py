@@ -1,6 +1,6 @@
 """Ten million rows → kernels, through the command line: seconds and peak memory of each way, and a check of the counts.
 
-    python benchmarks/estimate.py [ROWS]
+    python -m drmdp_lab.bench.estimate [ROWS]
 
 The process is the one a user starts; its clock includes Python, imports and writing the model. Peak memory is its
 VmHWM (Linux). Probabilities are compared with a NumPy count of the same rows.
