@@ -5,6 +5,7 @@ import datetime
 import numpy as np
 import polars as pl
 import pytest
+from test_dirty_logs import COLUMNS, frame, presses
 
 from drmdp import InputError, estimate
 from drmdp.estimate.order import Ordering
@@ -12,7 +13,6 @@ from drmdp.estimate.pipeline import fit
 from drmdp.estimate.settings import Settings
 from drmdp.estimate.table import Columns
 from drmdp.estimate.times import FORMS, Form, Step, forms_of, parse_step
-from test_dirty_logs import COLUMNS, frame, presses
 
 
 def chain(times, episode="e"):

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from test_radius import EXACT, small
 
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein, instances, policies
 from drmdp.sets import PAIRS
-from test_radius import EXACT, small
 
 KINDS = {"dense": {}, "sparse": {"sparse": True}, "rewards": {"rewards": True}}
 

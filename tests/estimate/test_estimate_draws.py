@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from test_estimate import log
 
 from drmdp import estimate
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.settings import Settings
 from drmdp.estimate.table import Columns
-from test_estimate import log
 
 LOOSE = {"unvisited": "self-loop", "partial": "self-loop", "discount": 0.9}
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from test_dirty_logs import FAIR, presses, put, text
 
 import drmdp
 from drmdp.cli import main
 from drmdp.cli.words import spoken
-from test_dirty_logs import FAIR, presses, put, text
 
 LOG = ["--state", "Condition", "--action", "Action", "--episode", "Machine", "--time", "Month", "--cost", "Cost"]
 RULES = ["--unvisited", "unavailable", "--partial", "pooled"]

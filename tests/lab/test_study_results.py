@@ -283,7 +283,7 @@ def test_garnet_s_two_readings_are_shown_side_by_side():
 
 def test_the_pages_hold_what_the_rows_say():
     """The tables of the site are made from the rows beside them by this code."""
-    folder = Path(__file__).parents[1] / "docs" / "reproduction"
+    folder = Path(__file__).parents[2] / "docs" / "reproduction"
     rows = stored.read(folder / "rows.jsonl")
     names = {path.stem for path in (folder / "tables").glob("*.md")}
     for name, make in tables.TABLES.items():

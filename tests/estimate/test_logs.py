@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from test_dirty_logs import COLUMNS, HEADER, frame, presses, text
 
 from drmdp import InputError, MissingExtra, Notice, check_log, estimate
 from drmdp.estimate.labels import look_alikes
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.settings import Settings
 from drmdp.estimate.table import Columns
-from test_dirty_logs import COLUMNS, HEADER, frame, presses, text
 from workbook import write_workbook
 
 # ---------------------------------------------------------------------- labels

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from test_radius import small
 
 import drmdp
 from cases import cases
@@ -15,7 +16,6 @@ from drmdp.core import clock
 from drmdp.policies import horizon
 from drmdp.sets import PAIRS
 from drmdp.solvers.problem import Problem
-from test_radius import small
 
 OFF = 0.1
 

@@ -11,9 +11,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from test_dirty_logs import COLUMNS, HEADER, presses, text
 
 from drmdp import InputError, check_log, estimate
-from test_dirty_logs import COLUMNS, HEADER, presses, text
 
 CELLS = {
     "Machine": ["Press-2", "press-1", "Press-1 ", "", "Press-01"],
