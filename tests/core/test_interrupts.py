@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.bellman.conic.operator import cone as conic_cone
+from drmdp.bellman.conic import cone as conic_cone
 from drmdp.core.interrupts import put_off, terminated_like_interrupted
 
 
