@@ -14,7 +14,7 @@ from drmdp.cli_words import spoken
 
 @click.command()
 @click.argument("table")
-@click.option("-o", "--out", hidden=True, expose_value=False)
+@click.option("-o", "--out", "ignored", hidden=True, expose_value=False)
 @click.option("--discount", type=float, default=0.0, hidden=True)
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
