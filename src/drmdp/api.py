@@ -19,7 +19,7 @@ from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, run
@@ -32,7 +32,7 @@ DEFAULT_BACKEND = "exact"
 
 def solve(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     method: str | Method = "auto",
     tol: float | None = None,
     rtol: float = RTOL,
@@ -135,7 +135,7 @@ class BellmanStep:
     kernel: Any  # nature's mean kernel, (S, A, S)
 
 
-def bellman(model: Model, ball: Wasserstein, value: ArrayLike, backend: str = DEFAULT_BACKEND) -> BellmanStep:
+def bellman(model: Model, ball: AmbiguitySet, value: ArrayLike, backend: str = DEFAULT_BACKEND) -> BellmanStep:
     """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,).
 
     The bounds are re-derived from the data, as those of a solution are.
@@ -167,7 +167,7 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     policy: ArrayLike,
     tol: float | None = None,
     rtol: float = RTOL,
@@ -206,7 +206,7 @@ class Certificate:
 
 
 def certify(
-    model: Model, ball: Wasserstein, policy: ArrayLike, kernel: ArrayLike = None, backend: str = DEFAULT_BACKEND
+    model: Model, ball: AmbiguitySet, policy: ArrayLike, kernel: ArrayLike = None, backend: str = DEFAULT_BACKEND
 ) -> Certificate:
     """Bound the optimum from a policy and a kernel, trusting neither.
 
@@ -233,7 +233,7 @@ def certify(
 # ---------------------------------------------------------------------- parts
 
 
-def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
+def build(model: Model, ball: AmbiguitySet, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
     check_problem(model, ball)
     ball = ball.fitted(model)

@@ -19,7 +19,7 @@ from drmdp.errors import InputError, brief, clean, described
 if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.radius import Path as RadiusPath
-    from drmdp.sets import Wasserstein
+    from drmdp.sets import AmbiguitySet
 
 
 class Status(StrEnum):
@@ -184,7 +184,7 @@ class Solution:
         sweep: RadiusPath | None = None,
         *,
         model: Model | None = None,
-        ball: Wasserstein | None = None,
+        ball: AmbiguitySet | None = None,
         title: str | None = None,
         command: str | None = None,
     ) -> None:

@@ -388,7 +388,7 @@ def test_stakes_carry_their_rounding(pair):
     kernels = np.zeros((1, 3, 2, 3))
     kernels[0, :, 0, 1] = kernels[0, :, 1, 2] = 1
     for k in range(60):
-        scale = 1e-300 if k % 6 == 0 else 1.0  # counts as 0, and so do differences of stakes
+        scale = 1e-284 if k % 6 == 0 else 1.0  # differences of such stakes count as 0
         value = scale * np.array([1.0, rng.random(), -rng.random()]) * 10.0 ** rng.integers(-3, 4)
         costs = scale * rng.random((3, 2)) * 10.0 ** rng.integers(-9, 9, 2)
         for policy in ([1.0, 0.0], [0.0, 1.0], [0.3, 0.7]):

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import instances
 from drmdp.cli import main
-from drmdp.cli.options import plain
+from drmdp.cli.show import plain
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
 """What every robust Bellman operator offers.
 
 An operator belongs to one (model, ball) and works on any range of states: `update` minimises over the policy and lets
-nature maximise, `evaluate` keeps the policy fixed. Both return one-sided steps L − v ≤ F(v) − v ≤ U − v, so inexact
-operators stay honest, the pair (policy, nature) behind them, and a claim from which `drmdp.certificate` proves bounds.
+nature maximise, `evaluate` keeps the policy fixed. Both return steps L − v ≤ F(v) − v ≤ U − v, one-sided up to rounding, and
+the pair (policy, nature) behind them. They guide a method. Both hand over a claim as well, from which `drmdp.certificate` proves bounds,
+rounding included: whatever is returned as a bound comes from there.
 """
 
 from __future__ import annotations

@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from drmdp.cli.data import log_options, log_settings, print_kernels, summary_lines
-from drmdp.cli.options import BAD_INPUT, PROGRESS, console, grid, print_json
+from drmdp.cli.log import log_options, log_settings, print_kernels, summary_lines
+from drmdp.cli.options import BAD_INPUT, PROGRESS
 from drmdp.cli.screen import say
+from drmdp.cli.show import console, grid, print_json
 from drmdp.cli.words import spoken
 
 
 @click.command()
 @click.argument("table")
-@click.option("-o", "--out", hidden=True, expose_value=False)
+@click.option("-o", "--out", "ignored", hidden=True, expose_value=False)
 @click.option("--discount", type=float, default=0.0, hidden=True)
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

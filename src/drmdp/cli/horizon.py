@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import (
-    MAX_SECONDS,
-    RADIUS,
-    THREADS,
-    ball_of,
-    columns,
-    common,
-    console,
-    exit_code,
-    grid,
-    named,
-    print_json,
-    problem,
-    said,
-)
+from drmdp.cli.options import MAX_SECONDS, RADIUS, THREADS, ball_of, common, exit_code
+from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.archives import Field, read_array, read_json
 from drmdp.core.text import discount as shown_discount
 from drmdp.errors import InputError, shown
@@ -32,7 +19,7 @@ if TYPE_CHECKING:
     from drmdp.core.tolerance import Tolerance
     from drmdp.model import Model
     from drmdp.policies.horizon import HorizonSolution
-    from drmdp.sets import Wasserstein
+    from drmdp.sets import AmbiguitySet
 
 ROWS = 12
 """States shown in a table."""
@@ -51,9 +38,9 @@ ROWS = 12
 @THREADS
 @common
 def horizon(
-    model_path: str, radius: float, stages: int, stage_discount: float | None, final: str | None, costs: str | None,
-    discount: float | None, metric: str, order: str | None, support: str, tol: float | None, rtol: float,
-    as_json: bool, max_seconds: float | None, threads: int | None,
+    model_path: str, stages: int, stage_discount: float | None, final: str | None, costs: str | None,
+    discount: float | None, tol: float | None, rtol: float, as_json: bool, max_seconds: float | None,
+    threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
@@ -64,7 +51,7 @@ def horizon(
     from drmdp.policies import horizon as plans
     from drmdp.solution import reached
 
-    ball = ball_of(radius, metric, order, support)
+    ball = ball_of(**region)
     model = formats.read(model_path, discount=discount)
     values = None if final is None else _final(final, model)
     prices = None if costs is None else _costs(costs)
@@ -112,7 +99,7 @@ def _costs(path: str) -> Any:
         raise InputError(f"{path}: {error}") from None
 
 
-def _print_plan(model: Model, ball: Wasserstein, found: HorizonSolution, stages: str, asked: Tolerance) -> None:
+def _print_plan(model: Model, ball: AmbiguitySet, found: HorizonSolution, stages: str, asked: Tolerance) -> None:
     out = console()
     first = found.value[0]
     kind = "reward" if model.maximise else "cost"

@@ -1,37 +1,23 @@
-"""What the commands share: options, exit codes, policies from files, tables and progress."""
+"""What the commands share: options, exit codes, and which files they may write."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli import screen as cli_screen
-from drmdp.cli.screen import say
 from drmdp.core import progress
-from drmdp.core.archives import read_json
-from drmdp.core.text import count, discount
-from drmdp.errors import InputError, Notice, shown
+from drmdp.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from drmdp.model import Model
-    from drmdp.sets import Wasserstein
+    from drmdp.sets import AmbiguitySet
     from drmdp.solution import Status
 
 Files = Mapping[str, Sequence[Path]]
 FAULT, BAD_INPUT, LIMIT, INTERRUPTED = 1, 2, 3, 130
-WIDTH = 80
-PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
-"""A table without lines or header."""
 RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
 THREADS = click.option(
     "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
@@ -44,6 +30,7 @@ PROGRESS = click.option(
     callback=lambda context, option, wanted: progress.choose(wanted),
     help="Say on standard error what takes more than a second, or do not.",
 )
+BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
 OPTIONS = {
     "progress": PROGRESS,
     "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
@@ -60,6 +47,7 @@ OPTIONS = {
         "--order", help="Order of the ball: 1, 2 or inf; by default the metric's: l1 1, l2 2, linf inf."
     ),
     "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
+    "set": click.option("--set", "kind", default="wasserstein", show_default=True, help="What is feared."),
     "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
 }
 
@@ -80,12 +68,18 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
-def ball_of(radius: float, metric: str, order: str | None, support: str) -> Wasserstein:
-    """The ball of the options, which may be typed in capitals."""
-    from drmdp.sets.wasserstein import Wasserstein, parse_order
+def ball_of(radius: float, metric: str, order: str | None, support: str, kind: str = "wasserstein") -> AmbiguitySet:
+    """The set of the options, which may be typed in capitals; a set takes those options that it has."""
+    from drmdp.sets.registry import MAKERS, load
+    from drmdp.sets.wasserstein import parse_order
 
+    if kind.lower() not in MAKERS:
+        raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
     own = None if order is None else parse_order(order)
-    return Wasserstein(radius, metric.lower(), own, support.lower())  # type: ignore[arg-type]
+    asked = {"radius": radius, "metric": metric.lower(), "order": own, "support": support.lower()}
+    maker = load(MAKERS[kind.lower()])
+    found: AmbiguitySet = maker(**{name: asked[name] for name in asked if name in maker.__dataclass_fields__})
+    return found
 
 
 def exit_code(status: Status, reached: bool) -> int:
@@ -120,131 +114,3 @@ def _same(one: Path, other: Path) -> bool:
 def paths(*given: str | None) -> list[Path]:
     """Paths of options that were given."""
     return [Path(path) for path in given if path is not None]
-
-
-def read_policy(path: str, model: Model) -> Any:
-    """Read an (S, A) policy from a saved solution or a JSON file."""
-    from drmdp.solution import Solution
-
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".npz", ".json"):
-        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
-    try:
-        if suffix == ".json":
-            return model.policy(_policy_mapping(read_json(path), model))
-        solution = Solution.load(path)
-        for kind in ("states", "actions"):
-            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
-                raise InputError(f"it is for other {kind} than the model's")
-        return model.policy(solution.policy)
-    except InputError as error:
-        reason = str(error)
-        raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
-
-
-def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
-    """Give names their types back: JSON keys are strings, names may be integers."""
-    if not isinstance(document, dict):
-        raise InputError(f"expected an object that maps states to actions, got {type(document).__name__}")
-    states, actions = (
-        {**{str(name): name for name in names}, **{name: name for name in names}}
-        for names in (model.states, model.actions)
-    )
-    policy = {}
-    for state, choice in document.items():
-        row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
-        if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
-            raise InputError(
-                f"state {shown(state)}: expected an action, or probabilities of actions, got {shown(choice)}"
-            )
-        policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
-    return policy
-
-
-# ---------------------------------------------------------------------- printing
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One document on standard output."""
-    click.echo(json.dumps(plain(document), allow_nan=False))
-
-
-def plain(value: Any) -> Any:
-    """Make lists of arrays and tuples, and null of what is not a finite number."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def named(model: Model, ball: Wasserstein) -> dict[str, Any]:
-    """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON document."""
-    names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
-    return {**names, "notes": said(model, ball), "fingerprint": model.fingerprint}
-
-
-def said(model: Model, ball: Wasserstein) -> list[str]:
-    """Notes of a model, and what there is to say of the ball around it."""
-    return [*model.notes, *ball.remarks(model)]
-
-
-def sizes(model: Model) -> dict[str, Any]:
-    """Sizes, names and notes of a model that was written, for a JSON document; names of kernels only, states may be many."""
-    found = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-    found |= {"sparse": model.is_sparse, "kernel_names": list(model.kernel_names), "notes": list(model.notes)}
-    return {**found, "fingerprint": model.fingerprint}
-
-
-@contextmanager
-def notices() -> Iterator[None]:
-    """Print what the package warns of as lines on standard error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", Notice)
-        usual = warnings.showwarning
-
-        def show(message: Any, category: Any, *place: Any) -> None:
-            if issubclass(category, Notice):
-                say(f"drmdp: note: {' '.join(str(message).split())}", err=True)
-            else:
-                usual(message, category, *place)
-
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
-
-
-def console() -> Console:
-    """Standard output, no wider than it need be."""
-    out: Console = cli_screen.console()
-    out.width = min(out.width, WIDTH)
-    return out
-
-
-def grid(lines: dict[str, str]) -> Any:
-    """Names and texts."""
-    table = cli_screen.table(padding=(0, 2), **PLAIN)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in lines.items():
-        table.add_row(name, text)
-    return table
-
-
-def columns(left: list[str], right: list[str]) -> Any:
-    """A table with columns of names, then of numbers."""
-    from rich import box
-
-    table = cli_screen.table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in left:
-        table.add_column(name, overflow="fold", max_width=24 if len(left) > 2 else 36)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def problem(model: Model) -> str:
-    """Sizes in words."""
-    sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
-    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"

@@ -11,7 +11,7 @@ from drmdp.errors import InputError, imported
 
 if TYPE_CHECKING:
     from drmdp.model import Model
-    from drmdp.sets import Wasserstein
+    from drmdp.sets import AmbiguitySet
     from drmdp.solution import Solution
 
 RADII = 11
@@ -35,7 +35,7 @@ def check(path: str | None, radii: int | None) -> None:
 
 
 def write(
-    model: Model, ball: Wasserstein, solution: Solution, path: str, radii: int | None, deadline: float = math.inf
+    model: Model, ball: AmbiguitySet, solution: Solution, path: str, radii: int | None, deadline: float = math.inf
 ) -> None:
     """Write the page about a solution, without the curve if time is up."""
     from drmdp import radius

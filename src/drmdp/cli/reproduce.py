@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drmdp.cli import screen as cli_screen
-from drmdp.cli.options import LIMIT, MAX_SECONDS, PROGRESS, check_outputs, paths, print_json
+from drmdp.cli.options import LIMIT, MAX_SECONDS, PROGRESS, check_outputs, paths
 from drmdp.cli.screen import say
+from drmdp.cli.show import print_json
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,24 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.options import (
-    INTERRUPTED,
-    LIMIT,
-    MAX_SECONDS,
-    THREADS,
-    ball_of,
-    check_outputs,
-    columns,
-    common,
-    console,
-    exit_code,
-    grid,
-    named,
-    paths,
-    print_json,
-    problem,
-    said,
-)
+from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, ball_of, check_outputs, common, exit_code, paths
+from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError
 
@@ -74,8 +58,8 @@ def _by(context: click.Context, option: click.Parameter, text: str | None) -> st
 def sweep(
     model_path: str, radii: Any, top: float | None, critical: bool, precision: float | None, held_out: str | None,
     folds: int | None, by: Any, seed: int | None, samples: float | None, confidence: float | None,
-    max_seconds: float | None, threads: int | None, out: str | None, discount: float | None, metric: str,
-    order: str | None, support: str, tol: float | None, rtol: float, as_json: bool,
+    max_seconds: float | None, threads: int | None, out: str | None, discount: float | None, tol: float | None,
+    rtol: float, as_json: bool, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over radii, and help to choose one.
 
@@ -108,7 +92,7 @@ def sweep(
         check_file(out)
     judges = [] if held_out is None else formats.files_of(held_out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
-    ball = ball_of(0.0, metric, order, support)
+    ball = ball_of(0.0, **region)
     model = formats.read(model_path, discount=discount)
     other = None
     if held_out is not None:

@@ -23,7 +23,7 @@ from drmdp.core.tolerance import RTOL, Tolerance
 from drmdp.core.validation import number
 from drmdp.errors import InputError
 from drmdp.model import Model
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Solution, Status, check_solution
 from drmdp.solvers.problem import Problem
 
@@ -48,7 +48,7 @@ class ActionLosses:
     near: BoolArray  # (S, A) loss within the limit
 
 
-def near_optimal(model: Model, ball: Wasserstein, solution: Solution, loss: float) -> ActionLosses:
+def near_optimal(model: Model, ball: AmbiguitySet, solution: Solution, loss: float) -> ActionLosses:
     """Actions that cost at most `loss` more than the optimum, if played once and the solution's policy afterwards.
 
     The losses are certified upper bounds: from the upper bound of each action to the lower bound of the optimum.
@@ -71,7 +71,7 @@ def _own(model: Model, solution: Solution) -> None:
         raise InputError("the solution is of another model")
 
 
-def _each_action(model: Model, ball: Wasserstein, value: Array) -> Array:
+def _each_action(model: Model, ball: AmbiguitySet, value: Array) -> Array:
     """Upper bounds of F^a(v), (S, A); one evaluation sweep an action, inf where unavailable."""
     problem = Problem(build(model, ball, DEFAULT_BACKEND))
     S, A = model.n_states, model.n_actions
@@ -100,7 +100,7 @@ class Rounded:
 
 
 def deterministic(
-    model: Model, ball: Wasserstein, solution: Solution, tol: float | None = None, rtol: float = RTOL
+    model: Model, ball: AmbiguitySet, solution: Solution, tol: float | None = None, rtol: float = RTOL
 ) -> Rounded:
     """Best deterministic policy, from rounding the solution, with its certified loss.
 

@@ -36,7 +36,7 @@ from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, number, numbers, whole
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, changed
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status
 from drmdp.solvers.problem import Problem, any_policy
 
@@ -66,7 +66,7 @@ class HorizonSolution:
 
 def finite_horizon(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     stages: int,
     final: ArrayLike = None,
     costs: ArrayLike = None,
@@ -184,7 +184,7 @@ class _Plan:
 
 
 def _stages(
-    plan: _Plan, ball: Wasserstein, prices: list[Array] | None, v: Array, backend: str, threads: int | None,
+    plan: _Plan, ball: AmbiguitySet, prices: list[Array] | None, v: Array, backend: str, threads: int | None,
     deadline: float,
 ) -> Iterator[int]:  # fmt: skip
     """Fill a plan stage by stage, from the last one on, until time is up; yields each stage."""
@@ -205,7 +205,7 @@ def _outside(cost: float, later: float, side: int) -> float:
     return total + side * 4 * levels.EPS * (abs(cost) + abs(later))
 
 
-def _free(model: Model, ball: Wasserstein) -> BoolArray:
+def _free(model: Model, ball: AmbiguitySet) -> BoolArray:
     """States where every allowed transition costs 0 and nature has no other, (S,)."""
     if ball.support == "all":
         return model.terminal

@@ -20,7 +20,7 @@ from drmdp.api import Evaluation, evaluate
 from drmdp.core.tolerance import RTOL
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 
 STEPS = 2000
 """Of a chain followed from the start."""
@@ -35,7 +35,7 @@ class Values:
     by_kernel: Array  # (N, S)
 
 
-def values(model: Model, ball: Wasserstein, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
+def values(model: Model, ball: AmbiguitySet, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
     """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`."""
     check_problem(model, ball)
     x = model.policy(policy)

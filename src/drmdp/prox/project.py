@@ -18,13 +18,13 @@ from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
 from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.prox.simplex import project_rows
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet, Wasserstein
 
 LARGEST = 1e100
 """No point may be farther away: squares must not overflow."""
 
 
-def project(point: ArrayLike, kernels: ArrayLike, ball: Wasserstein, weights: ArrayLike = None) -> Array:
+def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: ArrayLike = None) -> Array:
     """Euclidean projection of an N-tuple of kernels onto the ball of one state: the proximal map of the first-order method.
 
     Parameters

@@ -30,7 +30,7 @@ from drmdp.errors import InputError, shown
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.path import Path, Point, check_path, path, radii_of
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status
 
 
@@ -90,7 +90,7 @@ def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice
 
 def cross_validate(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     radii: ArrayLike = 20,
     folds: int | None = None,
     by: str | float = "mean",

@@ -30,7 +30,7 @@ from drmdp.model import Model
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.policies.actions import most_probable
 from drmdp.radius.spacing import next_radius
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status, reached
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -76,7 +76,7 @@ class Path:
     """Solutions at ascending radii."""
 
     model: Model = field(repr=False)
-    ball: Wasserstein  # its radius does not matter
+    ball: AmbiguitySet  # its radius does not matter
     saturation: float
     asked: Tolerance
     points: tuple[Point, ...] = field(repr=False)
@@ -128,7 +128,7 @@ def check_path(given: Any, name: str) -> None:
 
 def path(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     radii: ArrayLike = 20,
     tol: float | None = None,
     rtol: float = RTOL,
@@ -196,7 +196,7 @@ def _next(asked: int | Array, points: list[Point], top: float, marks: list[float
     return float(asked[len(points)]) if len(points) < len(asked) else None
 
 
-def _marks(model: Model, ball: Wasserstein) -> list[float]:
+def _marks(model: Model, ball: AmbiguitySet) -> list[float]:
     """Radii that a path shall have: that of the ball, and the mean distance of the kernels from their mean in some states."""
     running = np.flatnonzero(~model.terminal)
     if not running.size:
@@ -231,7 +231,7 @@ class Tracer:
     """Solves at one radius after the other with one warm operator."""
 
     def __init__(
-        self, model: Model, ball: Wasserstein, tolerance: Tolerance, limit: float, policy: Array | None = None,
+        self, model: Model, ball: AmbiguitySet, tolerance: Tolerance, limit: float, policy: Array | None = None,
         threads: int | None = None, deadline: float = math.inf,
     ) -> None:  # fmt: skip
         self.model, self.tolerance, self.deadline = model, tolerance, deadline

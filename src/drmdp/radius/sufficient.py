@@ -27,15 +27,17 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError
 from drmdp.model import Model
-from drmdp.sets import Wasserstein, check_problem
+from drmdp.sets import AmbiguitySet, Wasserstein, check_problem
 
 
-def sufficient(model: Model, ball: Wasserstein, counts: ArrayLike, confidence: float = 0.95) -> Array:
+def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95) -> Array:
     """Radius of each state, (S,), with which the true kernel is in all balls at once with probability `confidence`.
 
     `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
     """
     check_problem(model, ball)
+    if not isinstance(ball, Wasserstein):
+        raise InputError(f"{ball.short}: no radius is known to suffice; only Wasserstein balls have one")
     n = _counts(model, counts)
     level = number("confidence", confidence)
     if not 0 < level < 1:

@@ -17,7 +17,7 @@ from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet
 from drmdp.solution import Solution, choice, reached
 
 ALL = 40
@@ -32,7 +32,7 @@ class Subject:
 
     solution: Solution
     model: Model | None
-    ball: Wasserstein | None
+    ball: AmbiguitySet | None
     sweep: Path | None
     command: str | None
 

@@ -24,7 +24,7 @@ from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.svg import draw
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet
 from drmdp.solution import Solution
 
 
@@ -35,7 +35,7 @@ def write(
     sweep: Path | None = None,
     *,
     model: Model | None = None,
-    ball: Wasserstein | None = None,
+    ball: AmbiguitySet | None = None,
     title: str | None = None,
     command: str | None = None,
 ) -> None:

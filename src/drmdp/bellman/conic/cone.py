@@ -15,7 +15,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.conic.operator import Answer, Entries
 from drmdp.errors import MissingExtra
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet
 
 try:
     import clarabel
@@ -28,7 +28,7 @@ TOL = 1e-11  # of gap and feasibility on normalised data; what is not reached sh
 class ConeProgram:
     """Update and evaluation of one state with an ℓ2 ball."""
 
-    def __init__(self, entries: Entries, ball: Wasserstein) -> None:
+    def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
         self._entries, self._ball = entries, ball
         self._solvers: dict[bool, tuple[Any, Any, Any, Array]] = {}  # by "the policy is free"
 

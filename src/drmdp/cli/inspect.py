@@ -1,44 +1,22 @@
-"""`drmdp inspect` and `drmdp simulate`."""
+"""`drmdp inspect`: understand a policy."""
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from drmdp.cli.options import (
-    OPTIONS,
-    RADIUS,
-    ball_of,
-    check_outputs,
-    columns,
-    common,
-    console,
-    exit_code,
-    grid,
-    named,
-    paths,
-    print_json,
-    problem,
-    read_policy,
-    said,
-)
-from drmdp.core.files import check_file, check_suffix, write_whole
+from drmdp.cli.options import RADIUS, ball_of, common, exit_code
+from drmdp.cli.policy_file import read_policy
+from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.progress import stage
-from drmdp.core.text import some
-from drmdp.errors import InputError, shown
 
 if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.policies import ActionLosses, Bent, Rounded, Values
-    from drmdp.policies.trajectories import Trajectories
-    from drmdp.sets import Wasserstein
+    from drmdp.sets import AmbiguitySet
 
-FORMULA = tuple("=+-@\t\r")
-"""What a formula begins with."""
 ROWS = 12
 """States shown in a table."""
 
@@ -53,8 +31,8 @@ ROWS = 12
 )
 @common
 def inspect(
-    model_path: str, radius: float, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
-    metric: str, order: str | None, support: str, tol: float | None, rtol: float, as_json: bool,
+    model_path: str, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
+    tol: float | None, rtol: float, as_json: bool, **region: Any,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
 
@@ -67,7 +45,7 @@ def inspect(
     from drmdp import api, formats, policies
     from drmdp.solution import reached
 
-    ball = ball_of(radius, metric, order, support)
+    ball = ball_of(**region)
     model = formats.read(model_path, discount=discount)
     rounded = near = None
     if policy_path is not None:
@@ -97,7 +75,7 @@ def inspect(
 
 def _inspected(
     model: Model,
-    ball: Wasserstein,
+    ball: AmbiguitySet,
     policy: Any,
     found: Values,
     rounded: Rounded | None,
@@ -121,7 +99,7 @@ def _worst_kernel(model: Model, found: Values) -> int:
     return int(means.argmin() if model.maximise else means.argmax())
 
 
-def _print_inspected(model: Model, ball: Wasserstein, policy: Any, found: Values, rounded: Rounded | None) -> None:
+def _print_inspected(model: Model, ball: AmbiguitySet, policy: Any, found: Values, rounded: Rounded | None) -> None:
     from drmdp.solution import choice
 
     out, p0 = console(), model.initial
@@ -184,116 +162,3 @@ def _print_bent(most: tuple[Bent, ...]) -> None:
 
 
 # ---------------------------------------------------------------------- simulate
-
-
-@click.command()
-@click.argument("model_path", metavar="MODEL")
-@click.argument("policy_path", metavar="POLICY")
-@click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's name.")
-@click.option("--radius", type=float, help="Radius of the ball, for --kernel worst.")
-@click.option("-n", "--trajectories", "n", type=int, default=1000, show_default=True, help="How many.")
-@click.option("--steps", type=int, default=100, show_default=True, help="Their length.")
-@click.option("--start", help="State to start from; by default the start distribution.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
-@click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
-@click.option("--keep-formulas", is_flag=True, help="Write names such as =1+1 too, which spreadsheets run as formulas.")
-@OPTIONS["metric"]
-@OPTIONS["order"]
-@OPTIONS["support"]
-@OPTIONS["rtol"]
-@OPTIONS["tol"]
-@OPTIONS["discount"]
-@OPTIONS["json"]
-@OPTIONS["progress"]
-def simulate(
-    model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
-    seed: int, out: str | None, keep_formulas: bool, metric: str, order: str | None, support: str, tol: float | None,
-    rtol: float, discount: float | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Simulate trajectories of a policy.
-
-    POLICY is read as by `drmdp evaluate`.
-    """
-    from drmdp import api, formats
-    from drmdp.policies import trajectories as simulation
-
-    if out is not None:
-        check_suffix(out, (".csv",), "trajectories are written to a .csv file")
-        check_file(out)
-    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "POLICY": paths(policy_path)})
-    if kernel == "worst" and radius is None:
-        raise InputError("--kernel worst needs --radius")
-    model = formats.read(model_path, discount=discount)
-    if out is not None and not keep_formulas:
-        _check_labels(model)
-    policy = read_policy(policy_path, model)
-    first = None if start is None else {str(name): name for name in model.states}.get(start, start)
-    nature: Any = None
-    if kernel == "worst":
-        assert radius is not None
-        nature = api.evaluate(model, ball_of(radius, metric, order, support), policy, tol, rtol).kernel
-    elif kernel != "mean":
-        nature = _kernel(model, kernel)
-    found = simulation.simulate(model, policy, nature, n, steps, first, seed)
-    if out is not None:
-        _write(model, found, out)
-    totals = found.totals
-    low, middle, high = np.quantile(totals, [0.05, 0.5, 0.95])
-    ended = float(model.terminal[found.states[:, -1]].mean())
-    document = {"mean": totals.mean(), "deviation": totals.std(), "q05": low, "median": middle, "q95": high}
-    if as_json:
-        own = {"n": n, "steps": steps, "kernel": kernel, "seed": seed, "ended": ended, "out": out}
-        print_json({**{name: float(value) for name, value in document.items()}, **own, "totals": totals})
-        return
-    kind = "rewards" if model.maximise else "costs"
-    error = totals.std() / np.sqrt(totals.size)
-    lines = {
-        "Problem": problem(model),
-        "Simulated": f"{n:,} trajectories of {steps:,} steps under kernel {kernel}, seed {seed}",
-        "Total": f"{totals.mean():.6g} ± {error:.2g} (standard error), discounted {kind}",
-        "Spread": f"5% {low:.6g}, median {middle:.6g}, 95% {high:.6g}",
-        "Ended": f"{ended:.1%} in a terminal state",
-        "Beyond": f"steps after the last weigh {model.discount**steps:.2g} of the first",
-    }
-    console().print(grid(lines | ({} if out is None else {"Written": out})))
-
-
-def _kernel(model: Model, text: str) -> int:
-    """Number of the kernel with this name; kernels without names are called by their numbers."""
-    names = [str(name) for name in model.kernel_names]
-    if text not in names:
-        raise InputError(f"--kernel: expected mean, worst or the name of a kernel ({some(names)}), got {text!r}")
-    return names.index(text)
-
-
-def _write(model: Model, found: Trajectories, path: str) -> None:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["episode", "step", "state", "action", "next_state", "reward" if model.maximise else "cost"])
-    episodes, steps = np.nonzero(found.actions >= 0)
-    for e, k in zip(episodes.tolist(), steps.tolist(), strict=True):
-        s, a, t = found.states[e, k], found.actions[e, k], found.states[e, k + 1]
-        rows.writerow([e, k, model.states[s], model.actions[a], model.states[t], repr(float(found.costs[e, k]))])
-    try:
-        content = text.getvalue().encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"--out {path}: no text can hold the name {shown(error.object[error.start])}") from None
-    write_whole(path, lambda stream: stream.write(content))
-
-
-def _check_labels(model: Model) -> None:
-    """Refuse labels that a spreadsheet would run as formulas when it opens the file."""
-    for kind in ("states", "actions"):
-        for label in getattr(model, kind):
-            if isinstance(label, str) and label[:1] in FORMULA and not _is_number(label):
-                raise InputError(
-                    f"{kind}: a spreadsheet may run the name {shown(label)} as a formula; --keep-formulas writes it all the same"
-                )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -1,28 +1,21 @@
-"""Verbs of the command line that bring data in: `drmdp estimate` and `drmdp convert`."""
+"""What `drmdp estimate` and `drmdp check` share: options about a log, and what is printed of it."""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.options import PROGRESS, check_outputs, console, grid, print_json, sizes
-from drmdp.cli.options import columns as columns_of
-from drmdp.cli.screen import say
-from drmdp.cli.words import spoken
+from drmdp.cli.show import columns as columns_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drmdp.estimate.pipeline import Estimate
     from drmdp.estimate.settings import Settings
     from drmdp.estimate.summary import Summary
     from drmdp.estimate.table import Columns
 ROWS = 12
 """Kernels and labels shown."""
-WIDTH = 80
 LOG = (
     click.option(
         "--by", help="What makes a kernel: a column, or bootstrap, folds, parts or posterior. One by default."
@@ -115,85 +108,6 @@ def _renamed(text: str) -> tuple[str, str]:
     if not (mark and old and new):
         raise click.BadParameter(f"--rename {text!r}: expected OLD=NEW")
     return old.strip(), new.strip()
-
-
-@click.command()
-@click.argument("table")
-@click.option("-o", "--out", required=True, help="Model to write: .npz, or .drmdp for a directory of mapped arrays.")
-@click.option("--discount", type=float, required=True, help="In [0, 1).")
-@log_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@PROGRESS
-@click.pass_context
-def estimate(context: click.Context, /, table: str, out: str, as_json: bool, **given: Any) -> None:
-    """Estimate a model from observed transitions.
-
-    TABLE is a .csv, .tsv, .txt, .parquet or .xlsx file with a row per transition, or per visit: then the next row of the
-    same episode is the next state. Pairs of state and action without data need a rule, --unvisited and --partial; the
-    summary says where it was used. `drmdp check` lists what is odd in TABLE.
-    """  # fmt: skip
-    from drmdp import formats
-    from drmdp.estimate.pipeline import fit
-
-    formats.check_target(out)
-    prices = [path for path in (given["costs"], given["rewards"]) if path is not None and Path(path).is_file()]
-    inputs = {"TABLE": [Path(table)], "--costs or --rewards": [Path(path) for path in prices]}
-    check_outputs({"--out": formats.files_of(out)}, inputs)
-    columns, settings = log_settings(given)
-    begin = time.perf_counter()
-    found = fit(table, columns, settings)
-    for text in found.summary.warnings:
-        say(f"drmdp: warning: {table}: {spoken(text, context.command)}", err=True)
-    formats.write(found.model, out)
-    seconds = time.perf_counter() - begin
-    if as_json:
-        document = {"path": out, **sizes(found.model)}
-        print_json({**document, "seconds": seconds, "summary": found.summary.as_dict()})
-    else:
-        _print_estimate(found, out, seconds)
-
-
-@click.command()
-@click.argument("source")
-@click.argument("target")
-@click.option("--from", "from_format", help="Format of SOURCE: npz, drmdp, craam or prism; by default from its suffix.")
-@click.option("--to", "to_format", help="Format of TARGET.")
-@click.option("--discount", type=float, help="For files that hold none.")
-@click.option("--base", type=int, default=0, show_default=True, help="First number of states in craam files: 0 or 1.")
-@click.option("--initial", help="craam file with the start distribution; by default SOURCE.initial.csv, if any.")
-@click.option("--parameters", help="craam file with the discount; by default SOURCE.parameters.csv, if any.")
-@click.option("--normalize", is_flag=True, help="Scale rows to sum to 1: for tables with few digits.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@PROGRESS
-def convert(
-    source: str, target: str, from_format: str | None, to_format: str | None, as_json: bool, **given: Any
-) -> None:
-    """Write a model in another format.
-
-    Suffixes: .npz and .drmdp (ours), .csv (craam), .tra (PRISM).
-    """
-    from drmdp import formats
-
-    formats.check_target(target, to_format)
-    beside = {f"--{name}": [Path(given[name])] for name in ("initial", "parameters") if given[name] is not None}
-    inputs = {"SOURCE": formats.files_of(source, from_format), **beside}
-    check_outputs({"TARGET": formats.files_of(target, to_format)}, inputs)
-    model = formats.read(source, from_format, **given)
-    formats.write(model, target, to_format)
-    if as_json:
-        print_json({"path": target, **sizes(model)})
-    else:
-        say(f"{model!r}\nwritten to {target}")
-
-
-def _print_estimate(found: Estimate, out: str, seconds: float) -> None:
-    """Print what was seen and assumed, and the first kernels."""
-    summary = found.summary
-    screen = console()
-    lines = {**summary_lines(summary), "Written": f"{out} in {seconds:.2g} s"}
-    screen.print(grid(lines))
-    if len(summary.kernels) > 1:
-        print_kernels(screen, summary)
 
 
 def print_kernels(screen: Console, summary: Summary) -> None:

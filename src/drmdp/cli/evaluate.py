@@ -1,0 +1,82 @@
+"""`drmdp evaluate`: bound the worst case of a policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drmdp.cli.options import (
+    BACKEND,
+    MAX_SECONDS,
+    RADIUS,
+    THREADS,
+    ball_of,
+    common,
+    exit_code,
+)
+from drmdp.cli.policy_file import read_policy
+from drmdp.cli.show import (
+    named,
+    print_json,
+    print_summary,
+    worst,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command()
+@click.argument("model_path", metavar="MODEL")
+@click.argument("policy_path", metavar="POLICY")
+@common
+@RADIUS
+@BACKEND
+@MAX_SECONDS
+@THREADS
+def evaluate(
+    model_path: str,
+    policy_path: str,
+    discount: float | None,
+    backend: str | None,
+    tol: float | None,
+    rtol: float,
+    as_json: bool,
+    max_seconds: float | None,
+    threads: int | None,
+    **region: Any,
+) -> int:
+    """Bound the worst-case value of a policy.
+
+    MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz), or a .json file that maps every
+    state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
+    """
+    from drmdp import api, formats
+    from drmdp.core import clock
+    from drmdp.core.tolerance import Tolerance
+    from drmdp.solution import reached, time_in_words
+
+    ball = ball_of(**region)
+    model = formats.read(model_path, discount=discount)
+    policy = read_policy(policy_path, model)
+    backend = backend or api.DEFAULT_BACKEND
+    begin, compiled = clock.now(), clock.compiled()
+    found = api.evaluate(model, ball, policy, tol, rtol, backend, max_seconds, threads)
+    seconds, compiled = clock.now() - begin, clock.compiled() - compiled
+    if as_json:
+        fields = ("status", "gap", "scale", "value", "lower", "upper")
+        document: dict[str, Any] = {name: getattr(found, name) for name in fields}
+        settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
+        document |= {"seconds": seconds, "compile_seconds": compiled}
+        print_json({**document, "policy": policy, "settings": settings, **named(model, ball)})
+    else:
+        lines = {
+            "Policy": policy_path,
+            "Status": f"{found.status}: {found.status.sentence}",
+            "Gap": Tolerance(tol, rtol).compare(found.gap, found.scale),
+            "Work": f"{time_in_words(seconds, compiled)}, backend {backend}",
+        }
+        figures = {f"{worst(model)}, at least": found.lower, "at most": found.upper}
+        print_summary(model, ball, lines, policy, found.value, figures)
+    return exit_code(found.status, reached(found))

@@ -1,0 +1,51 @@
+"""Policies from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drmdp.core.archives import read_json
+from drmdp.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from drmdp.model import Model
+
+
+def read_policy(path: str, model: Model) -> Any:
+    """Read an (S, A) policy from a saved solution or a JSON file."""
+    from drmdp.solution import Solution
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npz", ".json"):
+        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
+    try:
+        if suffix == ".json":
+            return model.policy(_policy_mapping(read_json(path), model))
+        solution = Solution.load(path)
+        for kind in ("states", "actions"):
+            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
+                raise InputError(f"it is for other {kind} than the model's")
+        return model.policy(solution.policy)
+    except InputError as error:
+        reason = str(error)
+        raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
+
+
+def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:
+    """Give names their types back: JSON keys are strings, names may be integers."""
+    if not isinstance(document, dict):
+        raise InputError(f"expected an object that maps states to actions, got {type(document).__name__}")
+    states, actions = (
+        {**{str(name): name for name in names}, **{name: name for name in names}}
+        for names in (model.states, model.actions)
+    )
+    policy = {}
+    for state, choice in document.items():
+        row = choice if isinstance(choice, dict) else {choice: 1.0} if type(choice) in (str, int) else None
+        if row is None or any(type(p) not in (int, float) or abs(p) > 1 for p in row.values()):
+            raise InputError(
+                f"state {shown(state)}: expected an action, or probabilities of actions, got {shown(choice)}"
+            )
+        policy[states.get(state, state)] = {actions.get(action, action): float(p) for action, p in row.items()}
+    return policy

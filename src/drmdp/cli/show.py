@@ -1,0 +1,152 @@
+"""What the commands print: tables, summaries, JSON and notices."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drmdp.cli import screen as cli_screen
+from drmdp.cli.screen import say
+from drmdp.core.text import count, discount
+from drmdp.errors import Notice
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from drmdp.model import Model
+    from drmdp.sets import AmbiguitySet
+
+
+WIDTH = 80
+PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
+"""A table without lines or header."""
+ROWS = 12
+"""States shown in a table."""
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One document on standard output."""
+    click.echo(json.dumps(plain(document), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Make lists of arrays and tuples, and null of what is not a finite number."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def named(model: Model, ball: AmbiguitySet) -> dict[str, Any]:
+    """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON document."""
+    names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
+    return {**names, "notes": said(model, ball), "fingerprint": model.fingerprint}
+
+
+def said(model: Model, ball: AmbiguitySet) -> list[str]:
+    """Notes of a model, and what there is to say of the ball around it."""
+    return [*model.notes, *ball.remarks(model)]
+
+
+def sizes(model: Model) -> dict[str, Any]:
+    """Sizes, names and notes of a model that was written, for a JSON document; names of kernels only, states may be many."""
+    found = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+    found |= {"sparse": model.is_sparse, "kernel_names": list(model.kernel_names), "notes": list(model.notes)}
+    return {**found, "fingerprint": model.fingerprint}
+
+
+@contextmanager
+def notices() -> Iterator[None]:
+    """Print what the package warns of as lines on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Notice)
+        usual = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any) -> None:
+            if issubclass(category, Notice):
+                say(f"drmdp: note: {' '.join(str(message).split())}", err=True)
+            else:
+                usual(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def console() -> Console:
+    """Standard output, no wider than it need be."""
+    out: Console = cli_screen.console()
+    out.width = min(out.width, WIDTH)
+    return out
+
+
+def grid(lines: dict[str, str]) -> Any:
+    """Names and texts."""
+    table = cli_screen.table(padding=(0, 2), **PLAIN)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in lines.items():
+        table.add_row(name, text)
+    return table
+
+
+def columns(left: list[str], right: list[str]) -> Any:
+    """A table with columns of names, then of numbers."""
+    from rich import box
+
+    table = cli_screen.table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in left:
+        table.add_column(name, overflow="fold", max_width=24 if len(left) > 2 else 36)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def problem(model: Model) -> str:
+    """Sizes in words."""
+    sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
+    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"
+
+
+def worst(model: Model) -> str:
+    """What a value is, in words."""
+    return f"worst-case {'reward' if model.maximise else 'cost'}"
+
+
+def print_summary(
+    model: Model, ball: AmbiguitySet, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
+) -> None:
+    """Print what was asked, how it ended, and the first states."""
+    from drmdp.solution import choice
+
+    out = console()
+    region = f"radius {ball.radius:g}, {ball.words}"
+    mean = f"{float(model.initial @ value):.6g} {worst(model)}, mean over the start distribution"
+    notes = said(model, ball)
+    out.print(
+        grid(
+            {
+                "Problem": problem(model),
+                "Ball": region,
+                **lines,
+                "Value": mean,
+                **({"Notes": "\n".join(notes)} if notes else {}),
+            }
+        )
+    )
+    table = columns(["state", "action"], list(figures))
+    for s in range(min(model.n_states, ROWS)):
+        table.add_row(
+            str(model.states[s]), choice(policy[s], model.actions), *(f"{x[s]:.6g}" for x in figures.values())
+        )
+    out.print(table)
+    if model.n_states > ROWS:
+        out.print(f"… {model.n_states - ROWS:,} more")
