@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import InputError, Wasserstein, plot, policies, radius
 from drmdp.cli import main
-from drmdp.cli.data import convert
+from drmdp.cli.convert import convert
 from drmdp.cli.sweep import sweep
 from drmdp.cli.words import spoken
 

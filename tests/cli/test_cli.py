@@ -223,7 +223,7 @@ def test_as_near_as_double_precision_allows_is_success_within_a_billionth(comman
     result = run(*args, "--json")
     assert (result.exit_code, document(result)["status"]) == (0, "precision_limit")
     assert 0 < document(result)["gap"] <= 1e-9 * document(result)["scale"]
-    monkeypatch.setattr("drmdp.solution.PRECISE", 1e-20)
+    monkeypatch.setattr("drmdp.solution.results.PRECISE", 1e-20)
     assert run(*args).exit_code == 3
 
 

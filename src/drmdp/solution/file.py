@@ -26,7 +26,7 @@ from drmdp.core.archives import Field, Header
 from drmdp.core.files import AnyPath, write_whole
 from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, shown
-from drmdp.solution import ARRAYS, Record, Solution, Status
+from drmdp.solution.results import ARRAYS, Record, Solution, Status
 
 FORMAT = "drmdp solution 2"
 PART = "kernel."

@@ -210,7 +210,7 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
-        from drmdp import saved
+        from drmdp.solution import file as saved
 
         check_target(path)
         saved.write(self, path)
@@ -218,7 +218,7 @@ class Solution:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
         """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
-        from drmdp import saved
+        from drmdp.solution import file as saved
 
         check_path(path)
         try:

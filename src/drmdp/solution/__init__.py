@@ -1,0 +1,14 @@
+"""What a run found: how it ended, what it went through, its bounds and its policy, and the file it is kept in."""
+
+from drmdp.solution.results import (
+    Record,
+    Solution,
+    Status,
+    check_solution,
+    check_target,
+    choice,
+    reached,
+    time_in_words,
+)
+
+__all__ = ["Record", "Solution", "Status", "check_solution", "check_target", "choice", "reached", "time_in_words"]
