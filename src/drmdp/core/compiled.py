@@ -29,6 +29,10 @@ INLINE: dict[str, Any] = LEAN | {"inline": "always"}
 """For those called from one or two places: to become part of the caller saves their own machine code, a third of the time again."""
 
 
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+"""For loops whose sums may be vectorised (`fastmath`); NaN and inf keep their meaning."""
+
+
 def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
     """`function` compiled for a result and arguments like the examples, to be handed to kernels that call it by its address.
 
