@@ -58,7 +58,7 @@ browser:
 		|| echo "no browser: tests that need one are skipped, unless CI=true"
 
 bench: $(READY)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/drmdp bench
 
 clean-cache:
 	find src -name '*.nb[ic]' -delete

@@ -487,7 +487,10 @@ def test_policy_is_a_normalised_copy():
         ([0, 0.5, 0], "expected action numbers 0 … 1: state 'mid' has 0.5"),
         ([0, np.nan, 0], "expected action numbers 0 … 1: state 'mid' has nan"),
         ([0, np.inf, 0], "expected action numbers 0 … 1: state 'mid' has inf"),
-        (["go", "go", "go"], "policy: expected an array of numbers, got list of dtype <U2"),
+        (
+            ["go", "go", "go"],
+            "policy: names of actions go with those of states, ",
+        ),
         (None, "policy: expected an array of numbers, got NoneType"),
         ({"low": "go", "mid": "go"}, "policy: state 'high' is missing"),
         ({}, "policy: state 'low' is missing"),

@@ -142,6 +142,23 @@ def test_a_plan_is_simulated_stage_by_stage():
     plan = drmdp.finite_horizon(MODEL, BALL, 5)
     paths = drmdp.simulate(MODEL, plan, steps=5)
     np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan.policy, steps=5).states)
+    np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan).states)
+    with pytest.raises(InputError, match="it has a policy for each of 5 stages: give one of them"):
+        drmdp.evaluate(MODEL, BALL, plan)
+
+
+def test_the_backend_is_an_option_of_solve_too():
+    found = drmdp.solve(MODEL, BALL, backend="conic")
+    assert found.settings["backend"] == "conic"
+    np.testing.assert_allclose(found.value, SOLUTION.value, rtol=1e-5)
+    with pytest.raises(InputError, match="unknown backend 'fast'; known: "):
+        drmdp.solve(MODEL, BALL, backend="fast")
+
+
+def test_a_discount_is_refused_before_a_log_is_read():
+    pytest.importorskip("polars")
+    with pytest.raises(InputError, match=r"discount: expected a number in \[0, 1\), got 2"):
+        drmdp.estimate("nowhere.csv", discount=2, cost="cost")
 
 
 def test_a_result_of_another_model_is_refused():
@@ -247,3 +264,54 @@ def test_memory_that_is_refused_says_how_much(run, monkeypatch):
     assert (
         run("solve m.npz --radius 1") == "drmdp: error: not enough memory: Unable to allocate 74.5 GiB for an array\n"
     )
+
+
+@pytest.mark.parametrize("verb", ["solve", "evaluate", "inspect", "simulate", "horizon", "sweep"])
+def test_the_help_explains_the_tolerance_before_it_says_the_same(verb):
+    words = CliRunner().invoke(main, [verb, "--help"]).stdout
+    assert words.index("--rtol FLOAT") < words.index("--tol FLOAT")
+
+
+def test_what_names_no_file_is_refused():
+    calls = (drmdp.read, lambda path: drmdp.write(MODEL, path), drmdp.Solution.load, SOLUTION.save, SOLUTION.report)
+    for call in calls:
+        for path in (None, 5, b"x.npz"):
+            with pytest.raises(InputError, match="path: expected the name of a file, got "):
+                call(path)
+
+
+def test_a_callback_is_a_function():
+    found = radius.path(MODEL, BALL, 2)
+    for call in (
+        lambda: drmdp.solve(MODEL, BALL, callback=5),
+        lambda: drmdp.finite_horizon(MODEL, BALL, 2, callback=5),
+        lambda: radius.path(MODEL, BALL, 2, callback=5),
+        lambda: radius.critical(found, callback=5),
+        lambda: radius.cross_validate(MODEL, BALL, [0], callback=5),
+    ):
+        with pytest.raises(InputError, match="callback: expected a function, got 5"):
+            call()
+
+
+def test_a_metric_is_no_radius_and_a_kernel_no_plan():
+    with pytest.raises(InputError, match=r"radius: expected a number or shape .*, and before the metric, got 'l2'"):
+        Wasserstein("l2", 0.1)
+    with pytest.raises(InputError, match=r"got \(4, 2, 4\)$"):
+        drmdp.certify(MODEL, BALL, SOLUTION.kernel, SOLUTION.policy)
+
+
+def test_a_log_is_no_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("machine,month,state,action\nA,1,good,run\n")
+    drmdp.write(MODEL, "model.npz")
+    for args, message in (
+        (
+            ["log.csv"],
+            "log.csv: line 1: no column of a model: there are 'machine', 'month', 'state', 'action', and a model has",
+        ),
+        (["log.csv"], "; drmdp estimate makes a model of a log"),
+        (["model.npz", "--discount", "0.5"], "model.npz: --discount is not for this format, which holds a discount"),
+    ):
+        result = CliRunner().invoke(main, ["solve", *args, "--radius", "0.1"])
+        assert result.exit_code == 2
+        assert message in result.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from drmdp.bellman.operator import ENGINES, Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
 from drmdp.core.levels import value_range
-from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import showing, stage
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
@@ -43,6 +42,7 @@ def solve(
     callback: Callback | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    backend: str | None = None,
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
@@ -68,6 +68,8 @@ def solve(
         per core.
     progress : bool, optional
         Say on standard error what is being done, if it takes more than a second; by default on a terminal and in a notebook.
+    backend : str, optional
+        What computes the robust Bellman operator, "exact" or "conic"; that of the method by default.
 
     Examples
     --------
@@ -79,8 +81,10 @@ def solve(
     """
     check_problem(model, ball)
     name, chosen = resolve(method)
+    if backend is not None:
+        chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
-    limits(max_iters, max_seconds)
+    limits(max_iters, max_seconds, callback)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
@@ -231,7 +235,6 @@ def certify(
 
 def build(model: Model, ball: Wasserstein, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
-    check_unchanged(model.blocks.data)
     check_problem(model, ball)
     ball = ball.fitted(model)
     if not isinstance(backend, str) or backend not in ENGINES:

@@ -1,6 +1,8 @@
 """What can go wrong by the caller's hand, as one family of exceptions, and texts that are safe to show."""
 
 from collections.abc import Hashable, Iterable
+from importlib import import_module
+from typing import Any
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}  # ␀ … ␟ and ␡
 _OTHERS = (*range(0x80, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -32,6 +34,17 @@ class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
 def install(extra: str) -> str:
     """The command that installs an extra; there is no release, so it works in a clone."""
     return f"pip install '.[{extra}]'"
+
+
+def imported(module: str, extra: str) -> Any:
+    """An optional module, or an error that says how to get it, or why it refuses (as matplotlib does to an unknown MPLBACKEND)."""
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtra(package, extra) from error
+    except ValueError as error:
+        raise InputError(f"{package} cannot be used: {brief(str(error), 200)}") from None
 
 
 class Notice(UserWarning):

@@ -23,11 +23,12 @@ from drmdp.core import distributions, storage
 from drmdp.core import html as _html
 from drmdp.core import text as words
 from drmdp.core import validation as checks
+from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, brief, clean, described
+from drmdp.errors import InputError, brief, clean, described, shown
 
 
 class Model:
@@ -87,7 +88,7 @@ class Model:
     available: BoolArray
     terminal: BoolArray
     kernel_names: Names
-    blocks: Kernels
+    _blocks: Kernels
     mean: Array
     _costs: Array
     is_sparse: bool
@@ -148,7 +149,7 @@ class Model:
             available=open_pairs,
             terminal=end,
             kernel_names=labels.kernels,
-            blocks=blocks,
+            _blocks=blocks,
             is_sparse=blocks.is_sparse,
             maximise=rewards is not None,
             notes=(*checks.notes_of(notes), *corrected),
@@ -177,20 +178,26 @@ class Model:
     def astype(self, dtype: Any) -> Model:
         """The same model with its kernels stored in float64 or float32."""
         blocks = self.blocks.astype(checks.storage_dtype(dtype))
-        return changed(self, blocks=blocks, mean=blocks.mean(self.weights))
+        return changed(self, _blocks=blocks, mean=blocks.mean(self.weights))
+
+    @property
+    def blocks(self) -> Kernels:
+        """The probabilities as they are stored; if that is in a file, it must be the file that was read."""
+        check_unchanged(self._blocks.data)
+        return self._blocks
 
     # ------------------------------------------------------------------ what the user gave
 
     @property
     def costs(self) -> Any:
         """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the next state."""
-        return self.blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
+        return self._blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
 
     @property
     def rewards(self) -> Any:
         """Rewards, or negated costs, in the shape of `costs`."""
         rewards = 0.0 - self._costs
-        return self.blocks.matrix(rewards) if rewards.ndim == 1 else rewards
+        return self._blocks.matrix(rewards) if rewards.ndim == 1 else rewards
 
     @property
     def kernels(self) -> Any:
@@ -203,7 +210,7 @@ class Model:
     @property
     def mean_kernel(self) -> Any:
         """Σ_i w_i ŷ_i, (S, A, S) or sparse (S·A, S)."""
-        matrix = self.blocks.matrix(self.mean)
+        matrix = self._blocks.matrix(self.mean)
         shape = (self.n_states, self.n_actions, self.n_states)
         return _no_zeros(matrix) if self.is_sparse else matrix.toarray().reshape(shape)
 
@@ -226,7 +233,7 @@ class Model:
         if self._costs.ndim == 2:
             return False
         if self._costs.ndim == 1:
-            return bool((self.blocks.lengths < self.n_states)[self.available.ravel()].any())
+            return bool((self._blocks.lengths < self.n_states)[self.available.ravel()].any())
         return bool(np.isnan(self._costs).any())
 
     def stakes(self, value: Array, start: int, stop: int) -> Array:
@@ -237,8 +244,8 @@ class Model:
         if self._costs.ndim == 3:
             return np.asarray(self._costs[start:stop] + future)
         z = np.full((stop - start, self.n_actions, self.n_states), np.nan)
-        lo, hi = self.blocks.indptr[start * self.n_actions], self.blocks.indptr[stop * self.n_actions]
-        mask = self.blocks.mask(start, stop)
+        lo, hi = self._blocks.indptr[start * self.n_actions], self._blocks.indptr[stop * self.n_actions]
+        mask = self._blocks.mask(start, stop)
         z[mask] = self._costs[lo:hi]
         return z + future
 
@@ -246,14 +253,14 @@ class Model:
         """Next-state costs in the order of the stored columns, (nnz,)."""
         if self._costs.ndim == 1:
             return self._costs
-        pair = np.repeat(np.arange(self.n_states * self.n_actions), self.blocks.lengths)
+        pair = np.repeat(np.arange(self.n_states * self.n_actions), self._blocks.lengths)
         flat = self._costs.reshape(-1, self.n_states)
-        return np.asarray(flat[pair, self.blocks.indices])
+        return np.asarray(flat[pair, self._blocks.indices])
 
     def observed(self, start: int, stop: int) -> BoolArray:
         """Which next states some kernel with positive weight reaches, (n, A, S)."""
         if (self.weights > 0).all():
-            return self.blocks.mask(start, stop)
+            return self._blocks.mask(start, stop)
         return np.asarray((self.blocks.dense(start, stop)[:, :, self.weights > 0] > 0).any(axis=2))
 
     def policy(self, policy: ArrayLike) -> Array:
@@ -268,12 +275,21 @@ class Model:
         policy = checks.policy_of(policy, self)
         if isinstance(policy, Mapping):
             x = self._policy_from_mapping(policy)
+        elif isinstance(policy, list | tuple) and policy and all(isinstance(name, str) for name in policy):
+            raise InputError(
+                f"policy: names of actions go with those of states, {{state: action}}, got {shown(policy)}"
+            )
         else:
             x, tol = checks.numbers_with_slack("policy", policy)
             if x.shape == (S,):
                 x = self._policy_from_actions(x)
             elif x.shape != (S, A):
-                raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}")
+                staged = (
+                    f": it has a policy for each of {len(x):,} stages: give one of them"
+                    if x.shape[1:] == (S, A)
+                    else ""
+                )
+                raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}{staged}")
         x = np.where(self.terminal[:, None], 0.0, x)
         for bad, rule in (
             (~np.isfinite(x), "probabilities must be finite"),
@@ -323,7 +339,7 @@ class Model:
     def nbytes(self) -> int:
         """Bytes held in arrays."""
         held = (self._costs, self.mean, self.weights, self.initial, self.available, self.terminal)
-        return self.blocks.nbytes + sum(array.nbytes for array in held)
+        return self._blocks.nbytes + sum(array.nbytes for array in held)
 
     @cached_property
     @stage("hashing the model")
@@ -356,7 +372,7 @@ class Model:
             lo, hi = 0.0 - hi, 0.0 - lo
         name = "rewards" if self.maximise else "costs"
         shape = "(S, A, S)" if self.next_costs else "(S, A)"
-        share = self.blocks.indices.size / (S * A * S)
+        share = self._blocks.indices.size / (S * A * S)
         kind = "sparse" if self.is_sparse else "dense"
         lines = [
             f"Model: {words.count(S, 'state')} × {words.count(A, 'action')} × {words.count(N, 'kernel')}, "

@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
-from drmdp.core.files import check_file, check_suffix
+from drmdp.core.files import check_file, check_path, check_suffix
 from drmdp.core.tolerance import Tolerance
 from drmdp.errors import InputError, brief, clean, described
 
@@ -220,6 +220,7 @@ class Solution:
         """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
         from drmdp import saved
 
+        check_path(path)
         try:
             return saved.read(path)
         except InputError as error:

@@ -77,10 +77,10 @@ class RobustProver:
         shift = levels.level(value)
         u = value - shift
         x = np.ascontiguousarray(policy, dtype=np.float64)
-        low, high, share = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
+        found = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
         ends, discount = model.terminal, model.discount
-        low = levels.steps(u, shift, discount, ends, low, -1)
-        return Proof(low, levels.steps(u, shift, discount, ends, high, +1), share)
+        low = levels.steps(u, shift, discount, ends, found.low, -1)
+        return Proof(low, levels.steps(u, shift, discount, ends, found.high, +1), found.share)
 
     def _checked(self, claim: Any, layout: Any) -> Memory:
         (S, A), N = layout.available.shape, layout.weights.size

@@ -1,27 +1,11 @@
-"""The certificate of the exact operators, on compressed data of any size: ℓ2 here, the others in `certificate_l1` and `certificate_linf`.
+"""Bounds on compressed data of any size, from what a sweep keeps.
 
 The formulas are those of `drmdp.certificate.dense`, row by row: U is the Lagrangian of the returned policy at the multipliers and thresholds
 handed over (or, for ℓ1, at the knapsack threshold found there), valid whatever their quality; L is the value of explicit kernels that are
-built from the few numbers handed over, measured, and pulled into the ball. Data, scale and sums are its own (`certificate_sums`).
+built from the few numbers handed over, measured, and pulled into the ball. Data, scale and sums are its own (`drmdp.certificate.sums`).
 
 What is handed over (`Memory`): ℓ2: t_ia = by_action[a]·by_kernel[i] and thresholds by_row[a, i]; ℓ1: moved masses, by_action[a] on the mean row for
 order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the multiplier by_action[0].
-
-**ℓ2.** With d = t u − τ, a row is *active* where ŷ + d > 0. For any τ, t = κ x_a, and sums over active or idle entries,
-
-    Φ = τ Σ_idle ŷ + t Σ_active ŷ u + ½ Σ_active d² − ½ Σ_idle ŷ²,        U = Σ_i w_i [½ θ² + Σ_a Φ_ia]/κ_i.
-
-The kernel is y = (ŷ + d)/M where active, else 0, with M = 1 + m, m = Σ_active d − Σ_idle ŷ, as ŷ sums to 1. So
-
-    (y − ŷ)·u = [Σ_active d u − m Σ_active ŷ u]/M − Σ_idle ŷ u,      ‖y − ŷ‖ ≤ √(Σ_active d² + Σ_idle ŷ²) + |m|.
-
-No digits are lost in any of these sums, however many entries are active and however small the radius is: all terms are of the size of the move.
-
-**Rounding.** d as computed defines y: no error. In Φ it is off by ε/2 (t|u| + 2|d|), which moves ½Σd² by ε (t Σ|d| + Σd²). An entry counts as active if
-ŷ (1 − (n + 8) ε) + d > 0 as computed, hence surely; what is lost of Φ where it should have been is of the order ε². With n = depth(K) + 16 for
-the sums, for ŷ, which is data divided by its sum, and for the tables of unlisted states, and with spread = Σ_active |d| + Σ_idle ŷ,
-
-    Φ is off by n ε [|τ| (1 + Σ_idle ŷ) + t (2|ŷ·u| + Σ|d|) + 2 Σd² + Σ_idle ŷ²],    m by n ε spread,    (y − ŷ)·u by 4 n ε spread for |m| ≤ 0.1.
 """
 
 from __future__ import annotations
@@ -30,254 +14,41 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from drmdp._typing import Array
-from drmdp.certificate.l1 import states_l1
-from drmdp.certificate.linf import states_linf
-from drmdp.certificate.sums import (
-    BLOCK,
-    EPS,
-    depth,
-    finish,
-    mean_worth,
-    normalise,
-    prefix,
-    ranked,
-    weigh_rows,
-    work_space,
-)
+from drmdp._typing import Array, BoolArray
+from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout, Memory
 
-COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
-"""Sums over the active entries: number, d, |d|, d u, d²; over the idle ones: ŷ, ŷ u, ŷ²; and the threshold."""
-SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
-TRIALS = 4
-LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
-SMALL = 1e-300  # what underflow may take from a square
-
 
 def derive(
     ball: AmbiguitySet, layout: Layout, value: Array, policy: Array, memory: Memory, fixed: bool, threads: int = 1
-) -> tuple[Array, Array, Array]:
+) -> Found:
     """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
 
-    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's.
+    `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's. The policy is divided
+    by its sum; U, and L with `fixed`, are infinite where it is none (see `_playable`).
     """
     S, N = layout.available.shape[0], layout.weights.size
-    low, high, share = np.zeros(S), np.zeros(S), np.ones((S, N))
-    kernel = {"l1": states_l1, "l2": _states_l2, "linf": states_linf}[ball.metric]  # type: ignore[attr-defined]
-    top, span = float(value.max()), float(np.ptp(value))
-    every = ball.by_kernel
-    kind = every if ball.metric != "linf" else None if every else True
-    order = ranked(layout, value)
+    found = Found(np.zeros(S), np.zeros(S), np.ones((S, N)))
+    states = load(entry_of(ball).certificate).states
+    seen = view(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
+    claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
     def over(lo: int, hi: int) -> None:
-        room = work_space(layout, lo, hi)
-        kernel(lo, hi, layout, order, value, top, span, policy, memory, kind, fixed, low, high, share, room)
+        states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
-    return low, high, share
+    return found
 
 
-@njit(**LEAN)
-def _sum_row(data, at, K, u, first, scale, t, tau, low, order, unlisted, sums):  # type: ignore[no-untyped-def]
-    """Fill the sums of a row at t and the threshold τ + low."""
-    for k in range(LEVEL):
-        sums[k] = 0.0
-    sure = 1.0 - (depth(K) + 24) * EPS
-    for lo in range(0, K, BLOCK):
-        count, mass, moved, gain, squares, idle, idle_u, idle_squares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for j in range(lo, min(lo + BLOCK, K)):
-            p = data[at + j] * scale
-            z = u[first + j]
-            d = (t * z - tau) - low
-            if not p * sure + d > 0.0:
-                idle += p
-                idle_u += p * z
-                idle_squares += p * p
-            elif not (unlisted and d > 0.0):  # else it is in the prefix
-                count += 1.0
-                mass += d
-                moved += abs(d)
-                gain += d * z
-                squares += d * d
-        sums[COUNT] += count
-        sums[MASS] += mass
-        sums[MOVED] += moved
-        sums[GAIN] += gain
-        sums[SQUARES] += squares
-        sums[IDLE] += idle
-        sums[IDLE_U] += idle_u
-        sums[IDLE_SQUARES] += idle_squares
-    k = prefix(order.down, t, tau, low) if unlisted else 0
-    if k > 0:
-        last = order.down[k - 1]
-        d = (t * last - tau) - low
-        mass = t * order.rise[k] + k * d
-        sums[COUNT] += k
-        sums[MASS] += mass
-        sums[MOVED] += mass
-        sums[GAIN] += t * order.rise2[k] + d * order.rise[k] + last * mass
-        sums[SQUARES] += t * t * order.rise2[k] + 2.0 * t * d * order.rise[k] + k * d * d
-
-
-@njit(**INLINE)
-def _settle(data, at, K, u, first, scale, t, tau, order, unlisted, sums):  # type: ignore[no-untyped-def]
-    """The sums of a row at t after Newton steps for the threshold, which may have been kept in float32; it becomes sums[LEVEL].
-
-    A threshold is a sum of two numbers: of very many active entries, the last digit of one alone would move the mass too much.
-    """
-    low = 0.0
-    for trial in range(TRIALS):
-        _sum_row(data, at, K, u, first, scale, t, tau, low, order, unlisted, sums)
-        off = sums[MASS] - sums[IDLE]
-        if trial == TRIALS - 1 or not sums[COUNT] > 0.5 or not (abs(off) > SETTLED and abs(off) < 0.1):
-            break
-        step = low + off / sums[COUNT]
-        new = tau + step
-        low = step - (new - tau)
-        tau = new
-    sums[LEVEL] = tau
-
-
-@njit(**INLINE)
-def _dual(sums, t, own, n):  # type: ignore[no-untyped-def]
-    """Φ, its margin included."""
-    tau = sums[LEVEL]
-    value = tau * sums[IDLE] + t * (own - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
-    size = abs(tau) * (1.0 + sums[IDLE]) + t * (2.0 * abs(own) + sums[MOVED])
-    return value + n * EPS * (size + 2.0 * sums[SQUARES] + sums[IDLE_SQUARES])
-
-
-@njit(**INLINE)
-def _move(sums, own, n):  # type: ignore[no-untyped-def]
-    """(y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is."""
-    off = sums[MASS] - sums[IDLE]
-    spread = sums[MOVED] + sums[IDLE]
-    far = math.sqrt(sums[SQUARES] + sums[IDLE_SQUARES]) + abs(off)
-    far = (1.0 + n * EPS) * far + n * EPS * spread
-    if not (abs(off) <= 0.1 and far < 4.0):
-        return 0.0, 0.0, 0.0
-    gain = (sums[GAIN] - off * (own - sums[IDLE_U])) / (1.0 + off) - sums[IDLE_U]
-    return gain, 4.0 * n * EPS * spread, far
-
-
-@njit(**INLINE)
-def _usable(t):  # type: ignore[no-untyped-def]
-    return t > LEAST and t < MOST
-
-
-@njit(**LEAN)
-def _visit(layout, order, s, a, x, bend, tau, every, room):  # type: ignore[no-untyped-def]
-    """Add an action's Φ_ia to the duals and its squared distances to `spent`; fill its gains, and return their margin.
-
-    x is its probability and `bend` its part of t, both without κ_i.
-    """
-    A, N = room.scale.shape
-    u, scale, own, sums, w = room.u, room.scale, room.own, room.sums, layout.weights
-    dual, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2]
-    lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-    first, n = lo - layout.indptr[s * A], depth(K) + 16
-    weigh_rows(layout, s, a, room)
-    margin = 0.0
-    for i in range(N):
-        at, settled = N * lo + i * K, -1.0
-        room.gain[a, i] = 0.0
-        margin += w[i] * n * EPS * abs(own[a, i])
-        t = kappa[i] * x
-        if _usable(t):
-            _settle(layout.data, at, K, u, first, scale[a, i], t, tau[i], order, layout.unlisted, sums)
-            settled = t
-            dual[i] += _dual(sums, t, own[a, i], n + A)
-        elif x > 0.0:
-            dual[i] = np.inf
-        t = kappa[i] * bend if every else bend
-        if _usable(t):
-            if not abs(t - settled) <= 4.0 * EPS * t:  # or the sums are those above
-                _settle(layout.data, at, K, u, first, scale[a, i], t, tau[i], order, layout.unlisted, sums)
-            room.gain[a, i], more, far = _move(sums, own[a, i], n)
-            margin += w[i] * more
-            spent[i] += far * far
-    return margin
-
-
-@njit(**KERNEL)
-def _states_l2(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
-    """Fill L, U and the share of nature's move for the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    worth, margin, w = room.worth, room.actions[0], layout.weights
-    dual, kappa, spent = room.kernels[0], room.kernels[1], room.kernels[2]
-    for s in range(start, stop):
-        base, unit = normalise(layout, order, value, top, span, s, room)
-        if not base < np.inf:
-            continue
-        theta, x, bend = layout.radius[s], policy[s], memory.by_action[s]
-        common = 0.0
-        for a in range(A):
-            common += bend[a]
-        for i in range(N):
-            kappa[i] = 0.0 if theta == 0.0 else memory.by_kernel[s, i] if every else common
-            dual[i] = 0.5 * theta * theta * (1.0 + (A + 4) * EPS) + SMALL
-            spent[i] = 0.0
-        for a in range(A):
-            if layout.available[s, a] and (bend[a] > 0.0 or x[a] > 0.0):
-                t = bend[a] if theta > 0.0 else 0.0
-                margin[a] = _visit(layout, order, s, a, x[a], t, memory.by_row[s, a], every, room)
-        _share(theta, spent, every, w, A, share[s])
-        for a in range(A):
-            if not layout.available[s, a]:
-                continue
-            if not (bend[a] > 0.0 or x[a] > 0.0):
-                worth[a] = mean_worth(layout, s, a, room)
-                continue
-            worth[a] = -margin[a] - (N + 8) * EPS
-            for i in range(N):
-                worth[a] += w[i] * (room.own[a, i] + share[s, i] * room.gain[a, i])
-        above = _nominal(x, w, room) if theta == 0.0 else _above(dual, kappa, every, w)
-        finish(s, base, unit, above, layout, span, x, fixed, room, low, high)
-
-
-@njit(**INLINE)
-def _share(theta, spent, every, w, A, share):  # type: ignore[no-untyped-def]
-    """Share of the move of each kernel that is surely in the ball, from the squared distances."""
-    N = w.size
-    most = theta * (1.0 - (A + N + 16) * EPS)
-    total = 0.0
-    for i in range(N):
-        total += w[i] * spent[i]
-    for i in range(N):
-        far = math.sqrt(spent[i] if every else total)
-        share[i] = most / far if far > most else 1.0
-
-
-@njit(**INLINE)
-def _above(dual, kappa, every, w):  # type: ignore[no-untyped-def]
-    """Bound on Σ_a x_a Σ_i w_i y_ia·u from the duals; an unconstrained nature gains nothing above the top, where u is 0."""
-    upper, size = 0.0, 0.0
-    for i in range(w.size):
-        bound = dual[i] / kappa[i] if kappa[i] > 0.0 else np.inf
-        if every and not bound < 0.0:
-            bound = 0.0
-        upper += w[i] * bound
-        size += w[i] * abs(bound)
-    upper += (w.size + 8) * EPS * size
-    return upper if upper < 0.0 else 0.0
-
-
-@njit(**INLINE)
-def _nominal(x, w, room):  # type: ignore[no-untyped-def]
-    """The same where nature has no room."""
-    upper = 0.0
-    for a in range(x.size):
-        if x[a] > 0.0:
-            upper += x[a] * (room.actions[0, a] + (w.size + x.size + 8) * EPS)
-            for i in range(w.size):
-                upper += x[a] * w[i] * room.own[a, i]
-    return min(upper, 0.0)
+def _playable(policy: Array, available: BoolArray) -> Array:
+    """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
+    own = np.where(available & (policy > 0), policy, 0.0)
+    own[~(np.abs(own.sum(axis=1) - 1.0) <= 0.5)] = 0.0
+    return own

@@ -39,6 +39,7 @@ from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
+TINY = 1e-280  # more than underflow takes from any sum
 BLOCK_ENTRIES = 2_000_000
 """How many probabilities are expanded at a time."""
 
@@ -108,7 +109,8 @@ def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int)
         model.available[start:stop],
         ball.radii(model)[start:stop],
         model.weights[used],
-        4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max()),
+        4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max())
+        + TINY,
     )
 
 

@@ -1,4 +1,4 @@
-"""The certificate of the exact operators for ℓ1; see `drmdp.certificate.compressed`.
+"""The proof of ℓ1 balls; see `drmdp.certificate.compressed`.
 
 U, at any cut c ≥ 0: Σ_i w_i [½ c θ + Σ_a Σ_t ŷ max(x_a u, −c)], c being the slope x_a|u| at which the budget is used up. L: the value of rows from
 which the masses handed over are taken, from the lowest u on, and brought to the top, where u is 0. For order 1 the mean row stands for all kernels.
@@ -22,7 +22,7 @@ from drmdp.sets import AmbiguitySet
 
 
 @njit(**LEAN)
-def _mass(layout, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
+def _mass(layout, s, a, e, i, scale, every):
     """Probability of entry e in kernel i, or in the mean."""
     if not every:
         return layout.mean[e]
@@ -32,33 +32,34 @@ def _mass(layout, s, a, e, i, scale, every):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _cut(layout, s, theta, i, n, every, room):  # type: ignore[no-untyped-def]
+def _cut(layout, s, theta, i, n, every, work):
     """Slope at which kernel i's budget is used up, or 0; the n entries of played actions are ranked."""
-    slope, entry, action, ascending = room.reals[0], room.places[0], room.places[1], room.places[2]
+    slope, entry, action, ascending = work.reals[0], work.places[0], work.places[1], work.places[2]
     left = 0.5 * theta
     for m in range(n):
         k = ascending[m]
-        left -= _mass(layout, s, action[k], entry[k], i, room.scale, every)
+        left -= _mass(layout, s, action[k], entry[k], i, work.scale, every)
         if left <= 0.0:
             return -slope[k]
     return 0.0
 
 
 @njit(**INLINE)
-def _bound(layout, s, theta, i, n, cut, every, room):  # type: ignore[no-untyped-def]
-    """½ c θ + Σ ŷ max(x u, −c), without its margin, and Σ|terms|; the entries in blocks."""
-    slope, entry, action = room.reals[0], room.places[0], room.places[1]
+def _bound(layout, s, theta, i, n, cut, terms, every, work):
+    """½ c θ + Σ ŷ max(x u, −c), margin included; the entries in blocks."""
+    slope, entry, action = work.reals[0], work.places[0], work.places[1]
     total = 0.0
     for lo in range(0, n, BLOCK):
         part = 0.0
         for k in range(lo, min(lo + BLOCK, n)):
-            part += _mass(layout, s, action[k], entry[k], i, room.scale, every) * max(slope[k], -cut)
+            part += _mass(layout, s, action[k], entry[k], i, work.scale, every) * max(slope[k], -cut)
         total += part
-    return 0.5 * cut * theta + total, 0.5 * cut * theta - total
+    paid = 0.5 * cut * theta
+    return paid + total + terms * EPS * (paid - total)
 
 
 @njit(**LEAN)
-def _bent(x, mass):  # type: ignore[no-untyped-def]
+def _bent(x, mass):
     """Whether an action is played or its rows are to be bent."""
     for i in range(mass.size):
         if mass[i] > 0.0:
@@ -67,81 +68,86 @@ def _bent(x, mass):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _gain(layout, s, a, i, left, every, room):  # type: ignore[no-untyped-def]
-    """What is gained by moving the mass `left` to the top; the action's entries are ranked."""
-    A = room.cost.size
+def _gain(layout, s, a, i, left, terms, every, work):
+    """What is surely gained by moving the mass `left` to the top; the action's entries are ranked."""
+    A = work.cost.size
     lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
     gain = 0.0
     if not left > 0.0:
         return gain
     for m in range(hi - lo):
-        e = lo + room.places[2, m]
-        take = min(left, _mass(layout, s, a, e, i, room.scale, every))
-        gain -= take * room.u[e - first]
+        e = lo + work.places[2, m]
+        take = min(left, _mass(layout, s, a, e, i, work.scale, every))
+        gain -= take * work.u[e - first]
         left -= take
         if left <= 0.0:
             break
-    return gain
+    return (1.0 - terms * EPS) * gain
+
+
+@njit(**INLINE)
+def _share(theta, mass, terms):
+    """Share of the masses that surely is within the budget θ/2; what is no mass does not count."""
+    budget = 0.5 * theta * (1.0 - (terms + mass.size) * EPS)
+    moved = 0.0
+    for a in range(mass.size):
+        if mass[a] > 0.0:
+            moved += mass[a]
+    return budget / moved if moved > budget else 1.0
 
 
 @njit(**KERNEL)
-def states_l1(start, stop, layout, order, value, top, span, policy, memory, every, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
+def states(start, stop, layout, view, claim, found, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    slope, entry, action = room.reals[0], room.places[0], room.places[1]
-    w = layout.weights
+    slope, entry, action = work.reals[0], work.places[0], work.places[1]
+    memory, every, share, w = claim.memory, claim.every, found.share, layout.weights
     rows = N if every else 1
     for s in range(start, stop):
-        base, unit = normalise(layout, order, value, top, span, s, room)
+        base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
             continue
-        first, theta, x = layout.indptr[s * A], layout.radius[s], policy[s]
+        first, theta, x = layout.indptr[s * A], layout.radius[s], claim.policy[s]
         n, most = 0, 0  # entries of played actions, with their slopes; of the longest row
         for a in range(A):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             most = max(most, hi - lo)
             if every and _bent(x[a], memory.by_row[s, a]) and layout.available[s, a]:
-                weigh_rows(layout, s, a, room)
+                weigh_rows(layout, s, a, work)
             if x[a] > 0.0:
                 for e in range(lo, hi):
-                    slope[n], entry[n], action[n] = x[a] * room.u[e - first], e, a
+                    slope[n], entry[n], action[n] = x[a] * work.u[e - first], e, a
                     n += 1
-        rank(slope[:n], room.places[2], room.places[3])
+        rank(slope[:n], work.places[2], work.places[3])
         terms = depth(n) + depth(most) + 16 + (0 if every else 4 * (most + N + 4))
-        budget = 0.5 * theta * (1.0 - (terms + most + A) * EPS)
         above = 0.0
         for i in range(rows):
-            bound, size = _bound(layout, s, theta, i, n, _cut(layout, s, theta, i, n, every, room), every, room)
-            bound += terms * EPS * size
+            cut = _cut(layout, s, theta, i, n, every, work)
+            bound = _bound(layout, s, theta, i, n, cut, terms, every, work)
             above += (w[i] if every else 1.0) * (min(bound, 0.0) + (N + 4) * EPS)
-            moved = 0.0
-            for a in range(A):
-                m = memory.by_row[s, a, i] if every else memory.by_action[s, a]
-                if layout.available[s, a] and m > 0.0:
-                    moved += m
-            share[s, i] = budget / moved if moved > budget else 1.0
+            share[s, i] = _share(theta, memory.by_row[s, :, i] if every else memory.by_action[s], terms + most)
         for i in range(rows, N):
             share[s, i] = share[s, 0]
         for a in range(A):
             if layout.available[s, a]:
                 lo, hi = layout.indptr[s * A + a] - first, layout.indptr[s * A + a + 1] - first
-                rank(room.u[lo:hi], room.places[2], room.places[3])
-                room.worth[a] = mean_worth(layout, s, a, room)
+                rank(work.u[lo:hi], work.places[2], work.places[3])
+                work.worth[a] = mean_worth(layout, s, a, work)
                 if not every:
-                    gain = _gain(layout, s, a, 0, share[s, 0] * memory.by_action[s, a], every, room)
-                    room.worth[a] += (1.0 - (terms + most) * EPS) * gain
+                    left = share[s, 0] * memory.by_action[s, a]
+                    work.worth[a] += _gain(layout, s, a, 0, left, terms + most, every, work)
                 elif _bent(x[a], memory.by_row[s, a]):
-                    room.worth[a] = _worth(layout, s, a, memory.by_row[s, a], share[s], terms + most, room)
-        finish(s, base, unit, min(above, 0.0), layout, span, x, fixed, room, low, high)
+                    work.worth[a] = _worth(layout, s, a, memory.by_row[s, a], share[s], terms + most, work)
+        finish(s, base, unit, min(above, 0.0), layout, view, claim, found, work)
 
 
 @njit(**INLINE)
-def _worth(layout, s, a, mass, share, terms, room):  # type: ignore[no-untyped-def]
+def _worth(layout, s, a, mass, share, terms, work):
     """Lower bound on an action's value under the rows that nature bends."""
     worth = -(share.size + 8) * EPS
     for i in range(share.size):
-        gain = _gain(layout, s, a, i, share[i] * mass[i], True, room)
-        worth += layout.weights[i] * ((1.0 + terms * EPS) * room.own[a, i] + (1.0 - terms * EPS) * gain)
+        gain = _gain(layout, s, a, i, share[i] * mass[i], terms, True, work)
+        worth += layout.weights[i] * ((1.0 + terms * EPS) * work.own[a, i] + gain)
     return worth
 
 

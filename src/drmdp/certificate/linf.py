@@ -1,22 +1,19 @@
-"""The certificate of the exact operators for ℓ∞; see `drmdp.certificate.compressed`.
+"""The proof of ℓ∞ balls, every row bent by the full radius; see `drmdp.certificate.compressed`. `linf_radii` has one radius for each kernel.
 
 L: the value of rows bent by the radii handed over. U: with a threshold τ_a for each row, whatever it is,
 
     h_a(r) = ŷ·u + r Σ_{u>τ_a} (u − τ_a) + Σ_{u<τ_a} (τ_a − u) min(r, ŷ)      bounds the row's value at r,
 
-with equality at the pivot's u. For order ∞, r = θ. For order 1, U = μθ + Σ_i w_i max_r [Σ_a x_a h_ia(r) − μ r] over r ≤ min(1, θ/w_i), and the value
-Σ_a x_a V_ia(r) − μ r of the rows has its maximum where its slope changes sign: between the tangents on both sides of r_i, or of a point found from
-there. If a pivot changes there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all
-actions, such that Σ_a x_a h_a' = μ.
+with equality at the pivot's u. For order ∞, r = θ.
 
 **Rounding.** A walk takes min(r, ŷ) from every entry and hands it out from the top, r to each and to the last what is left. What arrives is what was
 taken up to (n + steps) ε/2, relatively; so after division by that no entry has changed by more than r (1 + (n + steps) ε), which the radius makes
-room for, and the gain is off by 2 (n + steps) ε times the mass. Comparisons u > τ are exact, and the terms of h have one sign but ŷ·u. The
-slopes of order 1 are sums that carry along what they lose, off by 8 ε (Σ drops + rise + μ): that, times the largest r, and n ε times the other
-terms, μ being lowered by n ε, relatively, so that the error of what μ r is taken from is paid for at any r.
+room for, and the gain is off by 2 (n + steps) ε times the mass. Comparisons u > τ are exact, and the terms of h have one sign but ŷ·u.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,32 +22,38 @@ from drmdp._typing import Array
 from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, add, depth, finish, normalise, prefix, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
-from drmdp.layout.sorting import copy, rank
+from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
 
-NEAR = 1e-12  # relative distance of the points on both sides of a radius
-LEAST = 1e-100  # stands for the limit r → 0
-TRIALS = 100
+
+class Spot(NamedTuple):
+    """Kernel i of state s, and a policy x (A,) there."""
+
+    layout: Any
+    view: Any
+    s: int
+    i: int
+    x: Array
 
 
 @njit(**INLINE)
-def _places(order, unlisted, listed, u, key, place, down):  # type: ignore[no-untyped-def]
+def _places(view, unlisted, listed, u, key, place, down):
     """Place of each listed state among all by descending u, and the listed states in that order; key is work space."""
     for j in range(u.size):
-        key[j] = order.place[listed[j]] if unlisted else -u[j]
+        key[j] = view.place[listed[j]] if unlisted else -u[j]
     rank(key[: u.size], down, place)
     for n in range(u.size):
         place[down[n]] = key[down[n]] if unlisted else n
 
 
 @njit(**LEAN)
-def _sum_of(order, k):  # type: ignore[no-untyped-def]
+def _sum_of(view, k):
     """Σ u over the first k states."""
-    return order.rise[k] + k * order.down[k - 1] if k > 0 else 0.0
+    return view.rise[k] + k * view.down[k - 1] if k > 0 else 0.0
 
 
 @njit(**LEAN)
-def _supply(y, u, scale, r):  # type: ignore[no-untyped-def]
+def _supply(y, u, scale, r):
     """Σ min(r, ŷ) and Σ min(r, ŷ) u."""
     mass, worth = 0.0, 0.0
     for lo in range(0, u.size, BLOCK):
@@ -65,10 +68,10 @@ def _supply(y, u, scale, r):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _walk(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-untyped-def]
+def walk(y, u, scale, r, down, place, view, unlisted):
     """Gain of the best row within r of ŷ, its margin, and its pivot's u."""
     K = u.size
-    n_states = order.down.size if unlisted else K
+    n_states = view.down.size if unlisted else K
     mass, taken = _supply(y, u, scale, r)
     supply, total, pivot = mass, 0.0, 0.0
     n, k, steps = 0, 0, 0
@@ -85,137 +88,34 @@ def _walk(y, u, scale, r, down, place, order, unlisted):  # type: ignore[no-unty
             continue
         run = (place[down[n]] if n < K else n_states) - k
         full = min(run, int(supply / r))
-        total += r * (_sum_of(order, k + full) - _sum_of(order, k))
+        total += r * (_sum_of(view, k + full) - _sum_of(view, k))
         k += full
         supply -= full * r
         if full > 0:
-            pivot = order.down[k - 1]
+            pivot = view.down[k - 1]
         if full < run and supply > 0.0:
-            pivot = order.down[k]
+            pivot = view.down[k]
             total += supply * pivot
             supply = 0.0
     return total - taken, 2.0 * (depth(K) + steps + 16) * EPS * mass, pivot
 
 
 @njit(**INLINE)
-def _above(order, tau):  # type: ignore[no-untyped-def]
+def above_of(view, tau):
     """Σ (u − τ)⁺ over all states."""
-    k = prefix(order.down, 1.0, tau, 0.0)
-    return order.rise[k] + k * (order.down[k - 1] - tau) if k > 0 else 0.0
-
-
-@njit(**LEAN)
-def _slope(layout, order, lo, hi, first, u, i, scale, r, tau):  # type: ignore[no-untyped-def]
-    """Slopes of h to the right and left of r, entries within `NEAR` of r counting as equal to it."""
-    K, N = hi - lo, layout.weights.size
-    right = _above(order, tau) if layout.unlisted else 0.0
-    more = 0.0
-    for j in range(K):
-        d = u[lo - first + j] - tau
-        if d > 0.0:
-            right += 0.0 if layout.unlisted else d
-        else:
-            p = layout.data[N * lo + i * K + j] * scale
-            if p > r * (1.0 + NEAR):
-                right -= d
-            elif p >= r * (1.0 - NEAR):
-                more -= d
-    return right, right + more
-
-
-@njit(**LEAN)
-def _tangent(layout, order, s, x, i, r, room, tau):  # type: ignore[no-untyped-def]
-    """Σ_a x_a V_ia(r), a slope there, and the pivots."""
-    A, N = room.scale.shape
-    first = layout.indptr[s * A]
-    total, slope = 0.0, 0.0
-    for a in range(A):
-        if x[a] > 0.0:
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            row = layout.data[N * lo + i * (hi - lo) : N * lo + (i + 1) * (hi - lo)]
-            own, scale = slice(lo - first, hi - first), room.scale[a, i]
-            gain, _, tau[a] = _walk(
-                row, room.u[own], scale, r, room.places[0, own], room.places[1, own], order, layout.unlisted
-            )
-            total += x[a] * (room.own[a, i] + gain)
-            slope += x[a] * _slope(layout, order, lo, hi, first, room.u, i, scale, r, tau[a])[0]
-    return total, slope
+    k = prefix(view.down, 1.0, tau, 0.0)
+    return view.rise[k] + k * (view.down[k - 1] - tau) if k > 0 else 0.0
 
 
 @njit(**INLINE)
-def _thresholds(layout, order, s, x, i, mu, r, near, room, tau):  # type: ignore[no-untyped-def]
-    """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
-    below, above, middle = room.actions[1], room.actions[2], room.actions[3]
-    lo, hi = min(max(r - near, LEAST), 1.0), min(r + near, 1.0)
-    lo_value, lo_slope = _tangent(layout, order, s, x, i, lo, room, below)
-    hi_value, hi_slope = _tangent(layout, order, s, x, i, hi, room, above)
-    if lo_slope < mu:
-        hi, hi_value, hi_slope = lo, lo_value, lo_slope
-        copy(below, above)
-        lo = LEAST
-        lo_value, lo_slope = _tangent(layout, order, s, x, i, lo, room, below)
-    elif hi_slope > mu:
-        lo, lo_value, lo_slope = hi, hi_value, hi_slope
-        copy(above, below)
-        hi = 1.0
-        hi_value, hi_slope = _tangent(layout, order, s, x, i, hi, room, above)
-    if lo_slope <= mu or hi_slope >= mu:
-        copy(below if lo_slope <= mu else above, tau)
-        return
-    at = hi
-    for _ in range(TRIALS):
-        at = (hi_value - hi_slope * hi - lo_value + lo_slope * lo) / (lo_slope - hi_slope)
-        if not (at > lo and at < hi):
-            break
-        value, slope = _tangent(layout, order, s, x, i, at, room, middle)
-        if value >= lo_value + lo_slope * (at - lo) - 4.0 * EPS:
-            break
-        if slope > mu:
-            lo, lo_value, lo_slope = at, value, slope
-            copy(middle, below)
-        else:
-            hi, hi_value, hi_slope = at, value, slope
-            copy(middle, above)
-    _mix(layout, order, s, x, i, mu, at, hi_slope - mu, lo_slope - mu, room, tau)
-
-
-@njit(**LEAN)
-def _mix(layout, order, s, x, i, mu, at, left_excess, right_excess, room, tau):  # type: ignore[no-untyped-def]
-    """Mix the thresholds above and below in one proportion, such that the slope at `at` is μ."""
-    A = x.size
-    below, above = room.actions[1], room.actions[2]
-    left, right = 0.0, 1.0
-    part = left_excess / (left_excess - right_excess)
-    for trial in range(TRIALS):
-        low = -mu
-        high = -mu
-        for a in range(A):
-            tau[a] = above[a] + part * (below[a] - above[a])
-            if x[a] > 0.0:
-                lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-                scale, first = room.scale[a, i], layout.indptr[s * A]
-                slopes = _slope(layout, order, lo, hi, first, room.u, i, scale, at, tau[a])
-                low += x[a] * slopes[0]
-                high += x[a] * slopes[1]
-        if low <= 4.0 * EPS and high >= -4.0 * EPS:
-            break
-        if low > 0.0:
-            right, right_excess = part, low
-        else:
-            left, left_excess = part, high
-        part = 0.5 * (left + right)
-        if trial % 2 == 0 and left_excess < 0.0 < right_excess:
-            part = left + (right - left) * left_excess / (left_excess - right_excess)
-
-
-@njit(**INLINE)
-def _pieces(layout, order, s, x, i, tau, room):  # type: ignore[no-untyped-def]
+def pieces_of(spot, tau, work):
     """Σ_a x_a h_ia as its value at r = 0, the slope of what never ends, and pieces of slope drops[m] that end at ends[m].
 
     Returns the first two and the number of pieces.
     """
-    A, N = room.scale.shape
-    ends, drops, first = room.reals[0], room.reals[1], layout.indptr[s * A]
+    layout, view, s, i, x = spot
+    A, N = work.scale.shape
+    ends, drops, first = work.reals[0], work.reals[1], layout.indptr[s * A]
     value, rise = 0.0, 0.0
     n = 0
     for a in range(A):
@@ -223,11 +123,11 @@ def _pieces(layout, order, s, x, i, tau, room):  # type: ignore[no-untyped-def]
             continue
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         K = hi - lo
-        value += x[a] * room.own[a, i]
-        above, lost = _above(order, tau[a]) if layout.unlisted else 0.0, 0.0
+        value += x[a] * work.own[a, i]
+        above, lost = above_of(view, tau[a]) if layout.unlisted else 0.0, 0.0
         for j in range(K):
-            p = layout.data[N * lo + i * K + j] * room.scale[a, i]
-            d = room.u[lo - first + j] - tau[a]
+            p = layout.data[N * lo + i * K + j] * work.scale[a, i]
+            d = work.u[lo - first + j] - tau[a]
             if d > 0.0:
                 if not layout.unlisted:
                     above, lost = add(above, lost, d)
@@ -240,9 +140,9 @@ def _pieces(layout, order, s, x, i, tau, room):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _at_radius(worth, rise, n, theta, terms, room):  # type: ignore[no-untyped-def]
+def _at_radius(worth, rise, n, theta, terms, work):
     """Value of h at r = θ, its margin included."""
-    ends, drops = room.reals[0], room.reals[1]
+    ends, drops = work.reals[0], work.reals[1]
     more = theta * rise
     for lo in range(0, n, BLOCK):
         part = 0.0
@@ -253,102 +153,63 @@ def _at_radius(worth, rise, n, theta, terms, room):  # type: ignore[no-untyped-d
 
 
 @njit(**INLINE)
-def _climb(worth, rise, n, mu, most, terms, room):  # type: ignore[no-untyped-def]
-    """Maximum over r ≤ most of h(r) − μ r, its margin included."""
-    ends, drops, by_end = room.reals[0], room.reals[1], room.places[2]
-    rank(ends[:n], by_end, room.places[3])
-    slope, lost = add(rise, 0.0, -mu * (1.0 - terms * EPS))
-    size = rise + mu
-    for m in range(n):
-        slope, lost = add(slope, lost, drops[m])
-        size += drops[m]
-    at, gain = 0.0, 0.0
-    m = 0
-    while slope + lost > 0.0 and at < most:
-        end = min(max(ends[by_end[m]], at) if m < n else most, most)
-        gain += (slope + lost) * (end - at)
-        at = end
-        if m < n:
-            slope, lost = add(slope, lost, -drops[by_end[m]])
-        m += 1
-    return worth + gain + EPS * ((terms + m) * (gain - worth) + 8.0 * size * most)
-
-
-@njit(**INLINE)
-def _upper(layout, order, s, x, i, mu, theta, terms, memory, joint, room, tau):  # type: ignore[no-untyped-def]
-    """Bound on max_r Σ_a x_a h_ia(r) − μ r, margin included: 0 at most if μ is 0, as an unconstrained nature gains nothing above the top."""
-    if joint is None:
-        for a in range(x.size):
-            tau[a] = room.gain[a, i]
-    else:
-        r = memory.by_kernel[s, i]
-        r = r if r >= 0.0 and r <= 1.0 else 1.0
-        _thresholds(layout, order, s, x, i, mu, r, NEAR * min(theta, 1.0), room, tau)
-    worth, rise, n = _pieces(layout, order, s, x, i, tau, room)
-    if joint is None:
-        return min(_at_radius(worth, rise, n, theta, terms, room), 0.0)
-    most = min(theta / layout.weights[i] * (1.0 + 8.0 * EPS), 1.0)
-    return _climb(worth, rise, n, mu, most, terms, room)
-
-
-@njit(**INLINE)
-def _share(theta, radius, w, terms, joint, share):  # type: ignore[no-untyped-def]
+def share_of(theta, radius, w, terms, joint, share):
     """Share of each radius that is surely in the ball; 0 where it is no radius."""
     mean, least = 0.0, 1.0
     for i in range(w.size):
         if radius[i] > 0.0:
             mean += w[i] * radius[i]
             least = min(least, radius[i])
-    least *= 1.0 if joint is None or mean <= theta else theta / mean
+    least *= theta / mean if joint and mean > theta else 1.0
     steps = min(1.0 * terms, 4.0 / min(least, theta) + 8.0)
     most = theta * (1.0 - (depth(terms) + steps + w.size + 32.0) * EPS)
     for i in range(w.size):
-        far = radius[i] if joint is None else mean
+        far = mean if joint else radius[i]
         share[i] = (most / far if far > most else 1.0) if radius[i] > 0.0 else 0.0
 
 
 @njit(**INLINE)
-def _worth(layout, order, s, a, radius, share, room):  # type: ignore[no-untyped-def]
-    """Lower bound on an action's value under its rows bent by their share of the radii; leaves the pivots in room.gain."""
-    A, N = room.scale.shape
+def worth_of(layout, view, s, a, radius, share, work):
+    """Lower bound on an action's value under its rows bent by their share of the radii; leaves the pivots in work.gain."""
+    A, N = work.scale.shape
     lo, hi, first, w = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A], layout.weights
     K, own = hi - lo, slice(lo - first, hi - first)
-    u, down, place = room.u[own], room.places[0, own], room.places[1, own]
-    _places(order, layout.unlisted, layout.indices[lo:hi], u, room.reals[2], place, down)
+    u, down, place = work.u[own], work.places[0, own], work.places[1, own]
+    _places(view, layout.unlisted, layout.indices[lo:hi], u, work.reals[2], place, down)
     worth = -(N + 8) * EPS
     for i in range(N):
         row = layout.data[N * lo + i * K : N * lo + (i + 1) * K]
         r = share[i] * radius[i] if share[i] > 0.0 else 0.0
-        gain, margin, room.gain[a, i] = _walk(row, u, room.scale[a, i], r, down, place, order, layout.unlisted)
-        worth += w[i] * ((1.0 + (depth(K) + 16) * EPS) * room.own[a, i] + gain - margin)
+        gain, margin, work.gain[a, i] = walk(row, u, work.scale[a, i], r, down, place, view, layout.unlisted)
+        worth += w[i] * ((1.0 + (depth(K) + 16) * EPS) * work.own[a, i] + gain - margin)
     return worth
 
 
 @njit(**KERNEL)
-def states_linf(start, stop, layout, order, value, top, span, policy, memory, joint, fixed, low, high, share, room):  # type: ignore[no-untyped-def]
-    """Fill L, U and the share of nature's move for the states start … stop − 1; joint is None for order ∞, which spares the compiler the rest."""
+def states(start, stop, layout, view, claim, found, work):
+    """Fill L, U and the share of nature's move for the states start … stop − 1, every row bent by the full radius."""
     A, N = layout.available.shape[1], layout.weights.size
-    w = layout.weights
+    memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]
     for s in range(start, stop):
-        base, unit = normalise(layout, order, value, top, span, s, room)
+        base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
             continue
-        theta, x = layout.radius[s], policy[s]
+        theta, x = layout.radius[s], claim.policy[s]
         entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
-        _share(theta, memory.by_kernel[s], w, entries, joint, share[s])
+        share_of(theta, memory.by_kernel[s], w, entries, False, share[s])
         for a in range(A):
             if layout.available[s, a]:
-                weigh_rows(layout, s, a, room)
-                room.worth[a] = _worth(layout, order, s, a, memory.by_kernel[s], share[s], room)
-        mu = 0.0
-        if joint is not None and memory.by_action[s, 0] > 0.0 and memory.by_action[s, 0] < 1e100:
-            mu = memory.by_action[s, 0]
+                weigh_rows(layout, s, a, work)
+                work.worth[a] = worth_of(layout, view, s, a, memory.by_kernel[s], share[s], work)
         terms = 2 * depth(entries) + A + 16
-        above = mu * theta * (1.0 + 4.0 * EPS)
+        above = 0.0
         for i in range(N):
-            bound = _upper(layout, order, s, x, i, mu, theta, terms, memory, joint, room, room.actions[0])
-            above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)
-        finish(s, base, unit, above if above < 0.0 else 0.0, layout, span, x, fixed, room, low, high)
+            for a in range(A):
+                tau[a] = work.gain[a, i]
+            worth, rise, n = pieces_of(Spot(layout, view, s, i, x), tau, work)
+            bound = min(_at_radius(worth, rise, n, theta, terms, work), 0.0)
+            above += w[i] * bound + (N + 8) * EPS * w[i] * abs(bound)
+        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, found, work)
 
 
 # ---------------------------------------------------------------------- dense data

@@ -254,7 +254,7 @@ def _program(state: _State) -> tuple[float, Array]:
         low, high, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
         below = sparse.bmat([[sums(np.minimum(sign, 0.0), i, N), -np.eye(N), np.zeros((N, 1))]])
         limit = np.zeros(N)
-    elif state.ball.order == math.inf:
+    elif state.ball.by_kernel:
         low, high = np.maximum(-y, -radius), np.full(E, radius)
     else:
         up, own, some = sums(np.ones(E), np.arange(E), E), sums(np.ones(E), i, N).T.tocsr(), y > 0
@@ -296,7 +296,7 @@ def least_squares(state: _State) -> tuple[float, Array]:
         y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
         apart, push = state.apart(y), float((np.concatenate(starts) * clean.way).sum())
         best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
-        if state.ball.order == math.inf or apart <= (1 + ENOUGH) * state.radius or push <= 0:
+        if state.ball.by_kernel or apart <= (1 + ENOUGH) * state.radius or push <= 0:
             break
         share -= (apart - state.radius) * apart / push
         if not share > best[0]:
@@ -325,7 +325,7 @@ class _Dual:
     @property
     def cap(self) -> float:
         """Largest distance of a kernel."""
-        return self.state.radius if self.state.ball.order == math.inf else math.inf
+        return self.state.radius if self.state.ball.by_kernel else math.inf
 
     def maximise(self, h: Array, share: float) -> _Answer:
         """Take Newton steps from h; order ∞ lowers the share meanwhile and returns the answer that leads farthest."""

@@ -31,16 +31,19 @@ from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 
 if TYPE_CHECKING:
-    from drmdp.layout.layout import Layout
+    from drmdp.layout.layout import Layout, Memory
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280  # a smaller unit is 0
 BLOCK = 64
 
 
-class Ranked(NamedTuple):
-    """v as all actions see it, (v − max v)/span, and in descending order; empty where the layout does not need it."""
+class View(NamedTuple):
+    """v as a proof sees it: without its level, and as all actions see it, (v − max v)/span; what the layout does not need is empty."""
 
+    value: Array  # (S,)
+    top: float  # largest value
+    span: float  # largest − smallest
     u: Array  # (S,) by state
     states: Any  # (S,) in descending order of v
     place: Any  # (S,) of each state in that order
@@ -49,7 +52,24 @@ class Ranked(NamedTuple):
     rise2: Array  # (S + 1,) R₂
 
 
-class Room(NamedTuple):
+class Claim(NamedTuple):
+    """What is claimed of a sweep, and what it is claimed for."""
+
+    policy: Array  # (S, A)
+    memory: Memory
+    every: bool  # each kernel has a budget of its own
+    fixed: bool  # L is for the policy, not for the best action
+
+
+class Found(NamedTuple):
+    """What is proved."""
+
+    low: Array  # (S,) L
+    high: Array  # (S,) U
+    share: Array  # (S, N) of nature's move that is surely allowed
+
+
+class Work(NamedTuple):
     """Work space for a state of K entries."""
 
     u: Array  # (K,)
@@ -65,30 +85,32 @@ class Room(NamedTuple):
     places: Any  # (4, K)
 
 
-def work_space(layout: Layout, start: int, stop: int) -> Room:
+def work_space(layout: Layout, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     K = int(np.diff(layout.indptr[start * A : stop * A + 1 : A]).max(initial=0))
-    return Room(
+    return Work(
         np.empty(K), np.empty(A), np.empty((A, N)), np.empty(A), np.empty((A, N)), np.empty((A, N)), np.empty((4, N)),
         np.zeros((4, A)), np.empty(9), np.empty((3, K)), np.empty((4, K), dtype=np.int64),
     )  # fmt: skip
 
 
-def ranked(layout: Layout, value: Array) -> Ranked:
+def view(layout: Layout, value: Array) -> View:
     """Normalise v where all actions see the same, and sort it if states that are not listed matter."""
     empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
+    top, span = float(value.max()), float(np.ptp(value))
+    plain = View(value, top, span, empty, none, none, empty, empty, empty)
     if not layout.common:
-        return Ranked(empty, none, none, empty, empty, empty)
-    top, span = value.max(), np.ptp(value)
+        return plain
     u = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
     if not layout.unlisted:
-        return Ranked(u, none, none, empty, empty, empty)
+        return plain._replace(u=u)
     states = np.argsort(-value, kind="stable").astype(np.int32)
     place = np.empty_like(states)
     place[states] = np.arange(states.size, dtype=np.int32)
     down = u[states]
-    return Ranked(u, states, place, down, *rises(down))
+    rise, rise2 = rises(down)
+    return View(value, top, span, u, states, place, down, rise, rise2)
 
 
 def rises(down: Array) -> tuple[Array, Array]:
@@ -99,7 +121,7 @@ def rises(down: Array) -> tuple[Array, Array]:
 
 
 @njit(**KERNEL)
-def _rises(down, rise, rise2):  # type: ignore[no-untyped-def]
+def _rises(down, rise, rise2):
     """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end."""
     first, second, lost, lost2 = 0.0, 0.0, 0.0, 0.0
     for k in range(1, down.size):
@@ -112,7 +134,7 @@ def _rises(down, rise, rise2):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def add(total, lost, x):  # type: ignore[no-untyped-def]
+def add(total, lost, x):
     """`total` + x as rounded, and what all additions lost so far."""
     new = total + x
     own = new - total
@@ -120,13 +142,13 @@ def add(total, lost, x):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def depth(n):  # type: ignore[no-untyped-def]
+def depth(n):
     """Most roundings that a number meets in a sum of n by blocks."""
     return min(n, BLOCK) + n // BLOCK + 1
 
 
 @njit(**LEAN)
-def row_sum(data, at, n):  # type: ignore[no-untyped-def]
+def row_sum(data, at, n):
     """Sum of n numbers from `at` on."""
     total = 0.0
     for lo in range(at, at + n, BLOCK):
@@ -138,7 +160,7 @@ def row_sum(data, at, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def dot(data, at, u, first, n):  # type: ignore[no-untyped-def]
+def dot(data, at, u, first, n):
     """Σ data·u over n entries."""
     total = 0.0
     for lo in range(0, n, BLOCK):
@@ -150,7 +172,7 @@ def dot(data, at, u, first, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def prefix(down, t, tau, low):  # type: ignore[no-untyped-def]
+def prefix(down, t, tau, low):
     """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u."""
     lo, hi = 0, down.size
     while lo < hi:
@@ -163,23 +185,23 @@ def prefix(down, t, tau, low):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def normalise(layout, ranked, value, top, span, s, room):  # type: ignore[no-untyped-def]
+def normalise(layout, view, s, work):
     """Bring state s to the scale 1: fill u and cost; returns base and unit, base inf if it is terminal."""
-    A = room.cost.size
-    u, cost = room.u, room.cost
+    A = work.cost.size
+    u, cost = work.u, work.cost
     first = layout.indptr[s * A]
-    unit = layout.discount * span if layout.common else 0.0
+    unit = layout.discount * view.span if layout.common else 0.0
     base = np.inf
     for a in range(A):
         cost[a] = np.inf
         if not layout.available[s, a]:
             continue
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        highest = layout.discount * top
+        highest = layout.discount * view.top
         if not layout.common:
             highest, lowest = -np.inf, np.inf
             for e in range(lo, hi):
-                z = layout.discount * value[layout.indices[e]]
+                z = layout.discount * view.value[layout.indices[e]]
                 if layout.next_costs.size > 0:
                     z += layout.next_costs[e]
                 u[e - first] = z
@@ -200,42 +222,43 @@ def normalise(layout, ranked, value, top, span, s, room):  # type: ignore[no-unt
             cost[a] = (cost[a] - base) / unit
             for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
                 if layout.common:
-                    u[e - first] = ranked.u[layout.indices[e]]
+                    u[e - first] = view.u[layout.indices[e]]
                 else:
                     u[e - first] = 0.0 if flat else u[e - first] / unit
     return base, unit
 
 
 @njit(**LEAN)
-def weigh_rows(layout, s, a, room):  # type: ignore[no-untyped-def]
+def weigh_rows(layout, s, a, work):
     """Fill the scales of an action's rows and ŷ·u."""
-    A, N = room.scale.shape
+    A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
     for i in range(N):
         at = N * lo + i * (hi - lo)
         total = row_sum(layout.data, at, hi - lo)
-        room.scale[a, i] = 1.0 / total if total > 0.0 else 0.0
-        room.own[a, i] = room.scale[a, i] * dot(layout.data, at, room.u, lo - layout.indptr[s * A], hi - lo)
+        work.scale[a, i] = 1.0 / total if total > 0.0 else 0.0
+        work.own[a, i] = work.scale[a, i] * dot(layout.data, at, work.u, lo - layout.indptr[s * A], hi - lo)
 
 
 @njit(**LEAN)
-def mean_worth(layout, s, a, room):  # type: ignore[no-untyped-def]
+def mean_worth(layout, s, a, work):
     """Lower bound on ȳ·u, from the mean kernel."""
-    A, N = room.scale.shape
+    A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-    return (1.0 + 4.0 * (hi - lo + N + 8) * EPS) * dot(layout.mean, lo, room.u, lo - layout.indptr[s * A], hi - lo)
+    return (1.0 + 4.0 * (hi - lo + N + 8) * EPS) * dot(layout.mean, lo, work.u, lo - layout.indptr[s * A], hi - lo)
 
 
 @njit(**INLINE)
-def finish(s, base, unit, above, layout, span, x, fixed, room, low, high):  # type: ignore[no-untyped-def]
+def finish(s, base, unit, above, layout, view, claim, found, work):
     """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u."""
-    cost, worth = room.cost, room.worth
+    cost, worth, x = work.cost, work.worth, claim.policy[s]
+    low, high = found.low, found.high
     given, free, noise, least, mean, sound = 0.0, 0.0, 0.0, np.inf, 0.0, True
     more = (cost.size + 4) * EPS
     for a in range(cost.size):
         if not layout.available[s, a]:
             continue
-        off = 4.0 * EPS * (abs(base) + unit * (cost[a] + 1.0) + layout.discount * span) + TINY
+        off = 4.0 * EPS * (abs(base) + unit * (cost[a] + 1.0) + layout.discount * view.span) + TINY
         below = unit * (cost[a] + worth[a]) - off
         least = min(least, below)
         sound = sound and math.isfinite(below)
@@ -245,7 +268,7 @@ def finish(s, base, unit, above, layout, span, x, fixed, room, low, high):  # ty
             noise += x[a] * off
             mean += x[a] * (below - more * (abs(below) + off))
     high[s] = base + (unit * (free + above + more * (free + abs(above))) + (1.0 + more) * noise) / given
-    low[s] = base + (mean / given if fixed else least)
+    low[s] = base + (mean / given if claim.fixed else least)
     if not (sound and math.isfinite(low[s])):
         low[s] = -np.inf
     if not math.isfinite(high[s]):

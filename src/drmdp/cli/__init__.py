@@ -10,7 +10,6 @@ import inspect
 import io
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -235,15 +234,14 @@ def solve(
     check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
     name, chosen = resolve(method)
-    if backend is not None:
-        chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     model = formats.read(model_path, discount=discount)
     first = None if start is None else Solution.load(start)
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
         solution = api.solve(
-            model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads
-        )
+            model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads,
+            backend=backend,
+        )  # fmt: skip
     try:
         if out is not None:
             solution.save(out)
@@ -272,7 +270,7 @@ def solve(
             lines = {
                 "Status": f"{solution.status}: {solution.status.sentence}",
                 "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
-                "Work": f"{solution.time_in_words}, {work}, {name}, backend {chosen.backend}",
+                "Work": f"{solution.time_in_words}, {work}, {name}, backend {solution.settings['backend']}",
             }
             if out is not None:
                 lines["Saved"] = out

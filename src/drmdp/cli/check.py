@@ -14,6 +14,8 @@ from drmdp.cli.words import spoken
 
 @click.command()
 @click.argument("table")
+@click.option("-o", "--out", hidden=True, expose_value=False)
+@click.option("--discount", type=float, default=0.0, hidden=True)
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @PROGRESS
@@ -21,12 +23,12 @@ from drmdp.cli.words import spoken
 def check(context: click.Context, /, table: str, as_json: bool, **given: Any) -> int:
     """List what is odd in a log: everything that `drmdp estimate` would refuse or warn of.
 
-    TABLE and options are those of `drmdp estimate`. Exit codes: 0 nothing is odd, 2 something is.
+    TABLE and options are those of `drmdp estimate`; --out is ignored, and nothing is written. Exit codes: 0 nothing is odd, 2 something is.
     """
     from drmdp.estimate.check import check as check_table
     from drmdp.estimate.findings import listed
 
-    columns, settings = log_settings(given, discount=0.0)
+    columns, settings = log_settings(given)
     found = check_table(table, columns, settings)
     if as_json:
         print_json(found.as_dict())

@@ -66,17 +66,33 @@ LOG = (
         help="Pairs seen, but not in every kernel: refuse, unavailable, prior, self-loop or pooled.",
     ),
 )
-"""Options about a log, which `drmdp estimate` and `drmdp check` share."""
+"""Options about a log."""
+KERNELS = (
+    click.option("--kernels", "n_kernels", type=int, help="How many, for all but a column."),
+    click.option(
+        "--weights", default="equal", show_default=True, help="Kernels of a column weigh: equal, or as their rows."
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of everything random."),
+    click.option(
+        "--costs", help="Instead: a .csv file (state, action, cost), or SQL such as '0.1 * state + 9 * action'."
+    ),
+    click.option("--rewards", help="The same for rewards."),
+    click.option(
+        "--prior", type=float, default=1.0, show_default=True, help="Pseudo-count of a next state (posterior)."
+    ),
+    click.option("--prior-on", default="seen", show_default=True, help="Next states with a prior: seen or all."),
+)
+"""Options about the kernels and costs that are made of it."""
 
 
 def log_options(command: Any) -> Any:
-    """Add the options about a log."""
-    for option in reversed(LOG):
+    """Add the options that `drmdp estimate` and `drmdp check` share."""
+    for option in reversed((*LOG, *KERNELS)):
         command = option(command)
     return command
 
 
-def log_settings(given: dict[str, Any], **more: Any) -> tuple[Columns, Settings]:
+def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
     """Columns and settings of the options; takes them out of `given`."""
     from drmdp.estimate.labels import split
     from drmdp.estimate.order import Ordering
@@ -91,7 +107,7 @@ def log_settings(given: dict[str, Any], **more: Any) -> tuple[Columns, Settings]
     }
     parts["rename"] = dict(_renamed(text) for text in given.pop("rename"))
     parts |= {name: split(given.pop(name)) for name in ("states", "actions")}
-    return columns, Settings(**given, **parts, **more, typed=True)
+    return columns, Settings(**given, **parts, typed=True)
 
 
 def _renamed(text: str) -> tuple[str, str]:
@@ -106,15 +122,6 @@ def _renamed(text: str) -> tuple[str, str]:
 @click.option("-o", "--out", required=True, help="Model to write: .npz, or .drmdp for a directory of mapped arrays.")
 @click.option("--discount", type=float, required=True, help="In [0, 1).")
 @log_options
-@click.option("--kernels", "n_kernels", type=int, help="How many, for all but a column.")
-@click.option(
-    "--weights", default="equal", show_default=True, help="Kernels of a column weigh: equal, or as their rows."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
-@click.option("--costs", help="Instead: a .csv file (state, action, cost), or SQL such as '0.1 * state + 9 * action'.")
-@click.option("--rewards", help="The same for rewards.")
-@click.option("--prior", type=float, default=1.0, show_default=True, help="Pseudo-count of a next state (posterior).")
-@click.option("--prior-on", default="seen", show_default=True, help="Next states with a prior: seen or all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @PROGRESS
 @click.pass_context

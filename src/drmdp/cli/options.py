@@ -47,11 +47,11 @@ PROGRESS = click.option(
 OPTIONS = {
     "progress": PROGRESS,
     "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-    "rtol": click.option(
-        "--rtol", type=float, default=1e-6, show_default=True, help="Largest certified gap, relative."
-    ),
     "tol": click.option(
         "--tol", type=float, help="The same, absolute, in the unit of the costs; --rtol is then ignored."
+    ),
+    "rtol": click.option(
+        "--rtol", type=float, default=1e-6, show_default=True, help="Largest certified gap, relative."
     ),
     "support": click.option(
         "--support", default="observed", show_default=True, help="Where mass may move: observed next states, or all."

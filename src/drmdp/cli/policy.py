@@ -45,8 +45,8 @@ ROWS = 12
 
 @click.command()
 @click.argument("model_path", metavar="MODEL")
+@click.argument("policy_path", metavar="[POLICY]", required=False)
 @RADIUS
-@click.option("--policy", "policy_path", help="Look at this one (.npz, .json) instead of the best.")
 @click.option("--loss", type=float, default=0.0, show_default=True, help="List actions that cost at most so much more.")
 @click.option(
     "--bent", "n_bent", type=int, default=8, show_default=True, help="Transitions shown that nature bent most."
@@ -57,6 +57,8 @@ def inspect(
     metric: str, order: str | None, support: str, tol: float | None, rtol: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
+
+    POLICY is read as by `drmdp evaluate`; without it, the best one is found.
 
     For each state the value in the worst case over the ball, under the mean kernel, and under the worst of the single kernels. For the best
     policy also the best policy without randomisation and what it loses, actions that lose at most --loss if played once, and what nature
@@ -198,8 +200,8 @@ def _print_bent(most: tuple[Bent, ...]) -> None:
 @OPTIONS["metric"]
 @OPTIONS["order"]
 @OPTIONS["support"]
-@OPTIONS["tol"]
 @OPTIONS["rtol"]
+@OPTIONS["tol"]
 @OPTIONS["discount"]
 @OPTIONS["json"]
 @OPTIONS["progress"]

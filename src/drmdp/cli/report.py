@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from drmdp.errors import InputError, MissingExtra
+from drmdp.errors import InputError, imported
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -29,10 +28,7 @@ def check(path: str | None, radii: int | None) -> None:
             raise InputError("--report-radii: there is no --report")
         return
     for package in ("jinja2", "matplotlib"):
-        try:
-            import_module(package)
-        except ImportError:
-            raise MissingExtra(package, "report") from None
+        imported(package, "report")
     from drmdp.report.page import check_target
 
     check_target(path)

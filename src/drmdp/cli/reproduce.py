@@ -43,7 +43,7 @@ def reproduce(
 ) -> int:  # fmt: skip
     """Run the experiments of the paper, with figures and tables.
 
-    quick takes about two minutes, standard half an hour, paper hours. Every run appends one row to DIR/rows.jsonl; rows
+    quick takes a few minutes, standard an hour or two, paper many hours. Every run appends one row to DIR/rows.jsonl; rows
     that are there are not run again, so a run that was interrupted, killed or stopped by --max-seconds (exit code 3) goes on
     where it stopped. The time limit of a single run is not part of what identifies a row: use a new folder to repeat runs with another one.
     """

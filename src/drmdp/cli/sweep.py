@@ -86,6 +86,9 @@ def sweep(
     """
     from drmdp import formats, radius
     from drmdp.core import clock
+    from drmdp.policies import fixed_kernel as fixed
+    from drmdp.radius.choose import criterion, folds_of
+    from drmdp.radius.critical import check_precision
     from drmdp.radius.path import CUT_SHORT
 
     if held_out is not None and folds is not None:
@@ -96,7 +99,10 @@ def sweep(
     _needs("--precision", precision, "--critical", critical)
     _needs("--confidence", confidence, "--samples", samples is not None)
     _needs("--top", top, "a number of --radii", isinstance(radii, int))
-    by, seed, confidence = by or "mean", seed or 0, 0.95 if confidence is None else confidence
+    by = criterion("mean" if by is None else by)
+    seed, confidence = seed or 0, 0.95 if confidence is None else confidence
+    if precision is not None:
+        check_precision(precision)
     if out is not None:
         check_suffix(out, (".csv",), "the table is written to a .csv file")
         check_file(out)
@@ -104,7 +110,11 @@ def sweep(
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
     ball = ball_of(0.0, metric, order, support)
     model = formats.read(model_path, discount=discount)
-    other = None if held_out is None else formats.read(held_out, discount=discount)
+    other = None
+    if held_out is not None:
+        other = fixed.matrices_of(model, formats.read(held_out, discount=discount), "held_out")
+    if folds is not None:
+        folds_of(model, folds)
     enough = None if samples is None else radius.sufficient(model, ball, samples, confidence)
     deadline = clock.deadline(max_seconds)
 

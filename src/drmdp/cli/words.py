@@ -21,7 +21,7 @@ import click
 
 QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")
 VERB = r"(?=:| must\b| is\b| has\b| \()"
-COMMANDS = {"check_log": "drmdp check"}
+COMMANDS = {"check_log": "drmdp check", "estimate": "drmdp estimate"}
 """Functions of Python that are commands here."""
 
 

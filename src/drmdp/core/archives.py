@@ -214,10 +214,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- other files
 
-ARRAY = "one array (.npy)"
+ARRAY, PARQUET = "one array (.npy)", "a Parquet table"
 MAGIC = {
     b"\x93NUMPY": ARRAY,
-    b"PAR1": "a Parquet table",
+    b"PAR1": PARQUET,
     b"\x89HDF": "an HDF5 file",
     b"\x1f\x8b": "a gzip archive",
     b"%PDF": "a PDF document",
@@ -247,6 +247,20 @@ def describe(path: AnyPath) -> str:
     if text.lower().startswith(("<!doctype html", "<html")):
         return "a page of HTML"
     return "JSON" if text.startswith(("{", "[")) else "a text"
+
+
+def check_parquet(path: AnyPath) -> None:
+    """Refuse a file that is no Parquet table, or has lost its end: its magic letters and the size of its footer are looked at."""
+    what = describe(path)
+    if what != PARQUET:
+        raise InputError(f"not a Parquet table: it is {what}")
+    with open_regular(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - 8, 0))
+        end = stream.read(8)
+    footer = int.from_bytes(end[:4], "little")
+    if size < 12 or end[4:] != b"PAR1" or footer > size - 12:
+        raise InputError("a Parquet table that was cut off: its end is missing")
 
 
 def _describe_zip(path: AnyPath) -> str:

@@ -15,6 +15,7 @@ _lock = threading.Lock()
 _depth = 0  # kernels that are being compiled now, one inside the other
 _since = 0.0  # when the outermost of them began
 _total = 0.0
+_counts = False  # whether any of them was really compiled
 
 
 def now() -> float:
@@ -44,12 +45,14 @@ def begin_compiling() -> None:
 
 
 def end_compiling(counts: bool = True) -> None:
-    """Let the clock go on, from where it would be if what was compiled does not count."""
-    global _depth, _total
+    """Let the clock go on; from where it would be if nothing that was going on, in whichever thread, counts as compiling."""
+    global _depth, _total, _counts
     with _lock:
         _depth -= 1
-        if _depth == 0 and counts:
-            _total += time.perf_counter() - _since
+        _counts |= counts
+        if _depth == 0:
+            _total += time.perf_counter() - _since if _counts else 0.0
+            _counts = False
 
 
 def deadline(seconds: float | None) -> float:
@@ -63,8 +66,8 @@ def _compiled() -> float:
 
 def _renew() -> None:
     """Give a forked child a clock that nobody holds."""
-    global _lock, _depth
-    _lock, _depth = threading.Lock(), 0
+    global _lock, _depth, _counts
+    _lock, _depth, _counts = threading.Lock(), 0, False
 
 
 if hasattr(os, "register_at_fork"):

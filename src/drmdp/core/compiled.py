@@ -4,14 +4,20 @@ An array that is handed on or cut into a slice is counted, by atomic instruction
 need no counting (`_nrt`, which Numba itself uses but does not document): Python makes the scratch memory, and a kernel and all that it calls only work in it.
 
 Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
+
+What was compiled is kept beside the sources, or in the user's cache, or where NUMBA_CACHE_DIR says. Where none of them can be written to, as for
+a user without a home in a container, a process keeps it in a temporary folder of its own. So this module is imported before any kernel.
 """
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from numba import cfunc, typeof
+from numba import cfunc, config, njit, typeof
 from numba.core import event
 
 from drmdp.core import clock
@@ -31,6 +37,18 @@ INLINE: dict[str, Any] = LEAN | {"inline": "always"}
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 """For loops whose sums may be vectorised (`fastmath`); NaN and inf keep their meaning."""
+
+
+def _keep() -> None:
+    """Make a folder for what is compiled, if Numba finds none; it is gone when the process ends."""
+    try:
+        njit(cache=True)(_keep)  # looks for a place, and compiles nothing yet
+    except RuntimeError:
+        config.CACHE_DIR = tempfile.mkdtemp(prefix="drmdp-")  # type: ignore[attr-defined]
+        atexit.register(shutil.rmtree, config.CACHE_DIR, ignore_errors=True)  # type: ignore[attr-defined]
+
+
+_keep()
 
 
 def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:

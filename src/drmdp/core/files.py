@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from drmdp.core.text import memory
-from drmdp.errors import InputError
+from drmdp.errors import InputError, shown
 
 AnyPath = str | os.PathLike[str]
 Write = Callable[[IO[bytes]], Any]
@@ -75,8 +75,15 @@ def check_parent(path: AnyPath) -> None:
         raise InputError(f"{os.fspath(path)}: cannot be written: {parent}: {error.strerror}") from None
 
 
+def check_path(given: object) -> None:
+    """Refuse what names no file."""
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"path: expected the name of a file, got {shown(given)}")
+
+
 def check_suffix(path: AnyPath, suffixes: tuple[str, ...], what: str) -> None:
     """Refuse a name that promises something else than what is written; "a solution is an .npz file" is what to say."""
+    check_path(path)
     if Path(path).suffix.lower() not in suffixes:
         raise InputError(f"{os.fspath(path)}: {what}; name it {Path(path).stem or 'file'}{suffixes[0]}")
 

@@ -77,13 +77,18 @@ def _ragged(name: str, given: Any) -> str | None:
     level = [(name, given)]
     for _ in range(5):
         sizes = [len(item) if _nested(item) else None for _, item in level]
-        for (place, _), size in zip(level, sizes, strict=True):
+        for (place, item), size in zip(level, sizes, strict=True):
             if size != sizes[0]:
-                first, other = ("is one number" if n is None else f"has length {n}" for n in (sizes[0], size))
-                return f"{level[0][0]} {first}, but {place} {other}"
+                return f"{level[0][0]} {_length(level[0][1])}, but {place} {_length(item)}"
         inner = ((f"{place}[{k}]", own) for place, item in level if _nested(item) for k, own in enumerate(item))
         level = list(islice(inner, 10_000))
     return None
+
+
+def _length(item: Any) -> str:
+    if _nested(item):
+        return f"has length {len(item)}"
+    return "is one number" if np.isscalar(item) else f"is a {type(item).__name__}"
 
 
 def check_sparse(name: str, matrix: Any) -> None:
@@ -327,8 +332,10 @@ def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
     return int(value)
 
 
-def limits(max_iters: Any, max_seconds: Any) -> None:
-    """Refuse limits on iterations and seconds that are none."""
+def limits(max_iters: Any, max_seconds: Any, callback: Any = None) -> None:
+    """Refuse limits on iterations and seconds, and callbacks, that are none."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a function, got {shown(callback)}")
     if max_iters is not None:
         whole("max_iters", max_iters, 0)
     if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:

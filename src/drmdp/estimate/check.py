@@ -11,6 +11,7 @@ from drmdp.errors import InputError
 from drmdp.estimate.count import lacking
 from drmdp.estimate.findings import LIMIT, Finding, LogCheck, Place, RefusedError
 from drmdp.estimate.order import Survey
+from drmdp.estimate.pipeline import fit
 from drmdp.estimate.rules import available_pairs, rule_findings, visited
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
@@ -23,10 +24,14 @@ from drmdp.estimate.table import Columns
 @stage("checking the log")
 def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     """`check_log` with settings."""
+    asked = settings
     if settings.by in SAMPLED:  # such kernels have the same rows
-        settings = replace(settings, by=None, n_kernels=None)
+        settings = replace(settings, by=None, n_kernels=None, prior=1.0, prior_on="seen")
     try:
-        return _check(table, columns, settings)
+        found = _check(table, columns, settings)
+        if found.refused:
+            return found
+        return replace(found, findings=(*found.findings, *_prices(table, columns, asked)))
     except InputError:
         wide = _wide(table, settings)
         if wide is None:
@@ -34,6 +39,17 @@ def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     settings = replace(settings, reading=replace(settings.reading, ragged=True))
     found = _check(table, columns, settings)
     return replace(found, findings=(wide, *found.findings))
+
+
+def _prices(table: Any, columns: Columns, settings: Settings) -> list[Finding]:
+    """What is wrong with a table or formula of costs, which only an estimate reads."""
+    if settings.costs is None and settings.rewards is None:
+        return []
+    try:
+        fit(table, columns, settings)
+    except InputError as error:
+        return [Finding("costs", True, 1, "problems", (Place(str(error)),))]
+    return []
 
 
 def _wide(table: Any, settings: Settings) -> Finding | None:

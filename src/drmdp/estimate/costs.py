@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,11 @@ from drmdp.estimate.source import SUFFIXES, Reading, guarded, polars
 from drmdp.estimate.survey import survey
 from drmdp.estimate.table import Columns, open_table
 
-LONGEST = 1000
-"""Characters of an expression: Polars ends the process at some thousands (measured: 500 terms), and not with an error."""
+LONGEST, DEEPEST = 1000, 30
+"""Characters of an expression, and levels of brackets: Polars ends the process at some thousands of characters (measured: 500 terms), and never
+ends with 50 CASTs, one inside the other."""
+EXACT = 2.0**53
+"""Whole numbers beyond this are looked at twice: Polars goes on at the other end of their type."""
 
 
 def price(cells: Cells, filled: Filled, columns: Columns, given: Any, kind: str, reading: Reading) -> Any:
@@ -86,12 +90,18 @@ def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Ar
             f"{what}: an expression of {len(text)} characters, at most {LONGEST}; give a .csv file instead"
         )
 
+    if max(accumulate((letter == "(") - (letter == ")") for letter in text), default=0) > DEEPEST:
+        raise InputError(f"{what}: brackets in more than {DEEPEST} levels; give a .csv file instead")
+
     def work() -> list[Any]:
         grid = pl.DataFrame({name: pl.Series(names[name]).gather(index) for name, index in pairs.items()})
+        real = grid.with_columns(pl.selectors.integer().cast(pl.Float64))
         costs = pl.sql_expr(text).cast(pl.Float64).alias("cost")
-        return [own.select(costs)["cost"].to_numpy().astype(np.float64) for own in (grid, grid.reverse())]
+        return [own.select(costs)["cost"].to_numpy().astype(np.float64) for own in (grid, grid.reverse(), real)]
 
-    found, backwards = guarded(work, what)
+    found, backwards, real = guarded(work, what)
+    if (np.abs(real) > EXACT).any() and not np.allclose(found, real, rtol=1e-6, equal_nan=True):
+        raise InputError(f"{what}: its whole numbers grow too large; write one of them with a decimal point")
     if found.size not in (1, S * A):
         raise InputError(f"{what}: gives {found.size} numbers for {S * A} pairs of state and action")
     if not np.array_equal(found, backwards[::-1], equal_nan=True):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drmdp.core.validation import Names, number
+from drmdp.core.validation import Names, discount_of, number
 from drmdp.errors import InputError, shown
 from drmdp.estimate.order import DUPLICATES, GAPS, Ordering
 from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule
@@ -51,6 +51,7 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     if len(given) > 1:
         names = [", ".join(f"`{name}`" for name in sources), " and ".join(f"`{name}`" for name in given)]
         raise InputError(f"give exactly one of {names[0]}, got {names[1]}")
+    discount_of(settings.discount)
     check_rule("unvisited", settings.unvisited, UNVISITED)
     check_rule("partial", settings.partial, PARTIAL)
     check_rule("prior_on", settings.prior_on, ("seen", "all"))

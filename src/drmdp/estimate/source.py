@@ -12,7 +12,9 @@ suffix                 what is read
 .xlsx                  the first sheet, in memory; its first row names the columns. Needs the extra ``excel``.
 ====================== ===============================================================================================
 
-A Parquet file from a stranger is only as safe as Polars: damage inside its pages may end the process, not raise.
+A Parquet file that is none, or was cut off, is refused. One from a stranger is only as safe as Polars. Damage in its footer is an error
+(4 000 flipped bits tried). Damage inside its pages goes unnoticed where it makes other numbers, for pages need not have checksums: of 956 flipped
+bits, 811 were read, 144 refused, and one ended the process.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from drmdp.core.archives import check_parquet
 from drmdp.errors import InputError, MissingExtra, shown
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -114,8 +117,19 @@ def open_source(given: Any, reading: Reading) -> Source:
         known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         raise InputError(f"{path}: unknown suffix {suffix!r}; a table is a {known} file")
     if not path.is_file():
-        raise InputError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}")
+        what = (
+            "is a directory"
+            if path.is_dir()
+            else "is a pipe or a device, not a file"
+            if path.exists()
+            else "no such file"
+        )
+        raise InputError(f"{path}: {what}")
     if suffix == ".parquet":
+        try:
+            check_parquet(path)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         frame = guarded(lambda: pl.scan_parquet(path, glob=False), os.fspath(path))
         return Source(frame, os.fspath(path), tuple(guarded(lambda: frame.collect_schema().names(), os.fspath(path))))
     return _workbook(path) if suffix == ".xlsx" else _text(path, reading)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from drmdp.core.files import check_path
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, npz, prism
@@ -177,6 +178,7 @@ def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Pa
 
 
 def _choose(path: str | os.PathLike[str], format: str | None) -> Format:
+    check_path(path)
     text = os.fspath(path)
     if format is None:
         folder = text.endswith(("/", os.sep)) or os.path.isdir(text)

@@ -26,4 +26,5 @@ class Options:
         """Refuse settings that a format has no use for."""
         for name in names:
             if getattr(self, name) != getattr(Options(), name):
-                raise InputError(f"{name} is not for this format")
+                own = ", which holds a discount" if name == "discount" else ""
+                raise InputError(f"`{name}` is not for this format{own}")

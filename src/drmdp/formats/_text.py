@@ -99,6 +99,9 @@ def table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ())
     rows = csv_rows(path)
     line, header = next(rows, (1, []))
     names = [name.lower() for name in header]
+    if header and not set(names) & set(required):
+        has = f"there are {', '.join(map(shown, header))}, and a model has {', '.join(required)}"
+        raise InputError(f"line {line}: no column of a model: {has}; `estimate` makes a model of a log")
     for name in names:
         if name not in (*required, *optional) or names.count(name) > 1:
             why = "twice" if names.count(name) > 1 else f"unknown; known: {', '.join((*required, *optional))}"

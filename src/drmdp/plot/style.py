@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from drmdp.errors import MissingExtra
+from drmdp.errors import imported
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000",
@@ -36,11 +36,7 @@ SETTINGS: dict[str, Any] = {
 
 def pyplot() -> Any:
     """Matplotlib's pyplot, or a sentence that says how to get it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot") from error
-    return plt
+    return imported("matplotlib.pyplot", "plot")
 
 
 @contextmanager

@@ -38,8 +38,7 @@ from drmdp.errors import InputError, shown
 from drmdp.model import Model, changed
 from drmdp.sets import Wasserstein, check_problem
 from drmdp.solution import Status
-from drmdp.solvers.best import any_policy
-from drmdp.solvers.problem import Problem
+from drmdp.solvers.problem import Problem, any_policy
 
 STAGES = 1_000_000
 """More are a slip: at a thousand sweeps a second they take a quarter of an hour."""
@@ -112,7 +111,7 @@ def finite_horizon(
     T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
     require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     v = _final(model, final)
     staged = _discounted(model, discount)
     prices = None if costs is None else _stage_costs(model, costs, T)
@@ -165,14 +164,23 @@ class _Plan:
         return np.clip(update.value, lower[t], upper[t])
 
     def fill_up(self, t: int, prices: list[Array] | None) -> None:
-        """Give the stages before t what is true of any policy."""
-        model, ends = self.model, self.idle
+        """Give the stages before t what is true of any policy: one pair of numbers a stage, 0 in idle states."""
+        if t == 0:
+            return
+        model, ends = self.model, self.idle.any()
+        low, high = np.empty(t), np.empty(t)
+        least, most = float(self.lower[t].min()), float(self.upper[t].max())
+        cheap, dear = model.cost_range
         for k in reversed(range(t)):
-            low, high = (model if prices is None else _priced(model, prices[k])).cost_range
-            least, most = model.discount * self.lower[k + 1].min(), model.discount * self.upper[k + 1].max()
-            self.lower[k] = np.where(ends, 0.0, _outside(low, float(least), -1))
-            self.upper[k] = np.where(ends, 0.0, _outside(high, float(most), +1))
-            self.policy[k] = self.policy[k + 1] if k + 1 < len(self.policy) else any_policy(model)
+            if prices is not None:
+                cheap, dear = _priced(model, prices[k]).cost_range
+            low[k] = least = _outside(cheap, model.discount * least, -1)
+            high[k] = most = _outside(dear, model.discount * most, +1)
+            if ends:
+                least, most = min(least, 0.0), max(most, 0.0)
+        self.lower[:t] = np.where(self.idle, 0.0, low[:, None])
+        self.upper[:t] = np.where(self.idle, 0.0, high[:, None])
+        self.policy[:t] = self.policy[t] if t < len(self.policy) else any_policy(model)
 
 
 def _stages(

@@ -39,6 +39,10 @@ class Trajectories:
         return np.asarray(self.costs @ self.discount ** np.arange(self.costs.shape[1]))
 
 
+STEPS = 100
+"""Length of trajectories unless told otherwise."""
+
+
 class _Rows:
     """Draws columns from the rows of a matrix of probabilities."""
 
@@ -63,7 +67,7 @@ def simulate(
     policy: ArrayLike,
     kernel: Any = None,
     n: int = 1000,
-    steps: int = 100,
+    steps: int | None = None,
     start: Any = None,
     seed: Seed = 0,
 ) -> Trajectories:
@@ -77,7 +81,7 @@ def simulate(
         The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or
         nature's kernel of a solution or evaluation.
     n, steps : int
-        Trajectories and their length.
+        Trajectories and their length; by default 100 steps, or one for each stage of the policy.
     start : name of a state, (S,) distribution, or mapping from states to probabilities, optional
         The model's `initial` by default.
     seed : int or Generator
@@ -91,10 +95,14 @@ def simulate(
     ((500, 21), (500, 20), (500, 20))
     """
     check_model(model)
+    policy = checks.policy_of(policy, model)
+    staged = isinstance(policy, np.ndarray) and policy.ndim == 3
+    steps = (len(policy) if staged else STEPS) if steps is None else steps
     n, steps = whole("n", n, 1), whole("steps", steps, 1)
     require(32.0 * n * steps, f"{n:,} trajectories × {steps:,} steps")
-    policy = checks.policy_of(policy, model)
-    policies = [_Rows(x) for x in _stages(model, policy, steps)]
+    if staged and len(policy) < steps:
+        raise InputError(f"steps: the policy has {len(policy):,} stages, got {steps:,} steps")
+    policies = [_Rows(model.policy(x)) for x in (policy if staged else [policy])]
     matrix = fixed.matrix_of(model, kernel)
     rng = generator(seed, "simulate")
     rows, prices = _Rows(matrix), model.costs
@@ -112,14 +120,6 @@ def simulate(
         states[own, k + 1], actions[own, k] = t, a
         costs[own, k] = _costs(prices, model.n_actions, s, a, t)
     return Trajectories(states, actions, -costs if model.maximise else costs, model.discount)
-
-
-def _stages(model: Model, policy: ArrayLike, steps: int) -> list[Array]:
-    if isinstance(policy, np.ndarray) and policy.ndim == 3:
-        if len(policy) < steps:
-            raise InputError(f"policy: {len(policy)} stages for {steps} steps")
-        return [model.policy(x) for x in policy]
-    return [model.policy(policy)]
 
 
 def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArray:

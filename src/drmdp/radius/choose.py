@@ -83,9 +83,9 @@ def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice
     a level such as 0.9 for that quantile.
     """
     check_path(found, "found")
-    criterion = _criterion(by)
+    own = criterion(by)
     samples = _samples(found, fixed.matrices_of(found.model, held_out, "held_out"))
-    return Choice(found.radii, found.fractions, samples, found.model.maximise, criterion)
+    return Choice(found.radii, found.fractions, samples, found.model.maximise, own)
 
 
 def cross_validate(
@@ -108,13 +108,10 @@ def cross_validate(
     `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
     """
     check_problem(model, ball)
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
-    used = np.flatnonzero(model.weights > 0)
-    if used.size < 2:
-        raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
-    criterion = _criterion(by)
-    n = used.size if folds is None else whole("folds", folds, 2, used.size)
+    used, n = folds_of(model, folds)
+    own = criterion(by)
     limit = float(ball.saturation(model).max())
     asked = radii_of(radii)
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
@@ -138,7 +135,7 @@ def cross_validate(
                 break
             parts.append(_samples(found, [fixed.matrix_of(model, int(i)) for i in out], deadline))
             step()
-    return _choice(model, asked, limit, criterion, parts, fold, max_seconds)
+    return _choice(model, asked, limit, own, parts, fold, max_seconds)
 
 
 def _choice(
@@ -156,7 +153,8 @@ def _choice(
     return Choice(radii, fractions, samples[:, done], model.maximise, by, status)
 
 
-def _criterion(by: Any) -> str | float:
+def criterion(by: Any) -> str | float:
+    """What decides, checked."""
     if isinstance(by, str) and by in ("mean", "worst"):
         return by
     if isinstance(by, float | int) and not isinstance(by, bool) and 0 < by < 1:
@@ -167,6 +165,14 @@ def _criterion(by: Any) -> str | float:
 def _samples(found: Path, matrices: list[Any], deadline: float = math.inf) -> Array:
     model = found.model
     return np.stack([fixed.values(model, point.policy, matrices, deadline) @ model.initial for point in found.points])
+
+
+def folds_of(model: Model, folds: int | None) -> tuple[Any, int]:
+    """Numbers of the kernels with weight, and how many folds to deal them into."""
+    used = np.flatnonzero(model.weights > 0)
+    if used.size < 2:
+        raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
+    return used, used.size if folds is None else whole("folds", folds, 2, used.size)
 
 
 def _without(model: Model, kernels: Any) -> Model:

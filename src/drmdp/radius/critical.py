@@ -56,11 +56,9 @@ def critical(
     Ctrl-C is passed on.
     """
     check_path(found, "found")
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
-    width = PRECISION * found.points[-1].radius if precision is None else number("precision", precision)
-    if not width >= 0 or (width == 0 and precision is not None):
-        raise InputError(f"precision must be positive, got {width!r}")
+    width = PRECISION * found.points[-1].radius if precision is None else check_precision(precision)
     with showing(progress), counted("critical radii", None) as step:
         tracer = Tracer(found.model, found.ball, found.asked, found.saturation, None, threads, deadline)
         points = list(found.points[:1])
@@ -71,6 +69,14 @@ def critical(
             if callback is not None:
                 callback(point)
     return tuple(_changes(found, points))
+
+
+def check_precision(precision: float) -> float:
+    """A precision that was given, as a number."""
+    width = number("precision", precision)
+    if not width > 0:
+        raise InputError(f"precision must be positive, got {width!r}")
+    return width
 
 
 def _bisect(tracer: Tracer, points: list[Point], width: float) -> Iterator[Point]:

@@ -171,7 +171,7 @@ def path(
     """
     check_problem(model, ball)
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
-    limits(None, max_seconds)
+    limits(None, max_seconds, callback)
     followed = None if policy is None else model.policy(policy)
     asked = radii_of(radii)
     points: list[Point] = []

@@ -91,7 +91,7 @@ def problem(subject: Subject) -> dict[str, str]:
 
 
 def _notes(notes: tuple[str, ...]) -> dict[str, str]:
-    return {"notes": "; ".join(dict.fromkeys(notes))} if notes else {}
+    return {"notes": "\n".join(dict.fromkeys(notes))} if notes else {}
 
 
 def region(subject: Subject) -> dict[str, str]:
@@ -107,7 +107,10 @@ def region(subject: Subject) -> dict[str, str]:
         states = policies.most_visited(model, subject.solution.policy, ALL)
         far = ball.saturation(model, states) if states.size else np.zeros(1)
         some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"
-        facts["unconstrained from"] = f"{far.min():.3g} to {far.max():.3g}{some}: there nature may do anything"
+        span = (
+            f"{far.min():.3g}" if np.ptp(far) < 1e-9 else f"between {far.min():.3g} and {far.max():.3g}, state by state"
+        )
+        facts["unconstrained from"] = f"{span}{some}: a larger radius changes nothing, nature may do anything already"
         facts["kernels among themselves"] = (
             f"{np.mean(ball.spread(model, states)):.3g}: the distance of the observed kernels from their mean, by the same rule{some}"
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,10 +23,14 @@ class AmbiguitySet(ABC):
     """A set around the N kernels of a model, with a radius in each state. Classes of sets are frozen dataclasses."""
 
     radius: Any
-    support: Literal["observed", "all"]
+    support: str
 
     def check_size(self) -> None:
         """Refuse a radius or a support that is none; called by every class when it is made."""
+        if isinstance(self.radius, str):
+            raise InputError(
+                f"radius: expected a number or shape (S,), and before the metric, got {shown(self.radius)}"
+            )
         radius = numbers("radius", self.radius)
         if radius.ndim > 1 or radius.size == 0:
             raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")

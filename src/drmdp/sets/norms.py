@@ -32,6 +32,17 @@ class Norm(NamedTuple):
             return np.asarray(np.sqrt((difference * difference).sum(axis=axis)))
         return np.asarray(np.abs(difference).max(axis=axis))
 
+    def corner(self, y: Array) -> Array:
+        """Distance of rows (…, K) from each of the K single next states, (…, K); for ℓ2 its square."""
+        if self.power == 2:
+            others = np.maximum((y * y).sum(axis=-1, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
+            return np.asarray((1 - y) ** 2 + others)
+        return np.asarray((2 if self.power == 1 else 1) * np.maximum(1 - y, 0))
+
+    def gather(self, rows: Array) -> Array:
+        """Put distances (for ℓ2 squares) of rows (A, …) together over the actions."""
+        return np.asarray(rows.max(axis=0) if self.power == math.inf else rows.sum(axis=0))
+
     def deviation(self, n: Array, K: Array, log: float) -> Array:
         """Distance ε of the mean of n draws on K next states from their law that is exceeded with probability e^−log at most.
 

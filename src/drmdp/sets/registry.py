@@ -67,7 +67,7 @@ SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membershi
 ENTRIES |= {
     ("l1", 1): _wasserstein("l1_1", "l1", LINEAR, Kept(False, False), "l1:SHARED"),
     ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", nearest=SQUARES),
-    ("linf", 1): _wasserstein("linf_1", "linf", LINEAR, Kept(True, False), "linf_radii:SHARED", nearest=SHARES),
+    ("linf", 1): _wasserstein("linf_1", "linf_radii", LINEAR, Kept(True, False), "linf_radii:SHARED", nearest=SHARES),
     ("l1", math.inf): _wasserstein("l1_inf", "l1", LINEAR, Kept(True, True), "l1:EACH", nearest=SHARES),
     ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", nearest=SQUARES),
     ("linf", math.inf): _wasserstein(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class Wasserstein(AmbiguitySet):
     """
 
     radius: Any
-    metric: Literal["l1", "l2", "linf"] = "l2"
+    metric: str = "l2"
     order: float = cast(float, None)
-    support: Literal["observed", "all"] = "observed"
+    support: str = "observed"
 
     def __post_init__(self) -> None:
         self.check_size()
@@ -120,21 +120,15 @@ class Wasserstein(AmbiguitySet):
         The latter is the same whenever each row has a next state of probability 0 in all kernels, and else errs on the large side.
         """
         used = w > 0
-        y, w = y[:, used], w[used]
-        if self.metric == "l2":
-            others = np.maximum((y * y).sum(axis=2, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
-            distance = np.where(allowed, (1 - y) ** 2 + others, 0)  # squared
-            if self.order == 2:
-                return math.sqrt((w @ distance).max(axis=1).sum())
-            return math.sqrt(distance.max(axis=2).sum(axis=0).max())
-        distance = np.where(allowed, np.maximum(1 - y, 0), 0)  # of linf; half of that of l1
-        if self.pair == ("l1", 1):
-            return float(2 * (w @ distance).max(axis=1).sum())
-        far = distance.max(axis=2)  # (A, N)
-        if self.pair == ("l1", math.inf):
-            return float(2 * far.sum(axis=0).max())
-        by_kernel = far.max(axis=0)
-        return float(w @ by_kernel if self.order == 1 else by_kernel.max())
+        y, w, norm = y[:, used], w[used], self.norm
+        corner = np.where(allowed, norm.corner(y), 0)  # (A, N, K)
+        if self.by_kernel:
+            far = norm.gather(corner.max(axis=2)).max()
+        elif self.order == norm.power:
+            far = norm.gather((w @ corner).max(axis=1))
+        else:
+            far = w @ norm.gather(corner.max(axis=2))
+        return math.sqrt(far) if norm.power == 2 else float(far)
 
     def __repr__(self) -> str:
         return (

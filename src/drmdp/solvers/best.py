@@ -15,8 +15,7 @@ from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
 from drmdp.core.tolerance import largest_cost, scale_of
-from drmdp.model import Model
-from drmdp.solvers.problem import Problem, Verdict
+from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
 
 class Judge(Protocol):
@@ -48,6 +47,8 @@ class Best:
         """Keep a sweep if it is the best."""
         claim, verdict = update.claim, None
         if isinstance(claim, Pair):
+            claim = replace(claim, policy=playable(self._problem.model, claim.policy))
+            update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
             lower, upper = self._within(verdict.bounds)
         else:
@@ -112,11 +113,3 @@ class Best:
         """What the scale will be at least, whatever is found: the true value lies between the bounds."""
         nearest = np.maximum(np.maximum(self.lower, -self.upper), 0.0)
         return max(float(nearest.max()), largest_cost(self._problem.model))
-
-
-def any_policy(model: Model) -> Array:
-    """The policy (S, A) of the first available actions."""
-    policy = np.zeros((model.n_states, model.n_actions))
-    policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
-    policy[model.terminal] = 0
-    return policy

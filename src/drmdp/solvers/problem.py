@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -17,6 +17,8 @@ from drmdp.core import levels
 from drmdp.core.compact import DENSE
 from drmdp.model import Model
 
+SLACK = 1e-12
+"""Sums of probabilities that differ from 1 by less are rounding."""
 NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""
 
@@ -80,6 +82,7 @@ class Problem:
         """A sweep at `value` with bounds that the certificate proved; one that explains itself by nothing is made again."""
         if update.claim is None:
             update = self.sweep(value)
+        update = replace(update, policy=playable(self.model, update.policy))
         return update.proved(self._prover.prove(value, update.policy, update.claim, fixed))
 
     @cached_property
@@ -114,6 +117,24 @@ class Problem:
 def _finite(numbers: Array) -> None:
     if not np.isfinite(numbers).all():
         raise NotFinite
+
+
+def any_policy(model: Model) -> Array:
+    """The policy (S, A) of the first available actions."""
+    policy = np.zeros((model.n_states, model.n_actions))
+    policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
+    policy[model.terminal] = 0
+    return policy
+
+
+def playable(model: Model, policy: Array) -> Array:
+    """A policy (S, A) as it is, or, where its rows are no distributions, the nearest thing: divided by their sums, or any action."""
+    x = np.where(model.available & (policy > 0) & (policy < 2), policy, 0.0)
+    total = x.sum(axis=1, keepdims=True)
+    off = np.abs(total - 1) > SLACK
+    if not (off[~model.terminal].any() or (x != policy).any()):
+        return policy
+    return np.where(np.abs(total - 1) <= 0.5, np.where(off, x / np.where(total > 0, total, 1.0), x), any_policy(model))
 
 
 def mean_kernel(model: Model) -> Any:

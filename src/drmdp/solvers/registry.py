@@ -31,7 +31,7 @@ PARTS = ("init", "step", "backend", "stop", "max_iters")
 def settings_of(method: Method) -> dict[str, Any]:
     """Settings of a method, for the record."""
     if is_dataclass(method):
-        return asdict(method)  # type: ignore[call-overload, no-any-return]
+        return asdict(method)
     return {"backend": method.backend, "stop": method.stop}
 
 

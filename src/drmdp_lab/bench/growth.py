@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def warm(model: Model, ball: Wasserstein, sweeps: int = 8, repeats: int = 5) -> 
     return float(np.median(times))
 
 
-def slope(sizes: Array, times: Array) -> float:
+def slope(sizes: Any, times: Any) -> float:
     """Least-squares exponent."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
@@ -53,7 +54,7 @@ def slope(sizes: Array, times: Array) -> float:
 def growth() -> Iterator[GrowthRow]:
     """The table of exponents, six pairs on Garnets."""
     for metric, order in PAIRS:
-        ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
+        ball = Wasserstein(RADIUS, metric, order, support="all")
         for name, sizes in SIZES.items():
             ms = {}
             for size in sizes:
@@ -126,7 +127,7 @@ def states() -> Iterator[StateRow]:
         model = Model(kernel, costs=costs, discount=0.8)
         nominal = nominal_seconds(model) / S
         for metric, order in PAIRS:
-            ball = Wasserstein(RADIUS, metric, order, support="all")  # type: ignore[arg-type]
+            ball = Wasserstein(RADIUS, metric, order, support="all")
             ExactOperator(model, ball, 1).update(value, 0, S)
             fresh = iter([ExactOperator(model, ball, 1) for _ in range(12)])
             times = [cpu_once(next(fresh), value) for _ in range(12)]

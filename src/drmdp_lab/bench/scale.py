@@ -84,7 +84,7 @@ def _peak() -> float:
 
 
 def _solve(path: str, metric: str, order: str, radius: str, support: str) -> dict[str, object]:
-    ball = Wasserstein(float(radius), metric, float(order), support)  # type: ignore[arg-type]
+    ball = Wasserstein(float(radius), metric, float(order), support)
     solve(made("garnet", 2000), ball, tol=1.0)  # compile
     before = _peak()
     model = formats.read(path)

@@ -62,7 +62,7 @@ def solves() -> Iterator[SolveRow]:
             ("cycle", instances.cycle(150, 5, discount=discount), 0.02),
         ):
             for metric, order in PAIRS:
-                yield solve_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]
+                yield solve_row(name, model, Wasserstein(radius, metric, order, support="all"))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class SweepRow:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _dot(y, v):  # type: ignore[no-untyped-def]
+def _dot(y, v):
     total = 0.0
     for j in range(y.size):
         total += y[j] * v[j]
@@ -50,7 +50,7 @@ def _dot(y, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _nominal(layout, value, out):  # type: ignore[no-untyped-def]
+def _nominal(layout, value, out):
     S, A = layout.available.shape
     N = layout.weights.size
     own = np.empty(S)
@@ -138,4 +138,4 @@ def sweeps() -> Iterator[SweepRow]:
     for name, model in paper_garnets():
         for metric, order in PAIRS:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
-                yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))  # type: ignore[arg-type]
+                yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))

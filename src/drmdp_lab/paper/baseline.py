@@ -44,7 +44,7 @@ def bellman(model: Model, ball: Wasserstein, value: Array, s: int, accuracy: flo
 
 
 @njit(cache=True, nogil=True)
-def _value(rows, weights, v, costs, radius, discount, accuracy, kind):  # type: ignore[no-untyped-def]
+def _value(rows, weights, v, costs, radius, discount, accuracy, kind):
     """Bisection on γ between what nature reaches without moving and with everything at the top."""
     A = rows.shape[0]
     nominal = np.zeros(A)
@@ -75,7 +75,7 @@ def _value(rows, weights, v, costs, radius, discount, accuracy, kind):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _budget(rows, weights, v, target, width, kind):  # type: ignore[no-untyped-def]
+def _budget(rows, weights, v, target, width, kind):
     """B_a from below: the largest dual value met in a trisection on α."""
     span = v[0] - v[-1]
     low, high, best = 0.0, STEEPEST / span, 0.0
@@ -92,7 +92,7 @@ def _budget(rows, weights, v, target, width, kind):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def _dual(rows, weights, v, target, alpha, kind):  # type: ignore[no-untyped-def]
+def _dual(rows, weights, v, target, alpha, kind):
     total = alpha * target
     for i in range(weights.size):
         inner = _inner_l1(rows[i], v, alpha) if kind == 1 else _inner_l2(rows[i], v, alpha)
@@ -101,7 +101,7 @@ def _dual(rows, weights, v, target, alpha, kind):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def _inner_l1(row, v, alpha):  # type: ignore[no-untyped-def]
+def _inner_l1(row, v, alpha):
     """min_y ‖y − ŷ‖₁ − α y·v: mass moves to the top where that pays, α (v_top − v_j) > 2."""
     total = 0.0
     for j in range(row.size):
@@ -110,7 +110,7 @@ def _inner_l1(row, v, alpha):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _inner_l2(row, v, alpha):  # type: ignore[no-untyped-def]
+def _inner_l2(row, v, alpha):
     """min_y ‖y − ŷ‖₂² − α y·v, at the projection of ŷ + α v/2 on the simplex, by sorting."""
     point = row + alpha / 2 * v
     ordered = np.sort(point)[::-1]
@@ -128,7 +128,7 @@ def _inner_l2(row, v, alpha):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _least_radius(rows, weights, v, target, width):  # type: ignore[no-untyped-def]
+def _least_radius(rows, weights, v, target, width):
     """Least radius at which an action reaches the target, by bisection; 2 if none does."""
     low, high = 0.0, 1.0
     if _reached(rows, weights, v, high) < target:
@@ -143,7 +143,7 @@ def _least_radius(rows, weights, v, target, width):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def _reached(rows, weights, v, radius):  # type: ignore[no-untyped-def]
+def _reached(rows, weights, v, radius):
     """Σ_i w_i max{y·v : y ∈ Δ, |y − ŷ_i| ≤ r}: take what may be taken everywhere, give it back from the top."""
     total = 0.0
     for i in range(weights.size):

@@ -39,7 +39,7 @@ FAMILIES = {
     "garnet-costs": "Garnet, costs",
 }
 SECONDS = "CPU seconds, one thread"
-RULE = {"duality-gap": "same certificate: (DG) ≤ .05", "printed": "printed stopping rules"}
+RULE = {"duality-gap": "one certificate: (DG) ≤ .05", "printed": "printed stopping rules"}
 LETTERS = {"n_kernels": "kernels N", "n_states": "states S", "n_actions": "actions A"}
 
 

@@ -93,7 +93,8 @@ def _gap(plt: Any, rows: list[Row]) -> Any:
         log_log(axes, LETTERS[x], ticks=sizes(where(own, study=study), x))
         other = where(own, study=study)[0]
         fixed = f"S = A = {other['n_states']}" if x == "n_kernels" else f"N = A = {other['n_kernels']}"
-        axes.set_title(f"Garnet, {fixed}: time to compute (DG) to .25", fontsize=9)
+        title = " and ".join(present(own).values())
+        axes.set_title(f"{title}, {fixed}:\ntime to compute (DG) to .25", fontsize=9)
     grid[0][0].set_ylabel(SECONDS)
     legend(figure, grid, own, 2)
     return figure

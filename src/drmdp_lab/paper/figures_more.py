@@ -71,29 +71,46 @@ def _growth(plt: Any, rows: list[Row]) -> Any:
     return figure
 
 
-def _rates(plt: Any, rows: list[Row]) -> Any:
-    own = where(rows, study="rates")
-    if not own:
-        return None
-    figure, grid = frame(plt, 2, len(present(own)))
-    colours = (GREY, RED, PURPLE, BLUE, GREEN)
-    names = sorted({row["method"] for row in own if " p=" in row["method"]})
-    for k, small in enumerate((True, False)):
-        for axes, (family, title) in zip(grid[k], present(own).items(), strict=True):
-            chosen = [row for row in where(own, family=family) if (row["radius"] == 0.1) == small]
-            for number, (name, colour) in enumerate(zip(names, colours, strict=True)):
-                for row in where(chosen, method=name):
-                    T, gap = np.array(row["curve"]).T if row["curve"] else ((), ())
-                    axes.plot(
-                        T, gap, color=colour, linestyle=("-", "--", ":", "-.", "-")[number], label=METHODS[name].label
-                    )
-            if chosen:
-                T = np.array([3.0, 3000.0])
-                axes.plot(T, 10 * T ** (-2 / 3), color=BLACK, linewidth=1, label="slope −2/3, the theorem's for q = 2")
-                axes.set_title(f"{title}, radius {chosen[0]['radius']:.3g}", fontsize=9)
-            log_log(axes, "steps T", "(DG), cost units" if family == "forest" else "")
-    legend(figure, grid, [], 3)
-    return figure
+POWERS = {
+    "algorithm-1 p=0 q=2": (GREY, "-"), "algorithm-1 p=1 q=1": (RED, "--"), "algorithm-1 p=1 q=2": (PURPLE, ":"),
+    "algorithm-1 p=1 q=3": (BLUE, "-."), "algorithm-1 p=2 q=2": (GREEN, "-"),
+}  # fmt: skip
+VARIANTS = {
+    "algorithm-1 p=1 q=2": (PURPLE, ":"), "algorithm-1 mirror-prox": (ORANGE, "--"),
+    "algorithm-1 mirror-descent": (RED, "-."), "algorithm-1 epoch": (BLUE, "-"),
+}  # fmt: skip
+
+
+def _rates(looks: dict[str, tuple[str, str]]) -> Callable[[Any, list[Row]], Any]:
+    """(DG) against steps, a panel for each domain and radius, of methods with their colours and lines."""
+
+    def make(plt: Any, rows: list[Row]) -> Any:
+        own = where(rows, study="rates", method=tuple(looks))
+        if not own:
+            return None
+        figure, grid = frame(plt, 2, len(present(own)))
+        for k, small in enumerate((True, False)):
+            for axes, (family, title) in zip(grid[k], present(own).items(), strict=True):
+                chosen = [row for row in where(own, family=family) if (row["radius"] == 0.1) == small]
+                _curves(axes, chosen, looks)
+                if chosen:
+                    axes.set_title(f"{title}, radius {chosen[0]['radius']:.3g}", fontsize=9)
+            grid[k][0].set_ylabel("(DG), cost units")
+        legend(figure, grid, [], 3)
+        return figure
+
+    return make
+
+
+def _curves(axes: Any, rows: list[Row], looks: dict[str, tuple[str, str]]) -> None:
+    """One panel, with the slope of theorem 1."""
+    for name, (colour, dash) in looks.items():
+        for row in where(rows, method=name):
+            T, gap = np.array(row["curve"]).T if row["curve"] else ((), ())
+            axes.plot(T, gap, color=colour, linestyle=dash, label=METHODS[name].label)
+    T = np.array([3.0, 3000.0])
+    axes.plot(T, 10 * T ** (-2 / 3), color=BLACK, linewidth=1, label="slope −2/3, the theorem's for q = 2")
+    log_log(axes, "steps T")
 
 
 def _steps(plt: Any, rows: list[Row]) -> Any:
@@ -104,8 +121,8 @@ def _steps(plt: Any, rows: list[Row]) -> Any:
     for axes, (letter, x) in zip(grid[0], (("N", "n_kernels"), ("S", "n_states"), ("A", "n_actions")), strict=True):
         chosen = where(own, study=f"step-{letter}")
         line(axes, points(chosen, x), "a step of Algorithm 1 in all states", STYLE["algorithm-1"])
-        found = slope(chosen, x)
-        axes.set_title(f"Garnet, radius .3: grows as {letter}^({found})", fontsize=9)
+        found, title = slope(chosen, x), " and ".join(present(chosen).values())
+        axes.set_title(f"{title}, radius .3:\ngrows as {letter}^({found})", fontsize=9)
         log_log(axes, LETTERS[x], ticks=sizes(chosen, x))
     grid[0][0].set_ylabel(SECONDS)
     return figure
@@ -200,7 +217,8 @@ def _horizon(row: Row) -> float:
 Draw = Callable[[Any, list[Row]], Any]
 FIGURES: dict[str, Draw] = {
     "growth": _growth,
-    "rates": _rates,
+    "rates": _rates(POWERS),
+    "rates-variants": _rates(VARIANTS),
     "steps": _steps,
     "rules": _rules,
     "radii": _by_family("radii", "radius", "radius θ", ("exact", "exact-vi", "fast", "algorithm-1", "conic-vi")),

@@ -50,7 +50,7 @@ def _ahead(rows: list[Row]) -> str:
             )
     if not total:
         return ""
-    first = f"The exact engine is ahead in {total - behind} of {total} comparisons with methods that do not use its updates, at the same certificate"
+    first = f"The exact engine is ahead in {total - behind} of {total} comparisons with methods that do not use its updates, under one certificate"
     return f"{first}. They take, in multiples of its time (median, extremes): " + ", ".join(parts) + "."
 
 
@@ -104,10 +104,10 @@ def _crossing(rows: list[Row]) -> str:
             found = ratios(timed(chosen), "conic-vi", "algorithm-1")
             if found:
                 ahead = sum(value > 1 for value in found)
-                cells.append(f"{said} {ahead} of {len(found)} instances, median ratio {np.median(found):.2g}")
+                cells.append(f"{ahead} of {len(found)} under {said} (median ratio {np.median(found):.2g})")
         if cells:
-            parts.append(f"on {label} ({'; '.join(cells)})")
-    return f"Algorithm 1 against VI with conic updates, where it is ahead: {', '.join(parts)}." if parts else ""
+            parts.append(f"{label} {' and '.join(cells)}")
+    return f"Algorithm 1 is ahead of VI with conic updates on so many instances: {'; '.join(parts)}." if parts else ""
 
 
 def _level(rows: list[Row]) -> str:

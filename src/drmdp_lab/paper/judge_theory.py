@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import fit, slope, where
+from drmdp_lab.paper.select import fit, short, slope, where
 from drmdp_lab.paper.verdicts import BOUND, FAILS, HOLDS, PARTLY, ROOM, Finding, verdict
 
 TAIL, LATE = 20.0, 4.0
@@ -100,17 +100,14 @@ def weights(rows: list[Row]) -> Finding | None:
 
 
 def weight_one(rows: list[Row]) -> Finding | None:
-    """P = 1 against p = 0."""
-    ends: dict[tuple[str, float], dict[str, float]] = {}
-    for p in (0, 1):
-        for row in where(rows, study="rates", method=f"algorithm-1 p={p} q=2"):
-            if row["curve"]:
-                ends.setdefault((row["family"], row["radius"]), {})[str(p)] = row["curve"][-1][1]
-    pairs = [own for own in ends.values() if len(own) == 2]
-    if not pairs:
+    """P = 1 against p = 0, after as many steps as both took."""
+    compared = _together(rows, "p=0 q=2")
+    if not compared:
         return None
-    good = sum(own["1"] <= own["0"] for own in pairs)
-    return f"(DG) at the end is smaller with p=1 in {good} of {len(pairs)} runs", verdict(good, len(pairs))
+    good = sum(own >= 1 for own in compared)
+    return f"(DG) after the same steps is smaller with p=1 in {good} of {len(compared)} runs", verdict(
+        good, len(compared)
+    )
 
 
 def mirror_prox(rows: list[Row]) -> Finding | None:
@@ -164,12 +161,16 @@ def _together(rows: list[Row], name: str) -> list[float]:
 
 def evaluations(rows: list[Row]) -> Finding | None:
     """The (ℓ∞, 1) map: rows evaluated by three nested bisections, multipliers tried by Newton's method."""
-    texts = []
-    for method, what in (
-        ("map-bisection", "evaluations of a row by nested bisections"),
-        ("map-newton", "multipliers γ by Newton's method"),
-    ):
-        own = sorted(where(rows, study="maps", method=method), key=lambda row: -row["tol"])
-        if own:
-            texts.append(f"{what}: " + ", ".join(f"{row['n_iters']:.3g} at ε={row['tol']:.0e}" for row in own))
-    return ("; ".join(texts), BOUND + "; Newton's method tries a few γ whatever ε is") if len(texts) == 2 else None
+    by = {name: where(rows, study="maps", method=f"map-{name}") for name in ("bisection", "newton")}
+    counts = {name: {row["tol"]: row["n_iters"] for row in own} for name, own in by.items()}
+    if not all(counts.values()) or len(counts["bisection"]) < 2:
+        return None
+    nested, newton = (
+        ", ".join(f"{short(n)} at ε={tol:.0e}" for tol, n in sorted(own.items(), reverse=True))
+        for own in counts.values()
+    )
+    power = fit([-np.log(tol) for tol in counts["bisection"]], list(counts["bisection"].values())).value
+    text = f"evaluations of a row by nested bisections: {nested}, about log(1/ε)^{power:.1f}; multipliers γ by Newton's method: {newton}"
+    most = max(counts["newton"].values())
+    word = BOUND if power <= 3 + ROOM else "exceeded"
+    return text, word + (f"; Newton's method tries at most {most:.2g} γ" if most else "; the ball does not bind")

@@ -74,7 +74,7 @@ def _model(family: str, S: int, A: int, N: int, discount: float, seed: int) -> M
 def problem(run: Run) -> tuple[Model, Wasserstein]:
     """Model and ball of a run."""
     model = _model(run.family, run.n_states, run.n_actions, run.n_kernels, run.discount, run.seed)
-    return model, Wasserstein(run.radius, run.metric, run.order, support="all")  # type: ignore[arg-type]
+    return model, Wasserstein(run.radius, run.metric, run.order, support="all")
 
 
 # ---------------------------------------------------------------------- solving

@@ -79,17 +79,17 @@ def first_push(model: Model) -> tuple[Array, Array]:
 
 
 def evaluations(model: Model, ball: Wasserstein, accuracy: float) -> int:
-    """How often nested bisections evaluate a row, in the first state."""
+    """How often nested bisections evaluate a row, in the first state; the accuracy is relative to the radius."""
     step, v = first_push(model)
     centre = model.kernels[:, 0]
     point = centre + step[0][:, None] * model.discount * v / model.n_kernels
-    nested = Nested(point, centre, float(ball.radius), accuracy)
+    nested = Nested(point, centre, float(ball.radius), accuracy * float(ball.radius))
     nested.project()
     return nested.evaluations
 
 
 def multipliers(model: Model, ball: Wasserstein, accuracy: float) -> float:
-    """How many γ the package tries without a guess, mean over the states in which the ball binds."""
+    """How many γ the package tries without a guess, to the same accuracy; mean over the states in which the ball binds."""
     layout = lay_out_all(model, ball)
     family = family_of(ball)
     memory = remember(family, layout)

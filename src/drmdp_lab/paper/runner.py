@@ -108,7 +108,7 @@ def compile_pairs(pairs: list[tuple[str, str, bool]]) -> None:
 
     model = instances.perturb(instances.garnet(4, 2), 2)
     for metric, order, first_order in pairs:
-        ball = Wasserstein(0.1, metric, float(order), support="all")  # type: ignore[arg-type]
+        ball = Wasserstein(0.1, metric, float(order), support="all")
         found = solve(model, ball, tol=0.05, threads=1)
         certify(model, ball, found.policy, found.kernel)
         if first_order:

@@ -160,7 +160,7 @@ def _theory(S: int, N: int, sizes: tuple[int, ...], **settings: Any) -> Iterator
         own = tuple(tuple(n if letter == other else sizes[1] for other in "SAN") for n in sizes)
         yield Block(f"step-{letter}", own, ("algorithm-1",), GARNETS[:1], (0.3,), task="step")  # type: ignore[arg-type]
     for accuracy in (1e-2, 1e-4, 1e-6, 1e-8):
-        yield Block("maps", ((S, S, N),), MAPS, GARNETS[:1], (0.01,), pairs=(("linf", 1),), tol=accuracy, task="map")
+        yield Block("maps", ((S, S, N),), MAPS, GARNETS[:1], (0.002,), pairs=(("linf", 1),), tol=accuracy, task="map")
 
 
 def _readings(*sizes: tuple[int, int, int], limits: tuple[float, float]) -> Iterator[Block]:

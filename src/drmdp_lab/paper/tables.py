@@ -19,10 +19,10 @@ from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.records import Row
 from drmdp_lab.paper.select import panel, ratios, reached, slope, timed, where
 from drmdp_lab.paper.specification import GARNETS
+from drmdp_lab.paper.verdicts import RULES
 
 STUDIES = ("kernels", "states")
 MARKS = "*: some runs are extrapolated; †: some were cut off and count with their limit"
-RULES = {"duality-gap": "same certificate", "printed": "printed rules"}
 
 
 def write(rows: list[Row], folder: str | Path) -> list[str]:
@@ -134,7 +134,7 @@ def _crossover(rows: list[Row]) -> str:
     return markdown(head, body)
 
 
-READINGS = ("S/A/N", "", "rewards, same certificate", "costs", "rewards, printed rules", "costs")
+READINGS = ("S/A/N", "", "rewards, one certificate", "costs", "rewards, printed rules", "costs")
 
 
 def reading_table(rows: list[Row]) -> list[list[str]]:

@@ -11,7 +11,7 @@ from drmdp_lab.paper.judge_theory import LATE, tail_slope
 from drmdp_lab.paper.markdown import cell, markdown, seconds, size, spread
 from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import slope, timed, where
+from drmdp_lab.paper.select import short, slope, timed, where
 
 
 def rules(rows: list[Row]) -> str:
@@ -80,7 +80,7 @@ def maps(rows: list[Row]) -> str:
         own = where(rows, study="maps", tol=accuracy)
         counts = {name: where(own, method=name) for name in ("map-bisection", "map-newton")}
         if all(counts.values()):
-            cells = (f"{found[0]['n_iters']:.3g}" for found in counts.values())
+            cells = (short(found[0]["n_iters"]) for found in counts.values())
             body.append([f"{accuracy:.0e}", size(own), *cells])
     head = ("accuracy ε", "S/A/N", "evaluations of a row, three nested bisections", "multipliers γ, Newton's method")
     return markdown(head, body)

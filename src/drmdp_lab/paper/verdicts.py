@@ -20,6 +20,8 @@ FIGURES = {"kernels": "n_kernels", "states": "n_states"}
 """The studies of Figures 1 and 2, and what grows in them."""
 ROOM = 0.05
 """What an exponent may exceed a claimed one by."""
+EVEN, CLEAR = 1.1, 2.0
+"""Ratios of times up to the first are even, from the second on they are significant."""
 Finding = tuple[str, str]
 """What was measured, and the verdict."""
 T = TypeVar("T")

@@ -58,7 +58,7 @@ class ConeProgram:
     def _answer(self, policy: Array, displacement: Array, dual: Array, cones: int) -> Answer:
         entries = self._entries
         A, N = entries.n_actions, entries.weights.size
-        price = dual[cones : cones + 1] if self._ball.order == 2 else dual[cones + self._heads()] / entries.weights
+        price = dual[cones : cones + 1] if not self._ball.by_kernel else dual[cones + self._heads()] / entries.weights
         thresholds = dual[: A * N].reshape(A, N) / entries.weights
         return Answer(policy, np.maximum(price, 0.0) / (2 * entries.radius), thresholds, displacement)
 
@@ -87,7 +87,7 @@ class ConeProgram:
             parts.append((gammas + entries.a, column, np.full(E, np.pi)))  # a mark, found again below
             parts.append((gammas + np.arange(A), np.full(A, E), np.ones(A)))
         reach = entries.radius / entries.scale
-        if self._ball.order == 2:
+        if not self._ball.by_kernel:
             parts.append((cones + 1 + column, column, -np.sqrt(entries.weights[entries.i])))
             heads, kinds = np.array([0]), [clarabel.SecondOrderConeT(E + 1)]
             n_rows = cones + E + 1

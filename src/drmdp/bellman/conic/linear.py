@@ -49,7 +49,7 @@ class LinearProgram:
     def _n_ball_rows(self) -> int:
         if self._ball.pair == ("linf", np.inf):
             return 0
-        return self._entries.weights.size if self._ball.order == np.inf else 1
+        return self._entries.weights.size if self._ball.by_kernel else 1
 
     def update(self, stakes: Array, room: Array) -> Answer:
         """Solve max γ; see `Program`."""
@@ -75,7 +75,7 @@ class LinearProgram:
         displacement = value[: entries.a.size].copy()
         displacement[self._down] -= value[entries.a.size : entries.a.size + self._down.size]
         price = -dual[self._ball_rows] if self._ball_rows.size else np.zeros(N)
-        if self._ball.order == np.inf:
+        if self._ball.by_kernel:
             price = price / entries.weights
         thresholds = -dual[self._sum_rows].reshape(A, N) / entries.weights
         return Answer(policy, np.maximum(price, 0.0), thresholds, displacement)
@@ -112,7 +112,7 @@ class LinearProgram:
         lp.row_lower_, lp.row_upper_ = np.where(equal, 0.0, -inf), upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver: Any = highspy.Highs()
         solver.silent()
         for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             solver.setOptionValue(option, FEASIBILITY_TOL)

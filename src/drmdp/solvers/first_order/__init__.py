@@ -6,7 +6,7 @@ where the last epoch ended. Step t since the beginning weighs t^p. Then, with th
     v_s ← F^{x̄,ȳ}(v)_s = Σ_a x̄_a (c_a + λ ȳ_a·v),
 
 and the answer is the average of all policies and kernels so far. The paper's theorem 1 bounds the gap of Bellman's equation by O(T^−2/3)
-after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measured slopes are steeper (`benchmarks/first_order.py`).
+after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measured slopes are steeper (`drmdp_lab.bench.first_order`).
 
 **Certificate.** At the end of some epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an

@@ -1,0 +1,185 @@
+"""The proof of (ℓ∞, 1): one radius for each kernel; rows and their bounds are those of `drmdp.certificate.linf`.
+
+For order 1, U = μθ + Σ_i w_i max_r [Σ_a x_a h_ia(r) − μ r] over r ≤ min(1, θ/w_i), and the value
+Σ_a x_a V_ia(r) − μ r of the rows has its maximum where its slope changes sign: between the tangents on both sides of r_i, or of a point found from
+there. If a pivot changes there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all
+actions, such that Σ_a x_a h_a' = μ.
+
+**Rounding.** The slopes are sums that carry along what they lose, off by 8 ε (Σ drops + rise + μ): that, times the largest r, and n ε times the
+other terms, μ being lowered by n ε, relatively, so that the error of what μ r is taken from is paid for at any r.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from drmdp.certificate.linf import Spot, above_of, dual_rows, pieces_of, share_of, walk, worth_of
+from drmdp.certificate.sums import EPS, add, depth, finish, normalise, weigh_rows
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.sorting import copy, rank
+
+__all__ = ["dual_rows", "states"]
+
+NEAR = 1e-12  # relative distance of the points on both sides of a radius
+LEAST = 1e-100  # stands for the limit r → 0
+TRIALS = 100
+
+
+@njit(**LEAN)
+def _slope(spot, a, r, tau, work):
+    """Slopes of h_a to the right and left of r, entries within `NEAR` of r counting as equal to it."""
+    layout, view, s, i, _ = spot
+    A, N = work.scale.shape
+    lo, first, scale = layout.indptr[s * A + a], layout.indptr[s * A], work.scale[a, i]
+    K = layout.indptr[s * A + a + 1] - lo
+    right = above_of(view, tau) if layout.unlisted else 0.0
+    more = 0.0
+    for j in range(K):
+        d = work.u[lo - first + j] - tau
+        if d > 0.0:
+            right += 0.0 if layout.unlisted else d
+        else:
+            p = layout.data[N * lo + i * K + j] * scale
+            if p > r * (1.0 + NEAR):
+                right -= d
+            elif p >= r * (1.0 - NEAR):
+                more -= d
+    return right, right + more
+
+
+@njit(**LEAN)
+def _tangent(spot, r, work, tau):
+    """Σ_a x_a V_ia(r), a slope there, and the pivots."""
+    layout, view, s, i, x = spot
+    A, N = work.scale.shape
+    first = layout.indptr[s * A]
+    total, slope = 0.0, 0.0
+    for a in range(A):
+        if x[a] > 0.0:
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            row = layout.data[N * lo + i * (hi - lo) : N * lo + (i + 1) * (hi - lo)]
+            own, scale = slice(lo - first, hi - first), work.scale[a, i]
+            gain, _, tau[a] = walk(
+                row, work.u[own], scale, r, work.places[0, own], work.places[1, own], view, layout.unlisted
+            )
+            total += x[a] * (work.own[a, i] + gain)
+            slope += x[a] * _slope(spot, a, r, tau[a], work)[0]
+    return total, slope
+
+
+@njit(**INLINE)
+def _thresholds(spot, mu, r, near, work, tau):
+    """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
+    below, above, middle = work.actions[1], work.actions[2], work.actions[3]
+    lo, hi = min(max(r - near, LEAST), 1.0), min(r + near, 1.0)
+    lo_value, lo_slope = _tangent(spot, lo, work, below)
+    hi_value, hi_slope = _tangent(spot, hi, work, above)
+    if lo_slope < mu:
+        hi, hi_value, hi_slope = lo, lo_value, lo_slope
+        copy(below, above)
+        lo = LEAST
+        lo_value, lo_slope = _tangent(spot, lo, work, below)
+    elif hi_slope > mu:
+        lo, lo_value, lo_slope = hi, hi_value, hi_slope
+        copy(above, below)
+        hi = 1.0
+        hi_value, hi_slope = _tangent(spot, hi, work, above)
+    if lo_slope <= mu or hi_slope >= mu:
+        copy(below if lo_slope <= mu else above, tau)
+        return
+    at = hi
+    for _ in range(TRIALS):
+        at = (hi_value - hi_slope * hi - lo_value + lo_slope * lo) / (lo_slope - hi_slope)
+        if not (at > lo and at < hi):
+            break
+        value, slope = _tangent(spot, at, work, middle)
+        if value >= lo_value + lo_slope * (at - lo) - 4.0 * EPS:
+            break
+        if slope > mu:
+            lo, lo_value, lo_slope = at, value, slope
+            copy(middle, below)
+        else:
+            hi, hi_value, hi_slope = at, value, slope
+            copy(middle, above)
+    _mix(spot, mu, at, hi_slope - mu, lo_slope - mu, work, tau)
+
+
+@njit(**LEAN)
+def _mix(spot, mu, at, left_excess, right_excess, work, tau):
+    """Mix the thresholds above and below in one proportion, such that the slope at `at` is μ."""
+    x = spot.x
+    A = x.size
+    below, above = work.actions[1], work.actions[2]
+    left, right = 0.0, 1.0
+    part = left_excess / (left_excess - right_excess)
+    for trial in range(TRIALS):
+        low = -mu
+        high = -mu
+        for a in range(A):
+            tau[a] = above[a] + part * (below[a] - above[a])
+            if x[a] > 0.0:
+                slopes = _slope(spot, a, at, tau[a], work)
+                low += x[a] * slopes[0]
+                high += x[a] * slopes[1]
+        if low <= 4.0 * EPS and high >= -4.0 * EPS:
+            break
+        if low > 0.0:
+            right, right_excess = part, low
+        else:
+            left, left_excess = part, high
+        part = 0.5 * (left + right)
+        if trial % 2 == 0 and left_excess < 0.0 < right_excess:
+            part = left + (right - left) * left_excess / (left_excess - right_excess)
+
+
+@njit(**INLINE)
+def _climb(worth, rise, n, mu, most, terms, work):
+    """Maximum over r ≤ most of h(r) − μ r, its margin included."""
+    ends, drops, by_end = work.reals[0], work.reals[1], work.places[2]
+    rank(ends[:n], by_end, work.places[3])
+    slope, lost = add(rise, 0.0, -mu * (1.0 - terms * EPS))
+    size = rise + mu
+    for m in range(n):
+        slope, lost = add(slope, lost, drops[m])
+        size += drops[m]
+    at, gain = 0.0, 0.0
+    m = 0
+    while slope + lost > 0.0 and at < most:
+        end = min(max(ends[by_end[m]], at) if m < n else most, most)
+        gain += (slope + lost) * (end - at)
+        at = end
+        if m < n:
+            slope, lost = add(slope, lost, -drops[by_end[m]])
+        m += 1
+    return worth + gain + EPS * ((terms + m) * (gain - worth) + 8.0 * size * most)
+
+
+@njit(**KERNEL)
+def states(start, stop, layout, view, claim, found, work):
+    """Fill L, U and the share of nature's move for the states start … stop − 1, one radius for each kernel."""
+    A, N = layout.available.shape[1], layout.weights.size
+    memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]
+    for s in range(start, stop):
+        base, unit = normalise(layout, view, s, work)
+        if not base < np.inf:
+            continue
+        theta, x = layout.radius[s], claim.policy[s]
+        entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
+        share_of(theta, memory.by_kernel[s], w, entries, True, share[s])
+        for a in range(A):
+            if layout.available[s, a]:
+                weigh_rows(layout, s, a, work)
+                work.worth[a] = worth_of(layout, view, s, a, memory.by_kernel[s], share[s], work)
+        terms = 2 * depth(entries) + A + 16
+        mu = memory.by_action[s, 0]
+        mu = mu if mu > 0.0 and mu < 1e100 else 0.0
+        above = mu * theta
+        for i in range(N):
+            spot = Spot(layout, view, s, i, x)
+            r = memory.by_kernel[s, i]
+            _thresholds(spot, mu, r if r >= 0.0 and r <= 1.0 else 1.0, NEAR * min(theta, 1.0), work, tau)
+            worth, rise, n = pieces_of(spot, tau, work)
+            bound = _climb(worth, rise, n, mu, min(theta / w[i], 1.0), terms, work)
+            above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)
+        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, found, work)

@@ -1,0 +1,214 @@
+"""`drmdp check`, the options of logs, and messages that speak of options."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from test_dirty_logs import FAIR, presses, put, text
+
+import drmdp
+from drmdp.cli import main
+from drmdp.cli.words import spoken
+
+LOG = ["--state", "Condition", "--action", "Action", "--episode", "Machine", "--time", "Month", "--cost", "Cost"]
+RULES = ["--unvisited", "unavailable", "--partial", "pooled"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command in a directory with clean.csv, dirty.csv and gaps.csv."""
+    monkeypatch.chdir(tmp_path)
+    rows = presses()
+    (tmp_path / "clean.csv").write_text(text(rows))
+    (tmp_path / "gaps.csv").write_text(text([row for k, row in enumerate(rows) if k % 3 != 2]))
+    put(FAIR, "Condition", "fiar")(rows)
+    (tmp_path / "typo.csv").write_text(text(rows))
+    put(40, "Cost", "$5")(rows)
+    put(60, "Condition", "")(rows)
+    (tmp_path / "dirty.csv").write_text(text(rows))
+
+    def run(*args):
+        result = CliRunner().invoke(main, [str(arg) for arg in args])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+        return result
+
+    return run
+
+
+def test_a_clean_log_ends_with_0(run):
+    result = run("check", "clean.csv", *LOG, *RULES, "--by", "Machine")
+    assert (result.exit_code, result.stderr) == (0, "")
+    words = " ".join(result.stdout.split())
+    for part in (
+        "clean.csv: 144 rows, 6 episodes, 138 transitions; 6 rows end an episode",
+        "Step 1 month (guessed); times like 2020-01-31",
+        "Actions repair ",
+        "× 3 actions × 6 kernels; kernels by Machine",
+        "Weights equal",
+        "Assumed time step: 1 month, guessed",
+    ):
+        assert part in words, words
+    assert result.stdout.endswith("clean.csv: nothing is odd\n")
+
+
+def test_an_odd_log_ends_with_2_and_every_line(run):
+    result = run("check", "dirty.csv", *LOG, *RULES)
+    assert (result.exit_code, result.stderr) == (2, "")
+    for part in (
+        "number, 1 place, refused\n  line 40, column 'Cost': '$5' is no number\n",
+        "missing, 1 place, refused\n  line 60, column 'Condition': the state is missing\n",
+        f"look-alike, 1 place\n  line {FAIR}, column 'Condition': 'fiar' (",
+        "  cure: --rename fiar=fair if they are the same; --states if all are meant\n",
+        "dirty.csv: 3 things odd; an estimate is refused\n",
+    ):
+        assert part in result.stdout, result.stdout
+    result = run("check", "typo.csv", *LOG, *RULES)
+    assert result.exit_code == 2
+    assert result.stdout.endswith("typo.csv: 1 thing odd; an estimate is made, with warnings\n")
+    assert run("check", "typo.csv", *LOG, *RULES, "--rename", "fiar=fair").exit_code == 0
+    assert run("check", "typo.csv", *LOG, *RULES, "--states", "good, fair, poor, fiar").exit_code == 0
+
+
+def test_json_has_lines_columns_and_values(run):
+    result = run("check", "dirty.csv", *LOG, *RULES, "--json")
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert found["refused"]
+    number, missing, alike = found["findings"]
+    assert number["places"] == [
+        {"what": "'$5' is no number", "lines": [40], "column": "Cost", "value": "$5", "word": "line"}
+    ]
+    assert (missing["kind"], missing["refused"], alike["kind"], alike["refused"]) == (
+        "missing",
+        True,
+        "look-alike",
+        False,
+    )
+    assert found["summary"]["step"] == "1 month (guessed)"
+    assert dict(found["summary"]["states"])["fiar"] == 1
+
+
+def test_gaps_are_refused_cut_or_bridged(run):
+    estimate = ["estimate", "gaps.csv", *LOG, *RULES, "--discount", "0.9", "-o", "m.npz"]
+    result = run(*estimate)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    for part in (
+        "gaps.csv: lines 3 and 4: episode 'Press-1': from 2020-02-01 to 2020-04-01 is 2 months, one of 42 such gaps",
+        "--gaps cut ends the episode there, --gaps bridge makes a transition all the same",
+    ):
+        assert part in result.stderr
+    result = run(*estimate, "--gaps", "cut")
+    assert "42 gaps in time: the episode ends there and begins again" in " ".join(result.stdout.split())
+    assert "42 gaps in time: the episode ends there and begins again" in drmdp.read("m.npz").notes
+    result = run(*estimate, "--gaps", "bridge")
+    assert "further apart than 1 month" in " ".join(result.stdout.split())
+
+
+def test_look_alikes_are_warned_of_and_noted(run):
+    estimate = ["estimate", "typo.csv", *LOG, *RULES, "--discount", "0.9", "-o", "m.npz"]
+    result = run(*estimate)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"drmdp: warning: typo.csv: line {FAIR}, column 'Condition': 'fiar' (")
+    assert result.stderr.endswith("; --rename fiar=fair if they are the same; --states if all are meant\n")
+    assert "States fair " in " ".join(result.stdout.split())
+    assert ", fiar 1, " in result.stdout
+    assert any("looks like 'fair'" in note for note in drmdp.read("m.npz").notes)
+    result = run(*estimate, "--rename", "fiar=fair", "--states", "good,fair,poor", "--actions", "run,repair,replace")
+    assert (result.exit_code, result.stderr) == (0, "")
+    model = drmdp.read("m.npz")
+    assert (list(model.states), list(model.actions)) == (["good", "fair", "poor"], ["run", "repair", "replace"])
+    assert "labels renamed: fiar is fair" in model.notes
+
+
+def test_kernels_have_the_names_of_their_column(run):
+    run(
+        "estimate",
+        "clean.csv",
+        *LOG,
+        *RULES,
+        "--by",
+        "Machine",
+        "--weights",
+        "rows",
+        "--discount",
+        "0.9",
+        "-o",
+        "m.npz",
+    )
+    model = drmdp.read("m.npz")
+    assert list(model.kernel_names) == [f"Press-{k}" for k in range(1, 7)]
+    assert "time step: 1 month, guessed" in model.notes
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["none.csv"], "none.csv: no such file"),
+        (["clean.csv"], "no column 'state' for --state, 'action' for --action (did you mean 'Action'?); there are"),
+        (["clean.csv", *LOG, "--by", "Foo"], "no column 'Foo' for --by; there are"),
+        (["clean.csv", *LOG, "--step", "moon"], "--step: expected a number, or year, quarter"),
+        (["clean.csv", *LOG, "--step", "2"], "--step 2: the times are dates"),
+        (["clean.csv", *LOG[:-4], "--gaps", "cut"], "--gaps cut needs --time"),
+        (["clean.csv", *LOG, "--gaps", "jump"], "--gaps is one of refuse, cut, bridge; got 'jump'"),
+        (["clean.csv", *LOG, "--rename", "x"], "--rename 'x': expected OLD=NEW"),
+        (["clean.csv", *LOG, "--separator", ";"], "look separated by ',': --separator ,"),
+        (["clean.csv", *LOG, "--encoding", "klingon"], "--encoding klingon is unknown"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_that_speaks_of_options(args, message, run):
+    result = run("check", *args)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert message in result.stderr
+
+
+def test_labels_may_be_numbers(run, tmp_path):
+    (tmp_path / "n.csv").write_text("state,action,next_state\n1,a,2\n2,a,1\n")
+    common = ["--costs", "1", "--discount", "0.9", "-o", "m.npz", "--unvisited", "unavailable"]
+    assert run("estimate", "n.csv", *common, "--states", "2,1,3", "--terminal", "3").exit_code == 0
+    assert list(drmdp.read("m.npz").states) == [2, 1, 3]
+    result = run("estimate", "n.csv", *common, "--states", "2,3")
+    assert "n.csv: line 2, column 'state': the state 1 is none of those given: 2, 3" in result.stderr
+    result = run("estimate", "n.csv", *common, "--states", "2,x")
+    assert "line 2, column 'state': the state '1' is none of those given: '2', 'x'" in result.stderr
+
+
+def test_words_of_python_become_options():
+    command = click.Command(
+        "c", params=[click.Option(["--by"]), click.Option(["--kernels", "n_kernels"]), click.Option(["--rename"])]
+    )
+    for text_, said in (
+        ("`by='bootstrap'` needs `n_kernels`", "--by bootstrap needs --kernels"),
+        ("take by='a b', not by=3", "take --by 'a b', not --by 3"),
+        ("`rename={'a b': 'c', 'd': 'e'}` if so", "--rename 'a b=c' --rename d=e if so"),
+        ("`other='x'` and `state`", "`other='x'` and `state`"),
+        ("`check_log` lists them", "drmdp check lists them"),
+    ):
+        assert spoken(text_, command) == said
+    assert spoken("`by='x'`", None) == "`by='x'`"
+
+
+def test_a_call_of_estimate_is_a_call_of_check(run):
+    """Every option is taken; nothing is written."""
+    options = [*LOG, *RULES, "--discount", 0.9, "-o", "model.npz", "--seed", 1]
+    for more in (["--by", "Machine", "--weights", "rows"], ["--by", "posterior", "--kernels", 3, "--prior", 0.5]):
+        assert run("estimate", "clean.csv", *options, *more).exit_code == 0
+        Path("model.npz").unlink()
+        assert run("check", "clean.csv", *options, *more).exit_code == 0
+        assert not Path("model.npz").exists()
+    for bad, message in (("--discount", "--discount: expected a number in [0, 1), got 2"), ("--kernels", "needs --by")):
+        result = run("check", "clean.csv", *options, bad, 2)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_a_formula_of_costs_is_checked(run):
+    options = [*LOG[:-2], *RULES]
+    assert (
+        run("check", "clean.csv", *options, "--costs", "CASE WHEN Action = 'repair' THEN 9 ELSE 1 END").exit_code == 0
+    )
+    result = run("check", "typo.csv", *options, "--costs", "3 * price")
+    assert result.exit_code == 2
+    assert "costs, 1 place, refused\n  costs '3 * price': " in result.stdout
+    assert result.stdout.endswith("an estimate is refused\n")

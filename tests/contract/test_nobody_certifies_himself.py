@@ -1,0 +1,170 @@
+"""Whatever a method or an engine says, what is returned is true."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import drmdp
+from drmdp.bellman import operator
+from drmdp.bellman.exact import ExactOperator
+from drmdp.certificate import Pair
+from drmdp.layout.layout import Memory
+from drmdp.sets import PAIRS
+from drmdp.solvers.problem import State
+
+IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
+
+
+def problem(pair=("l2", 2), support="observed"):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(8, 3, seed=3), 4, seed=4)
+    return model, drmdp.Wasserstein(0.3, *pair, support)
+
+
+def truth(model, ball):
+    found = drmdp.solve(model, ball, tol=1e-9)
+    assert found.status == "solved"
+    return found
+
+
+def check(found, model, ball):
+    """The bounds enclose the optimum and the worst case of the policy, and a run that says "solved" kept its promise."""
+    best = truth(model, ball)
+    assert (found.lower <= best.upper).all()
+    assert (found.upper >= best.lower).all()
+    worst = drmdp.evaluate(model, ball, found.policy, tol=1e-9)
+    assert (found.upper >= worst.lower).all()
+    assert found.gap == (found.upper - found.lower).max()
+
+
+@dataclass(frozen=True)
+class Liar:
+    """Ends at once: what it hands over is `lie` of an honest state. Not registered anywhere."""
+
+    lie: object
+    backend: str = "exact"
+    stop: str = "certified"
+    max_iters: ClassVar[int] = 50
+
+    def init(self, problem, value):
+        return self.step(problem, State(np.zeros(problem.model.n_states), None))
+
+    def step(self, problem, state):
+        honest = problem.sweep(state.value)
+        return State(state.value, self.lie(problem, state.value, honest))
+
+
+def no_gap(problem, value, honest):
+    """Both steps are 0: v is the solution."""
+    none = np.zeros_like(value)
+    return replace(honest, lower_step=none, upper_step=none)
+
+
+def crossed(problem, value, honest):
+    """The lower bound is above the upper one."""
+    return replace(honest, lower_step=honest.upper_step + 5, upper_step=honest.lower_step - 5)
+
+
+def no_claim(problem, value, honest):
+    return replace(no_gap(problem, value, honest), claim=None)
+
+
+def noise(problem, value, honest):
+    """A memory of random numbers, some of them none."""
+    rng = np.random.default_rng(1)
+    spoiled = [
+        rng.choice([-1e300, -1, 0, 0.5, 1, 1e300, np.nan, np.inf], part.shape).astype(part.dtype)
+        for part in honest.claim
+    ]
+    return replace(no_gap(problem, value, honest), claim=Memory(*spoiled))
+
+
+def cheap(problem, value, honest):
+    """A policy that is no distribution, and so costs nothing."""
+    return replace(no_gap(problem, value, honest), policy=np.zeros_like(honest.policy))
+
+
+def paradise(problem, value, honest):
+    """A kernel far outside the set, from which the lower bound would be far too high, and a policy."""
+    model = problem.model
+    kernel = np.zeros((model.n_states, model.n_actions, model.n_states))
+    kernel[:, :, model.costs.min(axis=1).argmax()] = 1.0  # the state where the best action costs most
+    return replace(honest, claim=Pair(honest.policy, kernel))
+
+
+LIES = [no_gap, crossed, no_claim, noise, cheap, paradise]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_a_method_that_lies_ends_with_true_bounds(lie, pair):
+    model, ball = problem(pair)
+    found = drmdp.solve(model, ball, Liar(lie), tol=1e-6)
+    check(found, model, ball)
+    assert found.status != "solved"
+    assert found.gap > 1e-3
+
+
+@pytest.mark.parametrize("stop", ["paper", "puterman"])
+def test_a_method_that_stops_by_a_false_residual_has_true_bounds(stop):
+    model, ball = problem()
+    found = drmdp.solve(model, ball, Liar(no_gap, stop=stop), tol=1e-6)
+    assert found.status == "stopped"
+    check(found, model, ball)
+
+
+@pytest.mark.parametrize("spoil", ["shape", "type", "kind"])
+def test_a_claim_of_another_shape_is_refused(spoil):
+    """It would be read out of bounds."""
+
+    def lie(problem, value, honest):
+        by_action, by_kernel, by_row = honest.claim
+        wrong = {
+            "shape": Memory(by_action[:2], by_kernel, by_row),
+            "type": Memory(by_action.astype(np.float32), by_kernel, by_row),
+            "kind": "trust me",
+        }
+        return replace(no_gap(problem, value, honest), claim=wrong[spoil])
+
+    model, ball = problem()
+    with pytest.raises(drmdp.InputError, match="claim"):
+        drmdp.solve(model, ball, Liar(lie), tol=1e-6)
+
+
+class Boaster(ExactOperator):
+    """An engine whose own bounds are too good to be true."""
+
+    def _boast(self, update):
+        return replace(update, lower_step=update.upper_step + 1.0, upper_step=update.lower_step - 1.0)
+
+    def update(self, value, start, stop):
+        return self._boast(super().update(value, start, stop))
+
+    def evaluate(self, value, policy, start, stop):
+        return self._boast(super().evaluate(value, policy, start, stop))
+
+
+@pytest.fixture
+def boaster(monkeypatch):
+    monkeypatch.setitem(operator.ENGINES, "boaster", f"{__name__}:Boaster")
+    return "boaster"
+
+
+def test_an_engine_that_boasts_has_true_bounds(boaster):
+    model, ball = problem()
+    found = drmdp.solve(model, ball, drmdp.ValueIteration(backend=boaster), tol=1e-6, max_iters=20)
+    check(found, model, ball)
+    assert found.status != "solved"
+    step, honest = (drmdp.bellman(model, ball, np.arange(8.0), backend=backend) for backend in (boaster, "exact"))
+    assert np.array_equal(step.lower, honest.lower)
+    assert np.array_equal(step.upper, honest.upper)
+
+
+def test_an_honest_third_engine_needs_one_line(monkeypatch):
+    monkeypatch.setitem(operator.ENGINES, "third", "drmdp.bellman.exact:ExactOperator")
+    model, ball = problem()
+    found = drmdp.solve(model, ball, drmdp.PolicyIteration(backend="third"))
+    assert found.status == "solved"
+    assert drmdp.finite_horizon(model, ball, 3, backend="third").status == "solved"
+    assert drmdp.evaluate(model, ball, found.policy, backend="third").status == "solved"

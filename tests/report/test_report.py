@@ -1,0 +1,350 @@
+"""The page about a solution, read by a real browser; names in it are data."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import drmdp
+from browser import Visit, chromium
+from drmdp import cli
+
+HOSTILE = [
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style><b>bold</b>", "{{ 7 * 7 }}", "$\\frac{1$", "a\nb\x00c",
+    "\ud800", "\u202eright to left", "x" * 10_000, "日本語 🙂 مرحبا", "&lt;", "",
+]  # fmt: skip
+
+
+def machine():
+    return drmdp.instances.perturb(drmdp.instances.machine(10), 20, seed=0)
+
+
+def hostile():
+    """Names as a stranger would choose them, a terminal state, an unavailable pair, rewards."""
+    rng = np.random.default_rng(0)
+    S = len(HOSTILE)
+    available = np.ones((S, 3), dtype=bool)
+    available[1, 0] = False
+    return drmdp.Model(
+        rng.dirichlet(np.ones(S), (4, S, 3)), rewards=rng.random((S, 3)), discount=0.9, states=HOSTILE,
+        actions=["<script>alert(3)</script>", "<i>x</i>", "ok"], available=available, terminal=[HOSTILE[5]],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The machine instance with a radius curve."""
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
+    path = tmp_path_factory.mktemp("report") / "machine.html"
+    drmdp.solve(model, ball).report(path, drmdp.radius.path(model, ball, radii=5), title="Machine")
+    return path
+
+
+# ---------------------------------------------------------------------- in the browser
+
+
+@pytest.mark.parametrize(
+    "context",
+    [{}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}}, {"java_script_enabled": False}],
+    ids=["light", "dark", "phone", "no script"],
+)
+def test_the_page_loads_nothing_says_nothing_and_fits(browser, page, context, tmp_path):
+    with Visit(browser, page, **context) as visit:
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+        assert visit.page.title() == "Machine"
+        assert visit.page.locator("svg").count() == 6
+        shot = visit.page.screenshot(path=tmp_path / "page.png", full_page=True)
+        assert len(shot) > 50_000
+        if context.get("java_script_enabled", True):
+            assert visit.overflow() == 0
+
+
+def test_dark_is_dark_and_print_is_light(browser, page):
+    def colours(visit):
+        return visit.page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('svg text')).fill,"
+            " getComputedStyle(document.querySelector('#values-axes_1 use[style*=blue]')).fill]"
+        )
+
+    with Visit(browser, page) as light, Visit(browser, page, color_scheme="dark") as dark:
+        bright, night = colours(light), colours(dark)
+        assert bright[0] == "rgb(255, 255, 255)"
+        assert not set(bright) & set(night)
+        dark.page.emulate_media(media="print", color_scheme="dark")
+        assert colours(dark)[0] == "rgb(255, 255, 255)"
+        pdf = light.page.pdf(format="A4")
+        assert pdf.startswith(b"%PDF")
+        assert len(pdf) > 50_000
+
+
+def test_names_are_text_never_markup(browser, tmp_path):
+    model = hostile()
+    ball = drmdp.Wasserstein(0.3, support="all")
+    path = tmp_path / "hostile.html"
+    drmdp.solve(model, ball).report(path, drmdp.radius.path(model, ball, radii=3), title="<script>alert(0)</script>")
+    with Visit(browser, path) as visit:
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+        assert visit.page.locator("script, img, main b b, main i").count() == 0
+        assert visit.page.locator("h1").inner_text() == "<script>alert(0)</script>"
+        cells = visit.page.locator("td bdi").all_inner_texts()
+        for name in HOSTILE[:5]:
+            assert name in cells, name
+        labels = visit.page.locator("#policy-figure_1 text").all_text_contents()
+        assert "<script>al…</script>" in labels
+        assert visit.overflow() == 0
+
+
+def press_log():
+    """Three presses; the last is never repaired, and nobody repairs a good one."""
+    rows = ["press,month,state,action,cost"]
+    for name, wear in (("Press-01", 9), ("Press-02", 4), ("<b>Press-03</b>", 5)):
+        for month in range(1, 30):
+            state = "worn" if month % wear == 0 else "good"
+            action = "repair" if state == "worn" and not name.startswith("<") else "run"
+            rows.append(f"{name},{month},{state},{action},{5 if action == 'repair' else 9 if state == 'worn' else 0}")
+    return "\n".join(rows) + "\n"
+
+
+def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path):
+    """`drmdp estimate`, then `drmdp solve --report`, as processes: names of kernels and notes go through the files to the page."""
+
+    def run(command):
+        done = subprocess.run(
+            [sys.executable, "-m", "drmdp", *command.split()], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+    (tmp_path / "log.csv").write_text(press_log())
+    run("estimate log.csv -o m.npz --discount .9 --by press --episode press --time month --cost cost"
+        " --partial pooled --unvisited unavailable")  # fmt: skip
+    run("convert m.npz m.drmdp")
+    notes = list(drmdp.read(tmp_path / "m.npz").notes)
+    assert notes == [
+        "time step: 1, guessed",
+        "1 pair was never seen: unavailable",
+        "3 rows of kernels lack data that others have: pooled",
+    ]
+    for model in ("m.npz", "m.drmdp"):
+        run(f"solve {model} --radius .1 --report page.html --report-radii 0")
+        with Visit(browser, tmp_path / "page.html", viewport={"width": 1000, "height": 1200}) as visit:
+            said = dict(
+                zip(*(visit.page.locator(f".facts {part}").all_inner_texts() for part in ("th", "td")), strict=True)
+            )
+            assert said["notes"].splitlines() == notes
+            assert said["observed kernels"] == "3, equally weighted: <b>Press-03</b>, Press-01, Press-02"
+            assert said["actions"] == "2, 1 unavailable pair"
+            assert visit.page.locator("td", has_text="lack data").is_visible()
+            assert visit.quiet
+            assert visit.overflow() <= 0
+
+
+def test_a_notebook_shows_names_as_text(browser, tmp_path):
+    model = hostile()
+    path = tmp_path / "cell.html"
+    shown = model._repr_html_() + drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"))._repr_html_()
+    path.write_text(f'<meta charset="utf-8"><link rel="icon" href="data:,">{shown}', encoding="utf-8")
+    with Visit(browser, path) as visit:
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+        assert visit.page.locator("script, img").count() == 0
+        assert visit.page.locator("td bdi").all_inner_texts().count(HOSTILE[0]) == 2
+
+
+# ---------------------------------------------------------------------- what it says
+
+
+class Tree(HTMLParser):
+    """Unclosed or crossed elements, repeated ids, and references to anything outside."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.wrong, self.text = [], [], [], ""
+        self.feed(text)
+        self.wrong += self.open + [name for name in set(self.ids) if self.ids.count(name) > 1]
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids += [given["id"]] if "id" in given else []
+        for name in ("href", "src", "xlink:href"):
+            if not given.get(name, "#").startswith(("#", "data:")):
+                self.wrong.append(given[name])
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in ("meta", "link", "br"):
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"/{tag}")
+
+    def handle_data(self, data):
+        self.text += f"{data} "
+
+
+def test_the_page_is_well_formed_and_refers_to_itself_only(page):
+    tree = Tree(page.read_text("utf-8"))
+    assert not tree.wrong
+    for name in re.findall(r"(?:href=\"#|url\(#)([^\")]+)", page.read_text("utf-8")):
+        assert name in tree.ids, name
+
+
+def test_the_page_says_what_was_found(page):
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
+    solution = drmdp.solve(model, ball)
+    text = " ".join(Tree(page.read_text("utf-8")).text.split())
+    for expected in (
+        f"{float(model.initial @ solution.value):.6g}", f"{solution.gap:.2g}", "solved", "20, equally weighted", "no repair 55%",
+        solution.fingerprint, f"drmdp {drmdp.__version__}", f"numpy {np.__version__}", "tol=1e-06", *model.states,
+    ):  # fmt: skip
+        assert expected in text, expected
+    most = drmdp.policies.bent(model, solution.kernel, 1, solution.policy)[0]
+    assert f"{most.nominal:.4f} {most.worst:.4f} {most.change:+.4f}" in text
+    path = drmdp.radius.path(model, ball, radii=5)
+    assert all(f"{worst:.6g}" in text for worst in path.worst)
+
+
+def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path):
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
+    solution = drmdp.solve(model, ball)
+    assert solution.problem == (model, ball)
+    solution.save(tmp_path / "solution.npz")
+    loaded = drmdp.Solution.load(tmp_path / "solution.npz")
+    loaded.report(tmp_path / "bare.html")
+    loaded.report(tmp_path / "full.html", model=model, ball=ball)
+    solution.report(tmp_path / "first.html")
+    bare, full, first = ((tmp_path / f"{name}.html").read_text("utf-8") for name in ("bare", "full", "first"))
+    assert "Left out: the solution was loaded" in bare
+    assert "share of time" not in bare
+    assert re.sub("Made on .*", "", full) == re.sub("Made on .*", "", first)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": drmdp.instances.machine(10)}, "of another model"),
+        ({"ball": drmdp.Wasserstein(0.4, support="all")}, "ball: the solution is for .*radius=0.5.* got .*radius=0.4"),
+        ({"sweep": 3}, "sweep: expected a drmdp.radius.path, got 3"),
+        (
+            {"sweep": drmdp.radius.path(drmdp.instances.machine(5), drmdp.Wasserstein(0, support="all"), [0, 0.1])},
+            "sweep: it is of another",
+        ),
+        ({"path": "missing/page.html"}, "cannot be written: missing: No such file"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message, tmp_path):
+    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
+    with pytest.raises(drmdp.InputError, match=message):
+        solution.report(**{"path": tmp_path / "page.html", **change})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_odd_models_have_a_page(tmp_path):
+    one = drmdp.Model(np.ones((1, 1, 1)), costs=[[2.0]], discount=0.0)
+    limited = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"), max_seconds=0)
+    varied = drmdp.solve(machine(), drmdp.Wasserstein(np.linspace(0, 0.5, 10), "l1", 1, "observed"))
+    for k, solution in enumerate((drmdp.solve(one, drmdp.Wasserstein(0, support="all")), limited, varied)):
+        solution.report(tmp_path / f"{k}.html")
+        assert not Tree((tmp_path / f"{k}.html").read_text("utf-8")).wrong
+    assert "time_limit" in (tmp_path / "1.html").read_text("utf-8")
+    assert "0 to 0.5, state by state" in (tmp_path / "2.html").read_text("utf-8")
+
+
+def test_distance_of_the_kernels_from_their_mean():
+    y = np.array([[[[1.0, 0], [0.5, 0.5]], [[1, 0], [1, 0]]], [[[0, 1], [0.5, 0.5]], [[1, 0], [0, 1]]]])
+    model = drmdp.Model(y, costs=np.zeros((2, 2)), discount=0.5, weights=[0.25, 0.75])
+    near, far = 0.25, 0.75  # of the one kernel and the other from the mean (.25, .75)
+    for metric, order, unit in (("l1", 1, 2.0), ("l2", 2, np.sqrt(2)), ("linf", 1, 1.0)):
+        expected = unit * (0.25 * far**order + 0.75 * near**order) ** (1 / order)
+        np.testing.assert_allclose(drmdp.Wasserstein(0, metric, order).spread(model, [0, 1]), expected)
+    np.testing.assert_allclose(drmdp.Wasserstein(0, "linf").spread(model, [1]), far)
+
+
+# ---------------------------------------------------------------------- size and time
+
+
+def test_the_machine_instance_is_a_small_page_quickly(page):
+    assert page.stat().st_size < 1_000_000
+    assert (
+        seconds(
+            lambda: drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all")).report(page.with_name("again.html"))
+        )
+        < 2
+    )
+
+
+def test_ten_thousand_states_are_a_small_page_quickly(tmp_path):
+    model = drmdp.instances.garnet(10_000, 20, branching=5, discount=0.9, sparse=True)
+    model = drmdp.instances.perturb(model, 2, same_support=True)
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="observed"), tol=1e-2)
+    path = tmp_path / "large.html"
+    assert seconds(lambda: solution.report(path)) < 10
+    assert path.stat().st_size < 5_000_000
+    text = path.read_text("utf-8")
+    assert "The 40 states visited most, of 10,000." in text
+    assert text.count("<tr>") < 200
+
+
+def seconds(work):
+    """CPU time of this process: what else the machine does is no failure."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+# ---------------------------------------------------------------------- from the shell
+
+
+def test_solve_writes_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drmdp.write(machine(), "machine.npz")
+    arguments = ["solve", "machine.npz", "--radius", "0.5", "--report", "page.html", "--json"]
+    monkeypatch.setattr(sys, "argv", ["drmdp", *arguments])
+    result = CliRunner().invoke(cli.main, arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["status"] == "solved"
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "drmdp solve machine.npz --radius 0.5 --report page.html --json" in text
+    assert 'id="radius-figure_1"' in text
+    result = CliRunner().invoke(cli.main, [*arguments, "--report-radii", "0"])
+    assert result.exit_code == 0
+    assert 'id="radius-figure_1"' not in (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--report", "page.txt"], "page.txt: a report is a page of HTML; name it page.html"),
+        (["--report", "missing/page.html"], "missing/page.html: cannot be written"),
+        (["--report", "page.html", "--report-radii", "1"], "--report-radii: expected 0 or at least 2, got 1"),
+        (["--report-radii", "3"], "--report-radii: there is no --report"),
+    ],
+)
+def test_a_bad_report_is_refused_before_any_work(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.main, ["solve", "no such model.npz", "--radius", "1", *options])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path):
+    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        drmdp.MissingExtra, match=r"jinja2 is not installed; in a clone of drmdp: pip install '.\[report\]'"
+    ):
+        solution.report(tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,157 @@
+"""The default method: few sweeps where mixing is fast or slow, no failure on random problems, any scale and level."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import drmdp
+from drmdp.bellman.nominal import Fixed
+from drmdp.sets import PAIRS
+from drmdp.solvers import linear
+from drmdp_lab.bench import solves
+
+IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
+each_pair = pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+MOST = 10
+
+
+def relative(model, ball, share=1e-6, **settings):
+    """Solve to a gap of a share of the largest value."""
+    size = max(map(abs, model.cost_range)) / (1 - model.discount)
+    first = drmdp.solve(model, ball, tol=1e-3 * size, **settings)
+    tol = share * np.abs(first.upper).max()
+    return drmdp.solve(model, ball, tol=tol, **settings), tol
+
+
+@pytest.mark.parametrize("discount", [0.8, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("name", ["garnet", "machine", "forest", "ring", "cycle"])
+def test_few_sweeps_to_a_millionth(name, discount):
+    model, radius = {
+        "garnet": lambda: (drmdp.instances.perturb(drmdp.instances.garnet(30, 10, discount=discount), 10), 0.5),
+        "machine": lambda: (drmdp.instances.perturb(drmdp.instances.machine(50, discount=discount), 10), 0.5),
+        "forest": lambda: (drmdp.instances.perturb(drmdp.instances.forest(50, discount=discount), 10), 0.5),
+        "ring": lambda: (drmdp.instances.ring(120, 5, discount=discount), 0.02),
+        "cycle": lambda: (drmdp.instances.cycle(100, 5, discount=discount), 0.02),
+    }[name]()
+    for pair in PAIRS:
+        found, tol = relative(model, drmdp.Wasserstein(radius, *pair, support="all"))
+        assert found.status == "solved"
+        assert found.gap <= tol
+        assert found.kernel_passes <= MOST, f"{pair}: {found.kernel_passes} sweeps"
+
+
+def random_problem(rng, pair):
+    S, A, N = int(rng.integers(1, 25)), int(rng.integers(1, 7)), int(rng.integers(1, 8))
+    kernels = rng.dirichlet(np.full(S, rng.choice([0.05, 0.3, 1.0])), size=(N, S, A))
+    costs = rng.uniform(0, 1, (S, A)) if rng.random() < 0.7 else rng.integers(1, 4, (S, A)).astype(float)
+    discount = float(rng.choice([0.5, 0.8, 0.9, 0.95, 0.99, 0.999]))
+    model = drmdp.Model(kernels, costs=costs, discount=discount, weights=rng.dirichlet(np.ones(N)))
+    radius = float(10 ** rng.uniform(-3, math.log10(5)))
+    return model, drmdp.Wasserstein(radius, *pair, str(rng.choice(["all", "observed"])))
+
+
+def check_random(pair, seed, n):
+    rng = np.random.default_rng([seed, PAIRS.index(pair)])
+    for k in range(n):
+        model, ball = random_problem(rng, pair)
+        if np.ptp(model.costs) == 0:
+            continue
+        found, tol = relative(model, ball)
+        assert found.status == "solved", f"{k}: {model!r} {ball}: {found!r}"
+        assert found.gap <= tol
+
+
+@each_pair
+def test_random_problems(pair):
+    check_random(pair, 0, 40)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(1, 11))
+@each_pair
+def test_many_random_problems(pair, seed):
+    check_random(pair, seed, 100)
+
+
+@each_pair
+def test_scale_and_level_do_not_matter(pair):
+    base = drmdp.instances.perturb(drmdp.instances.garnet(15, 4, seed=3), 4)
+    ball = drmdp.Wasserstein(0.4, *pair, support="all")
+    wanted = drmdp.solve(base, ball, tol=1e-8).value
+    for scale, level in ((1e-9, 0.0), (1e9, 0.0), (1.0, 1e6)):
+        model = drmdp.Model(base.kernels, costs=scale * base.costs + level, discount=base.discount)
+        tol = 1e-8 * scale + 1e-14 * level / (1 - base.discount) * 100
+        found = drmdp.solve(model, ball, tol=tol)
+        assert found.status == "solved"
+        np.testing.assert_allclose(found.value, scale * wanted + level / (1 - base.discount), rtol=0, atol=2 * tol)
+
+
+@each_pair
+def test_a_discount_next_to_one(pair):
+    model = drmdp.instances.perturb(drmdp.instances.machine(20, discount=0.9999), 5)
+    found, tol = relative(model, drmdp.Wasserstein(0.3, *pair, support="all"))
+    assert found.gap <= tol if found.status == "solved" else found.status == "precision_limit"
+    assert (found.lower <= found.upper).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 100])
+def test_small_systems_are_solved_directly(n):
+    rng = np.random.default_rng(n)
+    chain, right = rng.dirichlet(np.full(n, 0.1), size=n), rng.normal(size=n)
+    for discount in (0.0, 0.9, 0.9999):
+        step = linear.solve(chain, discount, right)
+        np.testing.assert_allclose(step - discount * chain @ step, right, rtol=0, atol=1e-12 * np.abs(step).max())
+
+
+def test_large_systems_are_solved_by_products_alone():
+    rng = np.random.default_rng(0)
+    chain = rng.dirichlet(np.ones(50), size=50)
+    right = rng.normal(size=50)
+
+    class Product:
+        def __matmul__(self, z):
+            return chain @ z
+
+    for discount in (0.5, 0.99, 0.9999):
+        wanted = np.linalg.solve(np.eye(50) - discount * chain, right)
+        error = linear.solve(Product(), discount, right) - wanted
+        residual = error - discount * chain @ error
+        assert np.linalg.norm(residual) <= 1.01 * linear.KRYLOV_TOL * np.linalg.norm(right)
+
+
+def test_a_breakdown_is_taken_over():
+    """A rotation by a quarter turn: the shadow residual is orthogonal to its image at once."""
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    step, rest = linear.bicgstab(lambda z: turn @ z, np.array([1.0, 0.0]), 1e-9)
+    assert np.linalg.norm(rest) >= 1
+    np.testing.assert_allclose(step, 0)
+
+
+def test_what_a_breakdown_leaves_is_solved_by_another_method(monkeypatch):
+    rng = np.random.default_rng(1)
+    chain, right = sparse.csr_array(rng.dirichlet(np.full(60, 0.1), size=60)), rng.normal(size=60)
+    bicgstab = linear.bicgstab
+    for broken in (
+        lambda apply, right, goal: (np.zeros(right.size), right.copy()),  # at once
+        lambda apply, right, goal: bicgstab(apply, right, 0.1 * np.linalg.norm(right)),  # on the way
+    ):
+        monkeypatch.setattr(linear, "bicgstab", broken)
+        step = linear.solve(chain, 0.9, right)
+        residual = np.linalg.norm(step - 0.9 * chain @ step - right)
+        assert residual <= 1.01 * linear.KRYLOV_TOL * np.linalg.norm(right)
+
+
+def test_the_comparison_with_conic_updates_is_by_a_factor_of_thousands():
+    row = next(iter(solves.against_conic(states=1)))
+    assert row.ratio > 1000
+
+
+def test_the_chain_of_a_sparse_kernel_follows_the_policy():
+    """Whether the policy is deterministic, so that rows are picked, or not, so that they are mixed."""
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((20, 5), density=0.6, rng=rng, format="csr")
+    for policy in (np.eye(4)[rng.integers(0, 4, 5)], rng.dirichlet(np.ones(4), 5)):
+        chain = Fixed(matrix, (5, 4)).chain(policy)
+        assert np.allclose(chain.toarray(), np.einsum("sa,sat->st", policy, matrix.toarray().reshape(5, 4, 5)))
