@@ -34,8 +34,9 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman import l2_2, nature_rows
+from drmdp.bellman import nature_rows
 from drmdp.bellman.family import close_trivial, open_state
+from drmdp.bellman.l2_newton import MASS, Sums, make_sums, start_from_mean
 from drmdp.bellman.l2_surrogate import LEAST, Surrogate, linearise, make_surrogate, minimise_surrogate
 from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, State, forget, state_of, visit_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
@@ -45,7 +46,6 @@ from drmdp.layout.sorting import copy, copy_some
 
 DROP = 1e-11
 FAR = 1e28  # κ of a kernel that is all at the top
-MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
 GUARDED = 30  # the same, on the way to the radius
 STEPS = 80  # radii on the way, and θ itself
@@ -58,7 +58,7 @@ class Work(NamedTuple):
 
     state: Scratch
     all: Surrogate  # of N kernels
-    mean: l2_2.Sums  # of the mean kernel
+    mean: Sums  # of the mean kernel
     tau: Array  # (A, N)
 
 
@@ -66,7 +66,7 @@ def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
     state = scratch(layout, start, stop, 2 * WIDE)
     A, N = state.scale.shape
-    return Work(state, make_surrogate(A, N), l2_2.make_sums(A, 1), np.empty((A, N)))
+    return Work(state, make_surrogate(A, N), make_sums(A, 1), np.empty((A, N)))
 
 
 @njit(**INLINE)
@@ -236,7 +236,7 @@ def cold_start(state, mean, tol, share, kappa, tau, x, work):
     """
     A, t = share.size, work.all.target
     t[:] = 0.0
-    upper = l2_2.start_from_mean(state, mean, tol, t, tau, x, work.mean)
+    upper = start_from_mean(state, mean, tol, t, tau, x, work.mean)
     total, most = 0.0, 0.0
     for a in range(A):
         total += t[a]

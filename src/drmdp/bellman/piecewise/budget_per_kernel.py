@@ -39,7 +39,7 @@ class Priced(NamedTuple):
     """What the agent offers: the tables of her n actions, their prices and the budget."""
 
     tables: Tables
-    n: int
+    n: Any  # how many actions
     B: float
     x: Array  # (n,)
 
