@@ -14,8 +14,12 @@ from cases import cases
 from drmdp.bellman import l1_1, linf_inf
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.rows import linf as rows_linf
-from drmdp.layout.layout import Memory, Out, lay_out, order_of
-from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
+from drmdp.bellman.rows.pair import Pair
+from drmdp.layout.layout import lay_out
+from drmdp.layout.memory import Memory, Out
+from drmdp.layout.point import point_at
+from drmdp.layout.sorting import sort_ahead, sort_space
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, run, small, units
 
 KERNELS = {("l1", 1): l1_1, ("linf", math.inf): linf_inf}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l1_1", "linf_inf"])
@@ -30,8 +34,7 @@ def sweep(layout, pair, value, policy=None, memory=None, states=None):
     out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.full(S, -1))
     level = (value.max() + value.min()) / 2
     v = value - level
-    run = KERNELS[pair].update if policy is None else KERNELS[pair].evaluate
-    run(*(states or (0, S)), layout, order_of(layout, v), v, v.max(), np.ptp(v), 1e-12, memory, out)
+    run(KERNELS[pair], policy is not None, layout, point_at(layout, v), memory, out, 1e-12, states)
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), memory
 
@@ -159,7 +162,7 @@ def test_entries_are_sorted_as_far_as_asked(kind):
         stack[:2] = 1, n
         want = np.sort(given)
         while done < n:
-            more = rows_linf.sort_ahead(key, entry, stack, done)
+            more = sort_ahead(key, entry, stack, done)
             assert more > done
             done = more
             np.testing.assert_array_equal(key[:done], want[:done])
@@ -170,23 +173,22 @@ def test_entries_are_sorted_as_far_as_asked(kind):
 def test_slope_of_a_row_is_that_of_its_gain():
     rng = np.random.default_rng(6)
     layout = lay_out(larger("dense")[0], drmdp.Wasserstein(1.0, "linf", math.inf, support="all"))
-    stack, key = np.zeros(62, dtype=np.int64), np.empty(60)
+    point = point_at(layout, np.zeros(40))
     for _ in range(200):
         K = rng.integers(2, 12)
         y = rng.dirichlet(np.ones(K)) * (rng.random(K) < 0.7)
         y = y / y.sum() if y.sum() else np.eye(K)[0]
         u = np.minimum(np.round(rng.random(K), rng.integers(1, 4)) - 1, 0)
         u -= u.max()
-        entry, level = np.zeros(K, dtype=np.int64), np.zeros(K)
-        order = order_of(layout, np.zeros(40))
-        rows_linf.top_entries(u, np.arange(K), order, False, np.zeros(0, dtype=int), K, key, stack, entry, level, stack)
-        place = np.uint64(0), np.uint64(K), u, np.uint64(0), 1.0
+        sort = sort_space(layout, point, 0, 0, K)
+        rows_linf.top_entries(u, np.arange(K), point.order, False, K, sort)
+        row = Pair(y, 0, K, u, 0, np.ones(1), sort.entry, sort.level, K)
         for r in (1e-12, *rng.random(5) * 0.5):
-            gain, slope, pivot, delta, _ = rows_linf.row_at(y, *place, r, entry, level, K)
-            more = rows_linf.row_at(y, *place, r + 1e-9, entry, level, K)[0]
+            gain, slope, pivot, delta, _ = rows_linf.row_at(row, 0, r)
+            more = rows_linf.row_at(row, 0, r + 1e-9)[0]
             assert slope == pytest.approx((more - gain) / 1e-9, abs=1e-5)
             assert gain == pytest.approx(bend(y, u, r) @ u - y @ u, abs=1e-14)
-            assert -min(r, y[entry[pivot]]) - 1e-15 <= delta <= r
+            assert -min(r, y[sort.entry[pivot]]) - 1e-15 <= delta <= r
 
 
 def bend(y, z, r):

@@ -13,11 +13,13 @@ import drmdp
 from cases import cases
 from drmdp.bellman import l2_2, l2_inf
 from drmdp.bellman.conic.operator import ConicOperator
-from drmdp.bellman.qp import simplex_qp
+from drmdp.bellman.qp import make_program, simplex_qp
 from drmdp.certificate import dense as certificate
 from drmdp.core import levels
-from drmdp.layout.layout import FLAT, Memory, Out, lay_out, order_of, prologue
-from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
+from drmdp.layout.layout import lay_out
+from drmdp.layout.memory import Memory, Out
+from drmdp.layout.point import FLAT, normalise, point_at, scratch
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, run, small, units
 
 KERNELS = {("l2", 2): l2_2, ("l2", math.inf): l2_inf}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l2_2", "l2_inf"])
@@ -30,8 +32,8 @@ POISON = (np.nan, np.inf, -1.0, 0.0, 1e-300, 1e13)
 
 def solve(H, g, x, extra):
     m = x.size
-    z, work = np.empty(m), (np.empty(m), np.empty(m), np.empty((m, m)), np.empty((2, m), dtype=np.int64))
-    return simplex_qp(H, g, x, m - extra, extra, z, *work), z
+    z = np.empty(m)
+    return simplex_qp(H, g, x, m - extra, extra, z, make_program(m)), z
 
 
 def brute_force(H, g, x, extra):
@@ -139,7 +141,7 @@ def fresh(layout, fill=0.0):
     return Memory(np.full((S, A), fill), np.full((S, N), fill), np.full((S, A, N), fill))
 
 
-def sweep(layout, pair, value, policy=None, memory=None, states=None, order=order_of):
+def sweep(layout, pair, value, policy=None, memory=None, states=None, look=point_at):
     """Update or, with a policy, evaluate the states; upper and lower are of F(v) with the level of v."""
     S, A = layout.available.shape
     memory = fresh(layout) if memory is None else memory
@@ -147,8 +149,7 @@ def sweep(layout, pair, value, policy=None, memory=None, states=None, order=orde
     out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.full(S, -1))
     level = levels.level(value)
     v = value - level
-    run = KERNELS[pair].update if policy is None else KERNELS[pair].evaluate
-    run(*(states or (0, S)), layout, order(layout, v), v, v.max(), np.ptp(v), TOL, memory, out)
+    run(KERNELS[pair], policy is not None, layout, look(layout, v), memory, out, TOL, states)
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), memory
 
@@ -365,11 +366,10 @@ def rederived(case, layout, out, memory):
     t = by_action[:, :, None] * (np.ones((S, 1, N)) if ball.order == 2 else by_kernel[:, None, :])
     thresholds = np.where(t > 0, memory.by_row, 0.0)
     unit, level, kernels = np.ones(S), np.zeros((S, A)), data.nominal.copy()
-    u = np.zeros(max(1, layout.indices.size))
+    point, state = point_at(layout, v), scratch(layout, 0, S)
     for s in np.flatnonzero(~model.terminal):
-        cost, nominal = np.zeros(A), np.zeros(A)
-        _, unit[s] = prologue(layout, order_of(layout, v), v, v.max(), np.ptp(v), s, u, cost, nominal)
-        level[s] = np.where(model.available[s], cost, 0.0)
+        _, unit[s] = normalise(layout, point, s, state)
+        level[s] = np.where(model.available[s], state.cost, 0.0)
         top = np.where(data.allowed[s], data.stakes[s], -np.inf).max(axis=-1, keepdims=True)
         top[~np.isfinite(top)] = 0.0  # of an unavailable action
         stake = (data.stakes[s] - top) / unit[s]

@@ -17,11 +17,15 @@ from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import FINEST
 from drmdp.bellman.piecewise import budget_per_kernel as budget_each
 from drmdp.bellman.piecewise import budget_shared as budget_joint
-from drmdp.bellman.piecewise import game
+from drmdp.bellman.piecewise import columns
 from drmdp.bellman.rows import linf as rows_linf
 from drmdp.bellman.rows import linf_table as table_linf
-from drmdp.layout.layout import Memory, Order, Out, lay_out, order_of
-from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, small, units
+from drmdp.bellman.rows.pair import Pair
+from drmdp.layout.layout import lay_out
+from drmdp.layout.memory import Memory, Out
+from drmdp.layout.point import Order, point_at
+from drmdp.layout.sorting import SortSpace
+from kernels import LAYOUTS, assert_close, in_both_precisions, larger, random_policy, run, small, units
 
 KERNELS = {("l1", math.inf): l1_inf, ("linf", 1): linf_1}
 PAIRS = pytest.mark.parametrize("pair", KERNELS, ids=["l1_inf", "linf_1"])
@@ -41,8 +45,7 @@ def sweep(layout, pair, value, policy=None, warm=None, states=None):
     out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.zeros(S))
     level = (value.max() + value.min()) / 2
     v = value - level
-    run = KERNELS[pair].update if policy is None else KERNELS[pair].evaluate
-    run(*(states or (0, S)), layout, order_of(layout, v), v, v.max(), np.ptp(v), FINEST, memory, out)
+    run(KERNELS[pair], policy is not None, layout, point_at(layout, v), memory, out, FINEST, states)
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), (memory, out.policy)
 
@@ -301,13 +304,14 @@ def test_tables_of_linf_rows_are_their_gains():
         indices = np.sort(rng.choice(S, K, replace=False)).astype(np.int32)
         u = v[indices] - (v[indices].max() if K == S else 0.0)
         length = rows_linf.walk_length(K, S, K < S, 0.0)
-        entry, level, place = np.zeros(K + 1, dtype=np.int64), np.zeros(K + 1), np.zeros(K, dtype=np.int64)
-        none, key, stack = np.zeros(0, dtype=np.int64), np.zeros(K), np.zeros(K + 2, dtype=np.int64)
-        rows_linf.top_entries(u, indices, order, K < S, none, length, key, np.full(S, -1), entry, level, stack)
-        table_linf.places(K, entry[:length], place)
+        whole = [np.zeros(size, dtype=np.int64) for size in (K + 1, K + 2, K, 0)]
+        sort = SortSpace(np.zeros(K), np.full(S, -1), whole[0], np.zeros(K + 1), *whole[1:])
+        rows_linf.top_entries(u, indices, order, K < S, length, sort)
+        pair = Pair(y, 0, K, u, 0, np.ones(1), sort.entry, sort.level, length)
+        table_linf.place_entries(pair, sort.place)
         tables = budget_each.make_tables(1, 1, table_linf.lines_needed(K, 1))
         scratch = np.zeros(K + 1), np.zeros(K + 1, dtype=np.int64)
-        table_linf.tabulate(y, u, 1, np.ones(1), 1.0, entry[:length], level[:length], place, tables, 0, 0, *scratch)
+        table_linf.tabulate(pair, 1.0, sort.place, tables, 0, 0, *scratch)
         lines = tables.lines[: tables.length[0, 0] + 1]
         assert (np.diff(lines[:, 0]) > 0).all()
         assert (np.diff(lines[1:, 2]) < 0).all()
@@ -353,9 +357,8 @@ def test_knapsacks_are_exact():
             parts = [(x[a] * slopes, lengths) for a in range(n) for lengths, slopes in [segments(tables, a, i)]]
             want = knapsack(np.concatenate([p for p, _ in parts]), np.concatenate([m for _, m in parts]), B)
             segment, end, m = rng.integers(0, 5, size=(n, N)), np.zeros(n, dtype=np.int64), np.zeros((n, N))
-            assert budget_each.knapsack.py_func(tables, n, i, B, x, guess, segment, end, m)[0] == pytest.approx(
-                want, abs=1e-14
-            )
+            priced = budget_each.Priced(tables, n, B, x)
+            assert budget_each.knapsack.py_func(priced, i, guess, segment, end, m)[0] == pytest.approx(want, abs=1e-14)
         steps, lengths = [], []
         for i in range(N):  # segments of the sum over actions
             ends = np.unique(np.concatenate([[0.0], *(segments(tables, a, i)[0].cumsum() for a in range(n))]))
@@ -364,8 +367,8 @@ def test_knapsacks_are_exact():
             lengths += [*(w[i] * np.diff(ends))]
         want = knapsack(np.array(steps), np.array(lengths), B)
         r, segment = rng.random(N) * 2, rng.integers(0, 5, size=(n, N))
-        mu, left = budget_joint.knapsack(tables, n, N, B, w, x, guess, r, segment)
-        budget_joint.spend(tables, n, N, left, w, x, mu, rng.random(N), r, segment, np.zeros(N))
+        mu, left = budget_joint.knapsack(priced, w, guess, r, segment)
+        budget_joint.spend(priced, left, w, mu, rng.random(N), r, segment, np.zeros(N))
         got = sum(
             w[i] * x[a] * budget_each.gain_at.py_func(tables, a, i, r[i], segment[a, i])
             for a in range(n)
@@ -384,16 +387,16 @@ def test_games_are_solved_column_by_column():
             [*np.zeros(J), -1.0], np.column_stack([-q.T, np.ones(n)]), np.zeros(n), [[*np.ones(J), 0.0]], [1.0],
             bounds=[(0, None)] * J + [(None, None)],
         )  # fmt: skip
-        board = game.empty(n)
-        game.begin(board, n, q[0])
+        board = columns.make_basis(n)
+        columns.begin(board, n, q[0])
         for _ in range(500):
-            low = game.balance(board, n, 1e-13)
+            low = columns.balance(board, n, 1e-13)
             x = np.maximum(board.price[:n], 0.0)
             best = np.argmax(q @ (x / x.sum()))
             high = (q @ (x / x.sum()))[best]
             if high - low <= 1e-11:
                 break
-            assert game.admit(board, n, q[best]) >= 0
+            assert columns.admit(board, n, q[best]) >= 0
         assert low == pytest.approx(-want.fun, abs=1e-10)
         assert high == pytest.approx(-want.fun, abs=1e-10)
 

@@ -33,6 +33,13 @@ def assert_close(a, b, tol, scale, own, more=0.0):
     assert (np.abs(a - b) <= tol * unit + noise + more)[own].all()
 
 
+def run(family, fixed, layout, point, memory, out, tol, states=None):
+    """Call a family's kernel for some states, or all of the layout."""
+    start, stop = states or (0, layout.available.shape[0])
+    kernel = family.evaluate if fixed else family.update
+    kernel(start, stop, layout, point, memory, out, tol, family.workspace(layout, point, start, stop))
+
+
 def random_policy(rng, model):
     x = np.where(model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0)
     x[:, 1:] *= rng.random((model.n_states, model.n_actions - 1)) < 0.7

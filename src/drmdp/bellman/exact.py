@@ -1,7 +1,7 @@
 """The exact operators: nearly linear robust Bellman updates for all six balls.
 
-Each family of balls is one file with two compiled kernels over ranges of states, `update` and `evaluate`; this module gives them the data
-(`layout`), the memory of the last sweep, and threads, and turns what they find into an `Update`. The bounds U and L are the kernels'
+Each family of balls is one file with two kernels over ranges of states, `update` and `evaluate` (`drmdp.bellman.family`); this module gives them
+the data (`layout`), the memory of the last sweep, work space and threads, and turns what they find into an `Update`. The bounds U and L are the kernels'
 own, one-sided up to rounding; the memory is the claim from which `drmdp.certificate` proves bounds.
 """
 
@@ -20,7 +20,9 @@ from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
-from drmdp.layout.layout import Layout, Memory, Order, Out, at_radius, empty_memory, fill_up, lay_out, order_of
+from drmdp.layout.layout import Layout, at_radius, fill_up, lay_out
+from drmdp.layout.memory import Memory, Out, empty_memory
+from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
@@ -38,8 +40,7 @@ class Remembered:
     model: Model
     answer: Answer
     layout: Layout
-    order: Order
-    value: Array  # without its level
+    point: Point
     memory: Memory
     share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
@@ -79,13 +80,13 @@ class Remembered:
         """The memory with what single kernels have of it."""
         if self.answer.split is None:
             return self.memory
-        return self.memory._replace(by_row=self.answer.split(self.layout, self.order, self.value, self.memory))
+        return self.memory._replace(by_row=self.answer.split(self.layout, self.point, self.memory))
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
-        share = np.ones((self.value.size, 1)) if self.share is None else self.share
+        share = np.ones((self.layout.available.shape[0], 1)) if self.share is None else self.share
         return respond(
-            self.answer, self.layout, self.order, self.value, self.memory, weights, by_pair, share, self.threads
-        )
+            self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads
+        )  # fmt: skip
 
 
 class ExactOperator:
@@ -131,16 +132,16 @@ class ExactOperator:
         self._sweeps += 1
         if self._sweeps == MANY:
             self._layout = fill_up(model, self.ball, self._layout)
-        order = order_of(self._layout, u)
+        layout = self._layout
+        point = point_at(layout, u)
         memory = Memory(*(array.copy() for array in self._memory))
         S = model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
-        top, span = float(u.max()), float(np.ptp(u))
-        most = model.discount * span + self._moving  # range of any stakes
-        tol = min(max(self.accuracy / most, FINEST), COARSEST) if most > 0 else FINEST
+        widest = model.discount * point.span + self._moving  # range of any stakes
+        tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
 
         def over(lo: int, hi: int) -> None:
-            kernel(lo, hi, self._layout, order, u, top, span, tol, memory, out)
+            kernel(lo, hi, layout, point, memory, out, tol, self._family.workspace(layout, point, lo, hi))
 
         workers.run(over, self._work, start, stop, self.threads)
         self._memory, self._policy = memory, out.policy
@@ -151,5 +152,5 @@ class ExactOperator:
         low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
-        nature = Remembered(model, self._family.NATURE, self._layout, order, u, memory, None, self.threads)
+        nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads)
         return Update(new, low, high, policy, nature, memory)

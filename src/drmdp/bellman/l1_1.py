@@ -1,6 +1,6 @@
 """(ℓ1, 1): the exact update on the mean kernel, whatever N is.
 
-Normalised as in `drmdp.layout.layout`, Δ = −u. Nature moves mass to the top, from the lowest u first, and pays 2 for
+Normalised as in `drmdp.layout.point`, Δ = −u. Nature moves mass to the top, from the lowest u first, and pays 2 for
 a unit of it. Only the mean row ȳ_a = Σ_i w_i ŷ_ia counts: to take the same share of every ŷ_ia(t) costs as much as to
 take it of the mean, and no choice costs less. So with the segments of a row in descending order of their slope Δ, each
 as long as its ȳ, and m_a the mass moved in action a,
@@ -35,34 +35,37 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
-from drmdp.bellman.rows.linf import ascending_states, by_ascending, sort_ahead
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
-from drmdp.layout.layout import FAST, Layout, Order, prologue, scratch
+from drmdp.bellman.family import close_trivial, open_state, play_alone
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN
+from drmdp.layout.layout import Layout
+from drmdp.layout.point import Point, Scratch, normalise, scratch
+from drmdp.layout.sorting import SortSpace, by_ascending, sort_ahead, sort_space
 
 
 class Work(NamedTuple):
-    """Scratch memory."""
+    """Work space."""
 
-    where: Any  # (S,), holds −1
-    key: Array  # entries
-    entry: Any  # entries
-    stack: Any  # entries + 2
-    live: Any  # (A,)
-    pieces: Array  # (A, 4)
+    state: Scratch
+    sort: SortSpace  # of all entries of a state
+    live: Any  # (A,) actions that take part
+    pieces: Array  # (A, 4): segment, mass before it, slope d, mass e taken of it
 
 
-def workspace(S: int, A: int, K: int) -> Work:
-    """Scratch memory for A actions and K entries in all."""
-    whole = np.int64
-    return Work(
-        np.full(S, -1), np.empty(K), np.empty(K, dtype=whole), np.empty(K + 2, dtype=whole), np.empty(A, dtype=whole),
-        np.empty((A, 4)),
-    )  # fmt: skip
+def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
+    """Work space for the states start … stop − 1."""
+    state = scratch(layout, start, stop)
+    A = state.cost.size
+    sort = sort_space(layout, point, start, stop, state.u.size)
+    return Work(state, sort, np.empty(A, dtype=np.int64), np.empty((A, 4)))
 
 
 @njit(fastmath=FAST, **LEAN)
-def beyond(y, u, d):  # type: ignore[no-untyped-def]
-    """Σ ȳ (Δ − d)⁺, and the mass with Δ > d and with Δ = d."""
+def beyond(y, u, d):
+    """What lies beyond a slope.
+
+    reads   y, u, d
+    returns Σ ȳ (Δ − d)⁺, and the mass with Δ > d and with Δ = d
+    """
     gain = 0.0
     above = 0.0
     at = 0.0
@@ -76,13 +79,18 @@ def beyond(y, u, d):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def advance(y, u, indices, order, ascending, where, budget, target, key, entry, stack, piece):  # type: ignore[no-untyped-def]
-    """Walk the segments of an action until the mass is the budget or the gain exactly the target; return the gain.
+def advance(mean, indices, order, a, budget, target, work):
+    """Walk the segments of an action until the mass is the budget or the gain exactly the target. There is a segment to take.
 
-    Fills piece with: number of the segment, mass before it, slope d, mass e taken of it. There is a segment to take.
+    reads   mean and indices (those of the state), order, a, budget, target
+    fills   work.sort.entry: the order of the segments walked; work.pieces[a]
+    returns the gain
     """
+    lo, hi = work.state.ptr[a], work.state.ptr[a + 1]
+    y, u, piece = mean[lo:hi], work.state.u[lo:hi], work.pieces[a]
+    key, entry, stack = work.sort.key[lo:hi], work.sort.entry[lo:hi], work.sort.stack
     K = y.size
-    done = K if by_ascending(indices, order, ascending, where, entry) else 0
+    done = K if by_ascending(indices[lo:hi], order, work.sort.ascending, work.sort.where, entry) else 0
     if done == 0:
         for j in range(K):
             key[j] = u[j]
@@ -113,8 +121,13 @@ def advance(y, u, indices, order, ascending, where, budget, target, key, entry, 
 
 
 @njit(**INLINE)
-def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
-    """Give up the gain `fall`; return how many segments were left for it, or −1 if it is more than was gained."""
+def retreat(y, u, entry, fall, piece):
+    """Give up a gain along the segments.
+
+    reads   y, u, entry (the order of the segments), fall (the gain)
+    fills   piece
+    returns how many segments were left for it, or −1 if it is more than was gained
+    """
     e = piece[3] - fall / piece[2]
     if e >= 0.0:
         piece[3] = e
@@ -139,10 +152,12 @@ def retreat(y, u, entry, fall, piece):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untyped-def]
+def newton(y, u, ptr, entry, budget, live, n, pieces):
     """Newton's method for Σ m = budget over the actions live[:n], all at one level.
 
-    Returns by how much the level falls, how many actions stay live, and the steps.
+    reads   y, u, ptr, entry, budget, n
+    fills   live, pieces
+    returns by how much the level falls, how many actions stay live, and the steps
     """
     total = 0.0
     steps = 0
@@ -165,10 +180,12 @@ def newton(y, u, ptr, entry, budget, live, n, pieces):  # type: ignore[no-untype
 
 
 @njit(**LEAN)
-def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyped-def]
+def lower_all(y, u, ptr, entry, fall, live, n, pieces):
     """Let all live actions give up a gain, and drop those that never had it.
 
-    Returns how many stay, and whether any left its segment.
+    reads   y, u, ptr, entry, fall (the gain), n
+    fills   live, pieces
+    returns how many stay, and whether any left its segment
     """
     kept = 0
     crossed = False
@@ -183,8 +200,15 @@ def lower_all(y, u, ptr, entry, fall, live, n, pieces):  # type: ignore[no-untyp
 
 
 @njit(**INLINE)
-def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # type: ignore[no-untyped-def]
-    """U of the policy x ∝ 1/d, which it fills in, and L of the masses, which it makes feasible and fills in."""
+def bounds(mean, budget, n, work, moved, x):
+    """U of the policy x ∝ 1/d and L of the masses where Newton's method stopped, made feasible.
+
+    reads   mean (that of the state), budget, n, work: state, live, pieces
+    fills   moved (A,), x (A,)
+    returns U and L
+    """
+    y, live, pieces = mean, work.live, work.pieces
+    u, ptr, cost, nominal = work.state.u, work.state.ptr, work.state.cost, work.state.nominal
     A = cost.size
     slope = 0.0
     for j in range(n):
@@ -210,25 +234,24 @@ def certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x):  # typ
 
 
 @njit(**INLINE)
-def solve_state(y, indices, order, ascending, theta, room, work, moved, x):  # type: ignore[no-untyped-def]
-    """Solve one normalised state; fill the moved masses and the policy; return U, L, steps.
+def solve_state(mean, indices, order, theta, work, moved, x):
+    """Solve one normalised state; unavailable actions have cost inf.
 
-    y holds the mean rows, indices their states; unavailable actions have cost inf.
+    reads   mean and indices (the rows of the state), order, theta, work.state
+    fills   moved (A,): masses; x (A,): policy; work
+    returns U, L, steps
     """
-    ptr, u, cost, nominal = room.ptr, room.u, room.cost, room.nominal
-    entry, live, pieces = work.entry, work.live, work.pieces
+    u, ptr, cost, nominal = work.state.u, work.state.ptr, work.state.cost, work.state.nominal
+    entry, live, pieces = work.sort.entry, work.live, work.pieces
     A = cost.size
     budget = 0.5 * theta
-    lowest = 0
+    cheapest, lowest, bottom, trivial = open_state(work.state, theta, 0.0)
     for a in range(A):
         x[a] = 0.0
         moved[a] = 0.0
-        if cost[a] + nominal[a] < cost[lowest] + nominal[lowest]:
-            lowest = a
-    start = cost[lowest] + nominal[lowest]
-    if theta <= 0.0 or start >= 0.0:
-        x[lowest if theta <= 0.0 else np.argmin(cost)] = 1.0
-        return start, start, 0
+    if trivial:
+        upper, lower = close_trivial(theta, cheapest, lowest, bottom, x)
+        return upper, lower, 0
     level = 0.0
     n = np.int64(0)  # a literal would compile everything that takes it twice
     steps = 0
@@ -238,44 +261,36 @@ def solve_state(y, indices, order, ascending, theta, room, work, moved, x):  # t
         low = cost[a] + nominal[a]
         if not low < level:
             continue
-        lo, hi = ptr[a], ptr[a + 1]
         target = level - low
-        gain = advance(
-            y[lo:hi], u[lo:hi], indices[lo:hi], order, ascending, work.where, budget, target, work.key[lo:hi], entry[lo:hi],
-            work.stack, pieces[a],
-        )  # fmt: skip
+        gain = advance(mean, indices, order, a, budget, target, work)
         if gain < target:
-            n, _ = lower_all(y, u, ptr, entry, target - gain, live, n, pieces)
+            n, _ = lower_all(mean, u, ptr, entry, target - gain, live, n, pieces)
             level -= target - gain
         live[n] = a
         n += 1
         if n >= 2 * settled:
-            fall, n, more = newton(y, u, ptr, entry, budget, live, n, pieces)
+            fall, n, count = newton(mean, u, ptr, entry, budget, live, n, pieces)
             level -= fall
-            steps += more
+            steps += count
             settled = n
-    _, n, more = newton(y, u, ptr, entry, budget, live, n, pieces)
-    upper, lower = certify(y, u, ptr, budget, cost, nominal, live, n, pieces, moved, x)
+    _, n, count = newton(mean, u, ptr, entry, budget, live, n, pieces)
+    upper, lower = bounds(mean, budget, n, work, moved, x)
     if not upper < 0.0:
         upper = 0.0
-        for a in range(A):
-            x[a] = 0.0
-        x[np.argmin(cost)] = 1.0
-    return upper, lower, steps + more
+        play_alone(x, cheapest)
+    return upper, lower, steps + count
 
 
 @njit(**INLINE)
-def evaluate_state(y, x, theta, room, work, moved):  # type: ignore[no-untyped-def]
-    """Worst case of the policy x at one normalised state; fill the moved masses; return U, L."""
-    ptr, u, cost, nominal, key, entry, stack = (
-        room.ptr,
-        room.u,
-        room.cost,
-        room.nominal,
-        work.key,
-        work.entry,
-        work.stack,
-    )
+def evaluate_state(mean, x, theta, work, moved):
+    """Worst case of a policy at one normalised state.
+
+    reads   mean (the rows of the state), x, theta, work.state
+    fills   moved (A,): masses; work.sort
+    returns U and L
+    """
+    y, u, ptr, cost, nominal = mean, work.state.u, work.state.ptr, work.state.cost, work.state.nominal
+    key, entry, stack = work.sort.key, work.sort.entry, work.sort.stack
     A = cost.size
     budget = 0.5 * theta
     n = 0
@@ -317,49 +332,50 @@ def evaluate_state(y, x, theta, room, work, moved):  # type: ignore[no-untyped-d
 
 
 @njit(**INLINE)
-def rows_of(layout, s, room):  # type: ignore[no-untyped-def]
-    """Mean rows of a state, and the states of their entries; fills where each action's begin."""
-    A = room.cost.size
+def rows_of(layout, s, state):
+    """The mean rows of a state.
+
+    reads   layout, s
+    fills   state.ptr: where each action's entries begin
+    returns the rows, and the next states of their entries
+    """
+    A = state.cost.size
     first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
     for a in range(A + 1):
-        room.ptr[a] = layout.indptr[s * A + a] - first
+        state.ptr[a] = layout.indptr[s * A + a] - first
     return layout.mean[first:last], layout.indices[first:last]
 
 
 @njit(**KERNEL)
-def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+def update(start, stop, layout, point, memory, out, tol, work):
+    """Update the states start … stop − 1 that are not terminal; see `drmdp.bellman.family`.
+
+    reads   layout, point
+    fills   memory.by_action, out, work
+    """
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:  # not terminal
-            mean, indices = rows_of(layout, s, room)
+            mean, indices = rows_of(layout, s, work.state)
             upper, lower, out.passes[s] = solve_state(
-                mean, indices, order, ascending, layout.radius[s], room, work, memory.by_action[s], out.policy[s]
+                mean, indices, point.order, layout.radius[s], work, memory.by_action[s], out.policy[s]
             )
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work):  # type: ignore[no-untyped-def]
+def evaluate(start, stop, layout, point, memory, out, tol, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+
+    reads   layout, point
+    fills   memory.by_action, out, work
+    """
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:
-            mean, _ = rows_of(layout, s, room)
-            upper, lower = evaluate_state(mean, out.policy[s], layout.radius[s], room, work, memory.by_action[s])
+            mean, _ = rows_of(layout, s, work.state)
+            upper, lower = evaluate_state(mean, out.policy[s], layout.radius[s], work, memory.by_action[s])
             out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
-
-
-def update(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
-    """Update the states start … stop − 1 that are not terminal."""
-    room, ascending = scratch(layout, start, stop), ascending_states(layout, value, start, stop)
-    work = workspace(value.size, room.cost.size, room.u.size)
-    _update(start, stop, layout, order, value, *given, room, work, ascending)
-
-
-def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    room = scratch(layout, start, stop)
-    work = workspace(value.size, room.cost.size, room.u.size)
-    _evaluate(start, stop, layout, order, value, *given, room, work)
 
 
 NATURE = nature_rows.L1_MEAN

@@ -1,14 +1,14 @@
 """(ℓ2, ∞): the exact update by a joint Newton iteration in policy, multipliers and thresholds, a pass over the candidate rows each.
 
-Normalised as in `drmdp.layout.layout`. With φ_i(x) = max { Σ_a x_a u_a·y_ia : Σ_a ‖y_ia − ŷ_ia‖² ≤ θ² } the update minimises the convex
-f(x) = Σ_a x_a cost_a + Σ_i w_i φ_i(x). Nature answers x with y_ia = y(t_ia), t_ia = κ_i x_a (`rows_l2`), where κ_i solves Σ_a E_ia = θ². For every
+Normalised as in `drmdp.layout.point`. With φ_i(x) = max { Σ_a x_a u_a·y_ia : Σ_a ‖y_ia − ŷ_ia‖² ≤ θ² } the update minimises the convex
+f(x) = Σ_a x_a cost_a + Σ_i w_i φ_i(x). Nature answers x with y_ia = y(t_ia), t_ia = κ_i x_a (`rows.l2`), where κ_i solves Σ_a E_ia = θ². For every
 κ > 0 and all thresholds, V, E, Φ taken at t_ia,
 
     U = Σ_a x_a cost_a + Σ_i w_i [½ θ² + Σ_a Φ_ia] / κ_i     bounds the worst case of x from above,
     L = min_a cost_a + Σ_i w_i [ρ_i V_ia + (1 − ρ_i) V⁰_ia]  bounds F̄ from below, ρ_i = min(1, θ/√Σ_a E_ia): scaled kernels are feasible.
 
 So κ need not be solved for. (Of V⁰_ia, L uses V − V⁰ ≤ 1 + V and, as y − ŷ sums to 0, V − V⁰ ≤ ½ ‖y − ŷ‖₁ ≤ ½ √(nE).) While active sets stay,
-V_ia = V_ia(0) + t D_ia and Σ_a E_ia = e_i + κ_i² Σ_a x_a² D_ia. Hence κ_i(x) = r_i / √(Σ_a x_a² D_ia), r_i² = θ² − e_i, and f is the m of `model_l2`.
+V_ia = V_ia(0) + t D_ia and Σ_a E_ia = e_i + κ_i² Σ_a x_a² D_ia. Hence κ_i(x) = r_i / √(Σ_a x_a² D_ia), r_i² = θ² − e_i, and f is the m of `l2_surrogate`.
 An iteration is one pass at (x, κ, τ), the minimisation of m, and κ(x), τ(x) at the result: exact once
 the active sets are right. In κ_i² alone Σ_a E_ia is concave and piecewise linear, so for a fixed policy the iteration is monotone and finite.
 
@@ -28,22 +28,24 @@ Memory: by_action holds x with its tiny entries, by_kernel κ, by_row τ.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from drmdp.bellman import l2_2, nature_rows
-from drmdp.bellman.l2_surrogate import LEAST, linearise, minimise_model, workspace
-from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, forget, visit_rows
-from drmdp.bellman.rows.l2_state import State, state_of
+from drmdp._typing import Array
+from drmdp.bellman import nature_rows
+from drmdp.bellman.family import close_trivial, open_state
+from drmdp.bellman.l2_newton import MASS, Sums, make_sums, start_from_mean
+from drmdp.bellman.l2_surrogate import LEAST, Surrogate, linearise, make_surrogate, minimise_surrogate
+from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, State, forget, state_of, visit_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
-from drmdp.layout.layout import Layout, prologue, scratch
+from drmdp.layout.layout import Layout
+from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import copy, copy_some
 
 DROP = 1e-11
 FAR = 1e28  # κ of a kernel that is all at the top
-MASS = 1e-12  # a row is settled when its mass is this close to 1
 JOINT = 15
 GUARDED = 30  # the same, on the way to the radius
 STEPS = 80  # radii on the way, and θ itself
@@ -51,9 +53,30 @@ EVEN = 1e-14  # of the budget; a kernel all at the top may have spent just that,
 EVALUATE = 200
 
 
+class Work(NamedTuple):
+    """Work space."""
+
+    state: Scratch
+    all: Surrogate  # of N kernels
+    mean: Sums  # of the mean kernel
+    tau: Array  # (A, N)
+
+
+def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
+    """Work space for the states start … stop − 1."""
+    state = scratch(layout, start, stop, 2 * WIDE)
+    A, N = state.scale.shape
+    return Work(state, make_surrogate(A, N), make_sums(A, 1), np.empty((A, N)))
+
+
 @njit(**INLINE)
-def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignore[no-untyped-def]
-    """Pass over all rows with share > 0; fills ΣE and Σx²D. Returns U of the policy without entries < drop, what it attains, and L."""
+def pass_once(state, share, kappa, tau, close, fresh, drop, work):
+    """Pass over all rows with share > 0.
+
+    reads   state, share (A,), kappa (N,), close, fresh (nothing is known of the rows), drop
+    fills   tau (A, N), work: rows, off, and ΣE, Σx²D of the kernels
+    returns U of the policy without entries < drop, what it attains, and L
+    """
     A, N = share.size, kappa.size
     theta2 = state.theta * state.theta
     w = state.w
@@ -99,8 +122,13 @@ def one_pass(state, share, kappa, tau, close, fresh, drop, work):  # type: ignor
 
 
 @njit(**INLINE)
-def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-def]
-    """Let in the actions that must be bent, let go those that need not; list the candidates and return their number."""
+def screen(state, share, kappa, tau, upper, work):
+    """Let in the actions that must be bent, let go those that need not.
+
+    reads   state, kappa (N,), upper (U)
+    fills   share (A,), tau (A, N), work: the candidates, and what a pass finds
+    returns the number of candidates
+    """
     count = np.int64(0)  # a literal would compile everything that takes it twice
     for a in range(share.size):
         bent = state.cost[a] + state.nominal[a] < upper
@@ -114,14 +142,18 @@ def screen(state, share, kappa, tau, upper, work):  # type: ignore[no-untyped-de
             for i in range(kappa.size):
                 work.kernels[0, i] += work.rows[a, SPENT, i]
                 work.kernels[1, i] += LEAST * LEAST * work.rows[a, SLOPE, i]
-        work.own[count] = a
+        work.candidates[count] = a
         count += 1
     return count
 
 
 @njit(**INLINE)
-def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Go to the policy work.target; κ and τ follow while active sets stay."""
+def move(state, share, kappa, tau, work):
+    """Go to the policy work.target; κ and τ follow while active sets stay.
+
+    reads   state, work: target, rows, kernels
+    fills   share (A,), kappa (N,), tau (A, N)
+    """
     A, N = share.size, kappa.size
     spent, radius, curvature = work.kernels[0], work.kernels[2], work.kernels[3]
     curvature[:] = 0.0
@@ -146,20 +178,29 @@ def move(state, share, kappa, tau, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def keep(share, kappa, tau, work, k):  # type: ignore[no-untyped-def]
-    """Keep a point under number k."""
+def keep(share, kappa, tau, work, k):
+    """Keep a point under number k.
+
+    reads   share (A,), kappa (N,), tau (A, N), k
+    fills   work: share, kappa, tau
+    """
     copy(share, work.share[k])
     copy(kappa, work.kappa[k])
     copy(tau, work.tau[k])
 
 
 @njit(**LEAN)
-def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """The joint iteration; returns U (not capped), L and passes. With `guard`, steps that do not lower U are halved."""
+def joint(state, tol, limit, guard, share, kappa, tau, work):
+    """The joint iteration. With `guard`, steps that do not lower U are halved.
+
+    reads   state, tol, limit (of passes), guard
+    fills   share (A,), kappa (N,), tau (A, N), work
+    returns U (not capped), L and passes
+    """
     best, upper, lower = np.inf, np.inf, -np.inf
     halvings = 0
     for iteration in range(limit):
-        upper, attained, lower = one_pass(state, share, kappa, tau, MASS if guard else 0.1, iteration == 0, DROP, work)
+        upper, attained, lower = pass_once(state, share, kappa, tau, MASS if guard else 0.1, iteration == 0, DROP, work)
         capped = upper if upper < 0.0 else 0.0
         if capped - lower <= tol or iteration == limit - 1:
             break
@@ -179,7 +220,7 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
         count = screen(state, share, kappa, tau, capped, work)
         if linearise(state, share, kappa, count, work):
             gap = min(attained - lower, 1.0)
-            minimise_model(state, share, count, max(0.1 * gap * gap, 0.01 * tol), work)
+            minimise_surrogate(state, share, count, max(0.1 * gap * gap, 0.01 * tol), work)
         else:
             copy(share, work.target)
         move(state, share, kappa, tau, work)
@@ -187,11 +228,15 @@ def joint(state, tol, limit, guard, share, kappa, tau, work):  # type: ignore[no
 
 
 @njit(**INLINE)
-def cold_start(state, mean, tol, share, kappa, tau, x, t, single):  # type: ignore[no-untyped-def]
-    """Policy and multipliers of (ℓ2, 2) with the mean kernel alone; t is work space."""
-    A = share.size
+def cold_start(state, mean, tol, share, kappa, tau, x, work):
+    """Start from the policy and multipliers of (ℓ2, 2) with the mean kernel alone.
+
+    reads   state, mean (the mean kernel in the layout of state.u), tol
+    fills   share (A,), kappa (N,), tau (A, N), x (A,), work: all.target, mean
+    """
+    A, t = share.size, work.all.target
     t[:] = 0.0
-    upper = l2_2.start_from_mean(state, mean, tol, t, tau, x, single)
+    upper = start_from_mean(state, mean, tol, t, tau, x, work.mean)
     total, most = 0.0, 0.0
     for a in range(A):
         total += t[a]
@@ -211,8 +256,13 @@ def cold_start(state, mean, tol, share, kappa, tau, x, t, single):  # type: igno
 
 
 @njit(**INLINE)
-def usable(state, share, kappa):  # type: ignore[no-untyped-def]
-    """Whether a policy and multipliers can be started from; normalises the policy on what may be a candidate."""
+def usable(state, share, kappa):
+    """Normalise the last policy on what may be a candidate.
+
+    reads   state, kappa (N,)
+    fills   share (A,)
+    returns whether both can be started from
+    """
     total = 0.0
     for a in range(share.size):
         if not (share[a] > 0.0 and share[a] < 1e100 and state.cost[a] + state.nominal[a] < 0.0):
@@ -228,22 +278,20 @@ def usable(state, share, kappa):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def solve_state(state, mean, tol, share, kappa, tau, x, work, single):  # type: ignore[no-untyped-def]
-    """Solve one state from the policy, multipliers and thresholds left behind (zeros: cold); fill them and x; return U, L, passes.
+def solve_state(state, mean, tol, share, kappa, x, work):
+    """Solve one state from the policy, multipliers and thresholds left behind (zeros: cold).
 
-    `mean` is the mean kernel in the layout of state.u, `single` the workspace of (ℓ2, 2) for one kernel.
+    reads   state, mean (the mean kernel in the layout of state.u), tol
+    fills   share (A,), kappa (N,), x (A,), work, its tau with the thresholds
+    returns U, L, passes
     """
-    first, lowest = 0, 0  # attains the cap, is best at ŷ
-    for a in range(x.size):
-        if state.cost[a] < state.cost[first]:
-            first = a
-        if state.cost[a] + state.nominal[a] < state.cost[lowest] + state.nominal[lowest]:
-            lowest = a
-    upper, lower, passes = 0.0, state.cost[lowest] + state.nominal[lowest], 0
-    if not (state.theta > 0.0 and lower < -tol):
-        share[:], kappa[:], tau[:], x[:] = 0.0, 1.0, 0.0, 0.0
-        x[first if state.theta > 0.0 else lowest] = 1.0
-        return (upper if state.theta > 0.0 else lower), lower, passes
+    tau = work.tau
+    cheapest, lowest, bottom, trivial = open_state(state, state.theta, tol)
+    upper, lower, passes = 0.0, bottom, 0
+    if trivial:
+        share[:], kappa[:], tau[:] = 0.0, 1.0, 0.0
+        upper, lower = close_trivial(state.theta, cheapest, lowest, bottom, x)
+        return upper, lower, passes
     part, last = 1.0, 0.0  # of θ: to solve, solved
     reach = 0.9  # of what is left
     warm = usable(state, share, kappa)
@@ -253,19 +301,19 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work, single):  # type: 
             state.unlisted, state.scale,
         )  # fmt: skip
         if last > 0.0:
-            copy(work.share[0], share)
-            copy(work.kappa[0], kappa)
-            copy(work.tau[0], tau)
+            copy(work.all.share[0], share)
+            copy(work.all.kappa[0], kappa)
+            copy(work.all.tau[0], tau)
         elif attempt > 0 or not warm:
-            cold_start(here, mean, tol, share, kappa, tau, x, work.target, single)
+            cold_start(here, mean, tol, share, kappa, tau, x, work)
         limit = 1 if attempt == STEPS - 1 else GUARDED if attempt > 0 else JOINT
-        upper, lower, more = joint(here, tol, limit, attempt > 0, share, kappa, tau, work)
-        passes += more
+        upper, lower, count = joint(here, tol, limit, attempt > 0, share, kappa, tau, work.all)
+        passes += count
         if (upper if upper < 0.0 else 0.0) - lower <= tol:
             if part >= 1.0:
                 break
             last = part
-            keep(share, kappa, tau, work, 0)
+            keep(share, kappa, tau, work.all, 0)
             reach = min(2.0 * reach, 0.9)
         elif last > 0.0:
             reach *= 0.3
@@ -276,7 +324,7 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work, single):  # type: 
     for a in range(x.size):
         if not share[a] > 0.0:
             tau[a] = 0.0
-        x[a] = (share[a] if share[a] >= DROP else 0.0) if upper < 0.0 else 1.0 if a == first else 0.0
+        x[a] = (share[a] if share[a] >= DROP else 0.0) if upper < 0.0 else 1.0 if a == cheapest else 0.0
         total += x[a]
     for a in range(x.size):
         x[a] /= total
@@ -284,8 +332,13 @@ def solve_state(state, mean, tol, share, kappa, tau, x, work, single):  # type: 
 
 
 @njit(**INLINE)
-def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-untyped-def]
-    """Worst case of the policy x; fill the policy, multipliers and thresholds; return U, L, passes."""
+def evaluate_state(state, tol, x, share, kappa, tau, work):
+    """Worst case of a policy at one state.
+
+    reads   state, whose costs it sets to 0, tol, x (A,)
+    fills   share (A,), kappa (N,), tau (A, N), work
+    returns U, L, passes
+    """
     A = x.size
     total, size, nominal, free = 0.0, 0.0, 0.0, 0.0
     for a in range(A):
@@ -308,7 +361,7 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
     upper, lower, passes = 0.0, nominal, 0
     while passes < EVALUATE:
         passes += 1
-        upper, lower, _ = one_pass(state, share, kappa, tau, 0.1, passes == 1, 0.0, work)
+        upper, lower, _ = pass_once(state, share, kappa, tau, 0.1, passes == 1, 0.0, work)
         upper = upper * total if upper < 0.0 else 0.0
         lower = max(lower, nominal)
         if upper - lower <= tol:
@@ -319,46 +372,44 @@ def evaluate_state(state, tol, x, share, kappa, tau, work):  # type: ignore[no-u
 
 
 @njit(**KERNEL)
-def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, single, tau):  # type: ignore[no-untyped-def]
-    A = room.cost.size
+def update(start, stop, layout, point, memory, out, tol, work):
+    """Update the states start … stop − 1 that are not terminal; see `drmdp.bellman.family`.
+
+    reads   layout, point, tol
+    fills   memory, out, work
+    """
+    A = work.state.cost.size
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:  # not terminal
-            share = memory.by_action[s]
-            copy_some(memory.by_row[s], tau, share)
+            share, state = memory.by_action[s], state_of(layout, point.order, s, work.state)
+            mean = layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]]
+            copy_some(memory.by_row[s], work.tau, share)
             upper, lower, out.passes[s] = solve_state(
-                state_of(layout, order, s, room), layout.mean[layout.indptr[s * A] : layout.indptr[(s + 1) * A]], tol,
-                share, memory.by_kernel[s], tau, out.policy[s], work, single,
+                state, mean, tol, share, memory.by_kernel[s], out.policy[s], work
             )  # fmt: skip
-            copy_some(tau, memory.by_row[s], share)
+            copy_some(work.tau, memory.by_row[s], share)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, tau):  # type: ignore[no-untyped-def]
+def evaluate(start, stop, layout, point, memory, out, tol, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+
+    reads   layout, point, tol
+    fills   memory, out, work
+    """
+    tau = work.tau
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:
-            share, state = memory.by_action[s], state_of(layout, order, s, room)
+            share, state = memory.by_action[s], state_of(layout, point.order, s, work.state)
             copy_some(memory.by_row[s], tau, share)
             upper, lower, out.passes[s] = evaluate_state(
-                state, tol, out.policy[s], share, memory.by_kernel[s], tau, work
+                state, tol, out.policy[s], share, memory.by_kernel[s], tau, work.all
             )
             copy_some(tau, memory.by_row[s], share)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
-
-
-def update(start: int, stop: int, layout: Layout, *given: Any) -> None:
-    """Update the states start … stop − 1 that are not terminal."""
-    room = scratch(layout, start, stop, 2 * WIDE)
-    A, N = room.scale.shape
-    _update(start, stop, layout, *given, room, workspace(A, N), l2_2.workspace(A, 1), np.empty((A, N)))
-
-
-def evaluate(start: int, stop: int, layout: Layout, *given: Any) -> None:
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    room = scratch(layout, start, stop, 2 * WIDE)
-    _evaluate(start, stop, layout, *given, room, workspace(*room.scale.shape), np.empty(room.scale.shape))
 
 
 NATURE = nature_rows.L2

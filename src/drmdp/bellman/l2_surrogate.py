@@ -1,4 +1,4 @@
-"""The model of (ℓ2, ∞): what f is while active sets stay, and its minimiser.
+"""The surrogate of (ℓ2, ∞): what f is while active sets stay, and its minimiser.
 
     m(x) = Σ_a x_a (cost_a + Σ_i w_i V_ia(0)) + Σ_i w_i r_i √(Σ_a x_a² D_ia),      κ_i = r_i / √(Σ_a x_a² D_ia),
     ∇m = cost_a + Σ_i w_i (V_ia(0) + κ_i x_a D_ia),   ∇²m = Σ_i w_i κ_i [diag(D_i) − (D_i∘x)(D_i∘x)ᵀ / Σ_a x_a² D_ia].
@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.bellman.qp import simplex_qp
+from drmdp.bellman.qp import Program, make_program, simplex_qp
 from drmdp.bellman.rows.l2 import FIELDS, SLOPE, VALUE
 from drmdp.core.compiled import INLINE, LEAN
 
@@ -23,36 +23,39 @@ LEAST = 1e-13  # probability of a candidate
 NEWTON = 20  # Newton steps on m
 
 
-class Work(NamedTuple):
-    """Scratch memory."""
+class Surrogate(NamedTuple):
+    """What a pass over the rows finds, the surrogate it makes, and work space beside them."""
 
-    rows: Array  # (A, FIELDS, N), see `rows_l2`
+    rows: Array  # (A, FIELDS, N), see `drmdp.bellman.rows.l2`
     kernels: Array  # (5, N): ΣE, Σx²D, r, Σz²D, √(w κ/Σz²D)
-    own: Any  # (A,) the candidates
+    candidates: Any  # (A,)
     target: Array  # (A,)
     off: Array  # (A,) how far from 1 the masses were
-    vectors: Array  # (7, A), by candidates: linear part of m, z, gradient, work space of qp
+    vectors: Array  # (5, A), by candidates: linear part of m, z, gradient, two points
     side: Array  # (A, N): the rank-one terms of ∇²m are its columns
     H: Array  # (A, A)
-    factor: Array  # (A, A)
-    index: Any  # (2, A)
+    program: Program
     share: Array  # (2, A): solution at the last radius, last point
     kappa: Array  # (2, N)
     tau: Array  # (2, A, N)
 
 
-def workspace(A: int, N: int) -> Work:
-    """Scratch memory for A actions and N kernels."""
-    return Work(
-        np.zeros((A, FIELDS, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty(A), np.empty((7, A)),
-        np.empty((A, N)), np.empty((A, A)), np.empty((A, A)), np.empty((2, A), dtype=np.int64),
-        np.empty((2, A)), np.empty((2, N)), np.empty((2, A, N)),
+def make_surrogate(A: int, N: int) -> Surrogate:
+    """Work space for A actions and N kernels."""
+    return Surrogate(
+        np.zeros((A, FIELDS, N)), np.empty((5, N)), np.empty(A, dtype=np.int64), np.empty(A), np.empty(A), np.empty((5, A)),
+        np.empty((A, N)), np.empty((A, A)), make_program(A), np.empty((2, A)), np.empty((2, N)), np.empty((2, A, N)),
     )  # fmt: skip
 
 
 @njit(**INLINE)
-def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
-    """Fill m: its linear part and r_i, 0 where the kernel spent far too much; returns whether none did."""
+def linearise(state, share, kappa, count, work):
+    """Make the surrogate m of the first `count` candidates after a pass.
+
+    reads   state, share (A,), kappa (N,), count, work: rows, kernels, candidates
+    fills   work: the linear part of m, and r_i, 0 where the kernel spent far too much
+    returns whether none did
+    """
     N = kappa.size
     theta2 = state.theta * state.theta
     spent, curvature, radius = work.kernels[0], work.kernels[1], work.kernels[2]
@@ -62,7 +65,7 @@ def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
         radius[i] = math.sqrt(rest) if rest > 0.0 else 0.0
         sound = sound and rest > 0.0
     for r in range(count):
-        a = work.own[r]
+        a = work.candidates[r]
         rows = work.rows[a]
         total = state.cost[a]
         for i in range(N):
@@ -72,14 +75,19 @@ def linearise(state, share, kappa, count, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def model(state, z, count, work):  # type: ignore[no-untyped-def]
-    """m(z), z by candidates; fills Σz²D."""
+def surrogate(state, z, count, work):
+    """The value of the surrogate.
+
+    reads   state, z (count,), by candidates, count, work
+    fills   work.kernels[3]: Σz²D
+    returns m(z)
+    """
     curvature = work.kernels[3]
     curvature[:] = 0.0
     value = 0.0
     for r in range(count):
         value += z[r] * work.vectors[0, r]
-        D = work.rows[work.own[r], SLOPE]
+        D = work.rows[work.candidates[r], SLOPE]
         for i in range(D.size):
             curvature[i] += z[r] * z[r] * D[i]
     for i in range(curvature.size):
@@ -88,8 +96,13 @@ def model(state, z, count, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
-    """Fill g = ∇m(z) after `model`; returns (z − LEAST)·(g − min g), by how much z is not optimal."""
+def surrogate_gradient(state, z, count, g, work):
+    """The gradient of the surrogate after its value.
+
+    reads   state, z (count,), count, work
+    fills   g: ∇m(z); work: side, kernels[4]
+    returns (z − LEAST)·(g − min g), by how much z is not optimal
+    """
     N = state.w.size
     curvature, root = work.kernels[3], work.kernels[4]
     for i in range(N):
@@ -97,7 +110,7 @@ def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
         root[i] = math.sqrt(state.w[i] * work.kernels[2, i] / (S * math.sqrt(S))) if S > 1e-300 else 0.0
     lowest = np.inf
     for r in range(count):
-        D = work.rows[work.own[r], SLOPE]
+        D = work.rows[work.candidates[r], SLOPE]
         side = work.side[r]
         total = work.vectors[0, r]
         for i in range(N):
@@ -112,11 +125,15 @@ def model_gradient(state, z, count, g, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
-    """Fill work.H = ∇²m(z) after `model_gradient`; the diagonal without cancellation."""
+def surrogate_hessian(z, count, N, work):
+    """The Hessian of the surrogate after its gradient; the diagonal without cancellation.
+
+    reads   z (count,), count, N, work
+    fills   work.H: ∇²m(z)
+    """
     H = work.H
     for r in range(count):
-        D = work.rows[work.own[r], SLOPE]
+        D = work.rows[work.candidates[r], SLOPE]
         diagonal = 0.0
         for i in range(N):
             root = work.kernels[4, i]
@@ -131,21 +148,25 @@ def model_hessian(z, count, N, work):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-def]
-    """Fill work.target with the minimiser of m over policies ≥ LEAST on the candidates, up to a residual of `goal`."""
+def minimise_surrogate(state, share, count, goal, work):
+    """Minimise the surrogate over policies ≥ LEAST on the candidates, up to a residual of `goal`.
+
+    reads   state, share (A,), count, goal
+    fills   work.target (A,), and works in the others
+    """
     point, g, inside, z = work.vectors[1], work.vectors[2], work.vectors[3], work.vectors[4]
     rest = 1.0 - count * LEAST
     for r in range(count):
-        point[r] = share[work.own[r]]
-    value = model(state, point, count, work)
+        point[r] = share[work.candidates[r]]
+    value = surrogate(state, point, count, work)
     for step in range(NEWTON):
-        residual = model_gradient(state, point, count, g, work)
+        residual = surrogate_gradient(state, point, count, g, work)
         if step > 0 and residual <= goal:
             break
-        model_hessian(point, count, state.w.size, work)
+        surrogate_hessian(point, count, state.w.size, work)
         for r in range(count):
             inside[r] = max((point[r] - LEAST) / rest, 0.0)
-        if not simplex_qp(work.H, g, inside, count, 0, z, work.vectors[5], work.vectors[6], work.factor, work.index):
+        if not simplex_qp(work.H, g, inside, count, 0, z, work.program):
             break
         slope = 0.0
         for r in range(count):
@@ -156,7 +177,7 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
         while part > 1e-9:
             for r in range(count):
                 inside[r] = max(point[r] + part * z[r], LEAST)
-            new = model(state, inside, count, work)
+            new = surrogate(state, inside, count, work)
             if new <= value + 1e-4 * part * slope + 1e-15:
                 break
             part *= 0.5
@@ -165,4 +186,4 @@ def minimise_model(state, share, count, goal, work):  # type: ignore[no-untyped-
         value = new
     work.target[:] = 0.0
     for r in range(count):
-        work.target[work.own[r]] = point[r]
+        work.target[work.candidates[r]] = point[r]

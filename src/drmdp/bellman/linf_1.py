@@ -1,12 +1,12 @@
 """(ℓ∞, 1): the exact update, one radius for every kernel.
 
-Normalised as in `drmdp.layout.layout`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`rows_linf`,
-`table_linf`),
+Normalised as in `drmdp.layout.point`. With g_ia(r) the gain of row (i, a) when its probabilities may change by r (`drmdp.bellman.rows.linf`,
+`linf_table`),
 
     F̄ = max { γ :  cost_a + V⁰_a + Σ_i w_i g_ia(r_i) ≥ γ for every a,   Σ_i w_i r_i ≤ θ,   r ≥ 0 }.
 
 An action costs nature nothing once the r_i are paid for, so few actions matter, usually one: if the last policy plays one action, or cold the best
-one for the mean kernel alone, `held_linf` finds the best r for it. The other actions are priced at that r, without tables and only until
+one for the mean kernel alone, `piecewise.warm_linf` finds the best r for it. The other actions are priced at that r, without tables and only until
 they are seen to cost U or more. If some cost less, or the policy mixes, `drmdp.bellman.piecewise.method` solves for the actions that matter with a joint
 budget, U and L included; those that cost less join, and it is solved again. L is the least value of all actions. What the budget leaves, nature
 spends in the direction of the last r. For the proximal method radii and gains are divided by θ and costs counted from the smallest cost_a + V⁰_a,
@@ -23,47 +23,117 @@ import numpy as np
 from numba import njit
 
 from drmdp.bellman import nature_rows
-from drmdp.bellman.piecewise.budget_per_kernel import make_tables
-from drmdp.bellman.piecewise.finish import sweep
-from drmdp.bellman.piecewise.method import gains, make_work, worst_case
+from drmdp.bellman.family import open_state, play_alone
+from drmdp.bellman.piecewise.budget_per_kernel import Priced
+from drmdp.bellman.piecewise.method import gains, worst_case
+from drmdp.bellman.piecewise.sweep import solve_open
 from drmdp.bellman.piecewise.warm_linf import exchange
-from drmdp.bellman.piecewise.work import JOIN, make_room, scan
-from drmdp.bellman.rows.linf import add_gains, ascending_states, row_at, top_entries, walk_length
-from drmdp.bellman.rows.linf_table import lines_needed, places, tabulate
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import prologue, row_scales
+from drmdp.bellman.piecewise.work import JOIN, Work, make_work, read_last_policy
+from drmdp.bellman.rows.linf import add_gains, pair_at, rank_pair, row_at
+from drmdp.bellman.rows.linf_table import lines_needed, place_entries, tabulate
+from drmdp.bellman.rows.pair import Pair
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.layout import Layout
+from drmdp.layout.memory import Memory, Out
+from drmdp.layout.point import Point, normalise, row_scales
 
 
-@njit(**LEAN)
-def _rank(layout, order, ascending, pair, first, least, room):  # type: ignore[no-untyped-def]
-    """Fill entry and level with the top entries of a pair, as far as radii from `least` on reach; returns how many.
+def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
+    """Work space for the states start … stop − 1."""
+    return make_work(layout, point, start, stop, lines_needed, joint=True)
 
-    The entries of its state begin at `first`.
+
+def update(start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work) -> None:  # fmt: skip
+    """Update the states start … stop − 1 that are not terminal; see `drmdp.bellman.family`."""
+    _single(start, stop, layout, point, memory, out, tol, work)
+    if (out.passes[start:stop] < 0.0).any():
+        solve_open(_mixed, True, start, stop, layout, point, memory, out, tol, work)
+
+
+@njit(**KERNEL)
+def _single(start, stop, layout, point, memory, out, tol, work):
+    """Update the states where one action is enough, from the last policy and radii where they are usable.
+
+    The other states are left open: out.passes is −1.
+
+    reads   layout, point, tol
+    fills   memory: by_action[:, 0], by_kernel; out, work
     """
-    lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
-    length = walk_length(hi - lo, order.u.size, layout.unlisted, least)
-    top_entries(
-        room.u[lo - first : hi - first], layout.indices[lo:hi], order, layout.unlisted, ascending, length, room.key, room.where,
-        room.entry, room.level, room.stack,
-    )  # fmt: skip
-    return length
+    state, w, order = work.state, layout.weights, point.order
+    for s in range(start, stop):
+        out.passes[s] = 0.0
+        base, unit = normalise(layout, point, s, state)
+        if not base < np.inf:  # terminal
+            continue
+        policy, radius, theta = out.policy[s], memory.by_kernel[s], layout.radius[s]
+        cheapest, lowest, bottom, trivial = open_state(state, theta, tol)
+        only, total = read_last_policy(policy, state, work.prices.member)
+        if trivial or theta >= 1.0:
+            for i in range(w.size):
+                radius[i] = min(theta, 1.0)
+            memory.by_action[s, 0] = 0.0
+            play_alone(policy, lowest if theta <= 0.0 else cheapest)
+            out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
+            out.lower[s] = base + unit * (0.0 if theta >= 1.0 else bottom)
+            continue
+        row_scales(layout, s, state.scale)
+        _into_budget(radius, w, theta, total > 0.5)
+        if not total > 0.5:
+            only, total = _mean_choice(layout, order, s, state, work.sort, work.unit), 1.0
+            play_alone(policy, only)
+        for a in range(policy.size):
+            policy[a] /= total
+        out.passes[s] = -1.0
+        if only < 0:
+            continue
+        length = rank_pair(layout, order, s, only, 0.0, state, work.sort)
+        pair = pair_at(layout, s, only, length, state, work.sort)
+        gain, slack, mu = exchange(pair, w, theta, tol, radius, work.slopes, work.gain)
+        memory.by_action[s, 0] = mu
+        low = state.cost[only] + state.nominal[only] + gain
+        if low + slack < 0.0 and slack <= 0.5 * tol:
+            work.prices.member[only] = True
+            lower, _ = _others(layout, order, s, radius, low + slack, state, work.sort, work.prices)
+            lower = min(low, lower)
+            if low + slack - lower <= tol:
+                out.upper[s], out.lower[s], out.passes[s] = base + unit * (low + slack), base + unit * lower, 1.0
+
+
+@njit(**INLINE)
+def _into_budget(radius, w, theta, warm):
+    """Make the radii of the last sweep usable; where they are not, or it was none, take θ.
+
+    reads   w (N,), theta, warm
+    fills   radius (N,)
+    """
+    spent = 0.0
+    for i in range(w.size):
+        if not (warm and radius[i] >= 0.0 and w[i] * radius[i] <= theta):
+            radius[i] = theta
+        spent += w[i] * radius[i]
+    if spent > theta:
+        for i in range(w.size):
+            radius[i] *= theta / spent
 
 
 @njit(**LEAN)
-def _mean_choice(layout, order, ascending, s, room):  # type: ignore[no-untyped-def]
-    """Best action for the mean kernel alone."""
-    A, theta, first = room.cost.size, layout.radius[s], layout.indptr[s * room.cost.size]
+def _mean_choice(layout, order, s, state, sort, unit):
+    """Choose the best action for the mean kernel alone.
+
+    reads   layout, order, s, state, unit (the scale of the mean row)
+    fills   sort
+    returns the action
+    """
+    A, theta, first = state.cost.size, layout.radius[s], layout.indptr[s * state.cost.size]
     best = np.inf
     choice = 0
     for a in range(A):
-        value = room.cost[a] + room.nominal[a]
+        value = state.cost[a] + state.nominal[a]
         if value < min(best, 0.0):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            length = _rank(layout, order, ascending, s * A + a, first, theta, room)
-            value += row_at(
-                layout.mean, np.uint64(lo), np.uint64(hi - lo), room.u, np.uint64(lo - first), 1.0, theta,
-                room.entry, room.level, length,
-            )[0]  # fmt: skip
+            length = rank_pair(layout, order, s, a, theta, state, sort)
+            pair = Pair(layout.mean, lo, hi - lo, state.u, lo - first, unit, sort.entry, sort.level, length)
+            value += row_at(pair, np.int64(0), theta)[0]
             if value < best:
                 best = value
                 choice = a
@@ -71,230 +141,178 @@ def _mean_choice(layout, order, ascending, s, room):  # type: ignore[no-untyped-
 
 
 @njit(**LEAN)
-def _others(layout, order, ascending, s, radius, enough, room):  # type: ignore[no-untyped-def]
-    """Price the actions that are not members at the radii; returns the least value and how many are below `enough`, at most JOIN.
+def _others(layout, order, s, radius, enough, state, sort, prices):
+    """Price the actions that are not members at the radii.
 
-    Those are listed in room.joined, the lowest first.
+    reads   layout, order, s, radius (N,), enough, state, prices.member
+    fills   prices: those below `enough`, at most JOIN, the lowest first; sort
+    returns the least value, and how many are listed
     """
-    A, N, first = room.cost.size, layout.weights.size, layout.indptr[s * room.cost.size]
     least = np.inf
-    for i in range(N):
+    for i in range(radius.size):
         if radius[i] > 0.0:
             least = min(least, radius[i])
     lower = np.inf
     count = 0
-    for a in range(A):
-        value = room.cost[a] + room.nominal[a]
-        if room.member[a] or value >= enough:
+    for a in range(state.cost.size):
+        value = state.cost[a] + state.nominal[a]
+        if prices.member[a] or value >= enough:
             continue
-        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        length = _rank(layout, order, ascending, s * A + a, first, least, room)
-        value = add_gains(
-            layout.data, N * lo, hi - lo, room.u, lo - first, room.scale[a], layout.weights, radius, room.entry, room.level,
-            length, value, enough,
-        )  # fmt: skip
+        length = rank_pair(layout, order, s, a, least, state, sort)
+        value = add_gains(pair_at(layout, s, a, length, state, sort), layout.weights, radius, value, enough)
         lower = min(lower, value)
-        if value < enough and (count < JOIN or value < room.values[JOIN - 1]):
+        if value < enough and (count < JOIN or value < prices.values[JOIN - 1]):
             k = min(count, JOIN - 1)
-            while k > 0 and room.values[k - 1] > value:
-                room.values[k], room.joined[k] = room.values[k - 1], room.joined[k - 1]
+            while k > 0 and prices.values[k - 1] > value:
+                prices.values[k], prices.joined[k] = prices.values[k - 1], prices.joined[k - 1]
                 k -= 1
-            room.values[k], room.joined[k] = value, a
+            prices.values[k], prices.joined[k] = value, a
             count = min(count + 1, JOIN)
     return lower, count
 
 
-def update(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Update the states start … stop − 1 that are not terminal."""
-    A, N = layout.available.shape[1], layout.weights.size
-    room = make_room(layout, start, stop)
-    given = layout, order, value, top, span, tol, memory, ascending_states(layout, value, start, stop), room
-    _single(start, stop, out, *given)
-    if (out.passes[start:stop] < 0.0).any():
-        tables = make_tables(A, N, N * lines_needed(room.u.size, A))
-        sweep(_mixed, True, start, stop, out, *given, make_work(A, N, True), tables)
-
-
 @njit(**KERNEL)
-def _single(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room):  # type: ignore[no-untyped-def]
-    """Update the states where one action is enough, from the memory in policy and radius if that is sound; for others passes are −1."""
-    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
-    for s in range(start, stop):
-        out.passes[s] = 0.0
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
-        if not base < np.inf:  # terminal
-            continue
-        policy, radius, theta = out.policy[s], memory.by_kernel[s], layout.radius[s]
-        first, lowest, only, given = scan(policy, room)
-        bottom = room.cost[lowest] + room.nominal[lowest]
-        if theta <= 0.0 or theta >= 1.0 or bottom >= -tol:
-            for a in range(A):
-                policy[a] = 0.0
-            for i in range(N):
-                radius[i] = min(theta, 1.0)
-            memory.by_action[s, 0] = 0.0
-            policy[lowest if theta <= 0.0 else first] = 1.0
-            out.upper[s] = base + unit * (bottom if theta <= 0.0 else 0.0)
-            out.lower[s] = base + unit * (0.0 if theta >= 1.0 else bottom)
-            continue
-        row_scales(layout, s, room.scale)
-        spent = 0.0
-        for i in range(N):
-            if not (given > 0.5 and radius[i] >= 0.0 and w[i] * radius[i] <= theta):
-                radius[i] = theta
-            spent += w[i] * radius[i]
-        if spent > theta:
-            for i in range(N):
-                radius[i] *= theta / spent
-        if not given > 0.5:
-            only, given = _mean_choice(layout, order, ascending, s, room), 1.0
-            for a in range(A):
-                policy[a] = 1.0 if a == only else 0.0
-        for a in range(A):
-            policy[a] /= given
-        out.passes[s] = -1.0
-        if only < 0:
-            continue
-        lo, at, end = layout.indptr[s * A], layout.indptr[s * A + only], layout.indptr[s * A + only + 1]
-        length = _rank(layout, order, ascending, s * A + only, lo, 0.0, room)
-        gain, more, mu = exchange(
-            layout.data, N * at, end - at, room.u, at - lo, room.scale[only], w, theta, tol, radius, room.entry, room.level, length,
-            room.slopes, room.gain,
-        )  # fmt: skip
-        memory.by_action[s, 0] = mu
-        low = room.cost[only] + room.nominal[only] + gain
-        if low + more < 0.0 and more <= 0.5 * tol:
-            room.member[only] = True
-            lower, _ = _others(layout, order, ascending, s, radius, low + more, room)
-            lower = min(low, lower)
-            if low + more - lower <= tol:
-                out.upper[s], out.lower[s], out.passes[s] = base + unit * (low + more), base + unit * lower, 1.0
+def _mixed(start, stop, layout, point, memory, out, tol, work, solver):
+    """Update every open state (out.passes < 0) by the proximal method, from policy, radii and μ.
 
+    A state whose gap U − L stays above tol is left open.
 
-@njit(**KERNEL)
-def _mixed(start, stop, out, layout, order, value, top, span, tol, memory, ascending, room, work, tables, solver):  # type: ignore[no-untyped-def]
-    """Update the states where passes are negative by the proximal method, from policy, radius and μ; it remains so where U − L is too large."""
-    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
+    reads   layout, point, tol, solver (that of `solve_open`)
+    fills   memory: by_action[:, 0], by_kernel; out, work
+    """
+    state, problem, prices, w = work.state, work.solver, work.prices, layout.weights
     for s in range(start, stop):
         if not out.passes[s] < 0.0:
             continue
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
-        row_scales(layout, s, room.scale)
+        base, unit = normalise(layout, point, s, state)
+        row_scales(layout, s, state.scale)
         policy, radius, size = out.policy[s], memory.by_kernel[s], layout.radius[s]
-        first, lowest, _, _ = scan(policy, room)
-        bottom = room.cost[lowest] + room.nominal[lowest]
+        cheapest, _, bottom, _ = open_state(state, size, tol)
+        read_last_policy(policy, state, prices.member)
         cap = -bottom / size
-        mu = memory.by_action[s, 0]
-        work.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
-        for i in range(N):
-            work.centre[0, i] = radius[i] / size
-            work.amounts[0, i] = radius[i] / size
+        _begin(radius, memory.by_action[s, 0], size, problem)
         high, low = cap, -1.0
-        n, line, passes, count = np.int64(0), np.int64(0), 0, A
+        n, line, passes, count = np.int64(0), np.int64(0), 0, policy.size
         begun = False
         while True:
             for k in range(count):
-                a = room.joined[k] if begun else k
+                a = prices.joined[k] if begun else k
                 if begun or policy[a] > 0.0:
-                    line = _admit(layout, order, ascending, s, a, tables, n, line, room)
-                    work.head[n] = (room.cost[a] + room.nominal[a] - bottom) / size
-                    work.x[n] = 0.0 if begun else policy[a]
+                    line = _admit(layout, point.order, s, a, n, line, work)
+                    problem.head[n] = (state.cost[a] + state.nominal[a] - bottom) / size
+                    problem.x[n] = 0.0 if begun else policy[a]
                     n += 1
-            for a in range(0 if begun else A):
+            for a in range(0 if begun else policy.size):
                 policy[a] = 0.0
             begun = True
-            upper, lower, more = solver(n, N, tables, w, 1.0, cap, tol / size, work, True)
-            passes += more
+            upper, lower, answers = solver(n, work.tables, w, 1.0, cap, tol / size, problem, True)
+            passes += answers
             if upper < high:
                 high = upper
-                memory.by_action[s, 0] = work.best_mu[0]
+                memory.by_action[s, 0] = problem.best_mu[0]
                 for k in range(n):
-                    policy[room.action[k]] = work.best_x[k]
-            left = 1.0
-            for i in range(N):
-                left -= w[i] * work.best[0, i]
-            for i in range(N):
-                room.radius[i] = size * (work.best[0, i] + max(left, 0.0))
-                work.amounts[0, i] = work.best[0, i]
-                work.centre[0, i] = work.best[0, i]
-            price, count = _others(layout, order, ascending, s, room.radius, bottom + size * high, room)
+                    policy[work.action[k]] = problem.best_x[k]
+            _spend_rest(size, w, problem, work.radius)
+            price, count = _others(layout, point.order, s, work.radius, bottom + size * high, state, work.sort, prices)
             lower = min(lower, (price - bottom) / size)
             if lower > low:
                 low = lower
-                for i in range(N):
-                    radius[i] = room.radius[i]
+                for i in range(w.size):
+                    radius[i] = work.radius[i]
             if high - low <= tol / size or count == 0:
                 break
         if not high < cap:
-            policy[first] = 1.0
+            policy[cheapest] = 1.0
             memory.by_action[s, 0] = 0.0
         out.upper[s], out.lower[s] = base + unit * (bottom + size * high), base + unit * (bottom + size * max(low, 0.0))
         out.passes[s] = -passes if high - low > tol / size else passes
 
 
-@njit(**LEAN)
-def _admit(layout, order, ascending, s, a, tables, n, line, room):  # type: ignore[no-untyped-def]
-    """Make the tables of action a as number n from `line` on; returns the next line."""
-    A, N = room.cost.size, layout.weights.size
-    first, lo, hi = layout.indptr[s * A], layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-    length = _rank(layout, order, ascending, s * A + a, first, 0.0, room)
-    places(hi - lo, room.entry[:length], room.place)
-    line = tabulate(
-        layout.data[N * lo : N * hi], room.u[lo - first : hi - first], N, room.scale[a], min(layout.radius[s], 1.0),
-        room.entry[:length], room.level[:length], room.place, tables, n, line, room.mass, room.index,
-    )  # fmt: skip
-    room.action[n] = a
-    room.member[a] = True
-    return line
+@njit(**INLINE)
+def _begin(radius, mu, size, problem):
+    """Start the method from radii and a multiplier.
+
+    reads   radius (N,), mu, size (by which radii are divided)
+    fills   problem: centre, amounts, mu
+    """
+    problem.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
+    for i in range(radius.size):
+        problem.centre[0, i] = radius[i] / size
+        problem.amounts[0, i] = problem.centre[0, i]
 
 
-def evaluate(start, stop, layout, order, value, top, span, tol, memory, out):  # type: ignore[no-untyped-def]
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    A, N = layout.available.shape[1], layout.weights.size
-    room = make_room(layout, start, stop)
-    given = layout, order, value, top, span, memory, ascending_states(layout, value, start, stop), room
-    _evaluate(start, stop, out, *given, make_work(A, N, True), make_tables(A, N, N * lines_needed(room.u.size, A)))
+@njit(**INLINE)
+def _spend_rest(size, w, problem, radius):
+    """Go on from the best radii, and spend what they leave of the budget.
+
+    reads   size, w (N,), problem.best
+    fills   problem: amounts, centre; radius (N,)
+    """
+    left = 1.0
+    for i in range(w.size):
+        left -= w[i] * problem.best[0, i]
+    for i in range(w.size):
+        radius[i] = size * (problem.best[0, i] + max(left, 0.0))
+        problem.amounts[0, i] = problem.best[0, i]
+        problem.centre[0, i] = problem.best[0, i]
+
+
+@njit(**INLINE)
+def _admit(layout, order, s, a, n, line, work):
+    """Make the tables of action a as number n.
+
+    reads   layout, order, s, a, n, line (a free one)
+    fills   work: tables, action[n], prices.member[a]
+    returns the next free line
+    """
+    length = rank_pair(layout, order, s, a, 0.0, work.state, work.sort)
+    pair = pair_at(layout, s, a, length, work.state, work.sort)
+    place_entries(pair, work.sort.place)
+    work.action[n] = a
+    work.prices.member[a] = True
+    return tabulate(pair, min(layout.radius[s], 1.0), work.sort.place, work.tables, n, line, work.mass, work.index)
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, out, layout, order, value, top, span, memory, ascending, room, work, tables):  # type: ignore[no-untyped-def]
-    A, N, w = layout.available.shape[1], layout.weights.size, layout.weights
+def evaluate(start, stop, layout, point, memory, out, tol, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+
+    reads   layout, point
+    fills   memory: by_action[:, 0], by_kernel; out, work
+    """
+    state, problem, w = work.state, work.solver, layout.weights
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, state)
         if not base < np.inf:
             continue
-        x, radius, mu, theta = out.policy[s], memory.by_kernel[s], memory.by_action[s, 0], layout.radius[s]
-        row_scales(layout, s, room.scale)
+        x, radius, theta = out.policy[s], memory.by_kernel[s], layout.radius[s]
+        row_scales(layout, s, state.scale)
         size = min(theta, 1.0)
         mean = 0.0
         n, line = np.int64(0), np.int64(0)
-        for a in range(A):
+        for a in range(x.size):
             if x[a] > 0.0:
-                mean += x[a] * (room.cost[a] + room.nominal[a])
+                mean += x[a] * (state.cost[a] + state.nominal[a])
                 if theta > 0.0:
-                    line = _admit(layout, order, ascending, s, a, tables, n, line, room)
-                    work.head[n], work.x[n] = 0.0, x[a]
+                    line = _admit(layout, point.order, s, a, n, line, work)
+                    problem.head[n], problem.x[n] = 0.0, x[a]
                     n += 1
-        for i in range(N):
-            work.centre[0, i] = (
-                radius[i] / size if radius[i] >= 0.0 and w[i] * radius[i] <= theta and theta > 0.0 else 0.0
-            )
-            work.amounts[0, i] = work.centre[0, i]
-        work.mu[0] = mu if mu >= 0.0 and mu <= 2.0 else 0.1
-        upper, lower, work.exact[0] = 0.0, 0.0, 0.0
+        for i in range(w.size):
+            if not (radius[i] >= 0.0 and w[i] * radius[i] <= theta and theta > 0.0):
+                radius[i] = 0.0
+        upper, lower, problem.exact[0] = 0.0, 0.0, 0.0
         if theta > 0.0:
-            upper = worst_case(n, N, tables, w, theta / size, work.x, work, True)
-            gains(n, N, tables, w, work.amounts, work, work.q, True)
+            _begin(radius, memory.by_action[s, 0], size, problem)
+            priced = Priced(work.tables, n, theta / size, problem.x)
+            upper = worst_case(priced, w, problem, True)
+            gains(priced, w, problem.amounts, problem, problem.q, True)
             for k in range(n):
-                lower += work.x[k] * work.q[k]
-        memory.by_action[s, 0] = work.exact[0]
-        for i in range(N):
-            radius[i] = size * work.amounts[0, i]
-        out.upper[s], out.lower[s], out.passes[s] = (
-            base + unit * (mean + size * upper),
-            base + unit * (mean + size * lower),
-            1,
-        )
+                lower += problem.x[k] * problem.q[k]
+            for i in range(w.size):
+                radius[i] = size * problem.amounts[0, i]
+        memory.by_action[s, 0] = problem.exact[0]
+        upper, lower = mean + size * upper, mean + size * lower
+        out.upper[s], out.lower[s], out.passes[s] = base + unit * upper, base + unit * lower, 1
 
 
 NATURE = nature_rows.LINF

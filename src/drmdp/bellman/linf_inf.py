@@ -1,6 +1,6 @@
 """(ℓ∞, ∞): the exact update; every row of every action bends by the full radius, and the best action is played.
 
-Normalised as in `drmdp.layout.layout`. The distance of order ∞ under ℓ∞ bounds every probability of every row on its
+Normalised as in `drmdp.layout.point`. The distance of order ∞ under ℓ∞ bounds every probability of every row on its
 own, so nature never has to choose between actions, and with the gains g_ia of `rows_linf`
 
     F̄ = min_a cost_a + V⁰_a + Σ_i w_i g_ia(θ).
@@ -24,68 +24,68 @@ from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
-from drmdp.bellman.rows.linf import add_gains, ascending_states, sort_ahead, top_entries, walk_length
+from drmdp.bellman.family import longest_pair, open_state, play_alone
+from drmdp.bellman.rows.linf import add_gains, pair_at, rank_pair
 from drmdp.core.compiled import INLINE, KERNEL
-from drmdp.layout.layout import Layout, Order, prologue, row_scales, scratch
-
-
-@njit(**INLINE)
-def bent_value(layout, order, ascending, s, a, r, radius, enough, room, work):  # type: ignore[no-untyped-def]
-    """Value of an action under rows bent by r > 0, all numbers in radius, or anything from `enough` on if it is not below."""
-    cost = room.cost[a]
-    if r >= 1.0:
-        return cost
-    A, N = room.scale.shape
-    lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
-    length = walk_length(hi - lo, order.u.size, layout.unlisted, r)
-    top_entries(
-        room.u[lo - first : hi - first], layout.indices[lo:hi], order, layout.unlisted, ascending, length,
-        work.key, work.where, work.entry, work.level, work.stack,
-    )  # fmt: skip
-    value = add_gains(
-        layout.data, N * lo, hi - lo, room.u, lo - first, room.scale[a], layout.weights, radius, work.entry, work.level,
-        length, cost + room.nominal[a], enough,
-    )  # fmt: skip
-    return min(value, cost)
+from drmdp.layout.layout import Layout
+from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.sorting import SortSpace, sort_ahead, sort_space
 
 
 class Work(NamedTuple):
-    """Scratch memory; the first five are those of `top_entries`."""
+    """Work space."""
 
-    key: Array
-    where: Any  # (S,)
-    entry: Any
-    level: Array
-    stack: Any
-    low: Array  # (A,)
-    action: Any  # (A,)
-    left: Any  # (A + 2,)
+    state: Scratch
+    sort: SortSpace  # of the entries of a pair
+    low: Array  # (A,) cost + nominal value of the actions left, ascending
+    action: Any  # (A,) those actions
+    stack: Any  # (A + 2,) of their order
 
 
-def workspace(layout: Layout, start: int, stop: int) -> Work:
-    """Scratch memory for the states start … stop − 1."""
+def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
+    """Work space for the states start … stop − 1."""
     A, whole = layout.available.shape[1], np.int64
-    most = int(np.diff(layout.indptr[start * A : stop * A + 1]).max(initial=0))
-    return Work(
-        np.empty(most), np.full(layout.radius.size, -1), np.empty(most + 1, dtype=whole), np.empty(most + 1),
-        np.empty(most + 2, dtype=whole), np.empty(A), np.empty(A, dtype=whole), np.empty(A + 2, dtype=whole),
-    )  # fmt: skip
+    sort = sort_space(layout, point, start, stop, longest_pair(layout, start, stop))
+    return Work(scratch(layout, start, stop), sort, np.empty(A), np.empty(A, dtype=whole), np.empty(A + 2, dtype=whole))
+
+
+@njit(**INLINE)
+def bent_value(layout, order, s, a, radius, enough, work):
+    """Value of action a when every row is bent by the radius of its state.
+
+    reads   layout, order, s, a, radius (N,), all equal to it, enough, work.state
+    fills   work.sort
+    returns the value, or any number ≥ enough if it is at least that
+    """
+    state, r = work.state, layout.radius[s]
+    cost = state.cost[a]
+    if not r > 0.0:
+        return cost + state.nominal[a]
+    if r >= 1.0:
+        return cost
+    length = rank_pair(layout, order, s, a, r, state, work.sort)
+    pair = pair_at(layout, s, a, length, state, work.sort)
+    return min(add_gains(pair, layout.weights, radius, cost + state.nominal[a], enough), cost)
 
 
 @njit(**KERNEL)
-def _update(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
-    A = room.cost.size
-    cost, nominal, low, action, stack = room.cost, room.nominal, work.low, work.action, work.left
+def update(start, stop, layout, point, memory, out, tol, work):
+    """Update the states start … stop − 1 that are not terminal; see `drmdp.bellman.family`.
+
+    reads   layout, point
+    fills   memory.by_kernel, out, work
+    """
+    cost, nominal, low, action, stack = work.state.cost, work.state.nominal, work.low, work.action, work.stack
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, cost, nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if not base < np.inf:  # terminal
             continue
-        r = layout.radius[s]
-        memory.by_kernel[s] = r
-        row_scales(layout, s, room.scale)
-        best, played = 0.0, np.argmin(cost)
+        memory.by_kernel[s] = layout.radius[s]
+        row_scales(layout, s, work.state.scale)
+        played, _, _, _ = open_state(work.state, layout.radius[s], 0.0)
+        best = 0.0
         n = 0
-        for a in range(A):
+        for a in range(cost.size):
             if cost[a] + nominal[a] < best:
                 low[n], action[n] = cost[a] + nominal[a], a
                 n += 1
@@ -96,51 +96,36 @@ def _update(start, stop, layout, order, value, top, span, tol, memory, out, room
                 done = sort_ahead(low, action, stack, done)
             if low[k] >= best:
                 break
-            a, bent = action[k], low[k]
-            if r > 0.0:
-                bent = bent_value(layout, order, ascending, s, a, r, memory.by_kernel[s], best, room, work)
+            bent = bent_value(layout, point.order, s, action[k], memory.by_kernel[s], best, work)
             if bent < best:
-                best, played = bent, a
-        out.policy[s] = 0.0
-        out.policy[s, played] = 1.0
+                best, played = bent, action[k]
+        play_alone(out.policy[s], played)
         out.upper[s] = base + unit * best
         out.lower[s] = out.upper[s]
         out.passes[s] = 1
 
 
 @njit(**KERNEL)
-def _evaluate(start, stop, layout, order, value, top, span, tol, memory, out, room, work, ascending):  # type: ignore[no-untyped-def]
+def evaluate(start, stop, layout, point, memory, out, tol, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+
+    reads   layout, point
+    fills   memory.by_kernel, out, work
+    """
     for s in range(start, stop):
-        base, unit = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
+        base, unit = normalise(layout, point, s, work.state)
         if not base < np.inf:
             continue
-        r = layout.radius[s]
-        memory.by_kernel[s] = r
-        row_scales(layout, s, room.scale)
+        memory.by_kernel[s] = layout.radius[s]
+        row_scales(layout, s, work.state.scale)
         worst = 0.0
-        for a in range(room.cost.size):
+        for a in range(work.state.cost.size):
             if out.policy[s, a] > 0.0:
-                bent = room.cost[a] + room.nominal[a]
-                if r > 0.0:
-                    bent = bent_value(layout, order, ascending, s, a, r, memory.by_kernel[s], np.inf, room, work)
+                bent = bent_value(layout, point.order, s, a, memory.by_kernel[s], np.inf, work)
                 worst += out.policy[s, a] * bent
         out.upper[s] = base + unit * worst
         out.lower[s] = out.upper[s]
         out.passes[s] = 1
-
-
-def _made(layout: Layout, value: Array, start: int, stop: int) -> tuple[Any, ...]:
-    return scratch(layout, start, stop), workspace(layout, start, stop), ascending_states(layout, value, start, stop)
-
-
-def update(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
-    """Update the states start … stop − 1 that are not terminal."""
-    _update(start, stop, layout, order, value, *given, *_made(layout, value, start, stop))
-
-
-def evaluate(start: int, stop: int, layout: Layout, order: Order, value: Array, *given: Any) -> None:
-    """Worst case of the policy in out.policy at the states start … stop − 1."""
-    _evaluate(start, stop, layout, order, value, *given, *_made(layout, value, start, stop))
 
 
 NATURE = nature_rows.LINF

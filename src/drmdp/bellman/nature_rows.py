@@ -19,8 +19,10 @@ from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.core.compact import Rows
 from drmdp.core.compiled import INLINE, KERNEL
-from drmdp.layout.layout import Layout, Memory, Order, count_above, places, prologue, row_scales, scratch
-from drmdp.layout.sorting import rank
+from drmdp.layout.layout import Layout
+from drmdp.layout.memory import Memory
+from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.sorting import SortSpace, count_above, places, rank, sort_space
 
 
 class Target(NamedTuple):
@@ -35,23 +37,25 @@ class Target(NamedTuple):
     level: Array
 
 
-class Room(NamedTuple):
-    """Work space: a normalised state, and orders of its entries."""
+class Question(NamedTuple):
+    """Which rows are asked for, and where they go."""
 
-    u: Array
-    cost: Array  # (A,)
-    nominal: Array  # (A,)
-    scale: Array  # (A, N)
-    key: Array
-    place: Any
-    down: Any
+    weights: Array  # (S, A) of each pair; those of weight 0 get none
+    share: Array  # (S, N), or (S, 1) for all kernels, as in the module
+    target: Target
 
 
-def make_room(layout: Layout, start: int, stop: int) -> Room:
+class Work(NamedTuple):
+    """Work space."""
+
+    state: Scratch
+    sort: SortSpace  # of the entries of a pair; `entry` holds the descending order
+
+
+def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
-    own = scratch(layout, start, stop)
-    K = own.u.size
-    return Room(*own[:4], np.empty(K), np.empty(K, dtype=np.int64), np.empty(K, dtype=np.int64))
+    state = scratch(layout, start, stop)
+    return Work(state, sort_space(layout, point, start, stop, state.u.size))
 
 
 class Piece(NamedTuple):
@@ -81,12 +85,11 @@ EACH = -1
 
 
 def respond(
-    answer: Answer, layout: Layout, order: Order, value: Array, memory: Memory, weights: Array, by_pair: bool,
-    share: Array, threads: int,
+    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
-    Pairs of weight 0 get an empty row. `value` is without its level; `share` (S, N), or (S, 1) for all kernels, as in the module.
+    Pairs of weight 0 get an empty row. `share` is (S, N), or (S, 1) for all kernels, as in the module.
     """
     S, A = layout.available.shape
     N = layout.weights.size
@@ -99,68 +102,80 @@ def respond(
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
-    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
     if np.count_nonzero(weights) > np.count_nonzero(used):
         weights = np.where(used, weights, 0.0)
 
-    target = Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel)
+    question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
-        answer.kernel(
-            lo, hi, layout, order, value, top, span, memory, weights, share, target, make_room(layout, lo, hi)
-        )
+        answer.kernel(lo, hi, layout, point, memory, question, workspace(layout, point, lo, hi))
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A
     return Rows(
-        S, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
-        order.states, order.u, threads,
+        point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
+        point.order.states, point.order.u, threads,
     )  # fmt: skip
 
 
-def split(layout: Layout, order: Order, value: Array, memory: Memory) -> Array:
+def split(layout: Layout, point: Point, memory: Memory) -> Array:
     """Masses (S, A, N) that the kernels of (ℓ1, 1) move: each gives up of an entry what the mean kernel gives up of it, relatively."""
     S, A = layout.available.shape
     moved = np.zeros((S, A, layout.weights.size))
-    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    _split(layout, order, value, top, span, memory, moved, make_room(layout, 0, S))
+    _split(layout, point, memory, moved, workspace(layout, point, 0, S))
     return moved
 
 
 @njit(**KERNEL)
-def _split(layout, order, value, top, span, memory, moved, room):  # type: ignore[no-untyped-def]
+def _split(layout, point, memory, moved, work):
+    """Share the masses of the mean kernel among the kernels.
+
+    reads   layout, point, memory.by_action
+    fills   moved (S, A, N), work
+    """
     S, A, N = moved.shape
+    up = work.sort.entry
     for s in range(S):
-        if not _begin(layout, order, value, top, span, s, room):
+        if not _begin(layout, point, s, work.state):
             continue
         for a in range(A):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            u = room.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
+            u = work.state.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
             left = memory.by_action[s, a]
-            rank(u, room.place, room.down)
+            rank(u, up, work.sort.place)
             for n in range(u.size):
-                j = room.place[n]
+                j = up[n]
                 mean = layout.mean[lo + j]
                 if not (layout.available[s, a] and left > 0.0):
                     break
                 part = min(left / mean, 1.0) if mean > 0.0 else 0.0
                 left -= part * mean
                 for i in range(N):
-                    moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * room.scale[a, i]
+                    moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * work.state.scale[a, i]
 
 
 @njit(**INLINE)
-def _begin(layout, order, value, top, span, s, room):  # type: ignore[no-untyped-def]
-    """Normalise state s; False if it is terminal."""
-    base, _ = prologue(layout, order, value, top, span, s, room.u, room.cost, room.nominal)
-    row_scales(layout, s, room.scale)
+def _begin(layout, point, s, state):
+    """Normalise state s.
+
+    reads   layout, point, s
+    fills   state
+    returns whether it is not terminal
+    """
+    base, _ = normalise(layout, point, s, state)
+    row_scales(layout, s, state.scale)
     return base < np.inf
 
 
 @njit(**INLINE)
-def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
-    """The pair (s, a), its listed states written down."""
-    A, N = room.scale.shape
+def _piece(layout, s, a, state, target):
+    """Gather the pair (s, a).
+
+    reads   layout, s, a, state
+    fills   target.states: the listed ones
+    returns a Piece
+    """
+    A, N = state.scale.shape
     pair, first = s * A + a, layout.indptr[s * A]
     lo, hi = layout.indptr[pair], layout.indptr[pair + 1]
     at, end = target.entry_at[pair], target.entry_at[pair + 1]
@@ -169,62 +184,76 @@ def _piece(layout, s, a, room, target):  # type: ignore[no-untyped-def]
     for j in range(hi - lo):
         states[j] = listed[j]
     return Piece(
-        layout.data[N * lo : N * hi], room.u[lo - first : hi - first], listed, room.scale[a], states, target.mass[at:end],
+        layout.data[N * lo : N * hi], state.u[lo - first : hi - first], listed, state.scale[a], states, target.mass[at:end],
         target.length[p:q], target.slope[p:q], target.level[p:q],
     )  # fmt: skip
 
 
 @njit(**KERNEL)
-def _respond_l2(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+def _respond_l2(start, stop, layout, point, memory, question, work):
+    """Rows of the states start … stop − 1 from multipliers and thresholds.
+
+    reads   layout, point, memory, question: weights, share
+    fills   question.target, work
+    """
+    weights = question.weights
     for s in range(start, stop):
-        if _begin(layout, order, value, top, span, s, room):
+        if _begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, room, target)
-                    _row_l2(
-                        piece, layout.weights, weights[s, a], share[s], memory.by_action[s, a], memory.by_kernel[s],
-                        memory.by_row[s, a], order, layout.unlisted,
-                    )  # fmt: skip
+                    piece = _piece(layout, s, a, work.state, question.target)
+                    w = layout.weights
+                    _row_l2(piece, w, weights[s, a], question.share[s], memory, s, a, point.order, layout.unlisted)
 
 
 @njit(**KERNEL)
-def _respond_l1(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+def _respond_l1(start, stop, layout, point, memory, question, work):
+    """Rows of the states start … stop − 1 from moved masses.
+
+    reads   layout, point, memory, question: weights, share
+    fills   question.target, work
+    """
+    weights, share = question.weights, question.share
     for s in range(start, stop):
-        if _begin(layout, order, value, top, span, s, room):
+        if _begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, room, target)
+                    piece = _piece(layout, s, a, work.state, question.target)
                     K = piece.u.size
-                    piece.states[K] = order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
+                    piece.states[K] = point.order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
                     if memory.by_row.shape[1] == 0:
                         lo = layout.indptr[s * weights.shape[1] + a]
                         moved = memory.by_action[s, a]
-                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved, room)
+                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved, work.sort)
                     else:
-                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], room)
+                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], work.sort)
 
 
 @njit(**KERNEL)
-def _respond_linf(start, stop, layout, order, value, top, span, memory, weights, share, target, room):  # type: ignore[no-untyped-def]
+def _respond_linf(start, stop, layout, point, memory, question, work):
+    """Rows of the states start … stop − 1 from radii.
+
+    reads   layout, point, memory.by_kernel, question: weights, share
+    fills   question.target, work
+    """
+    weights, share, order = question.weights, question.share, point.order
     for s in range(start, stop):
-        if _begin(layout, order, value, top, span, s, room):
+        if _begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, room, target)
-                    _row_linf(
-                        piece,
-                        layout.weights,
-                        weights[s, a],
-                        share[s],
-                        memory.by_kernel[s],
-                        order,
-                        layout.unlisted,
-                        room,
-                    )
+                    piece = _piece(layout, s, a, work.state, question.target)
+                    radius, w = memory.by_kernel[s], layout.weights
+                    _row_linf(piece, w, weights[s, a], share[s], radius, order, layout.unlisted, work.sort)
 
 
 @njit(**INLINE)
-def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: ignore[no-untyped-def]
+def _row_l2(piece, w, x, share, memory, s, a, order, unlisted):
+    """Add the rows y(t) of a pair, t and τ being those of the memory.
+
+    reads   piece, w (N,), x (weight of the pair), share, memory, s, a, order, unlisted
+    fills   piece: mass, length, slope, level
+    """
+    t_a, kappa, tau = memory.by_action[s, a], memory.by_kernel[s], memory.by_row[s, a]
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
     for i in range(w.size):
@@ -251,8 +280,12 @@ def _row_l2(piece, w, x, share, t_a, kappa, tau, order, unlisted):  # type: igno
 
 
 @njit(**INLINE)
-def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-untyped-def]
-    """A threshold that was kept in float32, after a Newton step."""
+def _settled(y, at, K, u, scale, t, tau, order, unlisted):
+    """A threshold that was kept in float32, after a Newton step.
+
+    reads   y from at on, K, u, scale, t, tau, order, unlisted
+    returns τ
+    """
     c = 0.0
     total = 0.0
     if unlisted:
@@ -270,13 +303,17 @@ def _settled(y, at, K, u, scale, t, tau, order, unlisted):  # type: ignore[no-un
 
 
 @njit(**INLINE)
-def _row_l1_mean(piece, mean, x, share, moved, room):  # type: ignore[no-untyped-def]
-    """Take `moved` from the lowest stakes of the mean row to the top."""
+def _row_l1_mean(piece, mean, x, share, moved, sort):
+    """Add the mean row of a pair, mass being moved from its lowest stakes to the top.
+
+    reads   piece, mean (K,), x (weight of the pair), share, moved
+    fills   piece.mass, sort
+    """
     u, mass = piece.u, piece.mass
     K = u.size
     left = share * moved if moved > 0.0 else 0.0
-    ascending = room.place
-    rank(u, ascending, room.down)
+    ascending = sort.entry
+    rank(u, ascending, sort.place)
     for j in range(K):
         mass[j] += x * mean[j]
     for n in range(K):
@@ -290,11 +327,16 @@ def _row_l1_mean(piece, mean, x, share, moved, room):  # type: ignore[no-untyped
 
 
 @njit(**INLINE)
-def _row_l1(piece, w, x, share, moved, room):  # type: ignore[no-untyped-def]
+def _row_l1(piece, w, x, share, moved, sort):
+    """Add the rows of a pair, mass being moved from their lowest stakes to the top.
+
+    reads   piece, w (N,), x (weight of the pair), share, moved (N,)
+    fills   piece.mass, sort
+    """
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    ascending = room.place
-    rank(u, ascending, room.down)
+    ascending = sort.entry
+    rank(u, ascending, sort.place)
     for i in range(w.size):
         c = x * w[i]
         left = share[min(i, share.size - 1)] * moved[i] if moved[i] > 0.0 else 0.0
@@ -308,12 +350,18 @@ def _row_l1(piece, w, x, share, moved, room):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _row_linf(piece, w, x, share, radius, order, unlisted, room):  # type: ignore[no-untyped-def]
-    """+r above a pivot, −min(r, ŷ) below it, the pivot takes the balance; unlisted pivots are single entries K + i."""
+def _row_linf(piece, w, x, share, radius, order, unlisted, sort):
+    """Add the bent rows of a pair: +r above a pivot, −min(r, ŷ) below it, the pivot takes the balance.
+
+    Unlisted pivots are single entries K + i.
+
+    reads   piece, w (N,), x (weight of the pair), share, radius (N,), order, unlisted
+    fills   piece: states, mass, length, level; sort
+    """
     y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
     K = u.size
-    place, down = room.place, room.down
-    places(order, unlisted, piece.listed, u, room.key, place, down)
+    place, down = sort.place, sort.entry
+    places(order, unlisted, piece.listed, u, sort.key, place, down)
     n_states = order.u.size if unlisted else K
     for i in range(w.size):
         c = x * w[i]

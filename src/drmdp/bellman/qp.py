@@ -15,9 +15,12 @@ rounding is replaced by a small one: a long step, which the bounds cut.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, LEAN
 
 LOST = 1e-14  # a pivot this small beside its diagonal entry is rounding
@@ -25,12 +28,29 @@ FLAT_CURVATURE = 1e-12  # takes its place, beside the gradient
 NOISE = 1e-15  # rounding of a gradient, beside the sum of its terms
 
 
-@njit(**KERNEL)
-def simplex_qp(H, g, x, n, extra, z, grad, step, factor, index):  # type: ignore[no-untyped-def]
-    """Fill z with the minimiser; False, and z = x, if the data or the result are not finite.
+class Program(NamedTuple):
+    """Work space of programs with up to m variables."""
 
-    H, g, x, z hold m = n + extra variables or more. Work space: grad, step (m,), factor (m, m), index (2, m) of integers.
+    grad: Array  # (m,)
+    step: Array  # (m,)
+    factor: Array  # (m, m)
+    index: Any  # (2, m)
+
+
+def make_program(m: int) -> Program:
+    """Work space for m variables."""
+    return Program(np.empty(m), np.empty(m), np.empty((m, m)), np.empty((2, m), dtype=np.int64))
+
+
+@njit(**KERNEL)
+def simplex_qp(H, g, x, n, extra, z, work):
+    """Solve the program; H, g, x, z hold n + extra variables or more.
+
+    reads   H, g, x, n, extra
+    fills   z: the minimiser, or x; work
+    returns whether the data and the result are finite
     """
+    grad, step, factor, index = work.grad, work.step, work.factor, work.index
     m = n + extra
     free = index[0]
     size = 0.0
@@ -76,7 +96,12 @@ def simplex_qp(H, g, x, n, extra, z, grad, step, factor, index):  # type: ignore
 
 
 @njit(**LEAN)
-def _largest(z, n):  # type: ignore[no-untyped-def]
+def _largest(z, n):
+    """The largest of the first n variables.
+
+    reads   z, n
+    returns its number
+    """
     best = 0
     for j in range(1, n):
         if z[j] > z[best]:
@@ -85,8 +110,12 @@ def _largest(z, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _gradient(H, g, x, z, m, grad, noise):  # type: ignore[no-untyped-def]
-    """G + H(z − x), and its rounding."""
+def _gradient(H, g, x, z, m, grad, noise):
+    """The gradient g + H(z − x).
+
+    reads   H, g, x, z, m
+    fills   grad (m,), noise (m,): its rounding
+    """
     for j in range(m):
         total = g[j]
         size = abs(g[j])
@@ -99,8 +128,12 @@ def _gradient(H, g, x, z, m, grad, noise):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _most_negative(grad, noise, pivot, n, m, free):  # type: ignore[no-untyped-def]
-    """The bound variable whose multiplier is most negative, beyond rounding; −1 if there is none."""
+def _most_negative(grad, noise, pivot, n, m, free):
+    """The bound variable whose multiplier is most negative, beyond rounding.
+
+    reads   grad, noise, pivot, n, m, free
+    returns its number, −1 if there is none
+    """
     best = -1
     least = 0.0
     for j in range(m):
@@ -115,8 +148,12 @@ def _most_negative(grad, noise, pivot, n, m, free):  # type: ignore[no-untyped-d
 
 
 @njit(**LEAN)
-def _minimise(H, grad, pivot, n, m, index, size, step, factor):  # type: ignore[no-untyped-def]
-    """Fill `step` with the minimiser over the free variables, 0 elsewhere: Cholesky's method, the sum eliminated."""
+def _minimise(H, grad, pivot, n, m, index, size, step, factor):
+    """Minimise over the free variables by Cholesky's method, the sum eliminated.
+
+    reads   H, grad, pivot, n, m, index[0] (which are free), size (of the gradient)
+    fills   step (m,), 0 where a variable is bound; factor, index[1]
+    """
     free, order = index[0], index[1]
     count = 0
     for j in range(m):
@@ -159,8 +196,13 @@ def _minimise(H, grad, pivot, n, m, index, size, step, factor):  # type: ignore[
 
 
 @njit(**LEAN)
-def _advance(z, step, m, free):  # type: ignore[no-untyped-def]
-    """Go as far as the bounds allow, at most the whole step; return the variable that is met, −1 if none, m if not finite."""
+def _advance(z, step, m, free):
+    """Go as far as the bounds allow, at most the whole step.
+
+    reads   step, m
+    fills   z, free
+    returns the variable whose bound is met, −1 if none, m if not finite
+    """
     met = -1
     share = 1.0
     for j in range(m):

@@ -35,16 +35,29 @@ class Tables(NamedTuple):
     length: Any  # (A, N), L
 
 
+class Priced(NamedTuple):
+    """What the agent offers: the tables of her n actions, their prices and the budget."""
+
+    tables: Tables
+    n: Any  # how many actions
+    B: float
+    x: Array  # (n,)
+
+
 def make_tables(A: int, N: int, lines: int) -> Tables:
-    """Tables with room for so many lines."""
+    """Tables with space for so many lines."""
     return Tables(
         np.empty((lines, 3)), np.empty(A, dtype=np.int64), np.empty(A, dtype=np.int64), np.empty((A, N), dtype=np.int64)
     )
 
 
 @njit(**LEAN)
-def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
-    """g(m) of row i of action a, looked for from segment p on."""
+def gain_at(tables, a, i, m, p):
+    """The gain of an amount.
+
+    reads   tables, a, i, m, p (a guess of its segment)
+    returns g(m) of row i of action a
+    """
     lines = tables.lines
     at = tables.start[a] + i * tables.stride[a]
     last = tables.length[a, i]
@@ -57,10 +70,11 @@ def gain_at(tables, a, i, m, p):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[no-untyped-def]
-    """Maximise x g(m) − μ m − ½ε (m − m⁰)² in one row from segment p on, inverse = 1/ε, centre = m⁰.
+def best_amount(lines, at, length, x, mu, inverse, centre, p):
+    """Maximise x g(m) − μ m − ½ε (m − m⁰)² in one row.
 
-    Returns m, g(m), the slope of g where m lies inside a segment and 0 at a kink, and the segment.
+    reads   lines from at on, length (segments), x, mu, inverse (1/ε), centre (m⁰), p (a guess of the segment)
+    returns m, g(m), the slope of g where m lies inside a segment and 0 at a kink, and the segment
     """
     if length == 0:
         return 0.0, 0.0, 0.0, 1
@@ -87,11 +101,14 @@ def best_amount(lines, at, length, x, mu, inverse, centre, p):  # type: ignore[n
 
 
 @njit(**LEAN)
-def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type: ignore[no-untyped-def]
-    """Kernel i's amounts for n actions from a guess of μ.
+def share(priced, i, mu, eps, centre, m, segment, gain, slope):
+    """Share the budget of kernel i.
 
-    Fills m[:, i], gain and slope (n,), the slope 0 at kinks; returns μ and the number of slopes.
+    reads   priced, i, mu (a guess), eps, centre (A, N)
+    fills   m[:, i]; segment[:, i]; gain and slope (n,), the slope 0 at kinks
+    returns μ and the number of slopes
     """
+    tables, n, B, x = priced
     inverse = 1.0 / eps
     lo = 0.0
     hi = np.inf
@@ -120,7 +137,7 @@ def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type
         if count > 0:
             new = mu + over * eps / count
         else:
-            new = _next_kink(tables, n, i, x, eps, centre, m, segment, over) + over * eps
+            new = _next_kink(priced, i, eps, centre, m, segment, over) + over * eps
         if new <= 0.0 and lo <= 0.0:
             new = 0.0
         if not (new >= lo and new <= hi) or new == mu or trial > TRIALS:
@@ -134,8 +151,13 @@ def share(tables, n, i, B, x, mu, eps, centre, m, segment, gain, slope):  # type
 
 
 @njit(**INLINE)
-def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[no-untyped-def]
-    """All rows of kernel i being at kinks: the μ nearest in the direction of balance at which one leaves its own."""
+def _next_kink(priced, i, eps, centre, m, segment, over):
+    """Find where a row leaves its kink, all rows of kernel i being at kinks.
+
+    reads   priced, i, eps, centre (A, N), m (A, N), segment (A, N), over (what is spent beyond the budget)
+    returns the nearest such μ in the direction of balance
+    """
+    tables, n, _, x = priced
     best = np.inf if over > 0.0 else 0.0
     for a in range(n):
         length = tables.length[a, i]
@@ -156,11 +178,14 @@ def _next_kink(tables, n, i, x, eps, centre, m, segment, over):  # type: ignore[
 
 
 @njit(**LEAN)
-def knapsack(tables, n, i, B, x, mu, segment, end, m):  # type: ignore[no-untyped-def]
-    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i from guesses of μ and the segments; returns it and μ.
+def knapsack(priced, i, mu, segment, end, m):
+    """Max Σ_a x_a g_a(m_a), Σ_a m_a ≤ B, for kernel i.
 
-    Fills m[:, i] and its segments. Work space: end (n,), the numbers of segments taken in full.
+    reads   priced, i, mu (a guess)
+    fills   m[:, i]; segment[:, i], a guess before; end (n,): the numbers of segments taken in full
+    returns the maximum and μ
     """
+    tables, n, B, x = priced
     lines = tables.lines
     total = 0.0
     for a in range(n):

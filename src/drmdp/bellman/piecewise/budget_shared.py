@@ -21,8 +21,13 @@ LONG = 1_000_000  # more segments than any walk can meet
 
 
 @njit(**LEAN)
-def _settle(tables, n, i, r, segment):  # type: ignore[no-untyped-def]
-    """Find the segments of r."""
+def _settle(priced, i, r, segment):
+    """Find the segments of an amount.
+
+    reads   priced, i, r
+    fills   segment[:, i], a guess before
+    """
+    tables, n = priced.tables, priced.n
     for a in range(n):
         at = tables.start[a] + i * tables.stride[a]
         last = tables.length[a, i]
@@ -35,8 +40,13 @@ def _settle(tables, n, i, r, segment):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _right(tables, n, i, x, segment):  # type: ignore[no-untyped-def]
-    """Slope of G_i to the right, and how far it reaches."""
+def _right(priced, i, segment):
+    """G_i to the right.
+
+    reads   priced, i, segment (A, N)
+    returns its slope, and how far that reaches
+    """
+    tables, n, _, x = priced
     slope = 0.0
     end = np.inf
     for a in range(n):
@@ -49,8 +59,13 @@ def _right(tables, n, i, x, segment):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def _left(tables, n, i, x, r, segment):  # type: ignore[no-untyped-def]
-    """Slope of G_i to the left of r > 0, and how far it reaches."""
+def _left(priced, i, r, segment):
+    """G_i to the left of r > 0.
+
+    reads   priced, i, r, segment (A, N)
+    returns its slope, and how far that reaches
+    """
+    tables, n, _, x = priced
     slope = 0.0
     begin = 0.0
     for a in range(n):
@@ -66,39 +81,50 @@ def _left(tables, n, i, x, r, segment):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def best_radius(tables, n, i, x, mu, eps, centre, r, segment):  # type: ignore[no-untyped-def]
-    """Maximise G_i(r) − μ r − ½ε (r − r⁰)² from r on; returns r, whether it is inside a segment, and at a kink the range of μ."""
-    _settle(tables, n, i, r, segment)
+def best_radius(priced, i, mu, eps, centre, r, segment):
+    """Maximise G_i(r) − μ r − ½ε (r − r⁰)² from r on.
+
+    reads   priced, i, mu, eps, centre (r⁰), r (a guess)
+    fills   segment[:, i]
+    returns r, whether it is inside a segment, and at a kink the range of μ
+    """
+    _settle(priced, i, r, segment)
     for _ in range(LONG):
-        slope, end = _right(tables, n, i, x, segment)
+        slope, end = _right(priced, i, segment)
         pull = mu + eps * (r - centre)
         if slope > pull:
             new = centre + (slope - mu) / eps
             if new < end:
                 r = max(new, r)
-                _settle(tables, n, i, r, segment)  # rows that are not played
+                _settle(priced, i, r, segment)  # rows that are not played
                 return r, True, mu, mu
             r = end
-            _settle(tables, n, i, r, segment)
+            _settle(priced, i, r, segment)
             continue
         if r <= 0.0:
             return 0.0, False, np.inf, slope - eps * (r - centre)
-        left, begin = _left(tables, n, i, x, r, segment)
+        left, begin = _left(priced, i, r, segment)
         if left >= pull:
             return r, False, left - eps * (r - centre), slope - eps * (r - centre)
         new = centre + (left - mu) / eps
         if new > begin:
             r = min(new, r)
-            _settle(tables, n, i, r, segment)
+            _settle(priced, i, r, segment)
             return r, True, mu, mu
         r = begin
-        _settle(tables, n, i, r, segment)
+        _settle(priced, i, r, segment)
     return r, False, mu, mu
 
 
 @njit(**LEAN)
-def share(tables, n, N, B, w, x, mu, eps, centre, r, segment, free):  # type: ignore[no-untyped-def]
-    """Amounts r (N,) from guesses of μ and r; marks in free (N,) those inside a segment; returns μ, Σ_free w/ε and Σ w r."""
+def share(priced, w, mu, eps, centre, r, segment, free):
+    """Share the budget among the kernels.
+
+    reads   priced, w (N,), mu (a guess), eps (N,), centre (N,)
+    fills   r (N,) and segment (A, N), guesses before; free (N,): whether r is inside a segment
+    returns μ, Σ_free w/ε and Σ w r
+    """
+    B = priced.B
     lo = 0.0
     hi = np.inf
     rate = 0.0
@@ -107,8 +133,8 @@ def share(tables, n, N, B, w, x, mu, eps, centre, r, segment, free):  # type: ig
         total = 0.0
         rate = 0.0
         up, up_rate, down, down_rate = np.inf, 1.0, 0.0, 1.0
-        for i in range(N):
-            r[i], inside, leave_down, leave_up = best_radius(tables, n, i, x, mu, eps[i], centre[i], r[i], segment)
+        for i in range(w.size):
+            r[i], inside, leave_down, leave_up = best_radius(priced, i, mu, eps[i], centre[i], r[i], segment)
             free[i] = inside
             total += w[i] * r[i]
             if inside:
@@ -140,38 +166,46 @@ def share(tables, n, N, B, w, x, mu, eps, centre, r, segment, free):  # type: ig
 
 
 @njit(**LEAN)
-def _take(tables, n, N, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
-    """Take the segments of slope above μ; returns Σ w r, the least slope taken and the largest one not taken."""
+def _take(priced, w, mu, r, segment):
+    """Take the segments of slope above μ.
+
+    reads   priced, w (N,), mu
+    fills   r (N,) and segment (A, N), guesses before
+    returns Σ w r, the least slope taken and the largest one not taken
+    """
     total = 0.0
     least = np.inf
     most = 0.0
-    for i in range(N):
-        _settle(tables, n, i, r[i], segment)
+    for i in range(w.size):
+        _settle(priced, i, r[i], segment)
         while True:
-            slope, end = _right(tables, n, i, x, segment)
+            slope, end = _right(priced, i, segment)
             if not slope > mu:
                 break
             r[i] = end
-            _settle(tables, n, i, end, segment)
+            _settle(priced, i, end, segment)
         while r[i] > 0.0:
-            left, begin = _left(tables, n, i, x, r[i], segment)
+            left, begin = _left(priced, i, r[i], segment)
             if left > mu:
                 least = min(least, left)
                 break
             slope = left
             r[i] = begin
-            _settle(tables, n, i, begin, segment)
+            _settle(priced, i, begin, segment)
         most = max(most, slope)
         total += w[i] * r[i]
     return total, least, most
 
 
 @njit(**KERNEL)
-def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-def]
-    """The least μ at which the segments of slope above it fit into the budget, from guesses of μ and r.
+def knapsack(priced, w, mu, r, segment):
+    """Find the least μ at which the segments of slope above it fit into the budget.
 
-    Fills r with those segments; returns μ and what is left of the budget.
+    reads   priced, w (N,), mu (a guess)
+    fills   r (N,), those segments, and segment (A, N); guesses before
+    returns μ and what is left of the budget
     """
+    B = priced.B
     low, low_total = 0.0, np.inf  # too much is taken at low
     high, high_total = np.inf, 0.0  # not too much at high
     floor, ceiling = 0.0, np.inf  # the answer lies between these slopes
@@ -179,7 +213,7 @@ def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-
     side = 0
     left = 0.0
     for trial in range(400):
-        total, least, most = _take(tables, n, N, w, x, mu, r, segment)
+        total, least, most = _take(priced, w, mu, r, segment)
         left = B - total
         if left < 0.0:
             low, low_total = mu, total
@@ -205,37 +239,45 @@ def knapsack(tables, n, N, B, w, x, mu, r, segment):  # type: ignore[no-untyped-
             mu = floor
     if side > 0:  # the last trial took too much
         mu = ceiling
-        total, _, _ = _take(tables, n, N, w, x, mu, r, segment)
+        total, _, _ = _take(priced, w, mu, r, segment)
         left = B - total
     return ceiling, max(left, 0.0)
 
 
 @njit(**LEAN)
-def _reach(tables, n, i, x, mu, r, segment):  # type: ignore[no-untyped-def]
-    """How far the slope of G_i is μ from r on; without end if μ is 0."""
+def _reach(priced, i, mu, r, segment):
+    """How far the slope of G_i is μ from r on.
+
+    reads   priced, i, mu, r, segment (A, N)
+    returns the end; inf if μ is 0
+    """
     here = r
     while True:
-        slope, end = _right(tables, n, i, x, segment)
+        slope, end = _right(priced, i, segment)
         if slope < mu or end == np.inf:
             break
         r = end
-        _settle(tables, n, i, r, segment)
-    _settle(tables, n, i, here, segment)
+        _settle(priced, i, r, segment)
+    _settle(priced, i, here, segment)
     return r if mu > 0.0 else np.inf
 
 
 @njit(**KERNEL)
-def spend(tables, n, N, left, w, x, mu, centre, r, segment, reach):  # type: ignore[no-untyped-def]
-    """Spend what `knapsack` has left where the slope is μ: in the direction of r⁰, then in order, or evenly if μ is 0."""
+def spend(priced, left, w, mu, centre, r, segment, reach):
+    """Spend what `knapsack` has left where the slope is μ: in the direction of r⁰, then in order, or evenly if μ is 0.
+
+    reads   priced, left, w (N,), mu, centre (N,)
+    fills   r (N,), segment (A, N), reach (N,)
+    """
     missing = 0.0
-    for i in range(N):
-        reach[i] = _reach(tables, n, i, x, mu, r[i], segment)
+    for i in range(w.size):
+        reach[i] = _reach(priced, i, mu, r[i], segment)
         missing += w[i] * max(min(centre[i], reach[i]) - r[i], 0.0)
     part = min(1.0, left / missing) if missing > 0.0 else 0.0
     left = max(left - part * missing, 0.0)
-    for i in range(N):
+    for i in range(w.size):
         r[i] += part * max(min(centre[i], reach[i]) - r[i], 0.0)
         more = left if mu <= 0.0 else max(min(reach[i] - r[i], left / w[i]), 0.0)
         r[i] += more
         left -= w[i] * more if mu > 0.0 else 0.0
-        _settle(tables, n, i, r[i], segment)
+        _settle(priced, i, r[i], segment)

@@ -43,11 +43,16 @@ def make_held(A: int, N: int) -> Held:
 
 
 @njit(**LEAN)
-def locate(y, at, K, N, scale, size, entry, delta, n, m, held, a):  # type: ignore[no-untyped-def]
-    """Describe the N rows of K entries from y[at] on around their amounts m (N,), as action a; the other arguments are those of `rows_l1.tabulate`."""
-    for i in range(N):
-        row = np.uint64(at + i * K)
-        factor = scale[i] / size
+def locate(pair, size, m, held, a):
+    """Find the segment of the gain of each row that contains its amount; an amount beyond which nothing is gained moves to the kink.
+
+    reads   pair (its order that of `by_gain`), size (by which masses are divided), a (a number for the action)
+    fills   m (N,); held[a]: both ends of the segment, its slope, the segment before, and the gain
+    """
+    y, entry, delta = pair.y, pair.entry, pair.level
+    for i in range(m.size):
+        row = np.uint64(pair.at + i * pair.K)
+        factor = pair.scale[i] / size
         here = m[i]
         mass = 0.0
         gain = 0.0
@@ -55,7 +60,7 @@ def locate(y, at, K, N, scale, size, entry, delta, n, m, held, a):  # type: igno
         left = np.inf
         high = np.inf
         slope = 0.0
-        for k in range(np.uint64(n)):
+        for k in range(np.uint64(pair.length)):
             p = y[row + np.uint64(entry[k])] * factor
             if mass + p > here + 1e-14:
                 high = mass + p
@@ -73,17 +78,26 @@ def locate(y, at, K, N, scale, size, entry, delta, n, m, held, a):  # type: igno
 
 
 @njit(**INLINE)
-def _inside(m, held, a, i):  # type: ignore[no-untyped-def]
+def _inside(m, held, a, i):
+    """Whether an amount lies inside its segment.
+
+    reads   m (A, N), held, a, i
+    returns True if it is not near an end
+    """
     low, high = held.low[a, i], held.high[a, i]
     margin = INSIDE * (high - low)
     return high < np.inf and m[a, i] > low + margin and m[a, i] < high - margin
 
 
 @njit(**INLINE)
-def _tie(n, N, m, held, x):  # type: ignore[no-untyped-def]
-    """Find x at which segments that share a kernel are worth the same; False unless that ties all actions.
+def _tie(n, N, m, held, x):
+    """Find prices at which segments that share a kernel are worth the same.
 
     The ties are a tree: tree[0] lists the actions from the root on, tree[1] holds for each the one it is tied to.
+
+    reads   n, N, m (A, N), held
+    fills   x (n,), held.tree
+    returns whether all actions are tied
     """
     tree = held.tree
     root = 0
@@ -115,8 +129,13 @@ def _tie(n, N, m, held, x):  # type: ignore[no-untyped-def]
 
 
 @njit(**LEAN)
-def hold(n, N, w, B, work, held):  # type: ignore[no-untyped-def]
-    """U = f(x) and L = min q from the amounts m⁰ in work, or infinite ones if they do not answer any x; fills the best x, m and μ."""
+def hold(n, N, w, B, work, held):
+    """Bounds from the amounts m⁰ in work.
+
+    reads   n, N, w (N,), B, held
+    fills   work: the best x, m and μ; held
+    returns U = f(x) and L = min q, infinite ones if the amounts do not answer any x
+    """
     x, m, mu, q = work.best_x, work.best, work.best_mu, work.q
     for a in range(n):
         x[a], q[a] = work.x[a], work.head[a]
@@ -163,8 +182,12 @@ def hold(n, N, w, B, work, held):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINE)
-def _balance(N, w, a, b, value, m, held, q):  # type: ignore[no-untyped-def]
-    """Move mass between the actions a and b until a has the value."""
+def _balance(N, w, a, b, value, m, held, q):
+    """Move mass between the actions a and b until a has the value.
+
+    reads   N, w (N,), a, b, value, held
+    fills   m (A, N), q (n,)
+    """
     for i in range(N):
         rate = w[i] * held.slope[a, i]
         if not rate > 0.0:

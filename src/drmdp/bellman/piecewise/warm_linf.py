@@ -14,18 +14,25 @@ from numba import njit
 
 from drmdp.bellman.rows.linf import row_at
 from drmdp.core.compiled import LEAN
-from drmdp.layout.layout import FLAT
+from drmdp.layout.point import FLAT
 
 NEAR = 1e-13
 EXCHANGES = 200  # and 3 for every kernel: tables are faster where the radii are far off
 
 
 @njit(**LEAN)
-def _room(y, y0, K, u, u0, factor, r, side, h, entry, level, length):  # type: ignore[no-untyped-def]
-    """How far it is from r to a kink above (side 1) or below (−1), or to less than that."""
+def _to_kink(pair, i, r, side, h):
+    """How far it is from r to a kink of row i above (side 1) or below (−1).
+
+    reads   pair, i, r, side, h (where kinks are one)
+    returns that distance, or less
+    """
+    y, entry, factor = pair.y, pair.entry, pair.scale[i]
+    K = np.uint64(pair.K)
+    y0 = np.uint64(pair.at) + np.uint64(i) * K
     up = side > 0.0
     here = r + side * h
-    _, _, n, taken, rest = row_at(y, y0, K, u, u0, factor, here, entry, level, length)
+    _, _, n, taken, below = row_at(pair, i, here)
     kink = 2.0 if up else 0.0
     for j in range(K):
         p = y[y0 + j] * factor
@@ -33,13 +40,13 @@ def _room(y, y0, K, u, u0, factor, r, side, h, entry, level, length):  # type: i
             kink = p if p > here and p < kink else kink
         else:
             kink = p if p < here and p > kink else kink
-    k = rest - n  # the pivot takes `taken` + k (r − here)
+    k = below - n  # the pivot takes `taken` + k (r − here)
     if up:
-        own = y[y0 + np.uint64(entry[n])] * factor if entry[n] >= 0 else 0.0
-        if k < -1.0 and (k * here - taken) / (k + 1.0) <= own:
+        p = y[y0 + np.uint64(entry[n])] * factor if entry[n] >= 0 else 0.0
+        if k < -1.0 and (k * here - taken) / (k + 1.0) <= p:
             kink = min(kink, (k * here - taken) / (k + 1.0))
         elif k < 0.0:
-            kink = min(kink, here - (taken + own) / k)
+            kink = min(kink, here - (taken + p) / k)
         return max(kink - r, h)
     if k < 1.0:
         kink = max(kink, (taken - k * here) / (1.0 - k))
@@ -47,14 +54,14 @@ def _room(y, y0, K, u, u0, factor, r, side, h, entry, level, length):  # type: i
 
 
 @njit(**LEAN)
-def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, slopes, gain):  # type: ignore[no-untyped-def]
-    """Improve r (N,), in the budget, until it is optimal up to tol; returns Σ_i w_i g_i(r_i), how much more there may be, and μ.
+def exchange(pair, w, theta, tol, r, slopes, gain):
+    """Improve nature's radii for one action by exchange, until they are optimal up to tol.
 
-    The rows of the pair begin at y[at], its u at u[first]. Work space: slopes (2, N), gain (N,).
+    reads   pair (its order that of `top_entries`), w (N,), theta, tol
+    fills   r (N,): in the budget; slopes (2, N), gain (N,)
+    returns gain Σ_i w_i g_i(r_i), how much more there may be, and μ
     """
     N = w.size
-    u0 = np.uint64(first)
-    size = np.uint64(K)
     left = theta
     moved, other = -1, -1
     for i in range(N):
@@ -66,14 +73,13 @@ def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, 
             i = k if steps == 0 else (moved if k == 0 else other)
             if i < 0:
                 continue
-            y0 = np.uint64(at) + np.uint64(i) * size
             h = NEAR * max(r[i], theta)
-            value, slope, _, _, _ = row_at(y, y0, size, u, u0, scale[i], r[i] + h, entry, level, length)
+            value, slope, _, _, _ = row_at(pair, i, r[i] + h)
             slopes[1, i] = slope
             gain[i] = max(value - slope * h, 0.0)
             slopes[0, i] = np.inf
             if r[i] > h:
-                value, slope, _, _, _ = row_at(y, y0, size, u, u0, scale[i], r[i] - h, entry, level, length)
+                value, slope, _, _, _ = row_at(pair, i, r[i] - h)
                 slopes[0, i] = slope
         moved, other = 0, -1
         for i in range(1, N):
@@ -87,18 +93,13 @@ def exchange(y, at, K, u, first, scale, w, theta, tol, r, entry, level, length, 
             more += (mu - slopes[0, other]) * theta
         if more <= FLAT * theta + 0.1 * tol or steps > EXCHANGES + 3 * N:
             break
-        y0 = np.uint64(at) + np.uint64(moved) * size
-        h = NEAR * max(r[moved], theta)
-        budget = w[moved] * _room(y, y0, size, u, u0, scale[moved], r[moved], 1.0, h, entry, level, length)
+        budget = w[moved] * _to_kink(pair, moved, r[moved], 1.0, NEAR * max(r[moved], theta))
         if left > 0.0:
             other = -1
             budget = min(budget, left)
             left -= budget
         else:
-            y0 = np.uint64(at) + np.uint64(other) * size
-            h = NEAR * max(r[other], theta)
-            room = w[other] * _room(y, y0, size, u, u0, scale[other], r[other], -1.0, h, entry, level, length)
-            budget = min(budget, room)
+            budget = min(budget, w[other] * _to_kink(pair, other, r[other], -1.0, NEAR * max(r[other], theta)))
             r[other] = max(r[other] - budget / w[other], 0.0)
         r[moved] += budget / w[moved]
     total = 0.0

@@ -1,1 +1,1 @@
-"""Row profiles."""
+"""Rows of one pair (state, action): what nature gains in them, and where that has kinks."""

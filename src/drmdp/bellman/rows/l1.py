@@ -11,21 +11,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.bellman.rows.linf import by_ascending
 from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FLAT
-from drmdp.layout.sorting import rank
+from drmdp.layout.point import FLAT
+from drmdp.layout.sorting import by_ascending, rank
 
 
 @njit(**LEAN)
-def by_gain(u, indices, order, ascending, where, spare, entry, delta):  # type: ignore[no-untyped-def]
-    """Entries below the top by decreasing Δ, and Δ; slopes equal up to rounding become equal. Returns their number.
+def by_gain(u, indices, order, sort):
+    """Bring the entries of a pair below the top in the order of decreasing Δ; slopes equal up to rounding become equal.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1; `spare`, (K,), is work space.
+    reads   u and indices (K,), order
+    fills   sort.entry; sort.level: their Δ; and works in the others
+    returns their number
     """
+    entry, delta = sort.entry, sort.level
     K = u.size
-    if not by_ascending(indices, order, ascending, where, entry):
-        rank(u, entry, spare)
+    if not by_ascending(indices, order, sort.ascending, sort.where, entry):
+        rank(u, entry, sort.place)
     n = 0
     last = 0.0
     for k in range(K):
@@ -40,17 +42,20 @@ def by_gain(u, indices, order, ascending, where, spare, entry, delta):  # type: 
 
 
 @njit(**KERNEL)
-def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first, centre, segment):  # type: ignore[no-untyped-def]
-    """Tables of N rows of K entries from y[at] on as action a, from line `first` on; returns the next line.
+def tabulate(pair, size, end, tables, a, first, centre, segment):
+    """Tables of the rows of a pair as action a, masses and gains divided by `size`.
 
-    Masses and gains are divided by `size`; a table ends where its mass reaches `most`. Fills segment (N,) with those of the masses centre (N,).
+    reads   pair (its order that of `by_gain`), size, end (the mass where a table may end), a, first (a free line), centre (N,): masses
+    fills   tables; segment (N,): those of the masses
+    returns the next free line
     """
+    y, entry, delta, n = pair.y, pair.entry, pair.level, pair.length
     lines = tables.lines
     tables.start[a] = first
     tables.stride[a] = n + 1
-    for i in range(N):
-        row = np.uint64(at + i * K)
-        factor = scale[i] / size
+    for i in range(pair.scale.size):
+        row = np.uint64(pair.at + i * pair.K)
+        factor = pair.scale[i] / size
         mass = 0.0
         gain = 0.0
         p = np.uint64(first)
@@ -65,7 +70,7 @@ def tabulate(y, at, K, N, scale, size, most, entry, delta, n, tables, a, first, 
             lines[p, 0], lines[p, 1], lines[p, 2] = mass, gain, d
             p += np.uint64(m > 0.0)
             here = p if mass <= centre[i] else here
-            if mass >= most:
+            if mass >= end:
                 break
         tables.length[a, i] = np.int64(p) - first - 1
         segment[i] = np.int64(here) - first

@@ -1,4 +1,4 @@
-"""The ℓ∞ row: what nature gains when every probability of a row may change by at most r; and entries in order of u.
+"""The ℓ∞ row: what nature gains when every probability of a row may change by at most r.
 
     g(r) = max { (y − ŷ)·u : y ∈ Δ, |y − ŷ| ≤ r },      concave and increasing, g(0) = 0.
 
@@ -17,24 +17,24 @@ the pivot moves only up, and the walk stops at the highest entry that can be it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from drmdp._typing import Array
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FAST, Layout
-
-SHORT = 20  # pieces up to this length are sorted by insertion
+from drmdp.bellman.rows.pair import Pair
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN
+from drmdp.layout.sorting import sort_ahead
 
 
 @njit(fastmath=FAST, **KERNEL)
-def row_at(y, y0, K, u, u0, factor, r, entry, level, length):  # type: ignore[no-untyped-def]
-    """Gain and right slope at r > 0 of the row at y[y0], unsigned, and its u at u[u0]; the pivot, its δ, and n_b.
+def row_at(pair, i, r):
+    """Row i bent by r > 0.
 
-    entry and level are those of `top_entries`, as many as `length`.
+    reads   pair (its order that of `top_entries`), i, r
+    returns gain, right slope, the number of the pivot, its δ, and n_b
     """
+    y, u, entry, level, factor = pair.y, pair.u, pair.entry, pair.level, pair.scale[i]
+    K = np.uint64(pair.K)
+    y0, u0 = np.uint64(pair.at) + np.uint64(i) * K, np.uint64(pair.first)  # unsigned indices vectorise
     mass = 0.0
     gain = 0.0
     rest = 0.0
@@ -48,7 +48,7 @@ def row_at(y, y0, K, u, u0, factor, r, entry, level, length):  # type: ignore[no
         mass += p
         gain -= p * z
     n = np.uint64(0)
-    last = np.uint64(length - 1)
+    last = np.uint64(pair.length - 1)
     while True:
         z = level[n]
         if entry[n] >= 0:
@@ -68,27 +68,29 @@ def row_at(y, y0, K, u, u0, factor, r, entry, level, length):  # type: ignore[no
 
 
 @njit(fastmath=FAST, **LEAN)
-def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enough):  # type: ignore[no-untyped-def]
-    """`value` and Σ_i w_i g_i(r_i), or anything from `enough` on if that is not below.
+def add_gains(pair, w, r, value, enough):
+    """Add the gains of all rows to a value, until it is `enough`.
 
-    The rows of the pair begin at y[at], its u at u[first]; entry and level are those of `top_entries`, as many as `length`.
+    reads   pair (its order that of `top_entries`), w (N,), r (N,), value, enough
+    returns value + Σ_i w_i g_i(r_i), or anything from enough on if that is not below
     """
-    u0 = np.uint64(first)  # unsigned indices vectorise
+    y, u, entry, level = pair.y, pair.u, pair.entry, pair.level
+    K, u0 = np.uint64(pair.K), np.uint64(pair.first)  # unsigned indices vectorise
     for i in range(np.uint64(w.size)):
         radius = r[i]
         if not radius > 0.0:
             continue
-        factor = scale[i]
-        y0 = np.uint64(at) + i * np.uint64(K)
+        factor = pair.scale[i]
+        y0 = np.uint64(pair.at) + i * K
         mass = 0.0
         gain = 0.0
-        for j in range(np.uint64(K)):
+        for j in range(K):
             p = y[y0 + j] * factor
             p = p if p < radius else radius
             mass += p
             gain -= p * u[u0 + j]
         n = np.uint64(0)
-        last = np.uint64(length - 1)
+        last = np.uint64(pair.length - 1)
         while True:
             e = entry[n]
             if e >= 0:
@@ -108,18 +110,24 @@ def add_gains(y, at, K, u, first, scale, w, r, entry, level, length, value, enou
 
 
 @njit(**KERNEL)
-def walk_length(listed, n_states, unlisted, r):  # type: ignore[no-untyped-def]
-    """How many entries from the top a walk at r can reach."""
-    most = min(listed + 1, n_states) if unlisted else listed
-    return int(1.0 / r) + 2 if (most - 2) * r > 1.0 else most
+def walk_length(listed, n_states, unlisted, r):
+    """How many entries from the top a walk at r can reach.
+
+    reads   listed (K), n_states (S), unlisted, r
+    returns their number
+    """
+    longest = min(listed + 1, n_states) if unlisted else listed
+    return int(1.0 / r) + 2 if (longest - 2) * r > 1.0 else longest
 
 
 @njit(**KERNEL)
-def top_entries(u, indices, order, unlisted, ascending, length, key, where, entry, level, stack):  # type: ignore[no-untyped-def]
-    """Fill entry and level with the top entries of a pair: place among its listed ones, or −1 if unlisted, and u.
+def top_entries(u, indices, order, unlisted, length, sort):
+    """Find the top entries of a pair.
 
-    u and indices are those of the pair; `ascending` is that of `ascending_states`; `where`, (S,), holds −1.
+    reads   u and indices (K,), order, unlisted, length (how many)
+    fills   sort.entry (−1 where unlisted) and sort.level, and works in the others
     """
+    entry, level, where, key, stack = sort.entry, sort.level, sort.where, sort.key, sort.stack
     K = u.size
     if unlisted:
         for j in range(K):
@@ -131,9 +139,9 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, where, entr
         for j in range(K):
             where[indices[j]] = -1
         return
-    if ascending.size == K:
+    if sort.ascending.size == K:
         for n in range(length):
-            entry[n] = ascending[K - 1 - n]
+            entry[n] = sort.ascending[K - 1 - n]
     else:
         for j in range(K):
             key[j] = -u[j]
@@ -146,79 +154,28 @@ def top_entries(u, indices, order, unlisted, ascending, length, key, where, entr
         level[n] = u[entry[n]]
 
 
-# ---------------------------------------------------------------------- entries in order of u
-
-
-@njit(**KERNEL)
-def sort_ahead(key, entry, stack, done):  # type: ignore[no-untyped-def]
-    """Continue an incremental quicksort of (key, entry) by ascending key; return how many are in place, always more.
-
-    The first m of K come in O(K + m log m). stack[1 … stack[0]] holds the ends of pieces, the innermost last: what is
-    left of an end is nowhere larger than what is right of it. To begin, stack[0] = 1 and stack[1] = K, with room for
-    K + 1 numbers.
-    """
-    depth = stack[0]
-    end = stack[depth]
-    while end - done > SHORT:
-        pivot = key[(done + end - 1) // 2]
-        i, j = done - 1, end
-        while True:
-            i += 1
-            while key[i] < pivot:
-                i += 1
-            j -= 1
-            while key[j] > pivot:
-                j -= 1
-            if i >= j:
-                break
-            key[i], key[j] = key[j], key[i]
-            entry[i], entry[j] = entry[j], entry[i]
-        end = j + 1
-        depth += 1
-        stack[depth] = end
-    for i in range(done + 1, end):
-        k, e = key[i], entry[i]
-        j = i
-        while j > done and key[j - 1] > k:
-            key[j], entry[j] = key[j - 1], entry[j - 1]
-            j -= 1
-        key[j], entry[j] = k, e
-    stack[0] = depth - 1
-    return end
-
-
 @njit(**LEAN)
-def by_ascending(indices, order, ascending, where, entry):  # type: ignore[no-untyped-def]
-    """Fill entry (K,) with the entries of a pair by ascending u if that can be read off the order of all states; returns whether it can.
+def rank_pair(layout, order, s, a, least, state, sort):
+    """Find the top entries of the pair (s, a), as far as radii from `least` on reach.
 
-    It can for pairs that list all states, or a quarter of them; `ascending` is that of `ascending_states`, and `where`, (S,), holds −1.
+    reads   layout, order, s, a, least, state.u
+    fills   sort
+    returns how many there are
     """
-    K, S = indices.size, order.states.size
-    if ascending.size == K:
-        for k in range(K):
-            entry[k] = ascending[k]
-        return True
-    if S == 0 or S > 4 * K:
-        return False
-    for j in range(K):
-        where[indices[j]] = j
-    k = 0
-    for m in range(S - 1, -1, -1):
-        j = where[order.states[m]]
-        if j >= 0:
-            where[order.states[m]] = -1
-            entry[k] = j
-            k += 1
-    return True
+    k = s * state.cost.size
+    lo, hi, first = layout.indptr[k + a], layout.indptr[k + a + 1], layout.indptr[k]
+    length = walk_length(hi - lo, order.u.size, layout.unlisted, least)
+    top_entries(state.u[lo - first : hi - first], layout.indices[lo:hi], order, layout.unlisted, length, sort)
+    return length
 
 
-def ascending_states(layout: Layout, value: Array, start: int, stop: int) -> Any:
-    """States by ascending v if that is the order of u of some pair of the range, else nothing.
+@njit(**INLINE)
+def pair_at(layout, s, a, length, state, sort):
+    """Gather the pair (s, a) after its entries were brought in order.
 
-    It is for a pair that lists every state with costs that do not depend on the next one; no such pair is sorted again.
+    reads   layout, s, a, length (of that order), state, sort
+    returns a Pair
     """
-    A = layout.available.shape[1]
-    same = layout.next_costs.size == 0 and not layout.unlisted
-    if same and (np.diff(layout.indptr[start * A : stop * A + 1]) == value.size).any():
-        return np.argsort(value)
-    return np.zeros(0, dtype=np.int64)
+    A, N = state.scale.shape
+    lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
+    return Pair(layout.data, N * lo, hi - lo, state.u, lo - first, state.scale[a], sort.entry, sort.level, length)

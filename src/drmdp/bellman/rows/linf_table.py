@@ -19,68 +19,117 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FLAT
+from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.layout.point import FLAT
 
 BELOW = 1 << 40  # the place of entries that are never above a pivot
 
 
-@njit(cache=True, nogil=True)
-def lines_needed(K, A):  # type: ignore[no-untyped-def]
-    """Most lines in the tables of a kernel's rows for A actions with K listed entries in all."""
+@njit(**KERNEL)
+def lines_needed(K, A):
+    """How many lines the tables of a kernel's rows may take.
+
+    reads   K (listed entries of all actions), A (actions)
+    returns the lines
+    """
     return 2 * K + 4 * A
 
 
 @njit(**KERNEL)
-def places(K, entry, place):  # type: ignore[no-untyped-def]
-    """Place from the top of each listed entry, where it has one in entry."""
-    for j in range(K):
+def place_entries(pair, place):
+    """Find the place from the top of each listed entry, if the order of the pair has it.
+
+    reads   pair (its order that of `top_entries`)
+    fills   place (K,)
+    """
+    for j in range(pair.K):
         place[j] = BELOW
-    for n in range(entry.size):
-        if entry[n] >= 0:
-            place[entry[n]] = n
+    for n in range(pair.length):
+        if pair.entry[n] >= 0:
+            place[pair.entry[n]] = n
 
 
 @njit(**KERNEL)
-def tabulate(y, u, N, scale, size, entry, level, place, tables, a, first, mass, index):  # type: ignore[no-untyped-def]
-    """Tables of N rows as action a, from line `first` on, radii and gains divided by `size`; returns the next line.
+def tabulate(pair, size, place, tables, a, first, mass, index):
+    """Tables of the rows of a pair as action a, radii and gains divided by `size`.
 
-    entry and level are those of `top_entries` at r = 0, place that of `places`; work space: mass, index of K + 1 numbers.
+    reads   pair (its order that of `top_entries` at r = 0), size, place (that of `place_entries`), a, first (a free line)
+    fills   tables; mass and index (K + 1,)
+    returns the next free line
     """
-    K = u.size
+    stride = lines_needed(pair.K, 1)
     tables.start[a] = first
-    tables.stride[a] = lines_needed(K, 1)
-    for i in range(N):
-        _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, index)
-    return first + N * lines_needed(K, 1)
+    tables.stride[a] = stride
+    for i in range(pair.scale.size):
+        _tabulate_row(pair, i, size, place, tables, a, mass, index)
+    return first + pair.scale.size * stride
 
 
-@njit(**LEAN)
-def _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, index):  # type: ignore[no-untyped-def]
-    """Table of row i."""
-    lines, factor, shrink = tables.lines, scale[i], 1.0 / size
-    row, line = np.uint64(i * u.size), tables.start[a] + i * tables.stride[a]
+@njit(**INLINE)
+def _losers(pair, i, mass, index):
+    """List the entries of row i that have something to lose, by ascending mass.
+
+    reads   pair, i
+    fills   mass, index
+    returns their number, and Σ u over them
+    """
+    row, u0, factor = np.uint64(pair.at + i * pair.K), np.uint64(pair.first), pair.scale[i]
     count = 0
-    beneath = 0.0  # Σ u over the entries below the pivot with something to lose
-    for j in range(np.uint64(u.size)):
-        p = y[row + j] * factor
+    beneath = 0.0
+    for j in range(np.uint64(pair.K)):
+        p = pair.y[row + j] * factor
         mass[count] = p
         index[count] = j
         count += 1 if p > 0.0 else 0
-        beneath += u[j] if p > 0.0 else 0.0
-    rest = count  # how many those are
+        beneath += pair.u[u0 + j] if p > 0.0 else 0.0
     _sort(mass, index, count)
+    return count, beneath
+
+
+@njit(**INLINE)
+def _probability(pair, i, n):
+    """The probability of the entry at place n of the order in row i.
+
+    reads   pair, i, n
+    returns it; 0 if the entry is not listed
+    """
+    row = np.uint64(pair.at + i * pair.K)
+    return pair.y[row + np.uint64(pair.entry[n])] * pair.scale[i] if pair.entry[n] >= 0 else 0.0
+
+
+@njit(**INLINE)
+def _first_pivot(pair, i, count, beneath):
+    """Find the pivot for r → 0.
+
+    reads   pair, i, count and beneath (those of `_losers`)
+    returns its place, its ŷ, Σ u above it, and number and Σ u of the entries below it with something to lose
+    """
+    below = count
     n = 0
     above = 0.0
     while True:
-        own = y[row + np.uint64(entry[n])] * factor if entry[n] >= 0 else 0.0
-        if own > 0.0:
-            rest -= 1
-            beneath -= level[n]
-        if rest - n <= 1 or n == entry.size - 1:
+        p = _probability(pair, i, n)
+        if p > 0.0:
+            below -= 1
+            beneath -= pair.level[n]
+        if below - n <= 1 or n == pair.length - 1:
             break
-        above += level[n]
+        above += pair.level[n]
         n += 1
+    return n, p, above, below, beneath
+
+
+@njit(**LEAN)
+def _tabulate_row(pair, i, size, place, tables, a, mass, index):
+    """Table of row i as a row of action a.
+
+    reads   pair, i, size, place, a
+    fills   tables; mass, index
+    """
+    lines, level, shrink = tables.lines, pair.level, 1.0 / size
+    line = tables.start[a] + i * tables.stride[a]
+    count, beneath = _losers(pair, i, mass, index)
+    n, p, above, below, beneath = _first_pivot(pair, i, count, beneath)
     begin = line
     end = 0.0  # of the last segment
     gain = 0.0
@@ -88,21 +137,21 @@ def _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, in
     lines[line, 0], lines[line, 1], lines[line, 2] = 0.0, 0.0, 0.0
     r = 0.0
     k = 0
-    slope = above - beneath + level[n] * (rest - n)
+    slope = above - beneath + level[n] * (below - n)
     while slope > FLAT:
-        excess = n - rest
+        excess = n - below
         after = mass[k] if k < count else 2.0
-        if spent + min(after, own) < excess * after:  # the pivot leaves first
-            now = spent / (excess - 1) if spent <= own * (excess - 1) else (spent + own) / excess
+        if spent + min(after, p) < excess * after:  # the pivot leaves first
+            now = spent / (excess - 1) if spent <= p * (excess - 1) else (spent + p) / excess
             now = max(now, r)
-            if own > now:
-                rest += 1
+            if p > now:
+                below += 1
                 beneath += level[n]
             else:
-                spent += own
+                spent += p
             n -= 1
             above -= level[n]
-            own = y[row + np.uint64(entry[n])] * factor if entry[n] >= 0 else 0.0
+            p = _probability(pair, i, n)
         elif k < count:
             j = index[k]
             k += 1
@@ -110,13 +159,13 @@ def _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, in
             r = now
             if place[j] <= n:
                 continue
-            rest -= 1
+            below -= 1
             spent += after
-            beneath -= u[j]
+            beneath -= pair.u[pair.first + j]
         else:
             break
         r = now
-        new = above - beneath + level[n] * (rest - n)
+        new = above - beneath + level[n] * (below - n)
         if new < slope:
             here = now * shrink
             if here > end:
@@ -129,8 +178,12 @@ def _tabulate_row(y, u, i, scale, size, entry, level, place, tables, a, mass, in
 
 
 @njit(**LEAN)
-def _sort(mass, index, n):  # type: ignore[no-untyped-def]
-    """By ascending mass: insertion with shrinking gaps."""
+def _sort(mass, index, n):
+    """Sort by ascending mass: insertion with shrinking gaps.
+
+    reads   n
+    fills   mass, index
+    """
     gap = 1
     while gap < n // 9:
         gap = 3 * gap + 1

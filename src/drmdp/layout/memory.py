@@ -1,0 +1,34 @@
+"""What a sweep leaves behind, and what it finds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.sets.registry import Kept
+
+
+class Memory(NamedTuple):
+    """What a kernel leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
+
+    by_action: Array  # (S, A)
+    by_kernel: Array  # (S, N) or (S, 0)
+    by_row: Array  # (S, A, N)
+
+
+def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:
+    """Memory before the first sweep; `real` is the type of the data."""
+    rows = (S, A, N) if keeps.by_row else (S, 0, 0)
+    kept = real if keeps.rounded else np.float64
+    return Memory(np.zeros((S, A)), np.ones((S, N if keeps.by_kernel else 0)), np.zeros(rows, dtype=kept))
+
+
+class Out(NamedTuple):
+    """What a sweep finds; v is without its level."""
+
+    upper: Array  # (S,) U ≥ F^x(v)
+    lower: Array  # (S,) L ≤ F(v)
+    policy: Array  # (S, A); read as a warm start by some kernels
+    passes: Array  # (S,) passes over the candidate rows
