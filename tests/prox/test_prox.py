@@ -21,6 +21,7 @@ from cases import _deal
 from drmdp.layout.layout import lay_out
 from drmdp.prox import project as module
 from drmdp.prox import registry
+from drmdp.prox.displacement import Push
 from drmdp.prox.simplex import entropy_step, project_rows
 from drmdp.sets import PAIRS
 from drmdp.solvers.first_order.players import ACCURACY
@@ -187,9 +188,10 @@ def solve(case, memory=None):
     y_hat, w = case.kernels[used], case.weights[used]
     layout = module._layout(y_hat, w, allowed(case), case.ball.radius)
     y = module._flat(centred(case.point)[used], allowed(case))
-    memory = memory or registry.remember(case.ball.pair, layout)
+    family = registry.family_of(case.ball)
+    memory = memory or registry.remember(family, layout)
     N, A, S = y_hat.shape
-    registry.project_states(case.ball.pair, 0, 1, layout, y, np.zeros((1, A)), np.zeros(S), memory)
+    registry.project_states(family, 0, 1, layout, Push(np.zeros((1, A)), np.zeros(S)), y, memory)
     rows = np.zeros((A, N, S))
     rows[np.broadcast_to(allowed(case)[:, None], rows.shape)] = y
     return rows.transpose(1, 0, 2), memory
@@ -373,13 +375,14 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
     kernels /= kernels.sum(axis=-1, keepdims=True)
     weights, radius = rng.dirichlet(np.ones(N)), np.linspace(0, 0.5, S)
     model = drmdp.Model(kernels, costs=rng.random((S, A, S)), discount=0.9, weights=weights)
-    layout = every_state(model, drmdp.Wasserstein(radius, *pair, support))
+    ball = drmdp.Wasserstein(radius, *pair, support)
+    layout, family = every_state(model, ball), registry.family_of(ball)
     value, step = rng.random(S), rng.random((S, A))
-    y, memory = layout.data.copy(), registry.remember(pair, layout)
+    y, memory = layout.data.copy(), registry.remember(family, layout)
     for _ in range(2):
         before = y.copy()
         for start, stop in ((0, 2), (2, S)):
-            registry.project_states(pair, start, stop, layout, y, step, value, memory)
+            registry.project_states(family, start, stop, layout, Push(step, value), y, memory)
     for s in range(S):
         lo, hi = layout.indptr[s * A], layout.indptr[(s + 1) * A]
         on = (kernels[:, s] > 0).any(axis=0) if support == "observed" else np.ones((A, S), dtype=bool)
@@ -401,10 +404,11 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
 def ascent(pair, radius, n_steps, accuracy):
     """Trials of the first step and mean trials of the later ones where the ball binds, in the first-order method."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(12, 6, seed=1), 8)
-    layout = every_state(model, drmdp.Wasserstein(radius, *pair, support="all"))
+    ball = drmdp.Wasserstein(radius, *pair, support="all")
+    layout, family = every_state(model, ball), registry.family_of(ball)
     S, A, N = 12, 6, 8
     value = drmdp.bellman(model, drmdp.Wasserstein(radius, "l1", 1, support="all"), np.zeros(S)).value
-    y, memory, x = layout.data.copy(), registry.remember(pair, layout), np.full((S, A), 1 / A)
+    y, memory, x = layout.data.copy(), registry.remember(family, layout), np.full((S, A), 1 / A)
     size = math.sqrt(N) / (model.discount * np.linalg.norm(value))
     trials = []
     for k in range(n_steps):
@@ -412,7 +416,8 @@ def ascent(pair, radius, n_steps, accuracy):
         gradient = model.costs + model.discount * mean @ value
         new = x - size * gradient
         project_rows(new)
-        registry.project_states(pair, 0, S, layout, y, size * (2 * new - x), value - value.mean(), memory, accuracy)
+        push = Push(size * (2 * new - x), value - value.mean())
+        registry.project_states(family, 0, S, layout, push, y, memory, accuracy)
         x = new
         trials.append(memory.trials[memory.trials > 0])
         if k % 20 == 19:

@@ -18,6 +18,7 @@ from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.cli import main
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox import registry
+from drmdp.prox.displacement import Push
 from drmdp.sets import PAIRS
 from drmdp.solvers.problem import Problem
 
@@ -491,13 +492,13 @@ def test_entropy_for_nature_is_only_where_it_is_cheap():
 def test_projections_from_a_guess_are_those_from_nothing():
     """The iterate of a long run, projected again with and without its memory."""
     model, ball = domain("forest"), drmdp.Wasserstein(0.04, "linf", 1, support="all")
-    layout = lay_out_all(model, ball)
-    rng, memory, y = np.random.default_rng(0), registry.remember(ball.pair, layout), layout.data.copy()
+    layout, family = lay_out_all(model, ball), registry.family_of(ball)
+    rng, memory, y = np.random.default_rng(0), registry.remember(family, layout), layout.data.copy()
     for _ in range(40):
-        step, value = rng.uniform(0, 2, layout.available.shape), rng.uniform(0, 1, model.n_states)
+        push = Push(rng.uniform(0, 2, layout.available.shape), rng.uniform(0, 1, model.n_states))
         cold = y.copy()
-        registry.project_states(ball.pair, 0, 6, layout, y, step, value, memory, 1e-9)
-        registry.project_states(ball.pair, 0, 6, layout, cold, step, value, registry.remember(ball.pair, layout), 1e-9)
+        registry.project_states(family, 0, 6, layout, push, y, memory, 1e-9)
+        registry.project_states(family, 0, 6, layout, push, cold, registry.remember(family, layout), 1e-9)
         np.testing.assert_allclose(y, cold, rtol=0, atol=1e-7)
 
 
@@ -505,14 +506,14 @@ def test_projections_from_a_guess_are_those_from_nothing():
 def test_rows_without_a_step_may_be_left_alone(pair):
     """The same projections whether or not the map may rely on the iterate being in the ball."""
     model, ball = domain("garnet"), drmdp.Wasserstein(0.1, *pair, support="all")
-    layout = lay_out_all(model, ball)
+    layout, family = lay_out_all(model, ball), registry.family_of(ball)
     rng, y = np.random.default_rng(1), layout.data.copy()
     for _ in range(12):
         step, value = rng.uniform(-1, 4, (6, 4)) * (rng.random((6, 4)) < 0.5), rng.uniform(0, 1, 6)
         plain = y.copy()
         for rows, inside in ((y, True), (plain, False)):
-            memory = registry.remember(ball.pair, layout)
-            registry.project_states(ball.pair, 0, 6, layout, rows, step, value, memory, inside=inside)
+            memory = registry.remember(family, layout)
+            registry.project_states(family, 0, 6, layout, Push(step, value), rows, memory, inside=inside)
         np.testing.assert_allclose(y, plain, rtol=0, atol=1e-11)
 
 

@@ -9,17 +9,30 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
+from drmdp.core.compiled import KERNEL
 from drmdp.errors import InputError
 
 DENSE = 2000
 """States up to which a chain, or a kernel, is a plain array."""
+
+
+class Parts(NamedTuple):
+    """The entries and prefix terms of rows, as `Rows` has them."""
+
+    entry_ptr: Any
+    entry_state: Any
+    entry_mass: Array
+    prefix_ptr: Any
+    prefix_length: Any
+    prefix_slope: Array
+    prefix_level: Array
 
 
 @dataclass(frozen=True)
@@ -40,18 +53,16 @@ class Rows:
 
     def __matmul__(self, z: Array) -> Array:
         """Product with a vector (S,)."""
-        q1 = q2 = np.zeros(1)
+        sums = np.zeros((2, self.u.size + 1))  # of z and of u z over the first states of the order
         if self.u.size:
             sorted_z = z[self.states]
-            q1 = np.concatenate([q1, np.cumsum(sorted_z)])
-            q2 = np.concatenate([q2, np.cumsum(self.u * sorted_z)])
+            np.cumsum(sorted_z, out=sums[0, 1:])
+            np.cumsum(self.u * sorted_z, out=sums[1, 1:])
         out = np.empty(self.entry_ptr.size - 1)
+        parts = self._parts
 
         def over(lo: int, hi: int) -> None:
-            _product(
-                lo, hi, self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
-                self.prefix_slope, self.prefix_level, z, q1, q2, out,
-            )  # fmt: skip
+            _product(lo, hi, parts, z, sums, out)
 
         workers.run(over, self.entry_ptr, 0, out.size, self.threads)
         return out
@@ -60,32 +71,44 @@ class Rows:
         """Rows start … stop − 1 as an array (n, S)."""
         stop = self.entry_ptr.size - 1 if stop is None else stop
         out = np.zeros((stop - start, self.n_columns))
-        _spell(
-            self.entry_ptr, self.entry_state, self.entry_mass, self.prefix_ptr, self.prefix_length,
-            self.prefix_slope, self.prefix_level, self.states, self.u, start, out,
-        )  # fmt: skip
+        _spell(start, self._parts, self.states, self.u, out)
         return out
 
+    @property
+    def _parts(self) -> Parts:
+        return Parts(*(getattr(self, name) for name in Parts._fields))
 
-@njit(cache=True, nogil=True)
-def _product(start, stop, eptr, estate, emass, pptr, plength, pslope, plevel, z, q1, q2, out):  # type: ignore[no-untyped-def]
+
+@njit(**KERNEL)
+def _product(start, stop, parts, z, sums, out):
+    """Multiply the rows start … stop − 1 with a vector.
+
+    reads   start, stop, parts, z (S,), sums (2, S + 1)
+    fills   out (R,)
+    """
     for r in range(start, stop):
         total = 0.0
-        for e in range(eptr[r], eptr[r + 1]):
-            total += emass[e] * z[estate[e]]
-        for e in range(pptr[r], pptr[r + 1]):
-            total += pslope[e] * q2[plength[e]] + plevel[e] * q1[plength[e]]
+        for e in range(parts.entry_ptr[r], parts.entry_ptr[r + 1]):
+            total += parts.entry_mass[e] * z[parts.entry_state[e]]
+        for e in range(parts.prefix_ptr[r], parts.prefix_ptr[r + 1]):
+            k = parts.prefix_length[e]
+            total += parts.prefix_slope[e] * sums[1, k] + parts.prefix_level[e] * sums[0, k]
         out[r] = total
 
 
-@njit(cache=True, nogil=True)
-def _spell(eptr, estate, emass, pptr, plength, pslope, plevel, states, u, start, out):  # type: ignore[no-untyped-def]
+@njit(**KERNEL)
+def _spell(start, parts, states, u, out):
+    """Write rows out, from row `start` on.
+
+    reads   start, parts, states (S,), u (S,)
+    fills   out (n, S), which is 0
+    """
     for r in range(out.shape[0]):
-        for e in range(eptr[start + r], eptr[start + r + 1]):
-            out[r, estate[e]] += emass[e]
-        for e in range(pptr[start + r], pptr[start + r + 1]):
-            for k in range(plength[e]):
-                out[r, states[k]] += pslope[e] * u[k] + plevel[e]
+        for e in range(parts.entry_ptr[start + r], parts.entry_ptr[start + r + 1]):
+            out[r, parts.entry_state[e]] += parts.entry_mass[e]
+        for e in range(parts.prefix_ptr[start + r], parts.prefix_ptr[start + r + 1]):
+            for k in range(parts.prefix_length[e]):
+                out[r, states[k]] += parts.prefix_slope[e] * u[k] + parts.prefix_level[e]
 
 
 class MeanKernel:
@@ -176,8 +199,8 @@ def restored(n_states: int, n_actions: int, arrays: dict[str, Any]) -> MeanKerne
 
 def _plain(array: Any) -> Any:
     """Numbers of the kinds that the kernels know, whatever they were written as."""
-    own = np.float64 if array.dtype.kind == "f" else np.int32 if array.dtype.itemsize == 4 else np.int64
-    return np.ascontiguousarray(array, dtype=own)
+    kind = np.float64 if array.dtype.kind == "f" else np.int32 if array.dtype.itemsize == 4 else np.int64
+    return np.ascontiguousarray(array, dtype=kind)
 
 
 def of_matrix(matrix: Any, n_actions: int) -> MeanKernel:

@@ -1,7 +1,8 @@
 """How the kernels are compiled.
 
-An array that is handed on or cut into a slice is counted, by atomic instructions that took up to 40 % of a sweep. Functions that allocate nothing
-need no counting (`_nrt`, which Numba itself uses but does not document): Python makes the scratch memory, and a kernel and all that it calls only work in it.
+Numba counts references to arrays. Passing or slicing an array costs two atomic instructions; they took up to 40 % of a sweep. Kernels that never
+allocate need no counting, so we switch it off (`_nrt`, which Numba itself uses but does not document). Python makes the work space; a kernel and all that
+it calls only work in it, and one that allocates does not compile.
 
 Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
 

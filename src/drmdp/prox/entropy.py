@@ -16,8 +16,18 @@ import math
 import numpy as np
 from numba import njit
 
+from drmdp.core.compiled import KERNEL, LEAN
 from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import FARTHEST, ROUNDING, Family, largest, make_work, reset, smallest
+from drmdp.prox.displacement import (
+    FARTHEST,
+    ROUNDING,
+    Family,
+    Group,
+    fill_stakes,
+    level_stakes,
+    reset,
+    row_of,
+)
 
 MIX = 0.05
 """Share of the uniform row at the beginning, if θ allows it."""
@@ -25,9 +35,13 @@ LEAST = 1e-200
 PASSES = 1000
 
 
-@njit(cache=True, nogil=True)
-def begin(layout, y):  # type: ignore[no-untyped-def]
-    """Mix every row of y, which is ŷ, with the uniform one."""
+@njit(**KERNEL)
+def begin(layout, y):
+    """Mix every row of y, which is ŷ, with the uniform one.
+
+    reads   layout
+    fills   y (N·nnz,)
+    """
     A, N = layout.available.shape[1], layout.weights.size
     for k in range(layout.indptr.size - 1):
         lo, hi = layout.indptr[k], layout.indptr[k + 1]
@@ -36,15 +50,20 @@ def begin(layout, y):  # type: ignore[no-untyped-def]
             y[e] += share * (1.0 / (hi - lo) - y[e])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def row_sums(u, p, scale, theta, kappa):  # type: ignore[no-untyped-def]
-    """The sum of the clipped row, and its slope in κ."""
+@njit(fastmath=FAST, **LEAN)
+def row_sums(row, theta, kappa):
+    """Sum the clipped row.
+
+    reads   row, theta, kappa
+    returns the sum, its slope in κ
+    """
+    u, p, scale = row.d, row.p, row.scale
     total = 0.0
     free = 0.0
     for j in range(u.size):
-        own = scale * p[j]
-        high = own + theta
-        low = own - theta
+        centre = scale * p[j]
+        high = centre + theta
+        low = centre - theta
         y = kappa * u[j]
         over = y > high
         under = y < low
@@ -54,64 +73,72 @@ def row_sums(u, p, scale, theta, kappa):  # type: ignore[no-untyped-def]
     return total, free
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_row(u, p, scale, theta, kappa):  # type: ignore[no-untyped-def]
-    """κ from a guess."""
+@njit(**LEAN)
+def solve_row(row, theta, kappa):
+    """Find κ from a guess.
+
+    reads   row, theta, kappa
+    returns κ
+    """
     low, high = 0.0, np.inf
     for _ in range(PASSES):
-        total, free = row_sums(u, p, scale, theta, kappa)
-        rest = 1.0 - total
-        if abs(rest) <= ROUNDING * u.size or (high < np.inf and high - low <= ROUNDING * high):
+        total, free = row_sums(row, theta, kappa)
+        lack = 1.0 - total
+        if abs(lack) <= ROUNDING * row.d.size or (high < np.inf and high - low <= ROUNDING * high):
             break
-        if rest > 0.0:
+        if lack > 0.0:
             low = kappa
         else:
             high = kappa
-        new = kappa + rest / free if free > 0.0 else np.inf
+        new = kappa + lack / free if free > 0.0 else np.inf
         if not (new > low and new < high and new < np.inf):
             new = (
                 math.sqrt(low) * math.sqrt(high)
                 if low > 0.0 and high < np.inf
-                else kappa * (16.0 if rest > 0.0 else 0.0625)
+                else kappa * (16.0 if lack > 0.0 else 0.0625)
             )
         kappa = new
     return kappa
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def boxes(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
-    """Take in place the steps w_i·step[s, a]·(c + λ v) of the rows of the states start … stop − 1; nothing is tried."""
+@njit(**KERNEL)
+def boxes(start, stop, layout, push, y, memory, how, work):
+    """Take in place the steps of the rows of the states start … stop − 1; nothing is tried.
+
+    reads   start, stop, layout, push, how
+    fills   y (N·nnz,), memory, work
+    """
     N, A = layout.weights.size, layout.available.shape[1]
-    work = make_work(layout)
     for s in range(start, stop):
         theta = layout.radius[s]
         row_scales(layout, s, work.scale)
         if theta == 0.0:
-            reset(layout, s, y, work)
+            reset(layout, s, y, work.scale)
             continue
+        group = Group(layout, s, y, memory.threshold, work, layout.weights, 0, N)
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if hi == lo or (inside and step[s, a] == 0.0):
+            k, step = s * A + a, push.step[s, a]
+            K = layout.indptr[k + 1] - layout.indptr[k]
+            if K == 0 or (how.inside and step == 0.0):
                 continue
-            stake = layout.discount * value[layout.indices[lo:hi]]
-            if layout.next_costs.size > 0:
-                stake += layout.next_costs[lo:hi]
-            stake -= largest(stake) if step[s, a] > 0.0 else smallest(stake)  # κ takes it up, and nothing overflows
-            weight, grow = -1.0, stake
+            stake, grow = work.spare[:K], work.grown[:K]
+            fill_stakes(layout, push.value, k, stake)
+            level_stakes(stake, step)  # κ takes it up, and nothing overflows
+            weight = -1.0
             for i in range(N):
                 if layout.weights[i] != weight:
                     weight = layout.weights[i]
-                    grow = np.exp(weight * step[s, a] * stake)
-                e = N * lo + i * (hi - lo)
-                row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
-                for j in range(hi - lo):
-                    row[j] = max(row[j] * grow[j], LEAST)
-                guess = memory.threshold[s * A + a, i]
-                kappa = solve_row(row, p, scale, theta, guess if guess > 0.0 and guess < FARTHEST else 1.0)
-                memory.threshold[s * A + a, i] = kappa
-                for j in range(hi - lo):
-                    own = scale * p[j]
-                    row[j] = min(max(kappa * row[j], own - theta), own + theta)
+                    for j in range(K):
+                        grow[j] = math.exp(weight * step * stake[j])
+                row = row_of(group, a, i)
+                for j in range(K):
+                    row.d[j] = max(row.d[j] * grow[j], LEAST)
+                guess = memory.threshold[k, i]
+                kappa = solve_row(row, theta, guess if guess > 0.0 and guess < FARTHEST else 1.0)
+                memory.threshold[k, i] = kappa
+                for j in range(K):
+                    centre = row.scale * row.p[j]
+                    row.d[j] = min(max(kappa * row.d[j], centre - theta), centre + theta)
 
 
 EACH = Family(boxes, each=True)

@@ -1,4 +1,4 @@
-"""Proximal maps of the ℓ1 balls: all kernels share one budget (order 1), or each has its own (order ∞).
+"""Proximal maps of the ℓ1 balls: all kernels share one budget (order 1), or each has its centre (order ∞).
 
 With a multiplier μ of Σ_i w_i ‖y_i − ŷ_i‖₁ − θ the projection of z = ŷ + d is, row by row with m = μ w_i,
 
@@ -20,22 +20,24 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.layout.layout import FAST, row_scales
+from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.layout.layout import FAST
 from drmdp.prox.displacement import (
     LARGE,
     MISLED,
     ROUGH,
     ROUNDING,
     Family,
-    displace,
+    Job,
     largest,
-    make_work,
     pass_on,
     pull_in,
-    reset,
+    restart,
     restore,
+    row_of,
     smallest,
 )
+from drmdp.prox.sweep import heaviest, sweep
 
 TRIALS = 200
 PASSES = 200
@@ -44,29 +46,38 @@ APART = 3.0  # factor between distances up to which their slopes say more
 NEAR = 0.1  # relative distance from θ up to which a Newton step is best
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def row_sums(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
-    """Gains, losses, n₊ and n₋."""
+@njit(fastmath=FAST, **LEAN)
+def row_sums(d, p, scale, m, alpha):
+    """Gains and losses of a row.
+
+    reads   d (K,), p (K,), scale, m, alpha
+    returns gains, losses, n₊, n₋
+    """
     up = 0.0
     down = 0.0
-    more = 0.0
-    less = 0.0
+    gaining = 0.0
+    losing = 0.0
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = d[j] - alpha
         gain = e - m
         loss = -m - e
-        more += 1.0 if gain > 0.0 else 0.0
+        gaining += 1.0 if gain > 0.0 else 0.0
         up += gain if gain > 0.0 else 0.0
         loss = loss if loss > 0.0 else 0.0
-        less += 1.0 if (loss > 0.0) & (loss < own) else 0.0
-        down += loss if loss < own else own
-    return up, down, more, less
+        losing += 1.0 if (loss > 0.0) & (loss < centre) else 0.0
+        down += loss if loss < centre else centre
+    return up, down, gaining, losing
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
-    """α from a guess, and what it lacks; ‖e‖₁, −d‖e‖₁/dm, dα/dm and the rounding of ‖e‖₁."""
+@njit(**LEAN)
+def solve_row(row, m, alpha):
+    """Find α from a guess.
+
+    reads   row, m, alpha
+    returns α, what it lacks, ‖e‖₁, −d‖e‖₁/dm, dα/dm, rounding of ‖e‖₁
+    """
+    d = row.d
     low, high = -np.inf, np.inf
     if abs(alpha) + m >= LARGE:  # no guess may drown the data
         top, bottom = largest(d), smallest(d)
@@ -75,21 +86,23 @@ def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
         alpha = min(max(alpha, top - m - 1.0), top - m)
     for turn in range(PASSES):
         if abs(alpha) + m < LARGE:
-            up, down, more, less = row_sums(d, p, scale, m, alpha)
+            up, down, gaining, losing = row_sums(d, row.p, row.scale, m, alpha)
         else:
-            up, down, more, less = row_sums(d - alpha, p, scale, m, 0.0)
-        rest, n = up - down, more + less
-        if abs(rest) <= ROUNDING * (up + down + n * (abs(alpha) + m)):
+            for j in range(d.size):
+                row.spare[j] = d[j] - alpha
+            up, down, gaining, losing = row_sums(row.spare, row.p, row.scale, m, 0.0)
+        excess, n = up - down, gaining + losing
+        if abs(excess) <= ROUNDING * (up + down + n * (abs(alpha) + m)):
             break
-        if rest > 0.0:
+        if excess > 0.0:
             low = alpha
         else:
             high = alpha
-        new = alpha + rest / n if n > 0.0 else np.inf
+        new = alpha + excess / n if n > 0.0 else np.inf
         if not (new > low and new < high) or turn % 8 == 7:
             if low == -np.inf or high == np.inf:
-                most = largest(d) - m
-                low, high = max(low, most - 1.0), min(high, most)
+                top = largest(d) - m
+                low, high = max(low, top - 1.0), min(high, top)
                 new = min(max(new, low), high) if n > 0.0 and turn % 8 != 7 else 0.5 * (low + high)
             else:
                 new = 0.5 * (low + high)
@@ -99,85 +112,105 @@ def solve_row(d, p, scale, m, alpha):  # type: ignore[no-untyped-def]
     noise = ROUNDING * (up + down + n * (abs(alpha) + m))
     if n == 0.0:
         return alpha, 0.0, up + down, 0.0, 0.0, noise
-    change = rest / n
-    return alpha, change, up + down - change * (more - less), 4.0 * more * less / n, (less - more) / n, noise
+    change = excess / n
+    far = up + down - change * (gaining - losing)
+    return alpha, change, far, 4.0 * gaining * losing / n, (losing - gaining) / n, noise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def distance(layout, s, y, first, stop, w, mu, threshold, work):  # type: ignore[no-untyped-def]
-    """Try μ on the kernels first … stop − 1: Σ_i w_i ‖e_i‖₁, minus its slope, its rounding."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def distance(group, mu):
+    """Try μ.
+
+    reads   mu
+    fills   group: threshold; rate, shift and the first row of kernel, μ w_i, of work
+    returns Σ_i w_i ‖e_i‖₁, minus its slope, its rounding
+    """
+    w, threshold, work = group.w, group.threshold, group.work
+    A = work.rate.shape[0]
     last = work.kernel[0]
     total = 0.0
     slope = 0.0
     noise = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         m = mu * w[i]
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if hi == lo:
+            row, k = row_of(group, a, i), group.s * A + a
+            if row.d.size == 0:
                 continue
-            e = N * lo + i * (hi - lo)
-            guess = threshold[s * A + a, i] + work.shift[a, i] + (m - last[i]) * work.rate[a, i]
-            threshold[s * A + a, i], work.shift[a, i], far, less, work.rate[a, i], error = solve_row(
-                y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i], m, guess
-            )
+            guess = threshold[k, i] + work.shift[a, i] + (m - last[i]) * work.rate[a, i]
+            threshold[k, i], work.shift[a, i], far, fall, work.rate[a, i], error = solve_row(row, m, guess)
             total += w[i] * far
-            slope += w[i] * w[i] * less
+            slope += w[i] * w[i] * fall
             noise += w[i] * error
         last[i] = m
     return total, slope, noise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def ceiling(layout, s, y, first, stop, w):  # type: ignore[no-untyped-def]
-    """A μ at which nothing moves."""
-    N, A = layout.weights.size, layout.available.shape[1]
-    most = 0.0
-    for i in range(first, stop):
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if hi > lo:
-                row = y[N * lo + i * (hi - lo) : N * lo + (i + 1) * (hi - lo)]
-                most = max(most, (largest(row) - smallest(row)) / (2.0 * w[i]))
-    return most
+@njit(**LEAN)
+def ceiling(group):
+    """A μ at which nothing moves.
+
+    reads   group
+    returns μ
+    """
+    highest = 0.0
+    for i in range(group.first, group.stop):
+        for a in range(group.work.rate.shape[0]):
+            d = row_of(group, a, i).d
+            if d.size > 0:
+                highest = max(highest, (largest(d) - smallest(d)) / (2.0 * group.w[i]))
+    return highest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def outline(layout, s, y, first, stop, w, threshold, work):  # type: ignore[no-untyped-def]
-    """What `distance` finds at μ = 0, after one pass from the mean of each row."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def outline(group):
+    """What `distance` finds at μ = 0, after one pass from the mean of each row.
+
+    fills   group: threshold
+    returns Σ_i w_i ‖e_i‖₁, minus its slope
+    """
+    w, A = group.w, group.work.rate.shape[0]
     total = 0.0
     slope = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if hi == lo:
+            row = row_of(group, a, i)
+            if row.d.size == 0:
                 continue
-            e = N * lo + i * (hi - lo)
-            row = y[e : e + hi - lo]
-            alpha = np.sum(row) / row.size
-            up, down, more, less = row_sums(row, layout.data[e : e + hi - lo], work.scale[a, i], 0.0, alpha)
-            change = (up - down) / (more + less) if more + less > 0.0 else 0.0
-            threshold[s * A + a, i] = alpha + change
-            total += w[i] * (up + down - change * (more - less))
-            slope += w[i] * w[i] * 4.0 * more * less / max(more + less, 1.0)
+            alpha = 0.0
+            for j in range(row.d.size):
+                alpha += row.d[j]
+            alpha /= row.d.size
+            up, down, gaining, losing = row_sums(row.d, row.p, row.scale, 0.0, alpha)
+            change = (up - down) / (gaining + losing) if gaining + losing > 0.0 else 0.0
+            group.threshold[group.s * A + a, i] = alpha + change
+            total += w[i] * (up + down - change * (gaining - losing))
+            slope += w[i] * w[i] * 4.0 * gaining * losing / max(gaining + losing, 1.0)
     return total, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def first_guess(layout, s, y, first, stop, w, theta, threshold, work):  # type: ignore[no-untyped-def]
-    """A multiplier for the kernels first … stop − 1 from the distance and slope at 0 and where it ends."""
-    far, slope = outline(layout, s, y, first, stop, w, threshold, work)
-    most = ceiling(layout, s, y, first, stop, w)
-    if far > theta and slope > 0.0 and most > 0.0:
-        return most - most * (theta / far) ** min(far / (slope * most), 1.0)
+@njit(**LEAN)
+def first_guess(group, theta):
+    """A multiplier from the distance and slope at 0 and where it ends.
+
+    reads   theta
+    fills   group: threshold
+    returns μ, or 0
+    """
+    far, slope = outline(group)
+    end = ceiling(group)
+    if far > theta and slope > 0.0 and end > 0.0:
+        return end - end * (theta / far) ** min(far / (slope * end), 1.0)
     return 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def between(low, far_low, slope_low, high, far_high, slope_high, theta):  # type: ignore[no-untyped-def]
-    """μ at θ from two points around it: as if log far were linear, or, if both are near, on the cubic with their slopes."""
+@njit(**LEAN)
+def between(low, far_low, slope_low, high, far_high, slope_high, theta):
+    """μ at θ from two points around it: as if log far were linear, or, if both are near, on the cubic with their slopes.
+
+    reads   low, far_low, slope_low, high, far_high, slope_high, theta
+    returns μ
+    """
     if far_low > APART * theta or theta > APART * far_high:
         return low + (high - low) * math.log(far_low / theta) / math.log(far_low / far_high)
     h = far_high - far_low
@@ -187,20 +220,25 @@ def between(low, far_low, slope_low, high, far_high, slope_high, theta):  # type
     return u * u * ((1.0 + 2.0 * t) * low + t * a) + t * t * ((1.0 + 2.0 * u) * high - u * b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshold, work):  # type: ignore[no-untyped-def]
-    """Multiplier of the kernels first … stop − 1, trials, and what the multiplier lacks; −1 for a guess in doubt that leads far off."""
+@njit(**LEAN)
+def search(group, theta, guess, accuracy, doubt):
+    """Find the multiplier; see `drmdp.prox.sweep.sweep`.
+
+    reads   theta, guess, accuracy, doubt
+    fills   group: threshold, work
+    returns μ, trials, what μ lacks
+    """
+    work = group.work
     mu = guess
-    for i in range(first, stop):
-        work.kernel[0, i] = mu * w[i]
-        work.rate[:, i] = 0.0
-        work.shift[:, i] = 0.0
+    restart(work, group.first, group.stop)
+    for i in range(group.first, group.stop):
+        work.kernel[0, i] = mu * group.w[i]
     low, high = -1.0, np.inf
     far_low, slope_low, far_high, slope_high = 0.0, 0.0, 0.0, 0.0
-    most = 0.0
+    end = 0.0
     far = theta
     for trial in range(1, TRIALS + 1):
-        far, slope, noise = distance(layout, s, y, first, stop, w, mu, threshold, work)
+        far, slope, noise = distance(group, mu)
         if far <= theta and mu == 0.0:
             return 0.0, 0, 0.0
         if doubt and trial == 1 and mu > 0.0 and abs(far - theta) > MISLED * theta:
@@ -209,10 +247,10 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshol
         if abs(far - theta) <= max(accuracy * theta, noise):
             if noise <= accuracy * theta:
                 break
-            most = ceiling(layout, s, y, first, stop, w)
-            if mu <= most:
+            end = ceiling(group)
+            if mu <= end:
                 break
-            mu = 0.5 * most  # nothing can be said of a guess that is too far off
+            mu = 0.5 * end  # nothing can be said of a guess that is too far off
             continue
         if far > theta:
             low, far_low, slope_low = mu, far, slope
@@ -228,103 +266,94 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshol
             if low >= 0.0 and high < np.inf and far_high > 0.0 and slope_low > 0.0 and slope_high > 0.0:
                 new = between(low, far_low, slope_low, high, far_high, slope_high, theta)
             else:
-                if most == 0.0:
-                    most = ceiling(layout, s, y, first, stop, w)
-                if most > mu:
-                    new = most - (most - mu) * (theta / far) ** min(far / (slope * (most - mu)), 1.0)
+                if end == 0.0:
+                    end = ceiling(group)
+                if end > mu:
+                    new = end - (end - mu) * (theta / far) ** min(far / (slope * (end - mu)), 1.0)
         new = max(new, 0.0)
         if not (new > low and new < high) or (trial > SAFE and trial % 3 == 0):
             if high == np.inf:
-                high = max(ceiling(layout, s, y, first, stop, w), 2.0 * low)
+                high = max(ceiling(group), 2.0 * low)
             if low >= 0.0:
                 new = 0.5 * (low + high)
             else:  # all that is known is that μ is too large
-                new = first_guess(layout, s, y, first, stop, w, theta, threshold, work)
+                new = first_guess(group, theta)
                 new = new if new < 0.9 * high else 0.0
-                work.rate[:, first:stop] = 0.0
-                work.shift[:, first:stop] = 0.0
+                restart(work, group.first, group.stop)
         mu = new
     change = (far - theta) / slope if slope > 0.0 and abs(far - theta) <= max(accuracy * theta, noise) else 0.0
     return mu, trial, change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _move(d, p, scale, m, alpha, more, less):  # type: ignore[no-untyped-def]
-    """Turn d into e, all gains and losses changed by given numbers."""
+@njit(**LEAN)
+def _move(row, m, alpha, to_gains, to_losses):
+    """Turn d into e, after a number was added to all gains and one to all losses.
+
+    reads   m, alpha, to_gains, to_losses
+    fills   row: d
+    """
+    d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = d[j] - alpha
-        gain = (e - m) + more
-        loss = (-e - m) + less
+        gain = (e - m) + to_gains
+        loss = (-e - m) + to_losses
         gain = gain if gain > 0.0 else 0.0
         loss = loss if loss > 0.0 else 0.0
-        d[j] = gain - (loss if loss < own else own)
+        d[j] = gain - (loss if loss < centre else centre)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def write(layout, s, y, first, stop, w, theta, mu, change, threshold, work):  # type: ignore[no-untyped-def]
-    """The rows of the kernels first … stop − 1 at μ + change."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def write(group, theta, mu, change):
+    """Write the rows at μ + change; see `drmdp.prox.sweep.sweep`.
+
+    reads   theta, mu, change
+    fills   group: y, threshold
+    returns μ + change
+    """
+    w, threshold, work = group.w, group.threshold, group.work
+    A = work.rate.shape[0]
     far = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            e = N * lo + i * (hi - lo)
-            row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
+            row, k = row_of(group, a, i), group.s * A + a
             m = change * w[i]
             shift = work.shift[a, i] + work.rate[a, i] * m
-            _move(row, p, work.scale[a, i], mu * w[i], threshold[s * A + a, i], -shift - m, shift - m)
-            far += w[i] * restore(row, p, work.scale[a, i], 1.0)[0]
-            threshold[s * A + a, i] += shift
+            _move(row, mu * w[i], threshold[k, i], -shift - m, shift - m)
+            far += w[i] * restore(row, 1.0)[0]
+            threshold[k, i] += shift
     if far > theta * (1.0 + ROUNDING):
-        pull_in(layout, s, y, first, stop, theta / far, work)
+        pull_in(group, theta / far)
+    return mu + change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
-    """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
+@njit(**LEAN)
+def cold_guess(group, theta, each, before):
+    """A multiplier to begin with; see `drmdp.prox.sweep.sweep`.
 
-    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy. Kernels are samples
-    of one thing: without a guess, that of one kernel alone, or of the kernel before, is one.
+    reads   theta, each, before
+    fills   group: threshold, work
+    returns μ
     """
-    N, A = layout.weights.size, layout.available.shape[1]
-    work = make_work(layout)
-    one = np.ones(N)
-    k = np.argmax(layout.weights)
-    for s in range(start, stop):
-        theta = layout.radius[s]
-        row_scales(layout, s, work.scale)
-        if theta == 0.0:
-            reset(layout, s, y, work)
-            continue
-        displace(layout, s, y, step, value, memory, work, False)
-        for g in range(N if each else 1):
-            first, end = (g, g + 1) if each else (0, N)
-            w = one if each else layout.weights
-            guess, tried = memory.multiplier[s, g], 0
-            mu, change = -1.0, 0.0
-            if guess > 0.0:
-                mu, tried, change = search(
-                    layout, s, y, first, end, w, theta, guess, accuracy, True, memory.threshold, work
-                )
-            if mu < 0.0:
-                goal = theta if each else layout.weights[k] * theta
-                i = g if each else k
-                if each and g > 0 and memory.multiplier[s, g - 1] > 0.0:
-                    guess = memory.multiplier[s, g - 1]
-                    pass_on(s * A, A, g - 1, g, g + 1, memory.threshold)
-                else:
-                    guess = first_guess(layout, s, y, i, i + 1, w, goal, memory.threshold, work)
-                if not each:
-                    guess = search(layout, s, y, k, k + 1, w, goal, guess, ROUGH, False, memory.threshold, work)[0]
-                    pass_on(s * A, A, k, 0, N, memory.threshold)
-                mu, more, change = search(
-                    layout, s, y, first, end, w, theta, guess, accuracy, False, memory.threshold, work
-                )
-                tried = tried + more if mu > 0.0 else 0
-            memory.trials[s, g] = tried
-            memory.multiplier[s, g] = mu + change
-            write(layout, s, y, first, end, w, theta, mu, change, memory.threshold, work)
+    if each:
+        return before if before > 0.0 else first_guess(group, theta)
+    alone = heaviest(group)
+    goal = group.w[alone.first] * theta
+    guess = search(alone, goal, first_guess(alone, goal), ROUGH, False)[0]
+    pass_on(group, alone.first)
+    return guess
+
+
+@njit(**KERNEL)
+def project_states(start, stop, layout, push, y, memory, how, work):
+    """Project in place the states start … stop − 1; `how.each` for order ∞.
+
+    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
+
+    reads   start, stop, layout, push, how
+    fills   y (N·nnz,), memory, work
+    """
+    sweep(search, write, cold_guess, start, stop, Job(layout, push, y, memory, how, work), False)
 
 
 SHARED, EACH = Family(project_states, each=False), Family(project_states, each=True)

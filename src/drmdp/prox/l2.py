@@ -1,4 +1,4 @@
-"""Proximal maps of the ℓ2 balls: all kernels share one budget (order 2), or each has its own (order ∞).
+"""Proximal maps of the ℓ2 balls: all kernels share one budget (order 2), or each has its centre (order ∞).
 
 With a multiplier γ of ½ (Σ_i w_i ‖y_i − ŷ_i‖² − θ²) the projection of z = ŷ + d is, row by row,
 
@@ -21,20 +21,22 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.layout.layout import FAST, row_scales
+from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.layout.layout import FAST
 from drmdp.prox.displacement import (
     LARGE,
     MISLED,
     ROUGH,
     ROUNDING,
     Family,
-    displace,
-    make_work,
+    Job,
     pass_on,
     pull_in,
-    reset,
+    restart,
     restore,
+    row_of,
 )
+from drmdp.prox.sweep import heaviest, sweep
 
 TRIALS = 200
 PASSES = 1000
@@ -45,55 +47,75 @@ FINE = 1e-12  # relative distance from θ that is not worth another step
 SAFE = 12  # trials after which the bracket is halved now and then
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def row_sums(d, p, scale, s, alpha):  # type: ignore[no-untyped-def]
-    """c, Σ e, Σ e² over the active entries, and m, q."""
+@njit(fastmath=FAST, **LEAN)
+def row_sums(d, p, scale, s, alpha):
+    """Sums over the active entries of a row, and over the others.
+
+    reads   d (K,), p (K,), scale, s, alpha
+    returns c, Σ e, Σ e²; m, q
+    """
     c = 0.0
     e1 = 0.0
     e2 = 0.0
     m = 0.0
     q = 0.0
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = s * d[j] - alpha
-        on = 1.0 if e > -own else 0.0
-        off = own - on * own
+        on = 1.0 if e > -centre else 0.0
+        off = centre - on * centre
         x = on * e
         c += on
         e1 += x
         e2 += x * x
         m += off
-        q += off * own
+        q += off * centre
     return c, e1, e2, m, q
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_row(d, p, scale, s, alpha, least):  # type: ignore[no-untyped-def]
-    """α from a guess and a lower bound, and what it lacks; s² v, m²/c + q and dα/ds."""
-    last, last_rest = -1.0, -1.0
+@njit(**LEAN)
+def solve_row(row, s, alpha, least):
+    """Find α from a guess and a lower bound.
+
+    reads   row, s, alpha, least
+    returns α, what it lacks, s² v, m²/c + q, dα/ds
+    """
+    d, p, scale = row.d, row.p, row.scale
+    last, last_excess = -1.0, -1.0
     alpha = max(alpha, least)
     for _ in range(PASSES):
         if abs(alpha) < LARGE:
             c, e1, e2, m, q = row_sums(d, p, scale, s, alpha)
         else:
-            c, e1, e2, m, q = row_sums(s * d - alpha, p, scale, 1.0, 0.0)
-        rest = e1 - m
-        if c == 0.0:
-            most = -np.inf
             for j in range(d.size):
-                most = max(most, s * d[j] + scale * p[j])
-            alpha, last = min(most, alpha) - 1.0, -1.0
+                row.spare[j] = s * d[j] - alpha
+            c, e1, e2, m, q = row_sums(row.spare, p, scale, 1.0, 0.0)
+        excess = e1 - m
+        if c == 0.0:
+            top = -np.inf
+            for j in range(d.size):
+                top = max(top, s * d[j] + scale * p[j])
+            alpha, last = min(top, alpha) - 1.0, -1.0
             continue
-        if abs(rest) <= ROUNDING * (m + c * abs(alpha)) or c == last or (last > 0.0 and last_rest >= 0.0 and c > last):
+        if (
+            abs(excess) <= ROUNDING * (m + c * abs(alpha))
+            or c == last
+            or (last > 0.0 and last_excess >= 0.0 and c > last)
+        ):
             break
-        alpha = max(alpha + rest / c, least)
-        last, last_rest = c, rest
-    return alpha, rest / c, max(e2 - e1 * e1 / c, 0.0), m * m / c + q, (alpha + e1 / c) / s
+        alpha = max(alpha + excess / c, least)
+        last, last_excess = c, excess
+    return alpha, excess / c, max(e2 - e1 * e1 / c, 0.0), m * m / c + q, (alpha + e1 / c) / s
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _square(y, p, scale):  # type: ignore[no-untyped-def]
-    """‖y − ŷ‖²."""
+@njit(fastmath=FAST, **LEAN)
+def _square(row):
+    """‖y − ŷ‖² of a row that is not displaced.
+
+    reads   row
+    returns ‖y − ŷ‖²
+    """
+    y, p, scale = row.d, row.p, row.scale
     total = 0.0
     for j in range(y.size):
         e = y[j] - scale * p[j]
@@ -101,21 +123,30 @@ def _square(y, p, scale):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _shrink(y, p, scale, part):  # type: ignore[no-untyped-def]
-    """Replace y by ŷ + part·(y − ŷ)."""
+@njit(fastmath=FAST, **LEAN)
+def _shrink(row, part):
+    """Replace y, in a row that is not displaced, by ŷ + part·(y − ŷ).
+
+    reads   part
+    fills   row: d
+    """
+    y, p, scale = row.d, row.p, row.scale
     for j in range(y.size):
-        own = scale * p[j]
-        y[j] = own + part * (y[j] - own)
+        centre = scale * p[j]
+        y[j] = centre + part * (y[j] - centre)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def fit(first, stop, w, kernel, theta, gamma):  # type: ignore[no-untyped-def]
-    """γ ≥ 0 with D(γ) = θ² for the V and F at hand, from a guess; inf if F alone is too much."""
-    V, F = kernel[MOVED], kernel[REST]
+@njit(**LEAN)
+def fit(group, theta, gamma):
+    """Solve D(γ) = θ² for the V and F at hand, from a guess.
+
+    reads   group, theta, gamma
+    returns γ ≥ 0; inf if F alone is too much
+    """
+    w, V, F = group.w, group.work.kernel[MOVED], group.work.kernel[REST]
     goal = theta * theta
     at_zero = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         goal -= w[i] * F[i]
         at_zero += w[i] * V[i]
     if goal <= 0.0:
@@ -125,7 +156,7 @@ def fit(first, stop, w, kernel, theta, gamma):  # type: ignore[no-untyped-def]
     for _ in range(60):  # Newton on D^(−1/2), which is linear in γ if the weights are equal
         level = 0.0
         slope = 0.0
-        for i in range(first, stop):
+        for i in range(group.first, group.stop):
             s = 1.0 / (1.0 + gamma * w[i])
             level += w[i] * V[i] * s * s
             slope += 2.0 * w[i] * w[i] * V[i] * s * s * s
@@ -136,63 +167,82 @@ def fit(first, stop, w, kernel, theta, gamma):  # type: ignore[no-untyped-def]
     return gamma
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def distance(layout, s, y, first, stop, w, gamma, threshold, work):  # type: ignore[no-untyped-def]
-    """Try γ on the kernels first … stop − 1: √D(γ), and what it depends on."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def distance(group, gamma):
+    """Try γ.
+
+    reads   gamma
+    fills   group: threshold; rate, shift, and s_i, V_i, F_i in kernel, of work
+    returns √D(γ)
+    """
+    w, threshold, work = group.w, group.threshold, group.work
+    A = work.rate.shape[0]
     size, V, F = work.kernel[SIZE], work.kernel[MOVED], work.kernel[REST]
     total = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         t = 1.0 / (1.0 + gamma * w[i])
         V[i] = work.kernel[STILL, i]
         F[i] = 0.0
         square = t * t * V[i]
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             if work.still[a]:
                 continue
-            K = hi - lo
-            e = N * lo + i * K
+            k = group.s * A + a
             least = max(t * work.level[a, i], t * work.peak[a, i] - 1.0)  # all entries active, or one
-            guess = threshold[s * A + a, i] + work.shift[a, i] + (t - size[i]) * work.rate[a, i]
-            guess = least if threshold[s * A + a, i] == 0.0 else guess
-            threshold[s * A + a, i], work.shift[a, i], moved, rest, work.rate[a, i] = solve_row(
-                y[e : e + K], layout.data[e : e + K], work.scale[a, i], t, guess, least
+            guess = threshold[k, i] + work.shift[a, i] + (t - size[i]) * work.rate[a, i]
+            guess = least if threshold[k, i] == 0.0 else guess
+            threshold[k, i], work.shift[a, i], moved, fixed, work.rate[a, i] = solve_row(
+                row_of(group, a, i), t, guess, least
             )
             V[i] += moved / (t * t)
-            F[i] += rest
-            square += moved + rest
+            F[i] += fixed
+            square += moved + fixed
         size[i] = t
         total += w[i] * square
     return math.sqrt(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshold, work):  # type: ignore[no-untyped-def]
-    """Multiplier of the kernels first … stop − 1, trials, and the part of the move that is surely in the ball; −1 for a guess in doubt that leads far off."""
-    N, A = layout.weights.size, layout.available.shape[1]
-    gamma = guess
-    heaviest = 0.0
+@njit(**LEAN)
+def prepare(group, guess):
+    """Fill what a search begins with: s_i at a guess, and V_i as if all entries were active.
+
+    reads   guess
+    fills   group: rate, shift, kernel of work
+    returns bound on D(0), largest weight
+    """
+    w, work, kernel = group.w, group.work, group.work.kernel
+    top = 0.0
     bound = 0.0
-    kernel = work.kernel
-    work.rate[:, first:stop] = 0.0
-    work.shift[:, first:stop] = 0.0
-    for i in range(first, stop):
-        heaviest = max(heaviest, w[i])
+    restart(work, group.first, group.stop)
+    for i in range(group.first, group.stop):
+        top = max(top, w[i])
         kernel[SIZE, i], kernel[REST, i], kernel[STILL, i] = 1.0 / (1.0 + guess * w[i]), 0.0, 0.0
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if work.still[a] and hi > lo:
-                e = N * lo + i * (hi - lo)
-                kernel[STILL, i] += _square(y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i])
+        for a in range(work.rate.shape[0]):
+            row = row_of(group, a, i)
+            if work.still[a] and row.d.size > 0:
+                kernel[STILL, i] += _square(row)
         kernel[MOVED, i] = work.spread[i] + kernel[STILL, i]
         bound += w[i] * kernel[MOVED, i]
+    return bound, top
+
+
+@njit(**LEAN)
+def search(group, theta, guess, accuracy, doubt):
+    """Find the multiplier; see `drmdp.prox.sweep.sweep`.
+
+    reads   theta, guess, accuracy, doubt
+    fills   group: threshold, work
+    returns γ, trials, part of the move that is surely in the ball
+    """
+    w, work, kernel = group.w, group.work, group.work.kernel
+    gamma = guess
+    bound, top = prepare(group, guess)
     if not guess > 0.0:
-        gamma = fit(first, stop, w, kernel, theta, 0.0) if bound > NEAR * theta * theta else 0.0
+        gamma = fit(group, theta, 0.0) if bound > NEAR * theta * theta else 0.0
     low, high = -1.0, np.inf
     far = theta
     for trial in range(1, TRIALS + 1):
-        far = distance(layout, s, y, first, stop, w, gamma, threshold, work)
+        far = distance(group, gamma)
         if far <= theta and gamma == 0.0:
             return 0.0, 0, 1.0
         if doubt and trial == 1 and gamma > 0.0 and abs(far - theta) > MISLED * theta:
@@ -208,100 +258,94 @@ def search(layout, s, y, first, stop, w, theta, guess, accuracy, doubt, threshol
                 break
             gamma = high
             continue
-        new = fit(first, stop, w, work.kernel, theta, gamma)
+        new = fit(group, theta, gamma)
         if not (new > low and new < high):
-            new = max(((1.0 + gamma * heaviest) * far / theta - 1.0) / heaviest, 0.0)
+            new = max(((1.0 + gamma * top) * far / theta - 1.0) / top, 0.0)
         if not (new > low and new < high) or (trial > SAFE and trial % 3 == 0 and high < np.inf):
             new = math.sqrt(low * high) if low > 0.0 else 0.5 * high
         if trial > SAFE and high == np.inf:  # D may be flat for long
             new = max(new, 4.0 * gamma)
         gamma = new
-    new = fit(first, stop, w, kernel, theta, gamma) if abs(far - theta) > FINE * theta else gamma
+    new = fit(group, theta, gamma) if abs(far - theta) > FINE * theta else gamma
     if abs(far - theta) <= accuracy * theta and new > 0.0 and new < np.inf:  # right unless an entry changes sides
-        for i in range(first, stop):
+        for i in range(group.first, group.stop):
             t = 1.0 / (1.0 + new * w[i])
-            work.shift[:, i] += (t - kernel[SIZE, i]) * work.rate[:, i]
+            for a in range(work.rate.shape[0]):
+                work.shift[a, i] += (t - kernel[SIZE, i]) * work.rate[a, i]
             kernel[SIZE, i] = t
         return new, trial, 1.0
     return gamma, trial, theta / far if far > theta else 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _move(d, p, scale, s, alpha, shift):  # type: ignore[no-untyped-def]
-    """Turn d into e."""
+@njit(**LEAN)
+def _move(row, s, alpha, shift):
+    """Turn d into e.
+
+    reads   s, alpha, shift
+    fills   row: d
+    """
+    d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = (s * d[j] - alpha) - shift
-        d[j] = e if e > -own else -own
+        d[j] = e if e > -centre else -centre
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def write(layout, s, y, first, stop, w, theta, part, threshold, work):  # type: ignore[no-untyped-def]
-    """The rows of the kernels first … stop − 1, and a part of their move."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def write(group, theta, gamma, part):
+    """Write the rows at the s_i of the work space, and a part of their move; see `drmdp.prox.sweep.sweep`.
+
+    reads   theta, gamma, part
+    fills   group: y, threshold
+    returns γ
+    """
+    w, threshold, work = group.w, group.threshold, group.work
+    A = work.rate.shape[0]
     far = 0.0
-    for i in range(first, stop):
+    for i in range(group.first, group.stop):
         size = part * work.kernel[SIZE, i]
         far += w[i] * size * size * work.kernel[STILL, i]
         for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            e = N * lo + i * (hi - lo)
-            row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
+            row, k = row_of(group, a, i), group.s * A + a
             if work.still[a]:
                 if size < 1.0:
-                    _shrink(row, p, scale, size)
+                    _shrink(row, size)
                 continue
-            _move(row, p, scale, work.kernel[SIZE, i], threshold[s * A + a, i], work.shift[a, i])
-            far += w[i] * restore(row, p, scale, part)[1]
-            threshold[s * A + a, i] += work.shift[a, i]
+            _move(row, work.kernel[SIZE, i], threshold[k, i], work.shift[a, i])
+            far += w[i] * restore(row, part)[1]
+            threshold[k, i] += work.shift[a, i]
     far = math.sqrt(far)
     if far > theta * (1.0 + ROUNDING):
-        pull_in(layout, s, y, first, stop, theta / far, work)
+        pull_in(group, theta / far)
+    return gamma
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
-    """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; `each` for order ∞.
+@njit(**LEAN)
+def cold_guess(group, theta, each, before):
+    """A multiplier to begin with; see `drmdp.prox.sweep.sweep`.
 
-    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy. Kernels are samples
-    of one thing: without a guess, that of one kernel alone, or of the kernel before, is one.
+    reads   theta, each, before
+    fills   group: threshold, work
+    returns γ, or 0
     """
-    N, A = layout.weights.size, layout.available.shape[1]
-    work = make_work(layout)
-    one = np.ones(N)
-    k = np.argmax(layout.weights)
-    for s in range(start, stop):
-        theta = layout.radius[s]
-        row_scales(layout, s, work.scale)
-        if theta == 0.0:
-            reset(layout, s, y, work)
-            continue
-        displace(layout, s, y, step, value, memory, work, inside)
-        for g in range(N if each else 1):
-            first, end = (g, g + 1) if each else (0, N)
-            w = one if each else layout.weights
-            guess, tried = memory.multiplier[s, g], 0
-            gamma, part = -1.0, 0.0
-            if guess > 0.0:
-                gamma, tried, part = search(
-                    layout, s, y, first, end, w, theta, guess, accuracy, True, memory.threshold, work
-                )
-            if gamma < 0.0:
-                guess = 0.0
-                if each and g > 0:
-                    guess = memory.multiplier[s, g - 1]
-                    pass_on(s * A, A, g - 1, g, g + 1, memory.threshold)
-                elif N > 1 and not each:
-                    goal = math.sqrt(layout.weights[k]) * theta
-                    guess = search(layout, s, y, k, k + 1, w, goal, 0.0, ROUGH, False, memory.threshold, work)[0]
-                    pass_on(s * A, A, k, 0, N, memory.threshold)
-                gamma, more, part = search(
-                    layout, s, y, first, end, w, theta, guess, accuracy, False, memory.threshold, work
-                )
-                tried = tried + more if gamma > 0.0 else 0
-            memory.trials[s, g] = tried
-            memory.multiplier[s, g] = gamma
-            write(layout, s, y, first, end, w, theta, part, memory.threshold, work)
+    if each or group.w.size == 1:
+        return before
+    alone = heaviest(group)
+    guess = search(alone, math.sqrt(group.w[alone.first]) * theta, 0.0, ROUGH, False)[0]
+    pass_on(group, alone.first)
+    return guess
+
+
+@njit(**KERNEL)
+def project_states(start, stop, layout, push, y, memory, how, work):
+    """Project in place the states start … stop − 1; `how.each` for order ∞.
+
+    The multipliers, one a state or one a kernel, are found when the distance is θ up to the relative accuracy.
+
+    reads   start, stop, layout, push, how
+    fills   y (N·nnz,), memory, work
+    """
+    sweep(search, write, cold_guess, start, stop, Job(layout, push, y, memory, how, work), how.inside)
 
 
 SHARED, EACH = Family(project_states, each=False), Family(project_states, each=True)

@@ -16,41 +16,51 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import LARGE, ROUNDING, Family, displace, largest, make_work, reset, restore, smallest
+from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.layout.layout import FAST
+from drmdp.prox.displacement import LARGE, ROUNDING, Family, Group, Job, largest, open_state, restore, row_of, smallest
 
 PASSES = 200
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def row_sums(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
-    """Σ e, n_I, n_U, n_L and the row's part of Λ."""
+@njit(fastmath=FAST, **LEAN)
+def row_sums(d, p, scale, r, alpha):
+    """Sums over a row.
+
+    reads   d (K,), p (K,), scale, r, alpha
+    returns Σ e, n_I, n_U, n_L, the row's part of Λ
+    """
     total = 0.0
     inside = 0.0
     upper = 0.0
     lower = 0.0
     pull = 0.0
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = d[j] - alpha
-        least = own if own < r else r
+        least = centre if centre < r else r
         over = e - r
         under = -least - e
         on_top = over > 0.0
         below = under > 0.0
         upper += 1.0 if on_top else 0.0
-        lower += 1.0 if below & (own > r) else 0.0
+        lower += 1.0 if below & (centre > r) else 0.0
         inside += 0.0 if on_top | below else 1.0
         pull += over if on_top else 0.0
-        pull += under if below & (own > r) else 0.0
+        pull += under if below & (centre > r) else 0.0
         e = r if on_top else e
         total += -least if below else e
     return total, inside, upper, lower, pull
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def next_break(d, p, scale, r, alpha, up):  # type: ignore[no-untyped-def]
-    """The next α, above or below, at which an entry leaves its bound on the way to the other; all are at bounds."""
+@njit(**LEAN)
+def next_break(row, r, alpha, up):
+    """Find the next α, above or below, at which an entry leaves its bound on the way to the other; all are at bounds.
+
+    reads   row, r, alpha, up
+    returns α
+    """
+    d, p, scale = row.d, row.p, row.scale
     best = np.inf if up else -np.inf
     for j in range(d.size):
         least = min(scale * p[j], r)
@@ -61,22 +71,29 @@ def next_break(d, p, scale, r, alpha, up):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_row(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
-    """α from a guess, and what it lacks; Λ, −dΛ/dr and dα/dr."""
+@njit(**LEAN)
+def solve_row(row, r, alpha):
+    """Find α from a guess.
+
+    reads   row, r, alpha
+    returns α, what it lacks, Λ, −dΛ/dr, dα/dr
+    """
+    d = row.d
     low, high = -np.inf, np.inf
     for turn in range(PASSES):
         if abs(alpha) < LARGE:
-            rest, inside, upper, lower, pull = row_sums(d, p, scale, r, alpha)
+            excess, inside, upper, lower, pull = row_sums(d, row.p, row.scale, r, alpha)
         else:
-            rest, inside, upper, lower, pull = row_sums(d - alpha, p, scale, r, 0.0)
-        if abs(rest) <= ROUNDING * (d.size * min(1.0, r) + inside * abs(alpha)):
+            for j in range(d.size):
+                row.spare[j] = d[j] - alpha
+            excess, inside, upper, lower, pull = row_sums(row.spare, row.p, row.scale, r, 0.0)
+        if abs(excess) <= ROUNDING * (d.size * min(1.0, r) + inside * abs(alpha)):
             break
-        if rest > 0.0:
+        if excess > 0.0:
             low = alpha
         else:
             high = alpha
-        new = alpha + rest / inside if inside > 0.0 else next_break(d, p, scale, r, alpha, rest > 0.0) + rest
+        new = alpha + excess / inside if inside > 0.0 else next_break(row, r, alpha, excess > 0.0) + excess
         if not (new > low and new < high) or turn % 8 == 7:
             low, high = max(low, smallest(d)), min(high, largest(d))
             new = 0.5 * (low + high)
@@ -86,61 +103,63 @@ def solve_row(d, p, scale, r, alpha):  # type: ignore[no-untyped-def]
     odd = upper - lower
     if inside == 0.0:
         return alpha, 0.0, pull, upper + lower if odd == 0.0 else np.inf, 0.0
-    change = rest / inside
+    change = excess / inside
     return alpha, change, pull - change * odd, upper + lower + odd * odd / inside, odd / inside
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _move(d, p, scale, r, alpha, shift):  # type: ignore[no-untyped-def]
-    """Turn d into e."""
+@njit(**LEAN)
+def _move(row, r, alpha, shift):
+    """Turn d into e.
+
+    reads   r, alpha, shift
+    fills   row: d
+    """
+    d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
-        own = scale * p[j]
-        least = own if own < r else r
+        centre = scale * p[j]
+        least = centre if centre < r else r
         e = (d[j] - alpha) - shift
         e = e if e < r else r
         d[j] = e if e > -least else -least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def write(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
-    """Rows of kernel i within the radius r."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def write(group, i, r):
+    """Write the rows of kernel i within the radius r.
+
+    reads   i, r
+    fills   group: y, threshold
+    """
+    A = group.work.shift.shape[0]
     for a in range(A):
-        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        if work.still[a]:
+        if group.work.still[a]:
             continue
-        e = N * lo + i * (hi - lo)
-        row, p = y[e : e + hi - lo], layout.data[e : e + hi - lo]
-        _move(row, p, work.scale[a, i], r, threshold[s * A + a, i], work.shift[a, i])
-        restore(row, p, work.scale[a, i], 1.0)
-        threshold[s * A + a, i] += work.shift[a, i]
+        row, k = row_of(group, a, i), group.s * A + a
+        _move(row, r, group.threshold[k, i], group.work.shift[a, i])
+        restore(row, 1.0)
+        group.threshold[k, i] += group.work.shift[a, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def boxes(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
-    """Order ∞: project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1; nothing is tried."""
+@njit(**KERNEL)
+def boxes(start, stop, layout, push, y, memory, how, work):
+    """Order ∞: project in place the states start … stop − 1; nothing is tried.
+
+    reads   start, stop, layout, push, how
+    fills   y (N·nnz,), memory, work
+    """
     N, A = layout.weights.size, layout.available.shape[1]
-    work = make_work(layout)
+    job = Job(layout, push, y, memory, how, work)
     for s in range(start, stop):
-        theta = layout.radius[s]
-        row_scales(layout, s, work.scale)
-        if theta == 0.0:
-            reset(layout, s, y, work)
-            continue
-        displace(layout, s, y, step, value, memory, work, inside)
-        for i in range(N):
+        theta = open_state(s, job, how.inside)
+        group = Group(layout, s, y, memory.threshold, work, layout.weights, 0, N)
+        for i in range(N if theta > 0.0 else 0):
             for a in range(A):
-                lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
                 if not work.still[a]:
-                    e = N * lo + i * (hi - lo)
-                    memory.threshold[s * A + a, i], work.shift[a, i] = solve_row(
-                        y[e : e + hi - lo],
-                        layout.data[e : e + hi - lo],
-                        work.scale[a, i],
-                        theta,
-                        memory.threshold[s * A + a, i],
+                    k = s * A + a
+                    memory.threshold[k, i], work.shift[a, i] = solve_row(
+                        row_of(group, a, i), theta, memory.threshold[k, i]
                     )[:2]
-            write(layout, s, y, i, theta, memory.threshold, work)
+            write(group, i, theta)
 
 
 EACH = Family(boxes, each=True)

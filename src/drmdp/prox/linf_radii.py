@@ -16,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.layout.layout import FAST, row_scales
-from drmdp.prox.displacement import ROUNDING, Family, displace, make_work, reset
+from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.layout.layout import FAST
+from drmdp.prox.displacement import ROUNDING, Family, Group, Job, open_state, restart, row_of
 from drmdp.prox.linf import solve_row, write
 
 TRIALS = 200
@@ -28,80 +29,93 @@ R, PULL, SLOPE, LOW, ABOVE, HIGH, BELOW, RATE = range(8)
 """By kernel: r_i, Λ_i and −Λ_i' there; a smaller r and its Λ, a larger r and its Λ; −dr_i/dμ."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _reach(d, p, scale, alpha, shift):  # type: ignore[no-untyped-def]
-    """The largest |e| of a row without bounds but 0."""
-    most = 0.0
+@njit(fastmath=FAST, **LEAN)
+def _reach(row, alpha, shift):
+    """The largest |e| of a row without bounds but 0.
+
+    reads   row, alpha, shift
+    returns largest |e|
+    """
+    d, p, scale = row.d, row.p, row.scale
+    highest = 0.0
     for j in range(d.size):
-        own = scale * p[j]
+        centre = scale * p[j]
         e = (d[j] - alpha) - shift
-        e = e if e > -own else -own
+        e = e if e > -centre else -centre
         e = e if e > 0.0 else -e
-        most = e if e > most else most
-    return most
+        highest = e if e > highest else highest
+    return highest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def free_radius(layout, s, y, i, threshold, work):  # type: ignore[no-untyped-def]
-    """The r_i from which the ball does not matter to kernel i."""
-    N, A = layout.weights.size, layout.available.shape[1]
-    most = 0.0
+@njit(**LEAN)
+def free_radius(group, i):
+    """Find the r_i from which the ball does not matter to kernel i.
+
+    reads   i
+    fills   group: threshold; rate, shift of work
+    returns r_i
+    """
+    threshold, work = group.threshold, group.work
+    A = work.rate.shape[0]
+    highest = 0.0
     for a in range(A):
-        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        if hi > lo:
-            e = N * lo + i * (hi - lo)
-            row, p, scale = y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i]
-            alpha, work.shift[a, i] = solve_row(row, p, scale, np.inf, threshold[s * A + a, i] + work.shift[a, i])[:2]
-            threshold[s * A + a, i] = alpha
-            most = max(most, _reach(row, p, scale, alpha, work.shift[a, i]))
+        row, k = row_of(group, a, i), group.s * A + a
+        if row.d.size > 0:
+            alpha, work.shift[a, i] = solve_row(row, np.inf, threshold[k, i] + work.shift[a, i])[:2]
+            threshold[k, i] = alpha
+            highest = max(highest, _reach(row, alpha, work.shift[a, i]))
         work.rate[a, i] = 0.0
-    return most
+    return highest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(layout, s, y, i, r, threshold, work):  # type: ignore[no-untyped-def]
-    """Put Λ_i(r) and its slope into work."""
-    N, A = layout.weights.size, layout.available.shape[1]
-    kernel = work.kernel
+@njit(**LEAN)
+def evaluate(group, i, r):
+    """Fill Λ_i(r) and its slope.
+
+    reads   i, r
+    fills   group: threshold; rate, shift, kernel of work
+    """
+    threshold, work, kernel = group.threshold, group.work, group.work.kernel
+    A = work.rate.shape[0]
     change = r - kernel[R, i]
     kernel[R, i], kernel[PULL, i], kernel[SLOPE, i] = r, 0.0, 0.0
     for a in range(A):
-        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        if hi > lo:
-            e = N * lo + i * (hi - lo)
-            guess = threshold[s * A + a, i] + work.shift[a, i] + change * work.rate[a, i]
-            threshold[s * A + a, i], work.shift[a, i], pull, slope, work.rate[a, i] = solve_row(
-                y[e : e + hi - lo], layout.data[e : e + hi - lo], work.scale[a, i], r, guess
-            )
+        row, k = row_of(group, a, i), group.s * A + a
+        if row.d.size > 0:
+            guess = threshold[k, i] + work.shift[a, i] + change * work.rate[a, i]
+            threshold[k, i], work.shift[a, i], pull, slope, work.rate[a, i] = solve_row(row, r, guess)
             kernel[PULL, i] += pull
             kernel[SLOPE, i] += slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def jump(layout, s, y, i, r, up, threshold, work):  # type: ignore[no-untyped-def]
-    """Where Λ_i jumps next above or below r, as far as the rows at r can tell."""
-    N, A = layout.weights.size, layout.available.shape[1]
+@njit(**LEAN)
+def jump(group, i, r, up):
+    """Find where Λ_i jumps next above or below r, as far as the rows at r can tell.
+
+    reads   group, i, r, up
+    returns r of the jump
+    """
+    A = group.work.rate.shape[0]
     best = np.inf if up else 0.0
     for a in range(A):
-        lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-        alpha, scale = threshold[s * A + a, i], work.scale[a, i]
+        row, alpha = row_of(group, a, i), group.threshold[group.s * A + a, i]
         inside, odd = 0, 0.0
         lost, last = 0.0, 0.0
-        for j in range(N * lo + i * (hi - lo), N * lo + (i + 1) * (hi - lo)):
-            own = scale * layout.data[j]
-            e = y[j] - alpha
+        for j in range(row.d.size):
+            centre = row.scale * row.p[j]
+            e = row.d[j] - alpha
             if e > r:
                 odd += 1.0
-            elif e < -min(own, r):
-                if own > r:
+            elif e < -min(centre, r):
+                if centre > r:
                     odd -= 1.0
-                    best = min(best, own) if up else best
+                    best = min(best, centre) if up else best
                 else:
-                    lost += own
-                    best = best if up else max(best, own)
+                    lost += centre
+                    best = best if up else max(best, centre)
             else:
                 inside += 1
-                last = own
+                last = centre
         if inside == 1:  # where it meets a bound: r, −r or −ŷ
             for bound in (lost / (odd + 1.0), lost / (odd - 1.0), (lost + last) / odd):
                 if up and bound > r:
@@ -111,10 +125,15 @@ def jump(layout, s, y, i, r, up, threshold, work):  # type: ignore[no-untyped-de
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def settle(layout, s, y, i, goal, least, tol, threshold, work):  # type: ignore[no-untyped-def]
-    """Find r_i with Λ_i(r_i) = goal, up to tol; returns −dr_i/dΛ."""
-    kernel = work.kernel
+@njit(**LEAN)
+def settle(group, i, goal, least, tol):
+    """Find r_i with Λ_i(r_i) = goal, up to tol.
+
+    reads   i, goal, least, tol
+    fills   group: threshold, work
+    returns −dr_i/dΛ
+    """
+    kernel = group.work.kernel
     if goal > kernel[ABOVE, i]:
         kernel[LOW, i], kernel[ABOVE, i] = least, np.inf
     if goal < kernel[BELOW, i]:
@@ -134,44 +153,58 @@ def settle(layout, s, y, i, goal, least, tol, threshold, work):  # type: ignore[
             return 0.0
         up = pull > goal
         if slope == 0.0 and not up:
-            new = min(free_radius(layout, s, y, i, threshold, work), high)
+            new = min(free_radius(group, i), high)
             kernel[HIGH, i] = new
             high = new
             new -= near
         else:
             new = r + (pull - goal) / slope
             if turn > 0:
-                stop = jump(layout, s, y, i, r, up, threshold, work)
+                stop = jump(group, i, r, up)
                 new = min(new, stop + near) if up else max(new, stop - near)
         new = max(new, least)
         if not (new > low and new < high) and not (new == least and low == least):
             new = 0.5 * (low + high) if high < np.inf else 2.0 * r
         elif turn % 4 == 3 and high < np.inf:
             new = 0.5 * (low + high)
-        evaluate(layout, s, y, i, new, threshold, work)
+        evaluate(group, i, new)
     return 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def unbound(layout, s, y, threshold, work):  # type: ignore[no-untyped-def]
-    """Fill r_i with the largest moves that the point asks for; returns Σ_i w_i r_i."""
+@njit(**LEAN)
+def unbound(group):
+    """Fill r_i with the largest moves that the point asks for.
+
+    fills   group: threshold, work
+    returns Σ_i w_i r_i
+    """
+    kernel = group.work.kernel
     total = 0.0
-    for i in range(layout.weights.size):
-        work.kernel[R, i] = free_radius(layout, s, y, i, threshold, work)
-        work.kernel[PULL, i], work.kernel[SLOPE, i] = 0.0, 0.0
-        total += layout.weights[i] * work.kernel[R, i]
+    for i in range(group.w.size):
+        kernel[R, i] = free_radius(group, i)
+        kernel[PULL, i], kernel[SLOPE, i] = 0.0, 0.0
+        total += group.w[i] * kernel[R, i]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def forget(kernel, least):  # type: ignore[no-untyped-def]
-    """Drop the nearest points on both sides."""
-    kernel[LOW], kernel[ABOVE], kernel[HIGH], kernel[BELOW] = least, np.inf, np.inf, 0.0
+@njit(**LEAN)
+def forget(kernel, least):
+    """Drop the nearest points on both sides.
+
+    reads   least
+    fills   kernel (8, N)
+    """
+    for i in range(kernel.shape[1]):
+        kernel[LOW, i], kernel[ABOVE, i], kernel[HIGH, i], kernel[BELOW, i] = least, np.inf, np.inf, 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def fit(w, kernel, moving):  # type: ignore[no-untyped-def]
-    """The best μ for the lines of the moving kernels, those with a positive number; 0 if there is none."""
+@njit(**LEAN)
+def fit(w, kernel, moving):
+    """The best μ for the lines of the moving kernels, those with a positive number.
+
+    reads   w (N,), kernel (8, N), moving (N,)
+    returns μ; 0 if there is none
+    """
     mu, fall = 0.0, 0.0
     for i in range(w.size):
         if moving[i] > 0.0 and kernel[SLOPE, i] > 0.0:
@@ -180,100 +213,113 @@ def fit(w, kernel, moving):  # type: ignore[no-untyped-def]
     return mu / fall if fall > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def search(layout, s, y, theta, accuracy, memory, work):  # type: ignore[no-untyped-def]
-    """Fill the r_i; returns μ, the trials and whether Σ_i w_i r_i = θ was found."""
-    w, kernel, guess = layout.weights, work.kernel, memory.multiplier[s]
+@njit(**LEAN)
+def search(group, theta, accuracy, guess):
+    """Fill the r_i, from a guess of μ, the r_i and −dr_i/dμ.
+
+    reads   theta, accuracy, guess (2N + 1,)
+    fills   group: threshold, work
+    returns μ, trials, whether Σ_i w_i r_i = θ was found
+    """
+    w, work, kernel = group.w, group.work, group.work.kernel
     N, least = w.size, LEAST * theta
     warm = guess[0] > 0.0
-    work.rate[:] = 0.0
-    work.shift[:] = 0.0
-    kernel[R] = guess[1 : N + 1]
-    total = theta if warm else unbound(layout, s, y, memory.threshold, work)
+    restart(work, 0, N)
+    for i in range(N):
+        kernel[R, i] = guess[1 + i]
+    total = theta if warm else unbound(group)
     if total <= theta * (1.0 + accuracy) and not warm:
         return 0.0, 0, True
     forget(kernel, least)
     for i in range(N):
         r = max(kernel[R, i] * theta / total, least)
         kernel[R, i] = r
-        evaluate(layout, s, y, i, r, memory.threshold, work)
+        evaluate(group, i, r)
     mu = fit(w, kernel, guess[N + 1 :]) if warm else 0.0
     mu = mu if mu > 0.0 else fit(w, kernel, w)
     mu = guess[0] if warm and not mu > 0.0 else mu
     low, high = 0.0, np.inf
-    rest = theta
+    excess = theta
     trial = 1
     while trial < TRIALS:
         total, fall = 0.0, 0.0
-        tol = max(0.01 * abs(rest), 0.1 * accuracy * theta)
+        tol = max(0.01 * abs(excess), 0.1 * accuracy * theta)
         if trial > DOUBT:  # rounding may have spoilt what is known
             low, high = (0.0, np.inf) if trial == DOUBT + 1 else (low, high)
             forget(kernel, least)
         for i in range(N):
-            kernel[RATE, i] = w[i] * settle(layout, s, y, i, mu * w[i], least, tol, memory.threshold, work)
+            kernel[RATE, i] = w[i] * settle(group, i, mu * w[i], least, tol)
             fall += w[i] * kernel[RATE, i]
             total += w[i] * kernel[R, i]
-        rest = total - theta
-        if abs(rest) <= accuracy * theta and tol <= accuracy * theta:
+        excess = total - theta
+        if abs(excess) <= accuracy * theta and tol <= accuracy * theta:
             break
-        if abs(rest) <= 3.0 * tol and tol > accuracy * theta:  # the same μ again, more precisely
+        if abs(excess) <= 3.0 * tol and tol > accuracy * theta:  # the same μ again, more precisely
             continue
-        if rest > 0.0:
+        if excess > 0.0:
             low = mu
         else:
             high = mu
         if high - low <= ROUNDING * high and high < np.inf:
             break
-        new = mu + rest / fall if fall > 0.0 else np.inf
+        new = mu + excess / fall if fall > 0.0 else np.inf
         if not (new > low and new < high):
-            if warm and low == 0.0 and rest < 0.0:  # does the ball bind at all?
+            if warm and low == 0.0 and excess < 0.0:  # does the ball bind at all?
                 warm = False
-                if unbound(layout, s, y, memory.threshold, work) <= theta * (1.0 + accuracy):
+                if unbound(group) <= theta * (1.0 + accuracy):
                     return 0.0, 0, True
                 forget(kernel, least)  # which may not hold the r_i any more
             new = 2.0 * mu if high == np.inf else 0.5 * (low + high)
         mu = new
         trial += 1
-    found = abs(rest) <= 1e-4 * theta
-    if fall > 0.0 and found:  # what the rounding of μ left
+    near = abs(excess) <= 1e-4 * theta
+    if fall > 0.0 and near:  # what the rounding of μ left
         for i in range(N):
-            new = max(kernel[R, i] - kernel[RATE, i] * rest / fall, 0.0)
-            work.shift[:, i] += work.rate[:, i] * (new - kernel[R, i])
+            new = max(kernel[R, i] - kernel[RATE, i] * excess / fall, 0.0)
+            for a in range(work.rate.shape[0]):
+                work.shift[a, i] += work.rate[a, i] * (new - kernel[R, i])
             kernel[R, i] = new
-    return mu, trial, found
+    return mu, trial, near
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_states(start, stop, layout, y, step, value, accuracy, memory, each, inside):  # type: ignore[no-untyped-def]
-    """Project in place the rows y + w_i·step[s, a]·(c + λ v) of the states start … stop − 1.
+@njit(**KERNEL)
+def project_states(start, stop, layout, push, y, memory, how, work):
+    """Project in place the states start … stop − 1.
 
     The multipliers of a state are μ, the r_i and −dr_i/dμ, found when the r_i are right up to the accuracy relative to θ.
+
+    reads   start, stop, layout, push, how
+    fills   y (N·nnz,), memory, work
     """
-    w = layout.weights
-    work = make_work(layout)
+    w, kernel = layout.weights, work.kernel
+    N, A = w.size, layout.available.shape[1]
+    job = Job(layout, push, y, memory, how, work)
     for s in range(start, stop):
-        theta = layout.radius[s]
-        row_scales(layout, s, work.scale)
+        theta = open_state(s, job, False)
         if theta == 0.0:
-            reset(layout, s, y, work)
             continue
-        displace(layout, s, y, step, value, memory, work, False)
-        warm = memory.multiplier[s, 0] > 0.0
-        mu, memory.trials[s, 0], found = search(layout, s, y, theta, accuracy, memory, work)
-        if warm and not found:  # misled by where the rows were
-            memory.multiplier[s] = 0.0
-            memory.threshold[s * layout.available.shape[1] : (s + 1) * layout.available.shape[1]] = 0.0
-            mu, more, _ = search(layout, s, y, theta, accuracy, memory, work)
-            memory.trials[s, 0] += more
+        group = Group(layout, s, y, memory.threshold, work, w, 0, N)
+        multiplier = memory.multiplier[s]
+        warm = multiplier[0] > 0.0
+        mu, tried, near = search(group, theta, how.accuracy, multiplier)
+        if warm and not near:  # misled by where the rows were
+            for g in range(multiplier.size):
+                multiplier[g] = 0.0
+            for k in range(s * A, (s + 1) * A):
+                for i in range(N):
+                    memory.threshold[k, i] = 0.0
+            mu, again, _ = search(group, theta, how.accuracy, multiplier)
+            tried += again
+        memory.trials[s, 0] = tried
         total = 0.0
-        for i in range(w.size):
-            total += w[i] * work.kernel[R, i]
-        memory.multiplier[s, 0] = mu
-        for i in range(w.size):
-            r = work.kernel[R, i] * (theta / total if total > theta else 1.0)
-            memory.multiplier[s, 1 + i], memory.multiplier[s, 1 + w.size + i] = r, work.kernel[RATE, i]
-            write(layout, s, y, i, r, memory.threshold, work)
+        for i in range(N):
+            total += w[i] * kernel[R, i]
+        multiplier[0] = mu
+        for i in range(N):
+            r = kernel[R, i] * (theta / total if total > theta else 1.0)
+            multiplier[1 + i], multiplier[1 + N + i] = r, kernel[RATE, i]
+            write(group, i, r)
 
 
-SHARED = Family(project_states, each=True, more=(1, 1))
+SHARED = Family(project_states, each=True, extra=(1, 1))
 """One budget for the radii of all kernels."""

@@ -16,6 +16,7 @@ from drmdp.core import storage
 from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
+from drmdp.prox.displacement import Push
 from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.prox.simplex import project_rows
 from drmdp.sets import AmbiguitySet, Wasserstein
@@ -66,7 +67,7 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: A
     layout = _layout(y_hat[used], w[used], allowed, ball.radius)
     y = _flat(z[used], allowed)
     family = family_of(ball)
-    project_states(family, 0, 1, layout, y, np.zeros((1, A)), np.zeros(S), remember(family, layout))
+    project_states(family, 0, 1, layout, Push(np.zeros((1, A)), np.zeros(S)), y, remember(family, layout))
     out = np.zeros(y_hat.shape)
     inside = np.zeros((A, int(used.sum()), S))
     inside[np.broadcast_to(allowed[:, None], inside.shape)] = y
@@ -95,7 +96,8 @@ def _layout(y_hat: Array, weights: Array, allowed: BoolArray, radius: float) -> 
     )  # fmt: skip
     for array in arrays:
         array.setflags(write=False)  # as in any layout: a kernel is compiled once
-    return Layout(*arrays, discount=0.0, unlisted=False, common=False)
+    layout = Layout(*arrays, discount=0.0, unlisted=False, common=False)
+    return layout._replace(weights=np.array(weights))
 
 
 def _rows(given: ArrayLike) -> Array:

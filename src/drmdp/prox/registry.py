@@ -7,7 +7,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.errors import InputError
 from drmdp.layout.layout import Layout
-from drmdp.prox.displacement import Family, Memory
+from drmdp.prox.displacement import Family, How, Memory, Push, make_work
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -29,19 +29,18 @@ def family_of(ball: AmbiguitySet, entropy: bool = False) -> Family:
 def remember(family: Family, layout: Layout) -> Memory:
     """Empty memory for a layout."""
     (S, A), N = layout.available.shape, layout.weights.size
-    width = (N if family.each else 1) + family.more[0] + N * family.more[1]
+    width = (N if family.each else 1) + family.extra[0] + N * family.extra[1]
     return Memory(np.zeros((S, width)), np.zeros((S * A, N)), np.zeros((S, width), dtype=np.int64))
 
 
 def project_states(
-    family: Family, start: int, stop: int, layout: Layout, y: Array, step: Array, value: Array, memory: Memory,
+    family: Family, start: int, stop: int, layout: Layout, push: Push, y: Array, memory: Memory,
     accuracy: float = ACCURACY, inside: bool = False,
 ) -> None:  # fmt: skip
-    """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, in place.
+    """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, pushed, in place.
 
-    Row (s, a, i) of the point to be projected is y_ia + w_i·step[s, a]·(c + λ v), with c the costs of next states,
-    if the layout has any, and v = value: formed on the fly, so that the iterate is the only array of its size. Every next
-    state that nature may use must be listed. With `inside` the iterate is in the ball already, so that rows without a step
-    cost little.
+    The pushed point is formed on the fly, so that the iterate is the only array of its size. Every next state that nature may use must be
+    listed. With `inside` the iterate is in the ball already, so that rows without a step cost little.
     """
-    family.kernel(start, stop, layout, y, step, value, accuracy, memory, family.each, inside)
+    how = How(accuracy, family.each, inside)
+    family.kernel(start, stop, layout, push, y, memory, how, make_work(layout, start, stop))

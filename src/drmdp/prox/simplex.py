@@ -11,13 +11,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from drmdp.core.compiled import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def project_rows(z):  # type: ignore[no-untyped-def]
-    """Replace each row of z (n, K) by its projection."""
+
+@njit(**KERNEL)
+def project_rows(z):
+    """Replace each row by its projection.
+
+    fills   z (n, K)
+    """
     for k in range(z.shape[0]):
         row = z[k]
-        row -= row.max()  # the level changes nothing, and large ones lose digits
+        top = -np.inf
+        for j in range(row.size):
+            top = max(top, row[j])
+        for j in range(row.size):
+            row[j] -= top  # the level changes nothing, and large ones lose digits
         tau = -1.0
         last = row.size + 1
         while True:
@@ -34,9 +43,13 @@ def project_rows(z):  # type: ignore[no-untyped-def]
             row[j] = max(row[j] - tau, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def entropy_step(x, gradient, size):  # type: ignore[no-untyped-def]
-    """Replace x (A,) by x exp(−size·gradient)/Σ; a gradient of inf, and x = 0, give 0. x must hold some mass elsewhere."""
+@njit(**KERNEL)
+def entropy_step(x, gradient, size):
+    """Replace x by x exp(−size·gradient)/Σ; a gradient of inf, and x = 0, give 0. x must hold some mass elsewhere.
+
+    reads   gradient (A,), size
+    fills   x (A,)
+    """
     least = np.inf
     for a in range(x.size):
         if x[a] > 0.0:

@@ -18,6 +18,7 @@ from numba import njit
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
+from drmdp.core.compiled import KERNEL
 
 SMALL = 400
 KRYLOV_TOL = 1e-3
@@ -53,9 +54,12 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
     return np.asarray(first + step)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def eliminate(a, b):  # type: ignore[no-untyped-def]
-    """Replace b by a⁻¹b, and spoil a, by elimination without pivots."""
+@njit(**KERNEL)
+def eliminate(a, b):
+    """Replace b by a⁻¹b, and spoil a, by elimination without pivots.
+
+    fills   a (n, n), b (n,)
+    """
     n = b.size
     for k in range(n):
         for i in range(k + 1, n):

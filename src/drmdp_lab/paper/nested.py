@@ -17,6 +17,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.layout.layout import lay_out_all
 from drmdp.model import Model
+from drmdp.prox.displacement import Push
 from drmdp.prox.registry import family_of, project_states, remember
 from drmdp.sets import Wasserstein
 
@@ -94,6 +95,6 @@ def multipliers(model: Model, ball: Wasserstein, accuracy: float) -> float:
     family = family_of(ball)
     memory = remember(family, layout)
     step, v = first_push(model)
-    project_states(family, 0, model.n_states, layout, np.array(layout.data), step, v, memory, accuracy)
+    project_states(family, 0, model.n_states, layout, Push(step, v), np.array(layout.data), memory, accuracy)
     tried = memory.trials[:, 0]
     return float(tried[tried > 0].mean()) if (tried > 0).any() else 0.0

@@ -12,8 +12,8 @@ after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measu
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
 ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
 No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
-With `check_every="auto"` what the players could still gain on every visit of a state foretells the gap, up to the factor
-between the two at the last certificate; the next one is when the forecast is good enough, or much work was done.
+With `check_every="auto"` the gap is forecast: the players' regrets, summed along the chain, times the ratio (gap / forecast) of the
+last certificate. A certificate is computed when the forecast is below the tolerance, or after 1.5 times the steps of the last one.
 
 An iteration is one step in all states, as the paper counts; kernel passes count it once, Mirror Prox twice.
 """
@@ -24,16 +24,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Operator, Update
+from drmdp.bellman.operator import Update
 from drmdp.certificate import Pair
 from drmdp.core.levels import EPS, value_range
 from drmdp.core.validation import whole
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout, lay_out_all
+from drmdp.solvers.first_order import pull
 from drmdp.solvers.first_order.players import Average, Players, Scheme, power
 from drmdp.solvers.linear import dot
 from drmdp.solvers.policy_iteration import of_mean_kernel
@@ -69,6 +69,11 @@ class _Epochs(State):
     next_check: float = PATIENCE[0]  # steps after which there is a certificate whatever the forecast
     change: Array | None = None  # of v in the last epoch: what records call the residual
     forecast: float = 0.0  # of the gap at the last certificate, 0 if there was none
+
+    @property
+    def kernels(self) -> Array | None:
+        """All kernels of the answer, (N·nnz,), where they were averaged."""
+        return self.answer.parts[3] if len(self.answer.parts) > 3 else None
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -253,49 +258,13 @@ class FirstOrder:
 
 def _claim(problem: Problem, state: _Epochs) -> Update:
     """The answer, to be judged by its own values."""
-    model = problem.model
-    policy = state.answer.parts[0] / np.maximum(state.answer.parts[0].sum(axis=1, keepdims=True), EPS)
-    kernel, kernels = _feasible(problem.operator, state)
+    model, layout, ball = problem.model, state.layout, problem.operator.ball
+    policy, mean, apart, *_ = state.answer.parts
+    policy = policy / np.maximum(policy.sum(axis=1, keepdims=True), EPS)
+    far = apart.max(axis=1) ** (1 / power(ball))  # order ∞: of the farthest kernel
+    share = pull.shares(layout, far, state.steps)
+    kernel = pull.mean_kernel(model, layout, mean, share)
+    kernels = None if state.kernels is None else pull.kernels(model, layout, state.kernels, share)
     change = np.full(model.n_states, np.nan) if state.change is None else state.change
     pair = Pair(policy, kernel, kernels, PRECISION * state.gap)
     return Update(state.value, change, change, policy, NominalOperator(model, kernel).nature, pair)
-
-
-def _feasible(operator: Operator, state: _Epochs) -> tuple[Any, Any]:
-    """The averaged kernel, pulled towards the data until it is surely nature's: (S, A, S), or a sparse (S·A, S) matrix.
-
-    With it the N kernels that it is the mean of, if they were averaged.
-    """
-    model, ball, layout = operator.model, operator.ball, state.layout
-    assert ball is not None
-    S, A = layout.available.shape
-    _, mean, apart, *kernels = state.answer.parts
-    far = apart.max(axis=1) ** (1 / power(ball))  # order ∞: of the farthest kernel
-    slack = A * (2 * S + 64 + state.steps) * EPS
-    room = np.maximum(layout.radius - slack, 0.0)
-    share = np.repeat(np.where(far > room, room / np.where(far > room, far, 1.0), 1.0), A)
-
-    def pulled(rows: Array, centre: Array) -> Any:
-        """Rows of all pairs, (nnz,), as a kernel."""
-        pair = np.repeat(np.arange(S * A), np.diff(layout.indptr))
-        rows = centre + share[pair] * (np.maximum(rows, 0.0) - centre)
-        sums = np.bincount(pair, weights=rows, minlength=S * A)
-        matrix = sparse.csr_array((rows / sums[pair], layout.indices, layout.indptr), shape=(S * A, S))
-        return matrix if model.is_sparse else matrix.toarray().reshape(S, A, S)
-
-    found = pulled(mean, layout.mean)
-    if not kernels:
-        return found, None
-    tuples: list[Any] = list(model.kernels)  # those of weight 0 stay
-    for i, k in enumerate(np.flatnonzero(model.weights > 0)):
-        tuples[k] = pulled(_of_kernel(layout, kernels[0], i), _of_kernel(layout, layout.data, i))
-    return found, tuple(tuples) if model.is_sparse else np.stack(tuples)
-
-
-def _of_kernel(layout: Layout, data: Array, i: int) -> Array:
-    """Rows of kernel i, each with sum 1, out of those of all, (nnz,)."""
-    lengths, N = np.diff(layout.indptr), layout.weights.size
-    first = N * layout.indptr[:-1] + i * lengths
-    pair = np.repeat(np.arange(lengths.size), lengths)
-    rows = data[first[pair] + np.arange(pair.size) - layout.indptr[pair]]
-    return np.asarray(rows / np.bincount(pair, weights=rows, minlength=lengths.size)[pair])

@@ -43,18 +43,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.layout.layout import FAST, Layout, row_scales
+from drmdp.layout.layout import Layout
 from drmdp.prox import entropy
-from drmdp.prox.displacement import make_work, reset
-from drmdp.prox.registry import family_of, project_states, remember
-from drmdp.prox.simplex import entropy_step, project_rows
+from drmdp.prox.displacement import How, Push, Work, make_work
+from drmdp.prox.registry import family_of, remember
+from drmdp.solvers.first_order import steps
 
-L1, L2, LINF = 0, 1, 2
-CODES = {1: L1, 2: L2, math.inf: LINF}
+CODES = {1: steps.L1, 2: steps.L2, math.inf: steps.LINF}
 ACCURACY = 1e-4
 """Distances of projections, relative to the radius, up to which the last step towards it is made unchecked; its error is of second
 order, and what is too long is cut, so this is optimality, not feasibility."""
@@ -64,10 +62,6 @@ BALANCE, SHORTEST, LONGEST = 16.0, 0.03, 100.0
 """How fast, and between which shares, nature's step changes where the ball does not bind."""
 REACHED = 1e-6
 """A distance is the radius up to this relative difference."""
-SWEEPS = 10
-"""Of a forecast."""
-LEAST = 1e-200
-"""Entropy: no probability below it, or it could never come back."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class Average:
         """Add a point with a weight."""
         self.weight += weight
         for mean, point in zip(self.parts, points, strict=True):
-            _mix(weight / self.weight, mean.ravel(), point.ravel())
+            steps.mix(weight / self.weight, mean.ravel(), point.ravel())
 
 
 class Players:
@@ -105,8 +99,8 @@ class Players:
         self._family = family_of(ball, scheme.nature)
         self._memory = remember(self._family, layout)
         self._y = np.empty(layout.data.size)
-        _begin(layout, self._y)
-        self._half = np.empty_like(self._y) if scheme.kind == "mirror-prox" else self._y
+        self._spaces: dict[tuple[int, int], tuple[Work, Array]] = {}
+        steps.begin(layout, self._y, self._space(0, S)[0].scale)
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
         ratio = 1.0 if scheme.nature and scheme.ratio is None else scheme.ratio  # no divergence is as small as the ball
         self._reach = self._usual_reach = _reach(layout, ball, ratio)
@@ -121,6 +115,7 @@ class Players:
         if scheme.nature:
             entropy.begin(layout, self._y)
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
+        self._half = self._y.copy() if scheme.kind == "mirror-prox" else self._y
 
     @property
     def kernels(self) -> Array:
@@ -135,8 +130,8 @@ class Players:
     def lean(self, share: float, policy: Array) -> None:
         """Begin with a share of this policy in the uniform one.
 
-        No step led to this first x, so that none leads away from it: the next one takes 2x⁺ − x° as 0 where it is negative. Rows of
-        actions dropped at once are then left alone, and they are most of them.
+        The first x was not reached by a step, so its extrapolation 2x⁺ − x° is clipped at 0 once. Actions dropped in this step then have no
+        step in nature's rows; most rows are skipped.
         """
         self._policy += share * (policy - self._policy)
         self.policy[:] = self._policy
@@ -152,7 +147,8 @@ class Players:
         else:
             self._map(self._weigh)
         norm = np.zeros(value.size)
-        _measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top)
+        stake = self._space(0, value.size)[0].spare
+        steps.measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top, stake)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm / (math.sqrt(n_steps) if self._scheme.kind == "mirror-descent" else 1.0)
         self._tau = inverse / self._reach
@@ -166,7 +162,9 @@ class Players:
         """
         policy, nature, far = self._regrets()
         known = np.where(far < (1 - REACHED) * self._layout.radius, nature, 0.0)
-        return np.asarray(_foresee(self._layout, self.policy, self.mean, policy + known))
+        total = np.empty(policy.size)
+        steps.foresee(self._layout, self.policy, self.mean, policy + known, total)
+        return total
 
     def _regrets(self) -> tuple[Array, Array, Array]:
         """The policy's, nature's without a ball, and how far she went; (S,) each."""
@@ -213,20 +211,29 @@ class Players:
         self._push(lo, hi, self._y, self.policy[lo:hi])
 
     def _act(self, lo: int, hi: int, policy: Array) -> None:
-        _act(lo, hi, self._layout.available, self.stakes, self._tau, self._scheme.entropy, policy)
+        q = self._space(lo, hi)[1]
+        steps.act(lo, hi, self._layout.available, self.stakes, self._tau, self._scheme.entropy, policy, q)
 
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        project_states(self._family, lo, hi, self._layout, y, step, self._value, self._memory, ACCURACY, True)
+        how = How(ACCURACY, self._family.each, True)
+        push, work = Push(step, self._value), self._space(lo, hi)[0]
+        self._family.kernel(lo, hi, self._layout, push, y, self._memory, how, work)
 
     def _look(self, lo: int, hi: int, y: Array) -> None:
         code, order = CODES[self._ball.norm.power], float(self._ball.order)
-        _look(lo, hi, self._layout, y, code, order, self.mean, self.apart)
+        steps.look(lo, hi, self._layout, y, code, order, self.mean, self.apart, self._space(lo, hi)[0])
         self._weigh(lo, hi)
 
     def _weigh(self, lo: int, hi: int) -> None:
-        _weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
+        steps.weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
+
+    def _space(self, lo: int, hi: int) -> tuple[Work, Array]:
+        """Work space of a range, kept: of the projections, and (2, A) of the policy's steps."""
+        if (lo, hi) not in self._spaces:
+            self._spaces[lo, hi] = make_work(self._layout, lo, hi), np.empty((2, self._layout.available.shape[1]))
+        return self._spaces[lo, hi]
 
 
 def power(ball: Any) -> float:
@@ -244,141 +251,3 @@ def _reach(layout: Layout, ball: Any, ratio: float | None) -> Array:
     entries = np.diff(layout.indptr).reshape(-1, A).max(axis=1)
     far = {1: math.sqrt(0.5) * theta, 2: theta, math.inf: np.sqrt(np.minimum(entries * theta**2, 2 * theta))}
     return np.asarray(np.clip(math.sqrt(2) * far[ball.norm.power], NEAREST * most, most))
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _mix(part, mean, point):  # type: ignore[no-untyped-def]
-    for j in range(mean.size):
-        mean[j] += part * (point[j] - mean[j])
-
-
-@njit(cache=True, nogil=True)
-def _begin(layout, y):  # type: ignore[no-untyped-def]
-    """Y = ŷ."""
-    work = make_work(layout)
-    for s in range(layout.available.shape[0]):
-        row_scales(layout, s, work.scale)
-        reset(layout, s, y, work)
-
-
-@njit(cache=True, nogil=True)
-def _measure(layout, value, centre, largest, norm, top):  # type: ignore[no-untyped-def]
-    """max_a ‖z_a‖₂, or ‖z_a‖_∞ if the largest counts, and max_t z_a(t), over what nature may use."""
-    S, A = layout.available.shape
-    for s in range(S):
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            if not layout.available[s, a] or hi == lo:
-                continue
-            z = layout.discount * value[layout.indices[lo:hi]]
-            if layout.next_costs.size > 0:
-                z += layout.next_costs[lo:hi]
-            top[s, a] = z.max()
-            if largest:
-                level = (top[s, a] + z.min()) / 2 if centre else 0.0
-                norm[s] = max(norm[s], np.abs(z - level).max())
-            else:
-                level = z.mean() if centre else 0.0
-                norm[s] = max(norm[s], math.sqrt(((z - level) ** 2).sum()))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _act(start, stop, available, stakes, tau, entropy, policy):  # type: ignore[no-untyped-def]
-    """The policy's step."""
-    q = np.empty(available.shape[1])
-    z = np.empty((1, q.size))
-    for s in range(start, stop):
-        if not available[s].any():
-            continue
-        for a in range(q.size):
-            q[a] = stakes[s, a] if available[s, a] else np.inf
-        if tau[s] == np.inf:
-            if not entropy:
-                policy[s] = 0.0
-                policy[s, np.argmin(q)] = 1.0
-        elif entropy:
-            entropy_step(policy[s], q, tau[s])
-            for a in range(q.size):
-                policy[s, a] = max(policy[s, a], LEAST) if available[s, a] else 0.0
-        else:
-            for a in range(q.size):
-                z[0, a] = policy[s, a] - tau[s] * q[a]
-            project_rows(z)
-            policy[s] = z[0]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _row(y, p, scale, weight, mean):  # type: ignore[no-untyped-def]
-    """Add a row to the mean; Σ|y − ŷ|, Σ(y − ŷ)², max|y − ŷ|."""
-    total = 0.0
-    square = 0.0
-    most = 0.0
-    for j in range(y.size):
-        mean[j] += weight * y[j]
-        e = y[j] - scale * p[j]
-        size = e if e > 0.0 else -e
-        total += size
-        square += e * e
-        most = size if size > most else most
-    return total, square, most
-
-
-@njit(cache=True, nogil=True)
-def _look(start, stop, layout, y, code, order, mean, apart):  # type: ignore[no-untyped-def]
-    """Σ_i w_i y_i, and how far away y is."""
-    A, N = layout.available.shape[1], layout.weights.size
-    scale, far = np.ones((A, N)), np.empty(N)
-    for s in range(start, stop):
-        row_scales(layout, s, scale)
-        far[:] = 0.0
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            K = hi - lo
-            own = mean[lo:hi]
-            own[:] = 0.0
-            for i in range(N):
-                e = N * lo + i * K
-                total, square, most = _row(y[e : e + K], layout.data[e : e + K], scale[a, i], layout.weights[i], own)
-                if code == LINF:
-                    far[i] = max(far[i], most)
-                else:
-                    far[i] += total if code == L1 else square
-        for i in range(N):
-            size = math.sqrt(far[i]) if code == L2 else far[i]
-            if order == np.inf:
-                apart[s, i] = size
-            else:
-                apart[s, 0] = (0.0 if i == 0 else apart[s, 0]) + layout.weights[i] * size**order
-
-
-@njit(cache=True, nogil=True)
-def _weigh(start, stop, layout, value, mean, stakes):  # type: ignore[no-untyped-def]
-    """Stakes q of each action."""
-    A = layout.available.shape[1]
-    for s in range(start, stop):
-        for a in range(A):
-            total = 0.0
-            for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
-                z = layout.discount * value[layout.indices[e]]
-                if layout.next_costs.size > 0:
-                    z += layout.next_costs[e]
-                total += mean[e] * z
-            stakes[s, a] = layout.costs[s, a] + total
-
-
-@njit(cache=True, nogil=True)
-def _foresee(layout, policy, mean, gain):  # type: ignore[no-untyped-def]
-    """(I − λP)⁻¹ gain for the chain P of policy and mean kernel, by a few sweeps from the constant that a constant gain has."""
-    S, A = policy.shape
-    total = np.full(S, gain.mean() / (1.0 - layout.discount))
-    for _ in range(SWEEPS):
-        for s in range(S):
-            new = gain[s]
-            for a in range(A):
-                if policy[s, a] > 0.0:
-                    later = 0.0
-                    for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
-                        later += mean[e] * total[layout.indices[e]]
-                    new += layout.discount * policy[s, a] * later
-            total[s] = new
-    return total
