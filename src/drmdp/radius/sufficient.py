@@ -49,7 +49,8 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
         return np.zeros(model.n_states)
     log = math.log(rows / (1 - level))
     allowed = np.stack([ball.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])  # (S, A)
-    row = np.where(model.available, ball.norm.deviation(n[used], np.maximum(allowed, 1), log), 0.0)  # (N, S, A)
+    row = np.minimum(ball.norm.deviation(n[used], np.maximum(allowed, 1), log), ball.norm.diameter)  # (N, S, A)
+    row = np.where(model.available & (allowed > 1), row, 0.0)
     return np.asarray(ball.apart(row.transpose(1, 2, 0)[..., None], w).max(axis=-1))
 
 

@@ -8,63 +8,111 @@ Each is written here and nowhere else in NumPy.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array
 
 
-class Norm(NamedTuple):
+class Norm(ABC):
     """A metric between kernels: the norm of their difference."""
 
     power: float  # 1, 2, or ∞: the largest entry counts
     diameter: float  # of the distributions on a row
     order: float  # of its ball unless another one is asked for
-    symbol: str
     words: str
 
+    @abstractmethod
     def of(self, difference: Array, axis: Any) -> Array:
         """Norm over some axes."""
-        if self.power == 1:
-            return np.asarray(np.abs(difference).sum(axis=axis))
-        if self.power == 2:
-            return np.asarray(np.sqrt((difference * difference).sum(axis=axis)))
-        return np.asarray(np.abs(difference).max(axis=axis))
 
+    @abstractmethod
     def corner(self, y: Array) -> Array:
         """Distance of rows (…, K) from each of the K single next states, (…, K); for ℓ2 its square."""
-        if self.power == 2:
-            others = np.maximum((y * y).sum(axis=-1, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
-            return np.asarray((1 - y) ** 2 + others)
-        return np.asarray((2 if self.power == 1 else 1) * np.maximum(1 - y, 0))
 
     def gather(self, rows: Array) -> Array:
         """Put distances (for ℓ2 squares) of rows (A, …) together over the actions."""
-        return np.asarray(rows.max(axis=0) if self.power == math.inf else rows.sum(axis=0))
+        return np.asarray(rows.sum(axis=0))
+
+    def root(self, gathered: float) -> float:
+        """Distance from what was gathered."""
+        return float(gathered)
+
+    @abstractmethod
+    def deviation(self, n: Array, K: Array, log: float) -> Array:
+        """Distance ε of the mean of n draws on K next states from their law that is exceeded with probability e^−log at most."""
+
+
+class L1(Norm):
+    """Σ|·|. Deviation: ε² = 2 (ln(2^K − 2) + log)/n (Weissman et al., 2003)."""
+
+    power, diameter, order, words = 1, 2.0, 1, "ℓ1: total probability moved, twice"
+
+    def of(self, difference: Array, axis: Any) -> Array:
+        """Norm over some axes."""
+        return np.asarray(np.abs(difference).sum(axis=axis))
+
+    def corner(self, y: Array) -> Array:
+        """Distance from single next states."""
+        return np.asarray(2 * np.maximum(1 - y, 0))
 
     def deviation(self, n: Array, K: Array, log: float) -> Array:
-        """Distance ε of the mean of n draws on K next states from their law that is exceeded with probability e^−log at most.
-
-        ℓ1: ε² = 2 (ln(2^K − 2) + log)/n (Weissman et al., 2003); ℓ2: ε = (1 + √log)/√n (McDiarmid, E d ≤ 1/√n);
-        ℓ∞: the smaller of √((ln 2K + log)/(2n)) (Hoeffding) and (1 + √(log/2))/√n.
-        """
+        """Distance of the mean of draws from their law."""
         with np.errstate(divide="ignore", invalid="ignore"):  # rows that do not exist have no draws
-            if self.power == 1:
-                patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
-                size = np.where(K > 1, np.sqrt(2 * np.maximum(patterns + log, 0) / n), 0.0)
-            elif self.power == 2:
-                size = (1 + math.sqrt(log)) / np.sqrt(n)
-            else:
-                size = np.minimum(np.sqrt((np.log(2 * K) + log) / (2 * n)), (1 + math.sqrt(log / 2)) / np.sqrt(n))
-        return np.where(K > 1, np.minimum(size, self.diameter), 0.0)
+            patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
+            return np.asarray(np.sqrt(2 * np.maximum(patterns + log, 0) / n))
 
 
-NORMS = {
-    "l1": Norm(1, 2.0, 1, "ℓ1", "ℓ1: total probability moved, twice"),
-    "l2": Norm(2, math.sqrt(2), 2, "ℓ2", "ℓ2"),
-    "linf": Norm(math.inf, 1.0, math.inf, "ℓ∞", "ℓ∞: largest change of a probability"),
-}
+class L2(Norm):
+    """√Σ(·)². Deviation: ε = (1 + √log)/√n (McDiarmid; E d ≤ 1/√n)."""
+
+    power, diameter, order, words = 2, math.sqrt(2), 2, "ℓ2"
+
+    def of(self, difference: Array, axis: Any) -> Array:
+        """Norm over some axes."""
+        return np.asarray(np.sqrt((difference * difference).sum(axis=axis)))
+
+    def corner(self, y: Array) -> Array:
+        """Squared distance from single next states."""
+        others = np.maximum((y * y).sum(axis=-1, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
+        return np.asarray((1 - y) ** 2 + others)
+
+    def root(self, gathered: float) -> float:
+        """Square root."""
+        return math.sqrt(gathered)
+
+    def deviation(self, n: Array, K: Array, log: float) -> Array:
+        """Distance of the mean of draws from their law."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((1 + math.sqrt(log)) / np.sqrt(n))
+
+
+class Linf(Norm):
+    """max|·|. Deviation: the smaller of √((ln 2K + log)/(2n)) (Hoeffding) and (1 + √(log/2))/√n (as for ℓ2)."""
+
+    power, diameter, order, words = math.inf, 1.0, math.inf, "ℓ∞: largest change of a probability"
+
+    def of(self, difference: Array, axis: Any) -> Array:
+        """Norm over some axes."""
+        return np.asarray(np.abs(difference).max(axis=axis))
+
+    def corner(self, y: Array) -> Array:
+        """Distance from single next states."""
+        return np.asarray(np.maximum(1 - y, 0))
+
+    def gather(self, rows: Array) -> Array:
+        """The largest counts."""
+        return np.asarray(rows.max(axis=0))
+
+    def deviation(self, n: Array, K: Array, log: float) -> Array:
+        """Distance of the mean of draws from their law."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.minimum(np.sqrt((np.log(2 * K) + log) / (2 * n)), (1 + math.sqrt(log / 2)) / np.sqrt(n))
+
+
+NORMS: dict[str, Norm] = {"l1": L1(), "l2": L2(), "linf": Linf()}
 
 
 def stack(order: float, each: Array, weights: Array) -> Array:

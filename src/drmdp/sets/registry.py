@@ -62,15 +62,23 @@ def _wasserstein(pair: str, metric: str, program: str, keeps: Kept, projection: 
     )  # fmt: skip
 
 
-CONE, LINEAR = "cone:ConeProgram", "linear:LinearProgram"
+CONE = "cone:ConeProgram"
 SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership:linear"
 ENTRIES |= {
-    ("l1", 1): _wasserstein("l1_1", "l1", LINEAR, Kept(False, False), "l1:SHARED"),
+    ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED"),
     ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", nearest=SQUARES),
-    ("linf", 1): _wasserstein("linf_1", "linf_radii", LINEAR, Kept(True, False), "linf_radii:SHARED", nearest=SHARES),
-    ("l1", math.inf): _wasserstein("l1_inf", "l1", LINEAR, Kept(True, True), "l1:EACH", nearest=SHARES),
+    ("linf", 1): _wasserstein(
+        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", nearest=SHARES
+    ),
+    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", nearest=SHARES),
     ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", nearest=SQUARES),
     ("linf", math.inf): _wasserstein(
-        "linf_inf", "linf", LINEAR, Kept(True, False), "linf:EACH", nearest=SHARES, entropy="prox.entropy:EACH"
+        "linf_inf",
+        "linf",
+        "linear:LinfEach",
+        Kept(True, False),
+        "linf:EACH",
+        nearest=SHARES,
+        entropy="prox.entropy:EACH",
     ),
 }

@@ -128,7 +128,7 @@ class Wasserstein(AmbiguitySet):
             far = norm.gather((w @ corner).max(axis=1))
         else:
             far = w @ norm.gather(corner.max(axis=2))
-        return math.sqrt(far) if norm.power == 2 else float(far)
+        return norm.root(far)
 
     def __repr__(self) -> str:
         return (

@@ -7,6 +7,7 @@ than epigraphs of |y − ŷ|, and the means keep the coefficients that change wi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.conic.operator import Answer, Entries
 from drmdp.errors import MissingExtra
-from drmdp.sets import Wasserstein
+from drmdp.sets import AmbiguitySet
 
 try:
     import highspy
@@ -25,10 +26,12 @@ except ImportError as error:
 FEASIBILITY_TOL = 1e-10  # the least HiGHS accepts
 
 
-class LinearProgram:
-    """Update and evaluation of one state with an ℓ1 or ℓ∞ ball."""
+class LinearProgram(ABC):
+    """Update and evaluation of one state; what the ball adds is said by its own class below."""
 
-    def __init__(self, entries: Entries, ball: Wasserstein) -> None:
+    radii = False  # a column for the radius of each kernel
+
+    def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
         self._entries, self._ball = entries, ball
         self._solvers: dict[bool, Any] = {}  # by "the policy is free"
         E, A, N = entries.a.size, entries.n_actions, entries.weights.size
@@ -39,17 +42,24 @@ class LinearProgram:
         _, self._first = np.unique(self._mean_of, return_index=True)  # an entry of each mean
         self._means = E + self._down.size + np.arange(pairs.shape[1])
         self._gamma = int(self._means[-1]) + 1
-        self._radii = self._gamma + 1 + np.arange(N if ball.pair == ("linf", 1) else 0)
+        self._radii = self._gamma + 1 + np.arange(N if self.radii else 0)
         self._n_columns = self._gamma + 1 + self._radii.size
         self._sum_rows = np.arange(A * N)
         self._mean_rows = A * N + np.arange(pairs.shape[1])
         self._gamma_rows = int(self._mean_rows[-1]) + 1 + np.arange(A)
         self._ball_rows = int(self._gamma_rows[-1]) + 1 + np.arange(self._n_ball_rows())
 
+    @abstractmethod
     def _n_ball_rows(self) -> int:
-        if self._ball.pair == ("linf", np.inf):
-            return 0
-        return self._entries.weights.size if self._ball.by_kernel else 1
+        """Number of rows that bound a distance by the radius."""
+
+    def _limit(self, upper: Array, down: slice) -> None:
+        """Bound the columns up (from 0 on) and down; most balls do not."""
+        return
+
+    @abstractmethod
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        """Rows, columns and coefficients of the ball; `kernel` is that of each column up or down. Rows beyond the last are ≤ 0."""
 
     def update(self, stakes: Array, room: Array) -> Answer:
         """Solve max γ; see `Program`."""
@@ -126,10 +136,7 @@ class LinearProgram:
         lower[self._means], lower[self._gamma] = -inf, -inf
         down = slice(entries.a.size, entries.a.size + self._down.size)
         upper[down] = entries.nominal[self._down] / entries.scale
-        if self._ball.pair == ("linf", np.inf):
-            reach = entries.radius / entries.scale
-            upper[: entries.a.size] = reach
-            upper[down] = np.minimum(upper[down], reach)
+        self._limit(upper, down)
         return lower, upper
 
     def _rows(self) -> tuple[Any, Array]:
@@ -150,16 +157,57 @@ class LinearProgram:
         n_rows = int(self._gamma_rows[-1]) + 1 + self._ball_rows.size
         upper = np.zeros(n_rows)
         upper[self._ball_rows] = entries.radius / entries.scale
-        match self._ball.pair:
-            case ("l1", 1):
-                parts.append((np.full(E + D, self._ball_rows[0]), column, w[kernel]))
-            case ("l1", np.inf):
-                parts.append((self._ball_rows[kernel], column, np.ones(E + D)))
-            case ("linf", 1):
-                parts.append((np.full(w.size, self._ball_rows[0]), self._radii, w))
-                reach = n_rows + column  # p − r_i ≤ 0 and m − r_i ≤ 0
-                parts.append((reach, column, np.ones(E + D)))
-                parts.append((reach, self._radii[kernel], -np.ones(E + D)))
-                upper = np.concatenate([upper, np.zeros(E + D)])
+        parts += self._ball_parts(column, kernel)
+        upper = np.concatenate([upper, np.zeros(max(int(part[0].max(initial=0)) for part in parts) + 1 - n_rows)])
         rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
         return sparse.csc_array((values, (rows, columns)), shape=(upper.size, self._n_columns)), upper
+
+
+class L1Shared(LinearProgram):
+    """(ℓ1, 1): Σ_i w_i (up + down) ≤ θ."""
+
+    def _n_ball_rows(self) -> int:
+        return 1
+
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        return [(np.full(column.size, self._ball_rows[0]), column, self._entries.weights[kernel])]
+
+
+class L1Each(LinearProgram):
+    """(ℓ1, ∞): up + down ≤ θ for each kernel."""
+
+    def _n_ball_rows(self) -> int:
+        return int(self._entries.weights.size)
+
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        return [(self._ball_rows[kernel], column, np.ones(column.size))]
+
+
+class LinfShared(LinearProgram):
+    """(ℓ∞, 1): up ≤ r_i, down ≤ r_i, Σ_i w_i r_i ≤ θ."""
+
+    radii = True
+
+    def _n_ball_rows(self) -> int:
+        return 1
+
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        w = self._entries.weights
+        reach = int(self._ball_rows[-1]) + 1 + column  # p − r_i ≤ 0 and m − r_i ≤ 0
+        budget = (np.full(w.size, self._ball_rows[0]), self._radii, w)
+        return [budget, (reach, column, np.ones(column.size)), (reach, self._radii[kernel], -np.ones(column.size))]
+
+
+class LinfEach(LinearProgram):
+    """(ℓ∞, ∞): up ≤ θ and down ≤ θ, limits of the columns."""
+
+    def _n_ball_rows(self) -> int:
+        return 0
+
+    def _limit(self, upper: Array, down: slice) -> None:
+        reach = self._entries.radius / self._entries.scale
+        upper[: self._entries.a.size] = reach
+        upper[down] = np.minimum(upper[down], reach)
+
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        return []
