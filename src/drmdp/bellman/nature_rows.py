@@ -136,7 +136,7 @@ def _split(layout, point, memory, moved, work):
     S, A, N = moved.shape
     up = work.sort.entry
     for s in range(S):
-        if not _begin(layout, point, s, work.state):
+        if not begin(layout, point, s, work.state):
             continue
         for a in range(A):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
@@ -155,7 +155,7 @@ def _split(layout, point, memory, moved, work):
 
 
 @njit(**INLINE)
-def _begin(layout, point, s, state):
+def begin(layout, point, s, state):
     """Normalise state s.
 
     reads   layout, point, s
@@ -168,7 +168,7 @@ def _begin(layout, point, s, state):
 
 
 @njit(**INLINE)
-def _piece(layout, s, a, state, target):
+def piece_at(layout, s, a, state, target):
     """Gather the pair (s, a).
 
     reads   layout, s, a, state
@@ -198,10 +198,10 @@ def _respond_l2(start, stop, layout, point, memory, question, work):
     """
     weights = question.weights
     for s in range(start, stop):
-        if _begin(layout, point, s, work.state):
+        if begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, work.state, question.target)
+                    piece = piece_at(layout, s, a, work.state, question.target)
                     w = layout.weights
                     _row_l2(piece, w, weights[s, a], question.share[s], memory, s, a, point.order, layout.unlisted)
 
@@ -215,10 +215,10 @@ def _respond_l1(start, stop, layout, point, memory, question, work):
     """
     weights, share = question.weights, question.share
     for s in range(start, stop):
-        if _begin(layout, point, s, work.state):
+        if begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, work.state, question.target)
+                    piece = piece_at(layout, s, a, work.state, question.target)
                     K = piece.u.size
                     piece.states[K] = point.order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
                     if memory.by_row.shape[1] == 0:
@@ -238,10 +238,10 @@ def _respond_linf(start, stop, layout, point, memory, question, work):
     """
     weights, share, order = question.weights, question.share, point.order
     for s in range(start, stop):
-        if _begin(layout, point, s, work.state):
+        if begin(layout, point, s, work.state):
             for a in range(weights.shape[1]):
                 if weights[s, a] > 0.0:
-                    piece = _piece(layout, s, a, work.state, question.target)
+                    piece = piece_at(layout, s, a, work.state, question.target)
                     radius, w = memory.by_kernel[s], layout.weights
                     _row_linf(piece, w, weights[s, a], share[s], radius, order, layout.unlisted, work.sort)
 

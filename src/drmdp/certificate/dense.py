@@ -173,7 +173,7 @@ def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
     top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
     y = y / np.where(top > 0, top, 1.0)
     y = np.where(top > 0, y / np.where(top > 0, y.sum(axis=3, keepdims=True), 1.0), data.nominal)
-    apart = ball.apart(y - data.nominal, data.weights)  # (n, N) or (n, 1)
+    apart = ball.apart(y, data.nominal, data.weights)  # (n, N) or (n, 1)
     slack = A * (2 * S + 8) * EPS
     room = np.maximum(data.radius[:, None] - slack, 0.0)
     share = np.where(apart > room, room / np.where(apart > room, apart, 1.0), 1.0)

@@ -155,7 +155,7 @@ class _State:
 
     def apart(self, y: Array) -> float:
         """Distance of a tuple from ŷ."""
-        return float(_apart(self.ball, self.weights, (y - self.nominal)[None])[0])
+        return float(self.ball.apart(y, self.nominal, self.weights).max())
 
     def parts(self) -> list[_State]:
         """One for each action where the search separates over them, else the state itself."""
@@ -169,7 +169,7 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
     """Tuple (n, A, N, S) in the ball, up to rounding, whose mean goes from m towards the goal (n, A, S)."""
     nominal, weights = data.nominal, data.weights
     y = _attain(nominal, weights, goal)
-    apart = _apart(ball, weights, y - nominal)
+    apart = ball.apart(y, nominal, weights).max(axis=-1)
     share = np.where(apart > data.radius, data.radius / np.where(apart > 0, apart, 1.0), 1.0)
     y = nominal + share[:, None, None, None] * (y - nominal)
     nearest = entry_of(ball).nearest
@@ -189,10 +189,6 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
             if share[k] >= 1 - ENOUGH or state.nominal.size > MAX_ENTRIES:
                 break
     return y
-
-
-def _apart(ball: AmbiguitySet, weights: Array, difference: Array) -> Array:
-    return np.asarray(ball.apart(difference, weights).max(axis=-1))
 
 
 def _attain(y: Array, weights: Array, target: Array) -> Array:

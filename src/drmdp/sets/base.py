@@ -73,8 +73,11 @@ class AmbiguitySet(ABC):
         """Whether every kernel has a budget of its own, or all share one."""
 
     @abstractmethod
-    def apart(self, difference: Array, weights: Array) -> Array:
-        """Size of differences (…, A, N, K) of kernels from the data, to be compared with the radius: (…, N), or (…, 1) of a shared budget."""
+    def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
+        """How far kernels (…, A, N, K) are from the data, to be compared with the radius: (…, N), or (…, 1) where a budget is shared.
+
+        Convex in y and 0 at the data, so that a tuple outside can be pulled towards the data until it is inside.
+        """
 
     def with_radius(self, radius: Any) -> Self:
         """The same set with another radius."""
@@ -131,7 +134,7 @@ class AmbiguitySet(ABC):
         w, found = model.weights[used], []
         for s in np.asarray(states).tolist():
             y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
-            found.append(self.apart(y - np.einsum("i,ait->at", w, y)[:, None, :], w).max())
+            found.append(self.apart(y, np.einsum("i,ait->at", w, y)[:, None, :], w).max())
         return np.array(found)
 
     def room(self, model: Model) -> BoolArray:

@@ -109,9 +109,12 @@ class Wasserstein(AmbiguitySet):
         """Metric and order in words."""
         return {"metric": self.norm.words, "order": order_words(self.order)}
 
-    def apart(self, difference: Array, weights: Array) -> Array:
+    def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order."""
-        each = self.norm.of(difference, axis=(-3, -1))
+        return self.stacked(self.norm.of(y - nominal, axis=(-3, -1)), weights)
+
+    def stacked(self, each: Array, weights: Array) -> Array:
+        """Distances of kernels, (…, N), as the ball compares them with its radius: (…, N), or (…, 1) for a finite order."""
         return each if self.by_kernel else stack(self.order, each, weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:

@@ -29,6 +29,7 @@ from drmdp.certificate.dense import Witness
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.interrupts import put_off
+from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
@@ -81,7 +82,10 @@ class ConicOperator:
 
     def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
         self.model, self.ball, self.threads = model, ball, workers.count(threads)
-        self._new: Any = load(entry_of(ball).program)
+        program = entry_of(ball).program
+        if not program:
+            raise InputError(f"{ball.short} has no conic program; take the exact backend")
+        self._new: Any = load(program)
         self._radii = ball.radii(model)
         self._programs: dict[int, tuple[Entries, Program]] = {}
 
