@@ -72,24 +72,11 @@ def sweep(
     from drmdp.core import clock
     from drmdp.policies import fixed_kernel as fixed
     from drmdp.radius.choose import criterion, folds_of
-    from drmdp.radius.critical import check_precision
     from drmdp.radius.path import CUT_SHORT
 
-    if held_out is not None and folds is not None:
-        raise InputError("give --held-out or --folds, not both")
-    judged = held_out is not None or folds is not None
-    _needs("--by", by, "--folds or --held-out", judged)
-    _needs("--seed", seed, "--folds", folds is not None)
-    _needs("--precision", precision, "--critical", critical)
-    _needs("--confidence", confidence, "--samples", samples is not None)
-    _needs("--top", top, "a number of --radii", isinstance(radii, int))
+    _fit_together(locals())
     by = criterion("mean" if by is None else by)
     seed, confidence = seed or 0, 0.95 if confidence is None else confidence
-    if precision is not None:
-        check_precision(precision)
-    if out is not None:
-        check_suffix(out, (".csv",), "the table is written to a .csv file")
-        check_file(out)
     judges = [] if held_out is None else formats.files_of(held_out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
     ball = ball_of(0.0, **region)
@@ -133,6 +120,25 @@ def sweep(
     else:
         _print(found, choice, changes, enough, confidence, out)
     return code
+
+
+def _fit_together(given: dict[str, Any]) -> None:
+    """Refuse options that have no meaning beside the others, and values that none can have."""
+    from drmdp.radius.critical import check_precision
+
+    held_out, folds = (given[name] is not None for name in ("held_out", "folds"))
+    if held_out and folds:
+        raise InputError("give --held-out or --folds, not both")
+    _needs("--by", given["by"], "--folds or --held-out", held_out or folds)
+    _needs("--seed", given["seed"], "--folds", folds)
+    _needs("--precision", given["precision"], "--critical", given["critical"])
+    _needs("--confidence", given["confidence"], "--samples", given["samples"] is not None)
+    _needs("--top", given["top"], "a number of --radii", isinstance(given["radii"], int))
+    if given["precision"] is not None:
+        check_precision(given["precision"])
+    if given["out"] is not None:
+        check_suffix(given["out"], (".csv",), "the table is written to a .csv file")
+        check_file(given["out"])
 
 
 def _needs(option: str, value: Any, other: str, given: bool) -> None:
