@@ -33,7 +33,7 @@ def tree():
     parts = []
     for package in ("drmdp", "drmdp_lab"):
         parts += [f"{package + '/':24} {sentence(ROOT / package / '__init__.py')}", *lines(ROOT / package, 1), ""]
-    return "```text\n" + "\n".join(parts).rstrip() + "\n```\n"
+    return "```\n" + "\n".join(parts).rstrip() + "\n```\n"
 
 
 def written():

@@ -97,11 +97,11 @@ def _share(theta, mass, terms):
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):
+def states(start, stop, layout, view, claim, bounds, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     slope, entry, action = work.reals[0], work.places[0], work.places[1]
-    memory, every, share, w = claim.memory, claim.every, found.share, layout.weights
+    memory, every, share, w = claim.memory, claim.every, bounds.share, layout.weights
     rows = N if every else 1
     for s in range(start, stop):
         base, unit = normalise(layout, view, s, work)
@@ -138,7 +138,7 @@ def states(start, stop, layout, view, claim, found, work):
                     work.worth[a] += _gain(layout, s, a, 0, left, terms + most, every, work)
                 elif _bent(x[a], memory.by_row[s, a]):
                     work.worth[a] = _worth(layout, s, a, memory.by_row[s, a], share[s], terms + most, work)
-        finish(s, base, unit, min(above, 0.0), layout, view, claim, found, work)
+        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
 @njit(**INLINE)

@@ -114,16 +114,16 @@ def _settle(row, t, tau, view, unlisted, sums):
 
 
 @njit(**INLINE)
-def _dual(sums, t, own, n):
+def _dual(sums, t, nominal, n):
     """Φ, its margin included."""
     tau = sums[LEVEL]
-    value = tau * sums[IDLE] + t * (own - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
-    size = abs(tau) * (1.0 + sums[IDLE]) + t * (2.0 * abs(own) + sums[MOVED])
+    value = tau * sums[IDLE] + t * (nominal - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
+    size = abs(tau) * (1.0 + sums[IDLE]) + t * (2.0 * abs(nominal) + sums[MOVED])
     return value + n * EPS * (size + 2.0 * sums[SQUARES] + sums[IDLE_SQUARES])
 
 
 @njit(**INLINE)
-def _move(sums, own, n):
+def _move(sums, nominal, n):
     """(y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is."""
     off = sums[MASS] - sums[IDLE]
     spread = sums[MOVED] + sums[IDLE]
@@ -131,7 +131,7 @@ def _move(sums, own, n):
     far = (1.0 + n * EPS) * far + n * EPS * spread
     if not (abs(off) <= 0.1 and far < 4.0):
         return 0.0, 0.0, 0.0
-    gain = (sums[GAIN] - off * (own - sums[IDLE_U])) / (1.0 + off) - sums[IDLE_U]
+    gain = (sums[GAIN] - off * (nominal - sums[IDLE_U])) / (1.0 + off) - sums[IDLE_U]
     return gain, 4.0 * n * EPS * spread, far
 
 
@@ -176,10 +176,10 @@ def _visit(layout, view, s, a, x, bend, claim, work):
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):
+def states(start, stop, layout, view, claim, bounds, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    memory, every, share = claim.memory, claim.every, found.share
+    memory, every, share = claim.memory, claim.every, bounds.share
     worth, margin, w = work.worth, work.actions[0], layout.weights
     dual, kappa, spent = work.kernels[0], work.kernels[1], work.kernels[2]
     for s in range(start, stop):
@@ -209,7 +209,7 @@ def states(start, stop, layout, view, claim, found, work):
             for i in range(N):
                 worth[a] += w[i] * (work.own[a, i] + share[s, i] * work.gain[a, i])
         above = _nominal(x, w, work) if theta == 0.0 else _above(dual, kappa, every, w)
-        finish(s, base, unit, above, layout, view, claim, found, work)
+        finish(s, base, unit, above, layout, view, claim, bounds, work)
 
 
 @njit(**INLINE)

@@ -186,10 +186,10 @@ def worth_of(layout, view, s, a, radius, share, work):
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):
+def states(start, stop, layout, view, claim, bounds, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1, every row bent by the full radius."""
     A, N = layout.available.shape[1], layout.weights.size
-    memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]
+    memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
     for s in range(start, stop):
         base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
@@ -209,7 +209,7 @@ def states(start, stop, layout, view, claim, found, work):
             worth, rise, n = pieces_of(Spot(layout, view, s, i, x), tau, work)
             bound = min(_at_radius(worth, rise, n, theta, terms, work), 0.0)
             above += w[i] * bound + (N + 8) * EPS * w[i] * abs(bound)
-        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, found, work)
+        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)
 
 
 # ---------------------------------------------------------------------- dense data

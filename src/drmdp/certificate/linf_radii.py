@@ -1,7 +1,7 @@
 """The proof of (ℓ∞, 1): one radius for each kernel; rows and their bounds are those of `drmdp.certificate.linf`.
 
 For order 1, U = μθ + Σ_i w_i max_r [Σ_a x_a h_ia(r) − μ r] over r ≤ min(1, θ/w_i), and the value
-Σ_a x_a V_ia(r) − μ r of the rows has its maximum where its slope changes sign: between the tangents on both sides of r_i, or of a point found from
+Σ_a x_a V_ia(r) − μ r of the rows has its maximum where its slope changes sign: between the tangents on both sides of r_i, or of a point bounds from
 there. If a pivot changes there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all
 actions, such that Σ_a x_a h_a' = μ.
 
@@ -134,8 +134,8 @@ def _mix(spot, mu, at, left_excess, right_excess, work, tau):
 
 
 @njit(**INLINE)
-def _climb(worth, rise, n, mu, most, terms, work):
-    """Maximum over r ≤ most of h(r) − μ r, its margin included."""
+def _climb(worth, rise, n, mu, far, terms, work):
+    """Maximum over r ≤ far of h(r) − μ r, its margin included."""
     ends, drops, by_end = work.reals[0], work.reals[1], work.places[2]
     rank(ends[:n], by_end, work.places[3])
     slope, lost = add(rise, 0.0, -mu * (1.0 - terms * EPS))
@@ -145,21 +145,21 @@ def _climb(worth, rise, n, mu, most, terms, work):
         size += drops[m]
     at, gain = 0.0, 0.0
     m = 0
-    while slope + lost > 0.0 and at < most:
-        end = min(max(ends[by_end[m]], at) if m < n else most, most)
+    while slope + lost > 0.0 and at < far:
+        end = min(max(ends[by_end[m]], at) if m < n else far, far)
         gain += (slope + lost) * (end - at)
         at = end
         if m < n:
             slope, lost = add(slope, lost, -drops[by_end[m]])
         m += 1
-    return worth + gain + EPS * ((terms + m) * (gain - worth) + 8.0 * size * most)
+    return worth + gain + EPS * ((terms + m) * (gain - worth) + 8.0 * size * far)
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):
+def states(start, stop, layout, view, claim, bounds, work):
     """Fill L, U and the share of nature's move for the states start … stop − 1, one radius for each kernel."""
     A, N = layout.available.shape[1], layout.weights.size
-    memory, share, w, tau = claim.memory, found.share, layout.weights, work.actions[0]
+    memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
     for s in range(start, stop):
         base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
@@ -182,4 +182,4 @@ def states(start, stop, layout, view, claim, found, work):
             worth, rise, n = pieces_of(spot, tau, work)
             bound = _climb(worth, rise, n, mu, min(theta / w[i], 1.0), terms, work)
             above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)
-        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, found, work)
+        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)

@@ -249,10 +249,10 @@ def mean_worth(layout, s, a, work):
 
 
 @njit(**INLINE)
-def finish(s, base, unit, above, layout, view, claim, found, work):
+def finish(s, base, unit, above, layout, view, claim, bounds, work):
     """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u."""
     cost, worth, x = work.cost, work.worth, claim.policy[s]
-    low, high = found.low, found.high
+    low, high = bounds.low, bounds.high
     given, free, noise, least, mean, sound = 0.0, 0.0, 0.0, np.inf, 0.0, True
     more = (cost.size + 4) * EPS
     for a in range(cost.size):

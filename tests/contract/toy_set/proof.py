@@ -8,7 +8,7 @@ from drmdp.core.compiled import KERNEL
 
 
 @njit(**KERNEL)
-def states(start, stop, layout, view, claim, found, work):
+def states(start, stop, layout, view, claim, bounds, work):
     A, N = layout.available.shape[1], layout.weights.size
     for s in range(start, stop):
         base, unit = normalise(layout, view, s, work)
@@ -20,8 +20,8 @@ def states(start, stop, layout, view, claim, found, work):
             asked = claim.memory.by_kernel[s, i]
             most = theta * (1.0 - 8.0 * EPS)
             usable = asked > 0.0 and asked < np.inf
-            found.share[s, i] = (most / asked if asked > most else 1.0) if usable else 0.0
-            moved += layout.weights[i] * found.share[s, i] * asked if usable else 0.0
+            bounds.share[s, i] = (most / asked if asked > most else 1.0) if usable else 0.0
+            moved += layout.weights[i] * bounds.share[s, i] * asked if usable else 0.0
         above = 0.0
         for a in range(A):
             if layout.available[s, a]:
@@ -29,4 +29,4 @@ def states(start, stop, layout, view, claim, found, work):
                 nominal, off = mean_worth(layout, s, a, work), 16.0 * (K + N + 8) * EPS
                 work.worth[a] = (1.0 - moved) * nominal - off
                 above += x[a] * ((1.0 - theta) * nominal * (1.0 - off) + (A + 8) * EPS)
-        finish(s, base, unit, min(above, 0.0), layout, view, claim, found, work)
+        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
