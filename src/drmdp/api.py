@@ -218,6 +218,10 @@ def certify(
     check_problem(model, ball)
     if kernel is None and isinstance(policy, Solution):
         kernel = policy.kernel
+    if kernel is None:
+        raise InputError(
+            "kernel: give the kernel that shows how good the policy is, or a Solution as policy, which has one"
+        )
     x = model.policy(policy)
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
     tolerance = Tolerance(

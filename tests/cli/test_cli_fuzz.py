@@ -150,6 +150,8 @@ def test_costs_that_are_no_array_are_named(folder):
     "environment",
     [
         {"DRMDP_THREADS": "1000000000"},
+        {"NUMBA_NUM_THREADS": "0"},
+        {"NUMBA_NUM_THREADS": "many"},
         {
             "COLUMNS": "-5",
             "LINES": "x",

@@ -18,10 +18,13 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from numba import cfunc, config, njit, typeof
-from numba.core import event
-
 from drmdp.core import clock
+from drmdp.core.environment import check_threads
+
+check_threads("NUMBA_NUM_THREADS")
+
+from numba import cfunc, config, njit, typeof  # noqa: E402  (looks at the environment)
+from numba.core import event  # noqa: E402
 
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 """For functions that Python calls."""

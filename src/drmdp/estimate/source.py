@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from drmdp.core.archives import check_parquet
+from drmdp.core.environment import check_threads
 from drmdp.errors import InputError, MissingExtra, shown
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -78,6 +79,7 @@ class Source:
 def polars() -> Any:
     """Import Polars, or say what to install."""
     try:
+        check_threads("POLARS_MAX_THREADS")
         import polars
     except ImportError as error:
         raise MissingExtra("polars", "data") from error
