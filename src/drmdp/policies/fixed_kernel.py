@@ -1,4 +1,4 @@
-"""One kernel that stays: its forms, and the value of a policy under it.
+"""A fixed transition kernel: the forms in which users give one, and the value of a policy under it.
 
 A policy x under a kernel y costs v = (I − λ P)⁻¹ c with P = Σ_a x_a y_a and c = Σ_a x_a c̄_a, c̄(s,a) = Σ_t y(t|s,a) c(s,a,t). This is
 a linear system, solved directly for up to `DENSE` states and beyond by Krylov steps until the bounds of the residual agree to

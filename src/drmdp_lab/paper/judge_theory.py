@@ -100,7 +100,7 @@ def weights(rows: list[Row]) -> Finding | None:
 
 
 def weight_one(rows: list[Row]) -> Finding | None:
-    """P = 1 against p = 0, after as many steps as both took."""
+    """p = 1 against p = 0, after as many steps as both took."""
     compared = _together(rows, "p=0 q=2")
     if not compared:
         return None
