@@ -1,5 +1,10 @@
 """Whatever a method or an engine says, what is returned is true."""
 
+import functools
+import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -168,3 +173,56 @@ def test_an_honest_third_engine_needs_one_line(monkeypatch):
     assert found.status == "solved"
     assert drmdp.finite_horizon(model, ball, 3, backend="third").status == "solved"
     assert drmdp.evaluate(model, ball, found.policy, backend="third").status == "solved"
+
+
+WRONG_COUNT = """
+import json, sys
+import numpy as np
+import drmdp
+from drmdp.bellman.exact import ExactOperator
+from drmdp.solvers.problem import Problem
+
+rng = np.random.default_rng(0)
+S, A, N = 24, 2, 2
+kernels = np.zeros((N, S, A, S))
+for index in np.ndindex(N, S, A):
+    kernels[index][rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
+model = drmdp.Model(kernels, costs=rng.random((S, A)), discount=0.9)
+value, found = np.linspace(0, 1, S), []
+for order in (2, np.inf):
+    operator = ExactOperator(model, drmdp.Wasserstein(0.4, "l2", order, "all"), threads=1)
+    update = operator.update(value, 0, S)
+    proof = Problem(operator).prove(value, update, False)
+    found.append([x.tolist() for x in (update.value, value + proof.lower_step, value + proof.upper_step)])
+print(json.dumps(found))
+"""
+OFF_BY_ONE = """
+import sys
+import drmdp.layout.sorting as sorting
+import drmdp.bellman.exact, drmdp.bellman.l2_2, drmdp.bellman.l2_inf
+right = sorting.count_above
+def wrong(order, t, tau):
+    return min(max(right(order, t, tau) + ({}), 0), order.u.size)
+for name, module in list(sys.modules.items()):
+    if name.startswith("drmdp.bellman") and getattr(module, "count_above", None) is right:
+        module.count_above = wrong
+"""
+
+
+@functools.cache
+def with_count(off):
+    """Values and bounds with a count of states that is off, nothing compiled."""
+    script = (OFF_BY_ONE.format(off) if off else "") + WRONG_COUNT
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    return np.array(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_wrong_count_in_an_operator_is_seen_and_makes_no_bound_false(off):
+    honest, wrong = with_count(0), with_count(off)
+    for (value, lower, upper), (other, below, above) in zip(honest, wrong, strict=True):
+        assert (upper - lower).max() < 1e-9
+        assert np.abs(value - other).max() > 1e-6  # whoever compares values sees it
+        assert (below <= upper).all()
+        assert (above >= lower).all()
