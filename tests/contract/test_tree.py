@@ -79,6 +79,26 @@ def test_contracts_of_compiled_functions_name_their_arguments(word):
                 assert not {one for one in names if one.isidentifier()} - arguments, f"{name}: {line}"
 
 
+CONTRACTED = tuple(f"drmdp/{part}/" for part in ("bellman", "certificate", "layout", "prox", "solvers/first_order"))
+SILENT = set()
+"""Compiled functions that do not say what they read, fill or return. This list only gets shorter."""
+
+
+def test_compiled_functions_have_contracts():
+    """Lines "reads", "fills", "returns"; for up to three arguments a sentence will do."""
+    silent = {
+        name for name, node in functions() if name.startswith(CONTRACTED) and is_compiled(node) and not _says(node)
+    }
+    assert silent == SILENT
+
+
+def _says(node):
+    lines = (ast.get_docstring(node) or "").splitlines()
+    if any(line.split(" ")[0] in {"reads", "fills", "returns"} for line in lines):
+        return True
+    return len(lines) == 1 and len(node.args.args) <= 3
+
+
 def _parts(text):
     """Pieces of a list, commas in brackets left alone."""
     depth, piece = 0, ""

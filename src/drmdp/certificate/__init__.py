@@ -1,11 +1,12 @@
 """Claims become bounds here, and nowhere else.
 
-Whoever solves hands over a *claim*: the few numbers that explain a sweep (`layout.Memory`), duals and kernels of a conic program
+Whoever solves hands over a *claim*: the few numbers that explain a sweep (`drmdp.layout.memory.Memory`), duals and kernels of a conic program
 (`dense.Witness`), or a policy with a kernel (`Pair`). A claim may be wrong. A `Prover` reads the data itself and turns a claim into bounds that hold
-whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask it.
+whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask it. A
+`Pair` is judged by two runs of that loop (`drmdp.solvers.judge`), whose sweeps are proved here.
 
-* `compressed` proves sweeps over compressed data, with `l1`, `l2` and `linf` for the metrics and `sums` for what they share;
-* `dense` proves witnesses in plain NumPy, and states the formulas;
+* `compressed` proves sweeps over compressed data, with `l1`, `l2`, `linf` and `linf_radii` for the sets and `sums` for what they share;
+* `dense` proves witnesses in plain NumPy and states the formulas, which those modules have as `dual_rows`;
 * `fixed_kernel` proves sweeps with one kernel that stays;
 * `membership` brings kernels of any origin into the set.
 

@@ -1,11 +1,11 @@
 """Bounds on compressed data of any size, from what a sweep keeps.
 
 The formulas are those of `drmdp.certificate.dense`, row by row: U is the Lagrangian of the returned policy at the multipliers and thresholds
-handed over (or, for ℓ1, at the knapsack threshold found there), valid whatever their quality; L is the value of explicit kernels that are
+handed over (or, for ℓ1 and ℓ∞, at thresholds found there), valid whatever their quality; L is the value of explicit kernels that are
 built from the few numbers handed over, measured, and pulled into the ball. Data, scale and sums are its own (`drmdp.certificate.sums`).
 
-What is handed over (`Memory`): ℓ2: t_ia = by_action[a]·by_kernel[i] and thresholds by_row[a, i]; ℓ1: moved masses, by_action[a] on the mean row for
-order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the multiplier by_action[0].
+What is handed over (`Memory`): ℓ2: t_ia = by_action[a], for order ∞ times by_kernel[i], and thresholds by_row[a, i]; ℓ1: moved masses, by_action[a] on
+the mean row for order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the multiplier by_action[0].
 """
 
 from __future__ import annotations

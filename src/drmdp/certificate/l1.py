@@ -23,7 +23,11 @@ from drmdp.sets import AmbiguitySet
 
 @njit(**LEAN)
 def _mass(layout, s, a, e, i, scale, every):
-    """Probability of entry e in kernel i, or in the mean."""
+    """Probability of entry e in kernel i, or in the mean.
+
+    reads   layout.data or layout.mean, s, a, e (place in the layout), i, scale (A, N), every (else the mean)
+    returns ŷ, divided by the sum of its row, or the mean's probability as it is
+    """
     if not every:
         return layout.mean[e]
     A, N = scale.shape
@@ -33,7 +37,11 @@ def _mass(layout, s, a, e, i, scale, every):
 
 @njit(**INLINE)
 def _cut(layout, s, theta, i, n, every, work):
-    """Slope at which kernel i's budget is used up, or 0; the n entries of played actions are ranked."""
+    """Slope at which the budget of kernel i, or of the mean, is used up.
+
+    reads   layout, s, theta, i, n (entries of played actions), every, work.scale, work.reals[0] (their slopes x_a u), work.places (ranked)
+    returns c ≥ 0; 0 if it exceeds their mass
+    """
     slope, entry, action, ascending = work.reals[0], work.places[0], work.places[1], work.places[2]
     left = 0.5 * theta
     for m in range(n):
@@ -46,7 +54,11 @@ def _cut(layout, s, theta, i, n, every, work):
 
 @njit(**INLINE)
 def _bound(layout, s, theta, i, n, cut, terms, every, work):
-    """½ c θ + Σ ŷ max(x u, −c), margin included; the entries in blocks."""
+    """Upper bound on what the played rows of kernel i, or of the mean, are worth; their entries are summed in blocks.
+
+    reads   layout, s, theta, i, n (entries of played actions), cut, terms (depth of the sums), every, work.scale, work.reals[0], work.places
+    returns ½ c θ + Σ ŷ max(x u, −c), its margin included
+    """
     slope, entry, action = work.reals[0], work.places[0], work.places[1]
     total = 0.0
     for lo in range(0, n, BLOCK):
@@ -60,7 +72,11 @@ def _bound(layout, s, theta, i, n, cut, terms, every, work):
 
 @njit(**LEAN)
 def _bent(x, mass):
-    """Whether an action is played or its rows are to be bent."""
+    """Whether an action is played or its rows are to be bent.
+
+    reads   x (its probability), mass (N,) moved in its rows
+    returns a bool
+    """
     for i in range(mass.size):
         if mass[i] > 0.0:
             return True
@@ -69,7 +85,11 @@ def _bent(x, mass):
 
 @njit(**LEAN)
 def _gain(layout, s, a, i, left, terms, every, work):
-    """What is surely gained by moving the mass `left` to the top; the action's entries are ranked."""
+    """What is surely gained by moving the mass `left` of an action's row to the top.
+
+    reads   layout, s, a, i, left, terms (depth of the sums), every, work.u, work.scale, work.places[2] (the action's entries, ascending)
+    returns the gain, its margin taken off; 0 if `left` is no mass
+    """
     A = work.cost.size
     lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
     gain = 0.0
@@ -87,7 +107,11 @@ def _gain(layout, s, a, i, left, terms, every, work):
 
 @njit(**INLINE)
 def _share(theta, mass, terms):
-    """Share of the masses that surely is within the budget θ/2; what is no mass does not count."""
+    """Share of the masses that surely is within the budget θ/2; what is no mass does not count.
+
+    reads   theta, mass (A,), terms (depth of the sums)
+    returns the share, at most 1
+    """
     budget = 0.5 * theta * (1.0 - (terms + mass.size) * EPS)
     moved = 0.0
     for a in range(mass.size):
@@ -98,7 +122,11 @@ def _share(theta, mass, terms):
 
 @njit(**KERNEL)
 def states(start, stop, layout, view, claim, bounds, work):
-    """Fill L, U and the share of nature's move for the states start … stop − 1."""
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
+
+    reads   layout, view, claim
+    fills   bounds, work
+    """
     A, N = layout.available.shape[1], layout.weights.size
     slope, entry, action = work.reals[0], work.places[0], work.places[1]
     memory, every, share, w = claim.memory, claim.every, bounds.share, layout.weights
@@ -143,7 +171,11 @@ def states(start, stop, layout, view, claim, bounds, work):
 
 @njit(**INLINE)
 def _worth(layout, s, a, mass, share, terms, work):
-    """Lower bound on an action's value under the rows that nature bends."""
+    """Lower bound on an action's value under the rows that nature bends, without cost.
+
+    reads   layout, s, a, mass (N,), share (N,), terms (depth of the sums), work.u, work.scale, work.own, work.places[2] (entries, ascending)
+    returns Σ_i w_i (ŷ·u + gain), its margin taken off
+    """
     worth = -(share.size + 8) * EPS
     for i in range(share.size):
         gain = _gain(layout, s, a, i, share[i] * mass[i], terms, True, work)

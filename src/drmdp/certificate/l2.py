@@ -53,7 +53,11 @@ class Row(NamedTuple):
 
 @njit(**LEAN)
 def _sum_row(row, t, tau, low, view, unlisted, sums):
-    """Fill the sums of a row at t and the threshold τ + low."""
+    """Fill the sums of a row at t and the threshold τ + low.
+
+    reads   row, t, tau, low, view, unlisted
+    fills   sums (9,) but sums[LEVEL]
+    """
     data, at, K, u, first, scale = row
     for k in range(LEVEL):
         sums[k] = 0.0
@@ -96,9 +100,12 @@ def _sum_row(row, t, tau, low, view, unlisted, sums):
 
 @njit(**INLINE)
 def _settle(row, t, tau, view, unlisted, sums):
-    """The sums of a row at t after Newton steps for the threshold, which may have been kept in float32; it becomes sums[LEVEL].
+    """Fill the sums of a row at t after Newton steps for the threshold, which may have been kept in float32.
 
     A threshold is a sum of two numbers: of very many active entries, the last digit of one alone would move the mass too much.
+
+    reads   row, t, tau (where to begin), view, unlisted
+    fills   sums (9,); sums[LEVEL] is the threshold as rounded
     """
     low = 0.0
     for trial in range(TRIALS):
@@ -115,7 +122,11 @@ def _settle(row, t, tau, view, unlisted, sums):
 
 @njit(**INLINE)
 def _dual(sums, t, nominal, n):
-    """Φ, its margin included."""
+    """Upper bound on Φ of a row.
+
+    reads   sums (9,), t, nominal (ŷ·u), n (depth of the sums)
+    returns Φ, its margin included
+    """
     tau = sums[LEVEL]
     value = tau * sums[IDLE] + t * (nominal - sums[IDLE_U]) + 0.5 * sums[SQUARES] - 0.5 * sums[IDLE_SQUARES]
     size = abs(tau) * (1.0 + sums[IDLE]) + t * (2.0 * abs(nominal) + sums[MOVED])
@@ -124,7 +135,11 @@ def _dual(sums, t, nominal, n):
 
 @njit(**INLINE)
 def _move(sums, nominal, n):
-    """(y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is."""
+    """How a row moves, and how far.
+
+    reads   sums (9,), nominal (ŷ·u), n (depth of the sums)
+    returns (y − ŷ)·u, its margin, and a bound on ‖y − ŷ‖; zeros if the row is unusable and nature leaves it as it is
+    """
     off = sums[MASS] - sums[IDLE]
     spread = sums[MOVED] + sums[IDLE]
     far = math.sqrt(sums[SQUARES] + sums[IDLE_SQUARES]) + abs(off)
@@ -137,14 +152,23 @@ def _move(sums, nominal, n):
 
 @njit(**INLINE)
 def _usable(t):
+    """Whether a multiplier and its square are positive numbers.
+
+    reads   t
+    returns a bool
+    """
     return t > LEAST and t < MOST
 
 
 @njit(**LEAN)
 def _visit(layout, view, s, a, x, bend, claim, work):
-    """Add an action's Φ_ia to the duals and its squared distances to `spent`; fill its gains, and return their margin.
+    """Add an action's Φ_ia to the duals and its squared distances to what is spent, and find its gains.
 
-    x is its probability and `bend` its part of t, both without κ_i.
+    x is its probability, and κ_i x the t of Φ. The t of nature's rows is κ_i bend for order ∞ and bend itself for order 2.
+
+    reads   layout, view, s, a, x, bend, claim.memory, claim.every, work.u, work.kernels[1] (κ)
+    fills   work.scale[a], work.own[a], work.gain[a], work.kernels[0] (duals; inf if t is unusable), work.kernels[2] (spent), work.sums
+    returns the margin of Σ_i w_i (ŷ·u + gain)
     """
     A, N = work.scale.shape
     tau, every = claim.memory.by_row[s, a], claim.every
@@ -177,7 +201,11 @@ def _visit(layout, view, s, a, x, bend, claim, work):
 
 @njit(**KERNEL)
 def states(start, stop, layout, view, claim, bounds, work):
-    """Fill L, U and the share of nature's move for the states start … stop − 1."""
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
+
+    reads   layout, view, claim
+    fills   bounds, work
+    """
     A, N = layout.available.shape[1], layout.weights.size
     memory, every, share = claim.memory, claim.every, bounds.share
     worth, margin, w = work.worth, work.actions[0], layout.weights
@@ -214,7 +242,11 @@ def states(start, stop, layout, view, claim, bounds, work):
 
 @njit(**INLINE)
 def _share(theta, spent, every, w, A, share):
-    """Share of the move of each kernel that is surely in the ball, from the squared distances."""
+    """Share of the move of each kernel that is surely in the ball.
+
+    reads   theta, spent (N,) of squared distances, every (else their mean counts), w (N,), A (how many actions)
+    fills   share (N,), at most 1 each
+    """
     N = w.size
     most = theta * (1.0 - (A + N + 16) * EPS)
     total = 0.0
@@ -227,7 +259,11 @@ def _share(theta, spent, every, w, A, share):
 
 @njit(**INLINE)
 def _above(dual, kappa, every, w):
-    """Bound on Σ_a x_a Σ_i w_i y_ia·u from the duals; an unconstrained nature gains nothing above the top, where u is 0."""
+    """Upper bound on Σ_a x_a Σ_i w_i y_ia·u from the duals.
+
+    reads   dual (N,) = ½ θ² + Σ_a Φ_ia, kappa (N,), every (each kernel is bounded on its own), w (N,)
+    returns the bound, at most 0: an unconstrained nature gains nothing above the top, where u is 0
+    """
     upper, size = 0.0, 0.0
     for i in range(w.size):
         bound = dual[i] / kappa[i] if kappa[i] > 0.0 else np.inf
@@ -241,7 +277,11 @@ def _above(dual, kappa, every, w):
 
 @njit(**INLINE)
 def _nominal(x, w, work):
-    """The same where nature has no room."""
+    """Upper bound on Σ_a x_a Σ_i w_i ŷ_ia·u, for states where nature has no room.
+
+    reads   x (A,), w (N,), work.own, work.actions[0] (margins)
+    returns the bound, at most 0
+    """
     upper = 0.0
     for a in range(x.size):
         if x[a] > 0.0:

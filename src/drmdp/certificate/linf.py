@@ -38,7 +38,11 @@ class Spot(NamedTuple):
 
 @njit(**INLINE)
 def _places(view, unlisted, listed, u, key, place, down):
-    """Place of each listed state among all by descending u, and the listed states in that order; key is work space."""
+    """Place of each listed state among all by descending u, and the listed states in that order.
+
+    reads   view.place, unlisted (else the listed states are all), listed (K,), u (K,)
+    fills   key, place (K,), down (K,)
+    """
     for j in range(u.size):
         key[j] = view.place[listed[j]] if unlisted else -u[j]
     rank(key[: u.size], down, place)
@@ -48,13 +52,21 @@ def _places(view, unlisted, listed, u, key, place, down):
 
 @njit(**LEAN)
 def _sum_of(view, k):
-    """Σ u over the first k states."""
+    """Σ u over the first k states in descending order.
+
+    reads   view.rise, view.down, k
+    returns the sum
+    """
     return view.rise[k] + k * view.down[k - 1] if k > 0 else 0.0
 
 
 @njit(**LEAN)
 def _supply(y, u, scale, r):
-    """Σ min(r, ŷ) and Σ min(r, ŷ) u."""
+    """Mass that a row gives up when it is bent by r, and what that mass was worth.
+
+    reads   y (K,), u (K,), scale, r
+    returns Σ min(r, ŷ) and Σ min(r, ŷ) u
+    """
     mass, worth = 0.0, 0.0
     for lo in range(0, u.size, BLOCK):
         part, part_u = 0.0, 0.0
@@ -69,7 +81,11 @@ def _supply(y, u, scale, r):
 
 @njit(**LEAN)
 def walk(y, u, scale, r, down, place, view, unlisted):
-    """Gain of the best row within r of ŷ, its margin, and its pivot's u."""
+    """Bend a row to the best one within r of ŷ.
+
+    reads   y (K,), u (K,), scale, r, down (K,), place (K,), view, unlisted
+    returns its gain, the gain's margin, and the pivot's u
+    """
     K = u.size
     n_states = view.down.size if unlisted else K
     mass, taken = _supply(y, u, scale, r)
@@ -102,7 +118,11 @@ def walk(y, u, scale, r, down, place, view, unlisted):
 
 @njit(**INLINE)
 def above_of(view, tau):
-    """Σ (u − τ)⁺ over all states."""
+    """Σ (u − τ)⁺ over all states.
+
+    reads   view.down, view.rise, tau
+    returns the sum
+    """
     k = prefix(view.down, 1.0, tau, 0.0)
     return view.rise[k] + k * (view.down[k - 1] - tau) if k > 0 else 0.0
 
@@ -111,7 +131,9 @@ def above_of(view, tau):
 def pieces_of(spot, tau, work):
     """Σ_a x_a h_ia as its value at r = 0, the slope of what never ends, and pieces of slope drops[m] that end at ends[m].
 
-    Returns the first two and the number of pieces.
+    reads   spot, tau (A,), work.u, work.scale, work.own
+    fills   work.reals[0] (ends), work.reals[1] (drops)
+    returns the first two and the number of pieces
     """
     layout, view, s, i, x = spot
     A, N = work.scale.shape
@@ -141,7 +163,11 @@ def pieces_of(spot, tau, work):
 
 @njit(**INLINE)
 def _at_radius(worth, rise, n, theta, terms, work):
-    """Value of h at r = θ, its margin included."""
+    """Upper bound on Σ_a x_a h_ia at r = θ.
+
+    reads   worth (at r = 0), rise (slope of what never ends), n (pieces), theta, terms (depth of the sums), work.reals[0], work.reals[1]
+    returns the value, its margin included
+    """
     ends, drops = work.reals[0], work.reals[1]
     more = theta * rise
     for lo in range(0, n, BLOCK):
@@ -154,7 +180,11 @@ def _at_radius(worth, rise, n, theta, terms, work):
 
 @njit(**INLINE)
 def share_of(theta, radius, w, terms, joint, share):
-    """Share of each radius that is surely in the ball; 0 where it is no radius."""
+    """Share of each radius that is surely in the ball.
+
+    reads   theta, radius (N,), w (N,), terms (entries of the state), joint (the mean of the radii is bounded, else each of them)
+    fills   share (N,), at most 1; 0 where it is no radius
+    """
     mean, least = 0.0, 1.0
     for i in range(w.size):
         if radius[i] > 0.0:
@@ -170,7 +200,12 @@ def share_of(theta, radius, w, terms, joint, share):
 
 @njit(**INLINE)
 def worth_of(layout, view, s, a, radius, share, work):
-    """Lower bound on an action's value under its rows bent by their share of the radii; leaves the pivots in work.gain."""
+    """Lower bound on an action's value under its rows bent by their share of the radii, without cost.
+
+    reads   layout, view, s, a, radius (N,), share (N,), work.u, work.scale, work.own
+    fills   work.gain[a] (pivots), work.places[0], work.places[1] (of the action's entries, as in `_places`), work.reals[2]
+    returns the bound
+    """
     A, N = work.scale.shape
     lo, hi, first, w = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A], layout.weights
     K, own = hi - lo, slice(lo - first, hi - first)
@@ -187,7 +222,11 @@ def worth_of(layout, view, s, a, radius, share, work):
 
 @njit(**KERNEL)
 def states(start, stop, layout, view, claim, bounds, work):
-    """Fill L, U and the share of nature's move for the states start … stop − 1, every row bent by the full radius."""
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal, every row bent by the full radius.
+
+    reads   layout, view, claim
+    fills   bounds, work
+    """
     A, N = layout.available.shape[1], layout.weights.size
     memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
     for s in range(start, stop):

@@ -1,9 +1,9 @@
 """The proof of (ℓ∞, 1): one radius for each kernel; rows and their bounds are those of `drmdp.certificate.linf`.
 
-For order 1, U = μθ + Σ_i w_i max_r [Σ_a x_a h_ia(r) − μ r] over r ≤ min(1, θ/w_i), and the value
-Σ_a x_a V_ia(r) − μ r of the rows has its maximum where its slope changes sign: between the tangents on both sides of r_i, or of a point bounds from
-there. If a pivot changes there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all
-actions, such that Σ_a x_a h_a' = μ.
+For order 1, U = μθ + Σ_i w_i max_r [Σ_a x_a h_ia(r) − μ r] over r ≤ min(1, θ/w_i), and the value Σ_a x_a V_ia(r) − μ r of the rows has its maximum
+where its slope changes sign: next to r_i or, if not there, between r_i and an end of [0, 1], where tangents from both sides cross. If a pivot changes
+there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all actions, such that
+Σ_a x_a h_a' = μ.
 
 **Rounding.** The slopes are sums that carry along what they lose, off by 8 ε (Σ drops + rise + μ): that, times the largest r, and n ε times the
 other terms, μ being lowered by n ε, relatively, so that the error of what μ r is taken from is paid for at any r.
@@ -28,7 +28,11 @@ TRIALS = 100
 
 @njit(**LEAN)
 def _slope(spot, a, r, tau, work):
-    """Slopes of h_a to the right and left of r, entries within `NEAR` of r counting as equal to it."""
+    """Slopes of h_a at r, entries within `NEAR` of r counting as equal to it.
+
+    reads   spot, a, r, tau (of the action), work.u, work.scale
+    returns the slope to the right and the one to the left
+    """
     layout, view, s, i, _ = spot
     A, N = work.scale.shape
     lo, first, scale = layout.indptr[s * A + a], layout.indptr[s * A], work.scale[a, i]
@@ -50,7 +54,12 @@ def _slope(spot, a, r, tau, work):
 
 @njit(**LEAN)
 def _tangent(spot, r, work, tau):
-    """Σ_a x_a V_ia(r), a slope there, and the pivots."""
+    """Value of the played rows of a kernel bent by r, and a slope there.
+
+    reads   spot, r, work.u, work.scale, work.own, work.places (of the entries, as `worth_of` left them)
+    fills   tau (A,) of the pivots of played actions
+    returns Σ_a x_a V_ia(r) and its slope to the right, as the pivots have it
+    """
     layout, view, s, i, x = spot
     A, N = work.scale.shape
     first = layout.indptr[s * A]
@@ -70,7 +79,11 @@ def _tangent(spot, r, work, tau):
 
 @njit(**INLINE)
 def _thresholds(spot, mu, r, near, work, tau):
-    """Thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value; r and `near` tell where to begin."""
+    """Find thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value.
+
+    reads   spot, mu, r, near (the search begins on both sides of r, so far away), work (as `worth_of` left it)
+    fills   tau (A,), work.actions[1] (thresholds below), work.actions[2] (above), work.actions[3]
+    """
     below, above, middle = work.actions[1], work.actions[2], work.actions[3]
     lo, hi = min(max(r - near, LEAST), 1.0), min(r + near, 1.0)
     lo_value, lo_slope = _tangent(spot, lo, work, below)
@@ -107,7 +120,11 @@ def _thresholds(spot, mu, r, near, work, tau):
 
 @njit(**LEAN)
 def _mix(spot, mu, at, left_excess, right_excess, work, tau):
-    """Mix the thresholds above and below in one proportion, such that the slope at `at` is μ."""
+    """Mix the thresholds above and below in one proportion, such that the slope at `at` is μ.
+
+    reads   spot, mu, at, left_excess, right_excess (slope − μ with those above, below), work.u, work.scale, work.actions[1], work.actions[2]
+    fills   tau (A,)
+    """
     x = spot.x
     A = x.size
     below, above = work.actions[1], work.actions[2]
@@ -135,7 +152,12 @@ def _mix(spot, mu, at, left_excess, right_excess, work, tau):
 
 @njit(**INLINE)
 def _climb(worth, rise, n, mu, far, terms, work):
-    """Maximum over r ≤ far of h(r) − μ r, its margin included."""
+    """Upper bound on Σ_a x_a h_ia(r) − μ r over r ≤ far.
+
+    reads   worth (at r = 0), rise (slope of what never ends), n (pieces), mu, far, terms (depth of the sums), work.reals[0], work.reals[1]
+    fills   work.places[2], work.places[3]
+    returns the maximum, its margin included
+    """
     ends, drops, by_end = work.reals[0], work.reals[1], work.places[2]
     rank(ends[:n], by_end, work.places[3])
     slope, lost = add(rise, 0.0, -mu * (1.0 - terms * EPS))
@@ -157,7 +179,11 @@ def _climb(worth, rise, n, mu, far, terms, work):
 
 @njit(**KERNEL)
 def states(start, stop, layout, view, claim, bounds, work):
-    """Fill L, U and the share of nature's move for the states start … stop − 1, one radius for each kernel."""
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal, one radius for each kernel.
+
+    reads   layout, view, claim
+    fills   bounds, work
+    """
     A, N = layout.available.shape[1], layout.weights.size
     memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
     for s in range(start, stop):

@@ -3,7 +3,7 @@
 Nature plays ȳ = Σ_i w_i y_i with a tuple y in the ball. A tuple can be checked; a mean kernel cannot, before a tuple of
 that mean is found. `inside` looks for one, state by state, and where there is none goes back towards the data mean m,
 to the last ȳ_λ = m + λ(ȳ − m), λ ≤ 1, that it attains. How well it searches decides only how large λ gets: each tuple
-is brought to the mean ȳ_λ exactly, its distance is measured, and `certificate.feasible` has the last word.
+is brought to the mean ȳ_λ exactly, its distance is measured, and `dense.feasible` has the last word.
 
 **Fractions.** From every y_i take the fraction f_t = (Σ_i w_i y_i(t) − ȳ(t))⁺ / Σ_i w_i y_i(t) of its mass at t, and
 spread what kernel i loses in proportion to (ȳ − Σ_i w_i y_i)⁺. The mean becomes ȳ, whatever y was. From ŷ this moves

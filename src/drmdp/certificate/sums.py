@@ -2,7 +2,7 @@
 
 Write ε = 2⁻⁵², so that a rounded operation is off by at most ε/2, relatively.
 
-**Scale.** As in `drmdp.layout.layout`, but from the raw data and without plateaus: z_a(t) = base + unit (cost_a + u_a(t)) with u ∈ [−1, 0] and
+**Scale.** As in `drmdp.layout.point`, but from the raw data and without plateaus: z_a(t) = base + unit (cost_a + u_a(t)) with u ∈ [−1, 0] and
 u = 0 at the top of each action. What rounding leaves out of this equation is at most `noise`, and a kernel's rows sum to 1, so that is also what
 it moves any value by: base, (top − base)/unit and the value's level, which was taken off before, are each off by an ulp or two of
 |base| + unit (cost_a + 1) + λ span. A unit below `TINY` counts as 0, and so does whatever underflows: `noise` contains TINY.
@@ -122,7 +122,11 @@ def rises(down: Array) -> tuple[Array, Array]:
 
 @njit(**KERNEL)
 def _rises(down, rise, rise2):
-    """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end."""
+    """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end.
+
+    reads   down (S,) descending
+    fills   rise (S + 1,), rise2 (S + 1,), both from k = 2 on; before that they are 0
+    """
     first, second, lost, lost2 = 0.0, 0.0, 0.0, 0.0
     for k in range(1, down.size):
         gap = down[k - 1] - down[k]
@@ -135,7 +139,11 @@ def _rises(down, rise, rise2):
 
 @njit(**INLINE)
 def add(total, lost, x):
-    """`total` + x as rounded, and what all additions lost so far."""
+    """Add x to a sum that keeps what it loses.
+
+    reads   total, lost, x
+    returns total + x as rounded, and what all additions lost so far
+    """
     new = total + x
     own = new - total
     return new, lost + ((total - (new - own)) + (x - own))
@@ -143,13 +151,21 @@ def add(total, lost, x):
 
 @njit(**LEAN)
 def depth(n):
-    """Most roundings that a number meets in a sum of n by blocks."""
+    """Most roundings that a number meets in a sum of n by blocks.
+
+    reads   n
+    returns how many
+    """
     return min(n, BLOCK) + n // BLOCK + 1
 
 
 @njit(**LEAN)
 def row_sum(data, at, n):
-    """Sum of n numbers from `at` on."""
+    """Sum of n numbers from `at` on, by blocks.
+
+    reads   data, at, n
+    returns the sum
+    """
     total = 0.0
     for lo in range(at, at + n, BLOCK):
         part = 0.0
@@ -161,7 +177,11 @@ def row_sum(data, at, n):
 
 @njit(**LEAN)
 def dot(data, at, u, first, n):
-    """Σ data·u over n entries."""
+    """Σ data·u over n entries, by blocks.
+
+    reads   data (from `at` on), at, u (from `first` on), first, n
+    returns the sum
+    """
     total = 0.0
     for lo in range(0, n, BLOCK):
         part = 0.0
@@ -173,7 +193,11 @@ def dot(data, at, u, first, n):
 
 @njit(**LEAN)
 def prefix(down, t, tau, low):
-    """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u."""
+    """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u.
+
+    reads   down (S,), t ≥ 0, tau, low
+    returns the number
+    """
     lo, hi = 0, down.size
     while lo < hi:
         mid = (lo + hi) // 2
@@ -186,7 +210,12 @@ def prefix(down, t, tau, low):
 
 @njit(**LEAN)
 def normalise(layout, view, s, work):
-    """Bring state s to the scale 1: fill u and cost; returns base and unit, base inf if it is terminal."""
+    """Bring state s to the scale 1.
+
+    reads   layout, view, s
+    fills   work.u, work.cost (inf for actions that are not available)
+    returns base and unit; base is inf if the state is terminal
+    """
     A = work.cost.size
     u, cost = work.u, work.cost
     first = layout.indptr[s * A]
@@ -230,7 +259,11 @@ def normalise(layout, view, s, work):
 
 @njit(**LEAN)
 def weigh_rows(layout, s, a, work):
-    """Fill the scales of an action's rows and ŷ·u."""
+    """Find the scales of an action's rows and ŷ·u.
+
+    reads   layout, s, a, work.u
+    fills   work.scale[a], work.own[a]
+    """
     A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
     for i in range(N):
@@ -242,7 +275,11 @@ def weigh_rows(layout, s, a, work):
 
 @njit(**LEAN)
 def mean_worth(layout, s, a, work):
-    """Lower bound on ȳ·u, from the mean kernel."""
+    """Lower bound on ȳ·u, from the mean kernel.
+
+    reads   layout, s, a, work.u
+    returns the bound
+    """
     A, N = work.scale.shape
     lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
     return (1.0 + 4.0 * (hi - lo + N + 8) * EPS) * dot(layout.mean, lo, work.u, lo - layout.indptr[s * A], hi - lo)
@@ -250,7 +287,11 @@ def mean_worth(layout, s, a, work):
 
 @njit(**INLINE)
 def finish(s, base, unit, above, layout, view, claim, bounds, work):
-    """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u."""
+    """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u.
+
+    reads   s, base, unit, above, layout, view.span, claim.policy, claim.fixed, work.cost, work.worth
+    fills   bounds.low[s], bounds.high[s]; infinite where nothing is proved
+    """
     cost, worth, x = work.cost, work.worth, claim.policy[s]
     low, high = bounds.low, bounds.high
     given, free, noise, least, mean, sound = 0.0, 0.0, 0.0, np.inf, 0.0, True
