@@ -20,7 +20,7 @@ from drmdp.cli import main
 from drmdp.core import clock, progress
 from drmdp.solvers import linear
 
-RUN = "import sys; from drmdp import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
+RUN = "import sys; from drmdp.core import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
 """First words of a program that mentions everything at once."""
 
 
@@ -261,7 +261,7 @@ def test_numba_tells_when_it_compiles_ours_and_only_ours():
 def test_compiling_is_announced_and_told_from_solving(tmp_path):
     """In a process of its own with an empty cache, and again with a full one."""
     script = RUN + (
-        "import numpy as np; from drmdp import clock; from drmdp.solvers import linear\n"
+        "import numpy as np; from drmdp.core import clock; from drmdp.solvers import linear\n"
         "with progress.showing(True), progress.stage('iterating', '(l2, 2)'):\n"
         "    linear.eliminate(np.eye(2), np.ones(2))\n"
         "print(clock.compiled() > 0)"
@@ -279,9 +279,7 @@ def test_compiling_is_announced_and_told_from_solving(tmp_path):
 
 
 def test_a_wall_that_is_read_from_the_cache_is_not_compiled(tmp_path):
-    script = (
-        "from drmdp import clock, compiled\n\n\ndef half(a):\n    return a / 2\n\n\ncompiled.wall(half, 0.0, 0.0)\n"
-    )
+    script = "from drmdp.core import clock, compiled\n\n\ndef half(a):\n    return a / 2\n\n\ncompiled.wall(half, 0.0, 0.0)\n"
     (tmp_path / "walled.py").write_text(script + "print(clock.compiled() > 0, clock.is_compiling())\n")
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     for cold in (True, False):

@@ -17,7 +17,7 @@ def test_the_exponent_of_a_power_is_found():
 
 
 def test_the_table_of_exponents_is_printed(monkeypatch):
-    monkeypatch.setattr(growth, "FAMILIES", {("l2", 2): "l2_2"})
+    monkeypatch.setattr(growth, "PAIRS", (("l2", 2),))
     monkeypatch.setattr(growth, "SIZES", {"N": (2, 3), "S": (4, 6)})
     monkeypatch.setattr(growth, "BASE", {"N": 2, "S": 4, "A": 2})
     monkeypatch.setattr(growth, "SPARSE", (20, 40))

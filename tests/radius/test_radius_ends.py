@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import Status, Wasserstein, instances, radius
 from drmdp.cli import main
-from drmdp.radius import path as trace
+from drmdp.radius.path import Tracer
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ def stopping(monkeypatch):
     """Let the second solution of every path end with a given status."""
 
     def stop(status):
-        solve, calls = trace.Tracer.solve, []
+        solve, calls = Tracer.solve, []
 
         def solved(self, r, near):
             calls.append(r)
             point = solve(self, r, near)
             return replace(point, status=status) if len(calls) == 2 else point
 
-        monkeypatch.setattr(trace.Tracer, "solve", solved)
+        monkeypatch.setattr(Tracer, "solve", solved)
         return calls
 
     return stop
@@ -57,14 +57,14 @@ def test_states_that_do_not_change_are_left_alone(monkeypatch):
     kernels[2], kernels[3] = [0, 1, 0, 0], [0, 0, 0, 1]
     costs = np.array([[0.0, 1.0], [0.0, 0.0], [10.0, 10.0], [1.0, 1.0]])
     model = drmdp.Model(kernels, costs=costs, discount=0.5, terminal=[1])
-    solve = trace.Tracer.solve
+    solve = Tracer.solve
 
     def solved(self, r, near):
         point = solve(self, r, near)
         point.policy[3] = [1.0, 0.0] if r in (0.0, 1.0) else [0.0, 1.0]
         return point
 
-    monkeypatch.setattr(trace.Tracer, "solve", solved)
+    monkeypatch.setattr(Tracer, "solve", solved)
     found = radius.path(model, Wasserstein(0, "l1", 1, "observed"), [0, 1.0])
     changes = radius.critical(found, precision=1e-2)
     assert [change.state for change in changes] == [0]

@@ -85,10 +85,14 @@ class RobustProver:
 
     def _checked(self, claim: Any, layout: Any) -> Memory:
         (S, A), N = layout.available.shape, layout.weights.size
-        wanted = empty_memory(S, A, N, entry_of(self.ball).keeps, layout.data.dtype)
+        keeps = entry_of(self.ball).keeps
+        wanted = empty_memory(S, A, N, keeps, np.float64)
         if not isinstance(claim, Memory):
             raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")
+        types = dict.fromkeys(Memory._fields, (np.float64,))
+        if keeps.rounded:
+            types["by_row"] = (np.float64, np.float32)
         for name, own, like in zip(Memory._fields, claim, wanted, strict=True):
-            if np.shape(own) != like.shape or getattr(own, "dtype", None) != like.dtype:
-                raise InputError(f"claim: {name}: expected shape {like.shape} of {like.dtype}, got {shown(own)}")
+            if np.shape(own) != like.shape or getattr(own, "dtype", None) not in types[name]:
+                raise InputError(f"claim: {name}: expected shape {like.shape} of numbers, got {shown(own)}")
         return Memory(*(np.ascontiguousarray(own) for own in claim))
