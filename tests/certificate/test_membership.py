@@ -14,7 +14,6 @@ import drmdp
 from drmdp.certificate import membership
 from drmdp.certificate.membership import inside
 from drmdp.sets import PAIRS
-from drmdp.sets.registry import load
 
 NORM = {"l1": 1, "l2": 2, "linf": np.inf}
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
@@ -231,7 +230,6 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
     def wrong(state):
         return 1.0, np.full(state.nominal.shape, nonsense)
 
-    load.cache_clear()  # it remembers what was loaded
     monkeypatch.setattr(membership, "linear", wrong)
     monkeypatch.setattr(membership, "least_squares", wrong)
     model, ball, rng = problem(pair, 22)

@@ -209,7 +209,7 @@ def test_small_files_that_promise_much_are_refused_in_little_memory(tmp_path):
 READ_ONLY = """
 import sys
 import numpy as np
-import drmdp, drmdp.prox.registry, drmdp.bench.sweeps, drmdp.solvers.primal_dual, drmdp.study.baseline
+import drmdp, drmdp.prox.registry, drmdp.solvers.first_order.players
 from drmdp.prox.simplex import project_rows
 assert drmdp.__file__.startswith(sys.argv[1])
 rows = np.full((2, 2), 4.0)

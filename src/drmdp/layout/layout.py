@@ -21,6 +21,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import FAST as FAST
+from drmdp.core.mapped import check_unchanged
 from drmdp.layout.memory import Memory as Memory
 from drmdp.layout.memory import empty_memory as empty_memory
 from drmdp.layout.point import row_scales as row_scales
@@ -53,6 +54,7 @@ _KEPT: WeakKeyDictionary[Model, dict[str, Layout]] = WeakKeyDictionary()
 
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
+    check_unchanged(model.blocks.data)
     kept = _KEPT.setdefault(model, {})
     if ball.support not in kept:
         kept[ball.support] = _uniform(_choose(model, ball))

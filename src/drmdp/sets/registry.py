@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -46,7 +45,6 @@ def entry_of(ball: Any) -> Entry:
     return ENTRIES[ball.key]
 
 
-@cache
 def load(where: str) -> Any:
     """What an entry's "module" or "module:name" stands for."""
     module, _, name = where.partition(":")
