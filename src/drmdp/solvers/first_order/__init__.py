@@ -12,7 +12,8 @@ after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measu
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
 ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius (`pull`).
 Where the N kernels of ȳ are known, the claim holds a copy of them: the proof then measures a tuple instead of searching for one.
-No program is solved on the way, and in the proof only without these kernels. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
+No program is solved on the way, and in the proof only without these kernels. Weighted by the start distribution the gap is the
+paper's (DG): `stop="duality-gap"`.
 With `check_every="auto"` the gap is forecast: the players' regrets, summed along the chain, times the ratio (gap / forecast) of the
 last certificate. A certificate is computed when the forecast is below the tolerance, or after 1.5 times the steps of the last one.
 
