@@ -15,11 +15,13 @@ import drmdp
 from drmdp import instances
 from drmdp.api import build
 from drmdp.bellman.conic.operator import ConicOperator
+from drmdp.certificate import membership
 from drmdp.cli import main
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox import registry
 from drmdp.prox.displacement import Push
 from drmdp.sets import PAIRS
+from drmdp.solvers.judge import ByValues
 from drmdp.solvers.problem import Problem
 
 INF = math.inf
@@ -298,18 +300,51 @@ def test_the_distance_that_is_kept_is_that_of_the_iterate(pair):
     assert expected.max() >= 0.9 * 0.1 ** (1 if order == INF else order)
 
 
-def test_a_kernel_outside_the_ball_is_not_believed():
+def proved(problem, state):
+    """What is proved of the answer, and nature's side of it."""
+    pair, judge = state.swept(problem).update.claim, ByValues(problem)
+    verdict, nature = judge.proved(pair, judge.look(pair, state.value))
+    return verdict.bounds, nature
+
+
+@pytest.mark.parametrize("output", ["last", "average"])
+def test_a_kernel_outside_the_ball_is_not_believed(output):
     model, ball = domain("garnet"), drmdp.Wasserstein(0.2, support="all")
     problem = Problem(build(model, ball, "exact"))
-    method = drmdp.FirstOrder(output="last")
-    state = method.init(problem, None)
-    for _ in range(5):
-        state = method.step(problem, state)
-    honest = state.swept(problem).update.bounds
-    state.answer.parts[1][:] = np.repeat(np.eye(6)[[honest.upper.argmax()]], 24, axis=0).ravel()
-    state.answer.parts[2][:] = 4.0  # its squared distance, as measured
+    problem.goal = problem.operator.accuracy = 1e-6
+    method = drmdp.FirstOrder(output=output)
     exact = drmdp.solve(model, ball, tol=1e-6)
-    assert np.all(state.swept(problem).update.bounds.lower <= exact.upper)
+    for said in (4.0, 0.0):  # its squared distance, as measured, and a lie
+        state = method.init(problem, None)
+        for _ in range(5):
+            state = method.step(problem, state)
+        honest, _ = proved(problem, state)
+        worst = np.eye(6)[honest.upper.argmax()]
+        state.answer.parts[1][:] = np.tile(worst, 24)
+        state.players.kernels[:] = np.tile(worst, 72)
+        state.answer.parts[2][:] = said
+        bounds, nature = proved(problem, state)
+        assert np.all(bounds.lower <= exact.upper)
+        assert np.all(exact.lower <= bounds.upper)
+        assert np.all(drmdp.certify(model, ball, exact.policy, nature.kernel()).lower >= bounds.lower - 1e-6)
+
+
+@EVERY_PAIR
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_last_step_is_proved_by_its_own_kernels(pair, sparse, monkeypatch):
+    """Without a search for a tuple, and the proof says what was seen on the way."""
+
+    def refuse(*_):
+        raise AssertionError("a tuple was searched")
+
+    monkeypatch.setattr(membership, "_tuple", refuse)
+    model = instances.ring(12, n_kernels=2, discount=0.8, sparse=True) if sparse else domain("garnet")
+    ball = drmdp.Wasserstein(0.05, *pair, support="observed" if sparse else "all")
+    found = drmdp.solve(model, ball, drmdp.FirstOrder.fast(), tol=0.05)
+    assert found.status == "solved"
+    assert found.gap <= found.history[-1].gap + 1e-12
+    mean = sum(w * np.asarray(y.toarray() if sparse else y) for w, y in zip(model.weights, found.kernels, strict=True))
+    np.testing.assert_allclose(mean.reshape(-1), np.asarray(found.kernel).reshape(-1), rtol=0, atol=1e-13)
 
 
 @EVERY_PAIR
@@ -483,9 +518,7 @@ def test_bad_settings(settings, message):
 
 
 def test_entropy_for_nature_is_only_where_it_is_cheap():
-    with pytest.raises(
-        drmdp.InputError, match=r"setup: 'entropy-both' needs metric \"linf\" and order inf, got \('l2', 2\)"
-    ):
+    with pytest.raises(drmdp.InputError, match=r"\(l2, 2\) has no entropic projection"):
         drmdp.solve(domain("forest"), drmdp.Wasserstein(0.1, support="all"), drmdp.FirstOrder(setup="entropy-both"))
 
 

@@ -101,7 +101,7 @@ def _spell(start, parts, states, u, out):
     """Write rows out, from row `start` on.
 
     reads   start, parts, states (S,), u (S,)
-    fills   out (n, S), which is 0
+    fills   out (n, S): from 0 on
     """
     for r in range(out.shape[0]):
         for e in range(parts.entry_ptr[start + r], parts.entry_ptr[start + r + 1]):

@@ -199,7 +199,7 @@ def displace(s, job, inside):
     What cannot be a guess is dropped from the memory.
 
     reads   s, inside
-    fills   job: y, memory; level, peak, still, spread of work
+    fills   job.y, job.memory, job.work
     """
     layout, memory, work, step = job.layout, job.memory, job.work, job.push.step
     for g in range(memory.multiplier.shape[1]):
@@ -238,7 +238,7 @@ def open_state(s, job, inside):
     """Begin with state s: turn its rows into displacements, or, where θ = 0, into the data.
 
     reads   s, inside
-    fills   job: y, memory, work
+    fills   job.y, job.memory, job.work
     returns θ
     """
     row_scales(job.layout, s, job.work.scale)
@@ -255,7 +255,7 @@ def restart(work, first, stop):
     """Forget how the thresholds of the kernels first … stop − 1 change, and what they lack.
 
     reads   first, stop
-    fills   work: rate, shift
+    fills   work.rate, work.shift
     """
     for a in range(work.rate.shape[0]):
         for i in range(first, stop):
@@ -268,7 +268,7 @@ def pass_on(group, k):
     """Where the kernels of a group have no threshold take that of kernel k.
 
     reads   k
-    fills   group: threshold
+    fills   group.threshold
     """
     A = group.layout.available.shape[1]
     for row in range(group.s * A, group.s * A + A):
@@ -282,7 +282,7 @@ def restore(row, part):
     """Turn e, which is in row.d, into y = ŷ + e, after the larger of the sums of gains and losses is cut to the other, and both to a part.
 
     reads   part
-    fills   row: d
+    fills   row.d
     returns Σ |e|, Σ e², largest |e|
     """
     e, p, scale = row.d, row.p, row.scale
@@ -315,7 +315,7 @@ def pull_in(group, part):
     """Take the kernels of a group, whose rows are done, to ŷ + part·(y − ŷ).
 
     reads   part
-    fills   group: y
+    fills   group.y
     """
     layout, s, y = group.layout, group.s, group.y
     N, A = layout.weights.size, layout.available.shape[1]

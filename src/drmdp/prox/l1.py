@@ -75,6 +75,7 @@ def solve_row(row, m, alpha):
     """Find α from a guess.
 
     reads   row, m, alpha
+    fills   row.spare
     returns α, what it lacks, ‖e‖₁, −d‖e‖₁/dm, dα/dm, rounding of ‖e‖₁
     """
     d = row.d
@@ -122,7 +123,7 @@ def distance(group, mu):
     """Try μ.
 
     reads   mu
-    fills   group: threshold; rate, shift and the first row of kernel, μ w_i, of work
+    fills   group.threshold, group.work.rate, group.work.shift, group.work.kernel: μ w_i in its first row
     returns Σ_i w_i ‖e_i‖₁, minus its slope, its rounding
     """
     w, threshold, work = group.w, group.threshold, group.work
@@ -166,7 +167,7 @@ def ceiling(group):
 def outline(group):
     """What `distance` finds at μ = 0, after one pass from the mean of each row.
 
-    fills   group: threshold
+    fills   group.threshold
     returns Σ_i w_i ‖e_i‖₁, minus its slope
     """
     w, A = group.w, group.work.rate.shape[0]
@@ -194,7 +195,7 @@ def first_guess(group, theta):
     """A multiplier from the distance and slope at 0 and where it ends.
 
     reads   theta
-    fills   group: threshold
+    fills   group.threshold
     returns μ, or 0
     """
     far, slope = outline(group)
@@ -225,7 +226,7 @@ def search(group, theta, guess, accuracy, doubt):
     """Find the multiplier; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, guess, accuracy, doubt
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns μ, trials, what μ lacks
     """
     work = group.work
@@ -290,7 +291,7 @@ def _move(row, m, alpha, to_gains, to_losses):
     """Turn d into e, after a number was added to all gains and one to all losses.
 
     reads   m, alpha, to_gains, to_losses
-    fills   row: d
+    fills   row.d
     """
     d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
@@ -308,7 +309,7 @@ def write(group, theta, mu, change):
     """Write the rows at μ + change; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, mu, change
-    fills   group: y, threshold
+    fills   group.y, group.threshold
     returns μ + change
     """
     w, threshold, work = group.w, group.threshold, group.work
@@ -332,7 +333,7 @@ def cold_guess(group, theta, each, before):
     """A multiplier to begin with; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, each, before
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns μ
     """
     if each:

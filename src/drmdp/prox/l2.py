@@ -78,6 +78,7 @@ def solve_row(row, s, alpha, least):
     """Find α from a guess and a lower bound.
 
     reads   row, s, alpha, least
+    fills   row.spare
     returns α, what it lacks, s² v, m²/c + q, dα/ds
     """
     d, p, scale = row.d, row.p, row.scale
@@ -128,7 +129,7 @@ def _shrink(row, part):
     """Replace y, in a row that is not displaced, by ŷ + part·(y − ŷ).
 
     reads   part
-    fills   row: d
+    fills   row.d
     """
     y, p, scale = row.d, row.p, row.scale
     for j in range(y.size):
@@ -172,7 +173,7 @@ def distance(group, gamma):
     """Try γ.
 
     reads   gamma
-    fills   group: threshold; rate, shift, and s_i, V_i, F_i in kernel, of work
+    fills   group.threshold, group.work.rate, group.work.shift, group.work.kernel: s_i, V_i, F_i
     returns √D(γ)
     """
     w, threshold, work = group.w, group.threshold, group.work
@@ -207,7 +208,7 @@ def prepare(group, guess):
     """Fill what a search begins with: s_i at a guess, and V_i as if all entries were active.
 
     reads   guess
-    fills   group: rate, shift, kernel of work
+    fills   group.work.rate, group.work.shift, group.work.kernel
     returns bound on D(0), largest weight
     """
     w, work, kernel = group.w, group.work, group.work.kernel
@@ -231,7 +232,7 @@ def search(group, theta, guess, accuracy, doubt):
     """Find the multiplier; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, guess, accuracy, doubt
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns γ, trials, part of the move that is surely in the ball
     """
     w, work, kernel = group.w, group.work, group.work.kernel
@@ -282,7 +283,7 @@ def _move(row, s, alpha, shift):
     """Turn d into e.
 
     reads   s, alpha, shift
-    fills   row: d
+    fills   row.d
     """
     d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
@@ -296,7 +297,7 @@ def write(group, theta, gamma, part):
     """Write the rows at the s_i of the work space, and a part of their move; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, gamma, part
-    fills   group: y, threshold
+    fills   group.y, group.threshold
     returns γ
     """
     w, threshold, work = group.w, group.threshold, group.work
@@ -325,7 +326,7 @@ def cold_guess(group, theta, each, before):
     """A multiplier to begin with; see `drmdp.prox.sweep.sweep`.
 
     reads   theta, each, before
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns γ, or 0
     """
     if each or group.w.size == 1:

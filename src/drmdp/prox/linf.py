@@ -76,6 +76,7 @@ def solve_row(row, r, alpha):
     """Find α from a guess.
 
     reads   row, r, alpha
+    fills   row.spare
     returns α, what it lacks, Λ, −dΛ/dr, dα/dr
     """
     d = row.d
@@ -112,7 +113,7 @@ def _move(row, r, alpha, shift):
     """Turn d into e.
 
     reads   r, alpha, shift
-    fills   row: d
+    fills   row.d
     """
     d, p, scale = row.d, row.p, row.scale
     for j in range(d.size):
@@ -128,7 +129,7 @@ def write(group, i, r):
     """Write the rows of kernel i within the radius r.
 
     reads   i, r
-    fills   group: y, threshold
+    fills   group.y, group.threshold
     """
     A = group.work.shift.shape[0]
     for a in range(A):

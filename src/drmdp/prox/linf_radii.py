@@ -52,7 +52,7 @@ def free_radius(group, i):
     """Find the r_i from which the ball does not matter to kernel i.
 
     reads   i
-    fills   group: threshold; rate, shift of work
+    fills   group.threshold, group.work.rate, group.work.shift
     returns r_i
     """
     threshold, work = group.threshold, group.work
@@ -73,7 +73,7 @@ def evaluate(group, i, r):
     """Fill Λ_i(r) and its slope.
 
     reads   i, r
-    fills   group: threshold; rate, shift, kernel of work
+    fills   group.threshold, group.work.rate, group.work.shift, group.work.kernel
     """
     threshold, work, kernel = group.threshold, group.work, group.work.kernel
     A = work.rate.shape[0]
@@ -130,7 +130,7 @@ def settle(group, i, goal, least, tol):
     """Find r_i with Λ_i(r_i) = goal, up to tol.
 
     reads   i, goal, least, tol
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns −dr_i/dΛ
     """
     kernel = group.work.kernel
@@ -175,7 +175,7 @@ def settle(group, i, goal, least, tol):
 def unbound(group):
     """Fill r_i with the largest moves that the point asks for.
 
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns Σ_i w_i r_i
     """
     kernel = group.work.kernel
@@ -214,11 +214,46 @@ def fit(w, kernel, moving):
 
 
 @njit(**LEAN)
+def first_price(group, least, theta, total, guess):
+    """Evaluate every kernel at its r_i, shrunk from a total to θ, and find a μ for their lines.
+
+    reads   least, theta, total, guess (2N + 1,)
+    fills   group.threshold, group.work
+    returns μ
+    """
+    w, kernel = group.w, group.work.kernel
+    warm = guess[0] > 0.0
+    forget(kernel, least)
+    for i in range(w.size):
+        r = max(kernel[R, i] * theta / total, least)
+        kernel[R, i] = r
+        evaluate(group, i, r)
+    mu = fit(w, kernel, guess[w.size + 1 :]) if warm else 0.0
+    mu = mu if mu > 0.0 else fit(w, kernel, w)
+    return guess[0] if warm and not mu > 0.0 else mu
+
+
+@njit(**LEAN)
+def spend(group, excess, fall):
+    """Change the r_i along their lines by what the rounding of μ left of the budget.
+
+    reads   excess, fall
+    fills   group.work.shift, group.work.kernel
+    """
+    work, kernel = group.work, group.work.kernel
+    for i in range(group.w.size):
+        new = max(kernel[R, i] - kernel[RATE, i] * excess / fall, 0.0)
+        for a in range(work.rate.shape[0]):
+            work.shift[a, i] += work.rate[a, i] * (new - kernel[R, i])
+        kernel[R, i] = new
+
+
+@njit(**LEAN)
 def search(group, theta, accuracy, guess):
     """Fill the r_i, from a guess of μ, the r_i and −dr_i/dμ.
 
     reads   theta, accuracy, guess (2N + 1,)
-    fills   group: threshold, work
+    fills   group.threshold, group.work
     returns μ, trials, whether Σ_i w_i r_i = θ was found
     """
     w, work, kernel = group.w, group.work, group.work.kernel
@@ -230,14 +265,7 @@ def search(group, theta, accuracy, guess):
     total = theta if warm else unbound(group)
     if total <= theta * (1.0 + accuracy) and not warm:
         return 0.0, 0, True
-    forget(kernel, least)
-    for i in range(N):
-        r = max(kernel[R, i] * theta / total, least)
-        kernel[R, i] = r
-        evaluate(group, i, r)
-    mu = fit(w, kernel, guess[N + 1 :]) if warm else 0.0
-    mu = mu if mu > 0.0 else fit(w, kernel, w)
-    mu = guess[0] if warm and not mu > 0.0 else mu
+    mu = first_price(group, least, theta, total, guess)
     low, high = 0.0, np.inf
     excess = theta
     trial = 1
@@ -273,12 +301,8 @@ def search(group, theta, accuracy, guess):
         mu = new
         trial += 1
     near = abs(excess) <= 1e-4 * theta
-    if fall > 0.0 and near:  # what the rounding of μ left
-        for i in range(N):
-            new = max(kernel[R, i] - kernel[RATE, i] * excess / fall, 0.0)
-            for a in range(work.rate.shape[0]):
-                work.shift[a, i] += work.rate[a, i] * (new - kernel[R, i])
-            kernel[R, i] = new
+    if fall > 0.0 and near:
+        spend(group, excess, fall)
     return mu, trial, near
 
 

@@ -100,9 +100,9 @@ def _layout(y_hat: Array, weights: Array, allowed: BoolArray, radius: float) -> 
     return layout._replace(weights=np.array(weights))
 
 
-def _rows(given: ArrayLike) -> Array:
+def _rows(kernels: ArrayLike) -> Array:
     """Kernels of one state, every row a distribution."""
-    array, tol = checks.numbers_with_slack("kernels", given)
+    array, tol = checks.numbers_with_slack("kernels", kernels)
     if array.ndim != 3 or 0 in array.shape:
         raise InputError(f"kernels: expected shape (N, A, S) with no size 0, got {array.shape}")
     for bad, rule in ((~np.isfinite(array), "must be finite"), (array < 0, "must not be negative")):
@@ -117,8 +117,8 @@ def _rows(given: ArrayLike) -> Array:
     return np.asarray(array / np.where(off > storage.rounding(array.shape[2]), sums, 1.0)[:, :, None])
 
 
-def _point(given: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = checks.numbers("point", given)
+def _point(point: ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = checks.numbers("point", point)
     if array.shape != shape:
         raise InputError(f"point: expected the shape of the kernels, {shape}, got {array.shape}")
     bad = ~np.isfinite(array)

@@ -22,7 +22,7 @@ def sweep(search, write, cold_guess, start, stop, job, inside):
     * cold_guess(group, theta, each, before): a multiplier to begin with; `before` is that of the kernel before, or 0.
 
     reads   search, write, cold_guess, start, stop, inside
-    fills   job: y, memory, work
+    fills   job.y, job.memory, job.work
     """
     layout, memory, each, accuracy = job.layout, job.memory, job.how.each, job.how.accuracy
     N = layout.weights.size

@@ -10,8 +10,10 @@ after T steps for q = 2; its remark 5 implies O(T^−q/(q+1)), whatever p. Measu
 
 **Certificate.** At the end of some epochs the answer (x̄, ȳ) is judged by true values: from above by the worst-case
 value of x̄, policy iteration of nature with the exact operator, and from below by the value of the best policy against ȳ, an
-ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius.
-No program is solved. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`.
+ordinary MDP. ȳ is first pulled towards the mean of the data by what the averaged distance, rounding included, exceeds the radius (`pull`).
+Where the N kernels of ȳ are known, the claim holds a copy of them: the proof then measures a tuple instead of searching for one.
+No program is solved on the way, and in the proof only without these kernels. Weighted by the start distribution the gap is the
+paper's (DG): `stop="duality-gap"`.
 With `check_every="auto"` the gap is forecast: the players' regrets, summed along the chain, times the ratio (gap / forecast) of the
 last certificate. A certificate is computed when the forecast is below the tolerance, or after 1.5 times the steps of the last one.
 
@@ -61,6 +63,7 @@ class _Epochs(State):
     players: Players
     answer: Average  # policy, mean kernel, distance and, if asked for, all kernels
     epoch: Average  # policy, stakes
+    last: bool  # the answer is the last step
     number: int = 0  # of the epoch
     left: int = 0  # steps of the epoch
     steps: int = 0  # taken
@@ -72,8 +75,10 @@ class _Epochs(State):
 
     @property
     def kernels(self) -> Array | None:
-        """All kernels of the answer, (N·nnz,), where they were averaged."""
-        return self.answer.parts[3] if len(self.answer.parts) > 3 else None
+        """All kernels of the answer, (N·nnz,), where they were averaged or the iterate holds them."""
+        if len(self.answer.parts) > 3:
+            return self.answer.parts[3]
+        return self.players.kernels if self.last else None
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -114,7 +119,8 @@ class FirstOrder:
         As in the paper, v = 0 (unless `solve` is given a start) and the uniform policy; or v after two sweeps with the mean kernel,
         and a policy that leans to the actions of least cost.
     keep_kernels : bool
-        Average all N kernels too, N·A·S² numbers more, and return them as `Solution.kernels`; a mean kernel needs none of them.
+        Average all N kernels too, N·A·S² numbers more, and return them as `Solution.kernels`; a mean kernel needs none of them. With the last
+        step as the answer they are there anyway.
     backend, stop
         Operator that evaluates the policy in certificates, and stopping rule.
     """
@@ -190,7 +196,7 @@ class FirstOrder:
         value = origin if value is None else value
         answer = Average(*self._parts(players))
         answer.add(1.0, *self._parts(players))
-        state = _Epochs(value, None, layout, players, answer, Average())
+        state = _Epochs(value, None, layout, players, answer, Average(), self.output == "last")
         if self.check_every == "auto":
             low, high = value_range(model)
             state.gap = high - low

@@ -31,9 +31,9 @@ and the divergence is about log(1/little) however small θ is. A trial for (ℓ1
 secants, took 8 to 12 ms where the Euclidean map took 9 to 15, and with the best of up to ten step ratios 1.6 to 2.7 times the preset's steps on
 garnet at θ = .3, 1 and 3, two seeds: not offered. For ℓ2 each entry would be a Lambert W.
 
-**Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two); averages are kept of Σ_i w_i y_i, of x
-and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of the distances bounds the distance
-of the averaged tuple: the mean kernel is nature's without a look at the tuple it belongs to.
+**Memory.** The iterate y is the only array with all N kernels (Mirror Prox: two). Where the answer is the last step, a claim holds
+a copy. Averages are kept of Σ_i w_i y_i, of x and of Σ_i w_i d(y_i, ŷ_i)^p, or of each d(y_i, ŷ_i) for order ∞. Both are convex, so the average of
+the distances bounds the distance of the averaged tuple: the mean kernel is nature's without a look at the tuple it belongs to.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def measure(layout, value, centre, largest, norm, top, stake):
     """Measure z_a over what nature may use: max_a ‖z_a‖₂, or ‖z_a‖_∞ with `largest`, without its middle if `centre`; and max_t z_a(t).
 
     reads   layout, value (S,), centre, largest
-    fills   norm (S,), from 0 on; top (S, A); stake (K,)
+    fills   norm (S,): from 0 on; top (S, A), stake (K,)
     """
     S, A = layout.available.shape
     for s in range(S):
@@ -133,8 +133,8 @@ def _add_row(y, p, scale, weight, mean):
 def look(start, stop, layout, y, code, order, mean, apart, work):
     """Mean Σ_i w_i y_i, and how far away y is: Σ_i w_i d(y_i, ŷ_i)^p, or each d(y_i, ŷ_i) for order ∞.
 
-    reads   start, stop, layout, y (N·nnz,), code of the metric, order
-    fills   mean (nnz,), apart (S, 1) or (S, N), work: scale, spread
+    reads   start, stop, layout, y (N·nnz,), code: of the metric; order
+    fills   mean (nnz,), apart (S, N): or (S, 1); work.scale, work.spread
     """
     A, N = layout.available.shape[1], layout.weights.size
     far = work.spread
