@@ -15,7 +15,7 @@ import drmdp
 from drmdp.bellman import operator
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import Pair
-from drmdp.layout.layout import Memory
+from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
 from drmdp.solvers.problem import State
 

@@ -24,7 +24,8 @@ from drmdp._typing import Array
 from drmdp.certificate import compressed, dense
 from drmdp.core import levels
 from drmdp.errors import InputError, shown
-from drmdp.layout.layout import Memory, empty_memory, lay_out
+from drmdp.layout.layout import lay_out
+from drmdp.layout.memory import Memory, shapes_of
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of
@@ -86,13 +87,10 @@ class RobustProver:
     def _checked(self, claim: Any, layout: Any) -> Memory:
         (S, A), N = layout.available.shape, layout.weights.size
         keeps = entry_of(self.ball).keeps
-        wanted = empty_memory(S, A, N, keeps, np.float64)
         if not isinstance(claim, Memory):
             raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")
-        types = dict.fromkeys(Memory._fields, (np.float64,))
-        if keeps.rounded:
-            types["by_row"] = (np.float64, np.float32)
-        for name, own, like in zip(Memory._fields, claim, wanted, strict=True):
-            if np.shape(own) != like.shape or getattr(own, "dtype", None) not in types[name]:
-                raise InputError(f"claim: {name}: expected shape {like.shape} of numbers, got {shown(own)}")
-        return Memory(*(np.ascontiguousarray(own) for own in claim))
+        for name, part, shape in zip(Memory._fields, claim, shapes_of(S, A, N, keeps), strict=True):
+            rounded = keeps.rounded and name == "by_row" and getattr(part, "dtype", None) == np.float32
+            if np.shape(part) != shape or not (rounded or getattr(part, "dtype", None) == np.float64):
+                raise InputError(f"claim: {name}: expected numbers of shape {shape}, got {shown(part)}")
+        return Memory(*(np.ascontiguousarray(own) for part in claim))

@@ -18,11 +18,15 @@ class Memory(NamedTuple):
     by_row: Array  # (S, A, N)
 
 
+def shapes_of(S: int, A: int, N: int, keeps: Kept) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the three parts."""
+    return (S, A), (S, N if keeps.by_kernel else 0), (S, A, N) if keeps.by_row else (S, 0, 0)
+
+
 def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:
     """Memory before the first sweep; `real` is the type of the data."""
-    rows = (S, A, N) if keeps.by_row else (S, 0, 0)
-    kept = real if keeps.rounded else np.float64
-    return Memory(np.zeros((S, A)), np.ones((S, N if keeps.by_kernel else 0)), np.zeros(rows, dtype=kept))
+    by_action, by_kernel, by_row = shapes_of(S, A, N, keeps)
+    return Memory(np.zeros(by_action), np.ones(by_kernel), np.zeros(by_row, real if keeps.rounded else np.float64))
 
 
 class Out(NamedTuple):
