@@ -13,7 +13,8 @@ import pytest
 
 import drmdp
 import oracle
-from drmdp.layout.layout import Layout, Memory, lay_out
+from drmdp.layout.layout import Layout, lay_out
+from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
 from interpreted import interpreted
 

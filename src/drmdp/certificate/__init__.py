@@ -93,4 +93,4 @@ class RobustProver:
             rounded = keeps.rounded and name == "by_row" and getattr(part, "dtype", None) == np.float32
             if np.shape(part) != shape or not (rounded or getattr(part, "dtype", None) == np.float64):
                 raise InputError(f"claim: {name}: expected numbers of shape {shape}, got {shown(part)}")
-        return Memory(*(np.ascontiguousarray(own) for part in claim))
+        return Memory(*(np.ascontiguousarray(part) for part in claim))

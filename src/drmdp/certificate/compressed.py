@@ -22,7 +22,8 @@ from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
 if TYPE_CHECKING:
-    from drmdp.layout.layout import Layout, Memory
+    from drmdp.layout.layout import Layout
+    from drmdp.layout.memory import Memory
 
 
 def derive(

@@ -31,7 +31,8 @@ from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 
 if TYPE_CHECKING:
-    from drmdp.layout.layout import Layout, Memory
+    from drmdp.layout.layout import Layout
+    from drmdp.layout.memory import Memory
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280  # a smaller unit is 0
