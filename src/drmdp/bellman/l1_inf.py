@@ -16,23 +16,25 @@ Memory: by_row holds m, by_kernel μ (per unit of mass, in units of the stakes' 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import close_trivial, open_state
+from drmdp.bellman.piecewise.budget_per_kernel import Tables, make_tables
 from drmdp.bellman.piecewise.sweep import solve_open
-from drmdp.bellman.piecewise.warm_l1 import hold, locate
-from drmdp.bellman.piecewise.work import Work, make_work, read_last_policy
+from drmdp.bellman.piecewise.warm_l1 import Held, hold, locate, make_held
+from drmdp.bellman.piecewise.work import Method, make_method, read_last_policy
 from drmdp.bellman.rows.l1 import by_gain, tabulate
 from drmdp.bellman.rows.pair import Pair
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
-from drmdp.layout.point import Point, normalise, row_scales
-from drmdp.layout.sorting import rank
+from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.sorting import SortSpace, rank, sort_space
 
 TABLED = -1.0  # in place of the probability of an action that has tables, or is held
 
@@ -46,9 +48,38 @@ class Scaled(NamedTuple):
     tol: float
 
 
+class Work(NamedTuple):
+    """Work space."""
+
+    state: Scratch
+    sort: SortSpace
+    owner: Any  # (K,) action of each entry
+    member: Any  # (A,)
+    action: Any  # (A,) that takes part under each number
+    left: Array  # (N,) of the budgets
+    unit: Array  # (1,) 1, the scale of the mean row
+    tables: Tables
+    held: Held
+    method: Method
+
+
+class Fixed(NamedTuple):
+    """What a fixed policy needs of it: Numba takes long to unpack the rest."""
+
+    state: Scratch
+    sort: SortSpace
+    owner: Any
+
+
 def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
-    return make_work(layout, point, start, stop, lambda K, A: K + A, joint=False)
+    state = scratch(layout, start, stop)
+    (A, N), K = state.scale.shape, state.u.size
+    whole: Any = np.int64
+    return Work(
+        state, sort_space(layout, point, start, stop, K), np.empty(K, whole), np.empty(A, np.bool_), np.empty(A, whole),
+        np.empty(N), np.ones(1), make_tables(A, N, N * (K + A)), make_held(A, N), make_method(A, N, joint=False),
+    )  # fmt: skip
 
 
 def update(start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work) -> None:  # fmt: skip
@@ -75,7 +106,7 @@ def _update(start, stop, layout, point, memory, out, tol, work, solver):
             continue
         policy, mass, mu, theta = out.policy[s], memory.by_row[s], memory.by_kernel[s], layout.radius[s]
         cheapest, lowest, bottom, trivial = open_state(work.state, theta, tol)
-        _, total = read_last_policy(policy, work.state, work.prices.member)
+        _, total = read_last_policy(policy, work.state, work.member)
         if trivial:
             _clear(policy, mass, mu)
             upper, lower = close_trivial(theta, cheapest, lowest, bottom, policy)
@@ -94,7 +125,7 @@ def _update(start, stop, layout, point, memory, out, tol, work, solver):
                 n, low = _take_rest(layout, point, s, scaled, n, high, low, policy, work)
             if not high - low <= scaled.tol:
                 for k in range(n):
-                    policy[work.action[k]] = work.solver.x[k]
+                    policy[work.action[k]] = work.method.solver.x[k]
         else:
             _lift_mean(layout, point, s, scaled, policy, mass, work)
         if not high - low <= scaled.tol:
@@ -131,7 +162,7 @@ def _rescale(bottom, size, total, policy, mu, work):
         head[a] = (cost[a] + head[a] - bottom) / size
         policy[a] = policy[a] / total if total > 0.5 else 0.0
     for i in range(mu.size):
-        work.solver.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
+        work.method.solver.mu[i] = mu[i] if mu[i] >= 0.0 and mu[i] <= 1.0 else 0.1
 
 
 @njit(**LEAN)
@@ -159,7 +190,7 @@ def _enlist(layout, order, s, a, n, x, work):
     A, N = state.scale.shape
     lo, hi, first = layout.indptr[s * A + a], layout.indptr[s * A + a + 1], layout.indptr[s * A]
     length = _rank(layout, order, s, a, state, sort)
-    work.solver.head[n], work.solver.x[n], work.action[n] = state.nominal[a], x, a
+    work.method.solver.head[n], work.method.solver.x[n], work.action[n] = state.nominal[a], x, a
     return Pair(layout.data, N * lo, hi - lo, state.u, lo - first, state.scale[a], sort.entry, sort.level, length)
 
 
@@ -187,10 +218,10 @@ def _verify_held(layout, point, s, scaled, policy, mass, work):
     for a in range(policy.size):
         if policy[a] > 0.0:
             pair = _enlist(layout, point.order, s, a, n, policy[a], work)
-            _centre(policy[a], mass[a], scaled, work.solver.centre[n])
-            locate(pair, scaled.size, work.solver.centre[n], work.held, n)
+            _centre(policy[a], mass[a], scaled, work.method.solver.centre[n])
+            locate(pair, scaled.size, work.method.solver.centre[n], work.held, n)
             n += 1
-    high, low = hold(n, layout.weights.size, layout.weights, scaled.B, work.solver, work.held)
+    high, low = hold(n, layout.weights.size, layout.weights, scaled.B, work.method.solver, work.held)
     for k in range(n):
         policy[work.action[k]] = TABLED
     return n, min(high, scaled.cap), min(low, scaled.cap)
@@ -204,7 +235,7 @@ def _take_rest(layout, point, s, scaled, n, high, low, policy, work):
     fills   work: best x and m of those actions
     returns the number of actions that take part now, and L
     """
-    solver, left, w, head = work.solver, work.gain, layout.weights, work.state.nominal
+    solver, left, w, head = work.method.solver, work.left, layout.weights, work.state.nominal
     others = 0
     for a in range(policy.size):
         others += 1 if policy[a] == 0.0 and head[a] < high else 0
@@ -235,7 +266,7 @@ def _lift_mean(layout, point, s, scaled, policy, mass, work):
     reads   layout, point, s, scaled
     fills   policy (A,); mass (A, N); work: solver.mu, tables
     """
-    solver = work.solver
+    solver = work.method.solver
     n, line = np.int64(0), np.int64(0)
     for a in range(policy.size):
         if policy[a] == 0.0 and work.state.nominal[a] < scaled.cap:
@@ -262,7 +293,7 @@ def _solve(layout, point, s, scaled, policy, mass, work, solver):
     fills   policy (A,), TABLED where an action takes part; work: best x, m and μ
     returns the number of actions that take part, U, L and nature's answers
     """
-    problem, w, head = work.solver, layout.weights, work.state.nominal
+    problem, w, head = work.method.solver, layout.weights, work.state.nominal
     n, line, passes = np.int64(0), np.int64(0), 0
     high, low = -np.inf, 0.0
     while True:
@@ -278,7 +309,7 @@ def _solve(layout, point, s, scaled, policy, mass, work, solver):
                 n += 1
         if n == before:
             break
-        high, low, answers = solver(n, work.tables, w, scaled.B, scaled.cap, scaled.tol, problem, None)
+        high, low, answers = solver(n, work.tables, w, scaled.B, scaled.cap, scaled.tol, work.method, None)
         passes += answers
         for k in range(n):
             problem.x[k] = problem.best_x[k] if high < scaled.cap else problem.x[k]
@@ -294,7 +325,7 @@ def _store(n, scaled, cheapest, high, policy, mass, mu, work):
     reads   n, scaled, cheapest, high (U), work
     fills   policy (A,), mass (A, N), mu (N,)
     """
-    solver, action = work.solver, work.action
+    solver, action = work.method.solver, work.action
     _clear(policy, mass, mu)
     for k in range(n):
         for i in range(mu.size):
@@ -353,13 +384,13 @@ def _evaluate_state(layout, s, x, work, mu, mass):
     """Worst case of a policy at one normalised state.
 
     reads   layout, s, x (A,), work.state
-    fills   mu (N,), mass (A, N), work: sort, index
+    fills   mu (N,), mass (A, N), work: sort, owner
     returns it
     """
     state, sort = work.state, work.sort
     A, N = state.scale.shape
     theta, w, delta = layout.radius[s], layout.weights, sort.key
-    steepest, entry, owner = sort.entry, sort.stack, work.index
+    steepest, entry, owner = sort.entry, sort.stack, work.owner
     n = 0
     worst = 0.0
     mass[:] = 0.0
@@ -392,9 +423,14 @@ def _evaluate_state(layout, s, x, work, mu, mass):
     return worst
 
 
+def evaluate(start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work) -> None:  # fmt: skip
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`."""
+    _evaluate(start, stop, layout, point, memory, out, Fixed(work.state, work.sort, work.owner))
+
+
 @njit(**KERNEL)
-def evaluate(start, stop, layout, point, memory, out, tol, work):
-    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+def _evaluate(start, stop, layout, point, memory, out, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1.
 
     reads   layout, point
     fills   memory: by_kernel, by_row; out, work

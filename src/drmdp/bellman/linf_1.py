@@ -19,35 +19,106 @@ Memory: by_kernel holds r, by_action[:, 0] μ (per unit of radius, in units of t
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
+from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import open_state, play_alone
-from drmdp.bellman.piecewise.budget_per_kernel import Priced
+from drmdp.bellman.piecewise.budget_per_kernel import Priced, Tables, make_tables
 from drmdp.bellman.piecewise.method import gains, worst_case
 from drmdp.bellman.piecewise.sweep import solve_open
 from drmdp.bellman.piecewise.warm_linf import exchange
-from drmdp.bellman.piecewise.work import JOIN, Work, make_work, read_last_policy
+from drmdp.bellman.piecewise.work import Method, Solver, make_method, read_last_policy
 from drmdp.bellman.rows.linf import add_gains, pair_at, rank_pair, row_at
 from drmdp.bellman.rows.linf_table import lines_needed, place_entries, tabulate
 from drmdp.bellman.rows.pair import Pair
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
-from drmdp.layout.point import Point, normalise, row_scales
+from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.sorting import SortSpace, sort_space
+
+JOIN = 3  # actions at a time
+
+
+class Prices(NamedTuple):
+    """Actions that are priced, not solved for."""
+
+    member: Any  # (A,) whether an action needs no price
+    joined: Any  # (JOIN,) the lowest
+    values: Array  # (JOIN,) their values
+
+
+class Single(NamedTuple):
+    """Work space where one action is enough: Numba takes long to unpack the rest."""
+
+    state: Scratch
+    sort: SortSpace
+    prices: Prices
+    slopes: Array  # (2, N)
+    gain: Array  # (N,)
+    unit: Array  # (1,) 1, the scale of the mean row
+
+
+class Mixed(NamedTuple):
+    """Work space where actions are mixed."""
+
+    state: Scratch
+    sort: SortSpace
+    prices: Prices
+    action: Any  # (A,) of each table
+    radius: Array  # (N,)
+    mass: Array  # (K + 1,)
+    index: Any  # (K + 1,)
+    tables: Tables
+    method: Method
+
+
+class Fixed(NamedTuple):
+    """The same where a policy is fixed."""
+
+    state: Scratch
+    sort: SortSpace
+    prices: Prices
+    action: Any
+    mass: Array
+    index: Any
+    tables: Tables
+    solver: Solver
+
+
+class Work(NamedTuple):
+    """Work space."""
+
+    state: Scratch
+    single: Single
+    mixed: Mixed
 
 
 def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
-    return make_work(layout, point, start, stop, lines_needed, joint=True)
+    state = scratch(layout, start, stop)
+    (A, N), K = state.scale.shape, state.u.size
+    whole: Any = np.int64
+    sort = sort_space(layout, point, start, stop, K)
+    prices = Prices(np.empty(A, np.bool_), np.empty(JOIN, whole), np.empty(JOIN))
+    tables = make_tables(A, N, N * lines_needed(K, A))
+    single = Single(state, sort, prices, np.empty((2, N)), np.empty(N), np.ones(1))
+    mixed = Mixed(
+        state, sort, prices, np.empty(A, whole), np.empty(N), np.empty(K + 1), np.empty(K + 1, whole), tables,
+        make_method(A, N, joint=True),
+    )  # fmt: skip
+    return Work(state, single, mixed)
 
 
 def update(start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work) -> None:  # fmt: skip
     """Update the states start … stop − 1 that are not terminal; see `drmdp.bellman.family`."""
-    _single(start, stop, layout, point, memory, out, tol, work)
+    _single(start, stop, layout, point, memory, out, tol, work.single)
     if (out.passes[start:stop] < 0.0).any():
-        solve_open(_mixed, True, start, stop, layout, point, memory, out, tol, work)
+        solve_open(_mixed, True, start, stop, layout, point, memory, out, tol, work.mixed)
 
 
 @njit(**KERNEL)
@@ -180,7 +251,7 @@ def _mixed(start, stop, layout, point, memory, out, tol, work, solver):
     reads   layout, point, tol, solver (that of `solve_open`)
     fills   memory: by_action[:, 0], by_kernel; out, work
     """
-    state, problem, prices, w = work.state, work.solver, work.prices, layout.weights
+    state, problem, prices, w = work.state, work.method.solver, work.prices, layout.weights
     for s in range(start, stop):
         if not out.passes[s] < 0.0:
             continue
@@ -205,7 +276,7 @@ def _mixed(start, stop, layout, point, memory, out, tol, work, solver):
             for a in range(0 if begun else policy.size):
                 policy[a] = 0.0
             begun = True
-            upper, lower, answers = solver(n, work.tables, w, 1.0, cap, tol / size, problem, True)
+            upper, lower, answers = solver(n, work.tables, w, 1.0, cap, tol / size, work.method, True)
             passes += answers
             if upper < high:
                 high = upper
@@ -273,9 +344,16 @@ def _admit(layout, order, s, a, n, line, work):
     return tabulate(pair, min(layout.radius[s], 1.0), work.sort.place, work.tables, n, line, work.mass, work.index)
 
 
+def evaluate(start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work) -> None:  # fmt: skip
+    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`."""
+    state, sort, prices, action, _, mass, index, tables, method = work.mixed
+    fixed = Fixed(state, sort, prices, action, mass, index, tables, method.solver)
+    _evaluate(start, stop, layout, point, memory, out, fixed)
+
+
 @njit(**KERNEL)
-def evaluate(start, stop, layout, point, memory, out, tol, work):
-    """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`.
+def _evaluate(start, stop, layout, point, memory, out, work):
+    """Worst case of the policy in out.policy at the states start … stop − 1.
 
     reads   layout, point
     fills   memory: by_action[:, 0], by_kernel; out, work

@@ -50,14 +50,15 @@ def make_basis(A: int) -> Basis:
     )  # fmt: skip
 
 
-def finish(n, tables, w, B, cap, tol, work, joint):
+def finish(n, tables, w, B, cap, tol, method, joint):
     """Close the gap by the simplex method from m⁰.
 
     reads   n, tables, w (N,), B, cap, tol, joint
-    fills   work: the best x, m and μ
+    fills   method: the best x, m and μ of its solver
     returns U, L and the answers of nature
     """
-    m, q, x, basis, points = work.amounts, work.q, work.x, work.basis, work.points
+    work, basis, points = method.solver, method.basis, method.points
+    m, q, x = work.amounts, work.q, work.x
     N, priced = w.size, Priced(tables, n, B, x)
     rows = n if joint is None else 1
     _shrink(joint, rows, w, B, work.centre)

@@ -269,13 +269,14 @@ def _line_search(trial, w, least, slope, noise, work, joint):
     return search + 1
 
 
-def rounds(n, tables, w, B, cap, tol, work, joint):
+def rounds(n, tables, w, B, cap, tol, method, joint):
     """The proximal-point method from x, m⁰ and μ.
 
     reads   n, tables, w (N,), B, cap (a bound on F from above), tol, joint
-    fills   work: the best x, m and μ
+    fills   method: the best x, m and μ of its solver
     returns U, which is below cap only if best_x attains it, L and the answers of nature
     """
+    work = method.solver
     x, q = work.x, work.q
     priced = Priced(tables, n, B, x)
     rows = n if joint is None else 1

@@ -110,9 +110,10 @@ def _action(state, a, share, kappa, close, tau, rows):
     fills   tau (N,), rows (FIELDS, N)
     returns how far from 1 the masses were
     """
-    lo, hi = state.ptr[a], state.ptr[a + 1]
+    lo, hi, scale = state.ptr[a], state.ptr[a + 1], state.scale[a]
     slack = 0.0
     whole = _pad(state.u, lo, hi)
+    entries = lo, hi - lo, whole
     for i in range(kappa.size):
         t = max(kappa[i] * share, PROBE)
         th = tau[i]
@@ -123,7 +124,7 @@ def _action(state, a, share, kappa, close, tau, rows):
         mass = sy + t * su - c * th
         change = max(abs(th - rows[TAU0, i]), abs(t - rows[T0, i] + th - rows[TAU0, i]))
         if new or not (change < rows[MARGIN, i] and abs(mass - 1.0) <= close):
-            th, mass, c, sy, su, suu, syu, si = _read_row(state, a, i, whole, t, th, close, rows)
+            th, mass, c, sy, su, suu, syu, si = _read_row(state, entries, i, scale[i], t, th, close, rows)
         slack = max(slack, abs(mass - 1.0))
         dual = th + t * syu - th * sy + 0.5 * (t * t * suu - 2.0 * t * th * su + c * th * th) - 0.5 * si
         th = (sy + t * su - 1.0) / c
@@ -167,19 +168,18 @@ def _unpad(u, lo, hi, whole):
 
 
 @njit(**INLINE)
-def _read_row(state, a, i, whole, t, th, close, rows):
-    """Read row i of action a at (t, τ), again after Newton steps while its mass is further than `close` from 1.
+def _read_row(state, entries, i, factor, t, th, close, rows):
+    """Read row i of an action at (t, τ), again after Newton steps while its mass is further than `close` from 1.
 
-    reads   state, a, i, whole, t, th, close
+    reads   state, entries (where they begin, how many, and in whole vectors), i, factor (its scale), t, th, close
     fills   rows[:, i]: the sums, where they were taken, and how far they hold
     returns τ, the mass, and the sums c, s_y, s_u, s_uu, s_yu, s_i
     """
     y, u, order, unlisted = state.y, state.u, state.order, state.unlisted
-    lo, K = state.ptr[a], state.ptr[a + 1] - state.ptr[a]
+    lo, K, whole = entries
     at = state.w.size * lo + i * K
     y0, u0 = np.uint64(at), np.uint64(lo)  # unsigned indices vectorise
     read = np.uint64(whole if at + whole <= y.size else K)
-    factor = state.scale[a, i]
     margin = 0.0
     repeats = 0
     while True:
@@ -220,7 +220,7 @@ def _read_row(state, a, i, whole, t, th, close, rows):
         if abs(mass - 1.0) <= close or repeats >= 60:
             break
         if c < 0.5 or not math.isfinite(th):
-            th = _safe_threshold(state, a, i, t)
+            th = _safe_threshold(y, at, u, lo, K, factor, t, order, unlisted)
         else:
             th = (sy + t * su - 1.0) / c
         repeats += 1
@@ -243,15 +243,13 @@ def _prefix_margin(u, t, tau, k):
 
 
 @njit(**INLINE)
-def _safe_threshold(state, a, i, t):
+def _safe_threshold(y, at, u, first, K, factor, t, order, unlisted):
     """A τ from which Newton's method is monotone.
 
-    reads   state, a, i, t
+    reads   y from at on, u from first on, K, factor, t, order, unlisted
     returns max(ŷ + t u) − 1
     """
-    lo, K = state.ptr[a], state.ptr[a + 1] - state.ptr[a]
-    at = state.w.size * lo + i * K
-    highest = t * state.order.u[0] if state.unlisted else -1e300
+    highest = t * order.u[0] if unlisted else -1e300
     for j in range(K):
-        highest = max(highest, state.y[at + j] * state.scale[a, i] + t * state.u[lo + j])
+        highest = max(highest, y[at + j] * factor + t * u[first + j])
     return highest - 1.0
