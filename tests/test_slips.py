@@ -168,7 +168,7 @@ def test_a_result_of_another_model_is_refused():
 
 
 def test_without_a_kernel_there_is_no_certificate():
-    with pytest.raises(InputError, match="kernel: expected an array of numbers, got NoneType"):
+    with pytest.raises(InputError, match="kernel: give the kernel that shows how good the policy is"):
         drmdp.certify(MODEL, BALL, SOLUTION.policy)
 
 

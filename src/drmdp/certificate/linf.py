@@ -220,6 +220,27 @@ def worth_of(layout, view, s, a, radius, share, work):
     return worth
 
 
+@njit(**INLINE)
+def lower_state(layout, view, s, claim, joint, bounds, work):
+    """Prove the worth of each action of state s under nature's rows, bent by what is surely allowed of the radii claimed.
+
+    reads   layout, view, s, claim, joint: whether the radii share a budget
+    fills   bounds.share of the state; work.worth, work.gain: the pivots, and the scales
+    returns base, unit, and the count behind the margins of U; base is inf for a terminal state
+    """
+    A = layout.available.shape[1]
+    base, unit = normalise(layout, view, s, work)
+    entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
+    if base < np.inf:
+        radius, share = claim.memory.by_kernel[s], bounds.share[s]
+        share_of(layout.radius[s], radius, layout.weights, entries, joint, share)
+        for a in range(A):
+            if layout.available[s, a]:
+                weigh_rows(layout, s, a, work)
+                work.worth[a] = worth_of(layout, view, s, a, radius, share, work)
+    return base, unit, 2 * depth(entries) + A + 16
+
+
 @njit(**KERNEL)
 def states(start, stop, layout, view, claim, bounds, work):
     """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal, every row bent by the full radius.
@@ -228,19 +249,12 @@ def states(start, stop, layout, view, claim, bounds, work):
     fills   bounds, work
     """
     A, N = layout.available.shape[1], layout.weights.size
-    memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
+    w, tau = layout.weights, work.actions[0]
     for s in range(start, stop):
-        base, unit = normalise(layout, view, s, work)
+        base, unit, terms = lower_state(layout, view, s, claim, False, bounds, work)
         if not base < np.inf:
             continue
         theta, x = layout.radius[s], claim.policy[s]
-        entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
-        share_of(theta, memory.by_kernel[s], w, entries, False, share[s])
-        for a in range(A):
-            if layout.available[s, a]:
-                weigh_rows(layout, s, a, work)
-                work.worth[a] = worth_of(layout, view, s, a, memory.by_kernel[s], share[s], work)
-        terms = 2 * depth(entries) + A + 16
         above = 0.0
         for i in range(N):
             for a in range(A):

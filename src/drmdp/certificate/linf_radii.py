@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.certificate.linf import Spot, above_of, dual_rows, pieces_of, share_of, walk, worth_of
-from drmdp.certificate.sums import EPS, add, depth, finish, normalise, weigh_rows
+from drmdp.certificate.linf import Spot, above_of, dual_rows, lower_state, pieces_of, walk
+from drmdp.certificate.sums import EPS, add, finish
 from drmdp.core.compiled import INLINE, KERNEL, LEAN
 from drmdp.layout.sorting import copy, rank
 
@@ -184,20 +184,13 @@ def states(start, stop, layout, view, claim, bounds, work):
     reads   layout, view, claim
     fills   bounds, work
     """
-    A, N = layout.available.shape[1], layout.weights.size
-    memory, share, w, tau = claim.memory, bounds.share, layout.weights, work.actions[0]
+    N = layout.weights.size
+    memory, w, tau = claim.memory, layout.weights, work.actions[0]
     for s in range(start, stop):
-        base, unit = normalise(layout, view, s, work)
+        base, unit, terms = lower_state(layout, view, s, claim, True, bounds, work)
         if not base < np.inf:
             continue
         theta, x = layout.radius[s], claim.policy[s]
-        entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
-        share_of(theta, memory.by_kernel[s], w, entries, True, share[s])
-        for a in range(A):
-            if layout.available[s, a]:
-                weigh_rows(layout, s, a, work)
-                work.worth[a] = worth_of(layout, view, s, a, memory.by_kernel[s], share[s], work)
-        terms = 2 * depth(entries) + A + 16
         mu = memory.by_action[s, 0]
         mu = mu if mu > 0.0 and mu < 1e100 else 0.0
         above = mu * theta
