@@ -1,0 +1,119 @@
+"""(ℓ1, 1) and (ℓ∞, ∞), which walk over sorted rows: sorting, slopes of a row, and bounds against definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import drmdp
+import reference
+from cases import cases
+from drmdp.bellman.rows import linf as rows_linf
+from drmdp.bellman.rows.pair import Pair
+from drmdp.layout.layout import lay_out
+from drmdp.layout.point import point_at
+from drmdp.layout.sorting import sort_ahead, sort_space
+from kernels import assert_close, gained, larger, over, sweeps, units
+
+PAIRS = over(("l1", 1), ("linf", math.inf))
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize("kind", ["random", "ties", "ascending", "descending", "constant"])
+def test_entries_are_sorted_as_far_as_asked(kind):
+    rng = np.random.default_rng(5)
+    for n in (1, 2, 19, 20, 21, 60, 500):
+        key = rng.integers(n // 5 + 1, size=n) * 1.0 if kind == "ties" else rng.normal(size=n)
+        key = {"ascending": np.sort(key), "descending": -np.sort(key), "constant": key * 0}.get(kind, key)
+        given, entry, stack, done = key.copy(), np.arange(n), np.zeros(n + 2, dtype=np.int64), 0
+        stack[:2] = 1, n
+        want = np.sort(given)
+        while done < n:
+            more = sort_ahead(key, entry, stack, done)
+            assert more > done
+            done = more
+            np.testing.assert_array_equal(key[:done], want[:done])
+        np.testing.assert_array_equal(given[entry], want)
+        assert np.unique(entry).size == n
+
+
+def test_slope_of_a_row_is_that_of_its_gain():
+    rng = np.random.default_rng(6)
+    layout = lay_out(larger("dense")[0], drmdp.Wasserstein(1.0, "linf", math.inf, support="all"))
+    point = point_at(layout, np.zeros(40))
+    for _ in range(200):
+        K = rng.integers(2, 12)
+        y = rng.dirichlet(np.ones(K)) * (rng.random(K) < 0.7)
+        y = y / y.sum() if y.sum() else np.eye(K)[0]
+        u = np.minimum(np.round(rng.random(K), rng.integers(1, 4)) - 1, 0)
+        u -= u.max()
+        sort = sort_space(layout, point, 0, 0, K)
+        rows_linf.top_entries(u, np.arange(K), point.order, False, K, sort)
+        row = Pair(y, 0, K, u, 0, np.ones(1), sort.entry, sort.level, K)
+        for r in (1e-12, *rng.random(5) * 0.5):
+            gain, slope, pivot, delta, _ = rows_linf.row_at(row, 0, r)
+            more = rows_linf.row_at(row, 0, r + 1e-9)[0]
+            assert slope == pytest.approx((more - gain) / 1e-9, abs=1e-5)
+            assert gain == pytest.approx(bend(y, u, r) @ u - y @ u, abs=1e-14)
+            assert -min(r, y[sort.entry[pivot]]) - 1e-15 <= delta <= r
+
+
+def bend(y, z, r):
+    """Rows (…, S) that gain most in z, each probability changing by at most r."""
+    down = np.argsort(-z, axis=-1, kind="stable")
+    p = np.minimum(np.take_along_axis(y, np.broadcast_to(down, y.shape), axis=-1), r)
+    room, supply = p + r, p.sum(axis=-1, keepdims=True)
+    taken = np.clip(supply - (np.cumsum(room, axis=-1) - room), 0.0, room)
+    change = np.empty_like(y)
+    np.put_along_axis(change, np.broadcast_to(down, y.shape), taken - p, axis=-1)
+    return y + change
+
+
+# ---------------------------------------------------------------------- many
+
+
+def check_alone(case, rng, tol):
+    """Check a case against the certificate of (ℓ1, 1), rebuilt from the masses, and the definition of (ℓ∞, ∞)."""
+    model, ball, value = case.model, case.ball, case.value
+    own, scale = ~model.terminal, units(model, ball, value)
+    z, allowed = np.asarray(reference.stakes(model, value), dtype=float), reference.support(model, ball)
+    y = reference.dense_kernels(model)[model.weights > 0]
+    w = model.weights[model.weights > 0]
+    radius = np.broadcast_to(ball.radius, own.shape)
+    for out, fixed, memory in sweeps(case, rng, tol):
+        assert_close(out.upper, fixed.lower, tol, scale, own)
+        lower = np.full(own.shape, np.inf)
+        for s, a in np.argwhere(model.available & own[:, None]):
+            t = allowed[s, a]
+            rows, stake = y[:, s, a, t], z[s, a, t]
+            if ball.metric == "l1":
+                got = w @ rows @ stake + gained(w @ rows, stake, memory.by_action[s, a])
+            else:
+                got = w @ bend(rows, stake, radius[s]) @ stake
+            lower[s] = min(lower[s], got)
+        if ball.metric == "l1":
+            assert (memory.by_action[own] >= 0).all()
+            assert (memory.by_action[own].sum(axis=1) <= radius[own] / 2 * (1 + 1e-14)).all()
+        else:
+            assert (memory.by_kernel[own] == radius[own, None]).all()
+        assert_close(np.maximum(out.upper, lower), lower, tol, scale, own)
+
+
+@PAIRS
+def test_bounds_follow_from_what_is_remembered(pair):
+    rng = np.random.default_rng(1)
+    for case in cases(pair, 200, seed=11):
+        check_alone(case, rng, 1e-10)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(10))
+@PAIRS
+def test_bounds_follow_from_what_is_remembered_in_many_cases(pair, seed):
+    rng = np.random.default_rng(seed)
+    for case in cases(pair, 2500, seed=100 + seed):
+        check_alone(case, rng, 1e-9)
