@@ -736,7 +736,7 @@ BAD = {
     "initial value": ({"initial": {"low": "all"}}, "initial: state 'low': expected a number, got 'all'"),
     "initial array value": ({"initial": {"low": [1.0]}}, r"initial: state 'low': expected a number, got \[1.0\]"),
     # discount
-    "discount 1": ({"discount": 1}, r"discount: expected a number in \[0, 1\), got 1"),
+    "discount 1": ({"discount": 1}, r"discount: expected a number in \[0, 1\), got 1; a plan over finitely many stages needs none"),
     "discount negative": ({"discount": -0.1}, r"discount: expected a number in \[0, 1\), got -0.1"),
     "discount nan": ({"discount": float("nan")}, r"discount: expected a number in \[0, 1\), got nan"),
     "discount inf": ({"discount": np.inf}, r"discount: expected a number in \[0, 1\), got inf"),

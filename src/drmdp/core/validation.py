@@ -183,7 +183,8 @@ def discount_of(discount: Any) -> float:
     """A discount in [0, 1)."""
     value = number("discount", discount, "a number in [0, 1)")
     if not 0 <= value < 1:
-        raise InputError(f"discount: expected a number in [0, 1), got {shown(discount)}")
+        cure = "; a plan over finitely many stages needs none (finite_horizon, `drmdp horizon`)" if value == 1 else ""
+        raise InputError(f"discount: expected a number in [0, 1), got {shown(discount)}{cure}")
     return value
 
 
