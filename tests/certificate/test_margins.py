@@ -314,15 +314,41 @@ def test_nominal_values_of_rows_carry_their_rounding(S, sign):
 # ---------------------------------------------------------------------- all metrics: one step
 
 
-def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, fixed=False):
-    """L and U of state 0 at a value with the level 0, from witnesses that do nothing."""
+def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, fixed=False, multiplier=0.0):
+    """L and U of state 0 at a value with the level 0, from witnesses that do nothing but for one multiplier."""
     _, ball, layout = layout_of(kernels, costs, radius, pair, weights)
     (S, A), N = layout.available.shape, layout.weights.size
-    memory = Memory(np.zeros((S, A)), np.zeros((S, N)), np.zeros((S, A, N)))
+    memory = Memory(np.full((S, A), multiplier), np.full((S, N), multiplier), np.zeros((S, A, N)))
     x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A))
     with np.errstate(all="ignore"):  # as compiled
         low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
     return Fraction(float(low[0])), Fraction(float(high[0]))
+
+
+@pytest.mark.parametrize("pair", [("l2", 2), ("l2", np.inf)], ids=str)
+def test_l2_duals_of_many_actions_carry_the_rounding_of_their_sum(pair):
+    """Each of many tiny Φ_a takes a whole ulp off ½ θ² instead of half of one; the last makes the bound negative, but small.
+
+    Neither the margins of the rows nor that of the mean over the policy, which is relative to the bound, pay for that.
+    """
+    A, theta, kappa = 512, 2.0**-30 * (1 + 2.0**-20), 2.0**-60
+    p, policy = np.full(A, 0.51 * 2.0**-42), np.full(A, 2.0**-11)
+    p[-1], policy[-1] = 2 / 3 + 2.0**-15, 0.75 + 2.0**-11
+    kernels = np.zeros((1, 2, A, 2))
+    kernels[..., 0], kernels[..., 1] = 1 - p, p
+    costs, value, multiplier = np.zeros((2, A)), np.array([0.0, -1.0]), kappa / A if pair[1] == 2 else kappa
+    _, high = derived(pair, kernels, costs, value, theta, policy, multiplier=multiplier)
+    half, phi = Fraction(theta) ** 2 / 2, []
+    for x, row in zip(exact(policy), kernels[0, 0], strict=True):
+        t = Fraction(kappa) * x
+        phi.append(-t * exact_row(row)[1] + t * t / 2)  # at the threshold 0
+    true = (half + sum(phi)) / Fraction(kappa)
+    assert -0.001 < true < 0
+    total = float(half)
+    for x in phi:
+        total += float(x)
+    assert (Fraction(total) - half - sum(phi)) / half < -200 * EPS  # the data are not harmless
+    assert high >= true / 2  # in units of cost
 
 
 def chosen(rng, weights, term, sign, most=1.0):
@@ -600,3 +626,33 @@ def test_linf_duals_carry_their_rounding():
                     at, slope = min(end, Fraction(theta)), slope - drop
                 assert Fraction(float(linf_radii._climb(worth, rise, K, mu, theta, terms, room))) >= best
     assert needed > 1
+
+
+def test_linf_slopes_carry_what_even_careful_sums_lose():
+    """Next to 1, a sum keeps 2⁻⁵³ as lost, and next to that the 2⁻¹⁰⁹ are lost that remain when all pieces but the endless one have ended."""
+    _, _, room = one_state(np.full((1, 2), 0.5), np.array([0.0, -1.0]))
+    rise, mu, far, terms = 2.0**-108, 2.0**-109, 1.0, 2 * sums_.depth(2) + 17
+    room.reals[0][:], room.reals[1][:] = [2.0**-90, 2.0**-89], [1.0, 2.0**-53]
+    ended = sum(a * b for a, b in zip(exact(room.reals[0]), exact(room.reals[1]), strict=True))
+    worth = -float(ended)  # no row of such pieces is worth more
+    true = Fraction(worth) + ended + (Fraction(rise) - Fraction(mu)) * Fraction(far)
+    assert Fraction(float(linf_radii._climb(worth, rise, 2, mu, far, terms, room))) >= true
+
+
+def test_linf_multipliers_are_lowered_by_what_slopes_of_many_actions_are_off():
+    """Of many actions, all but the first add too little to the slope to change it; the multiplier is what the slope seems to be."""
+    A, p = 200, 2.0**-60
+    kernels, policy = np.zeros((1, 2, A, 2)), np.full(A, 0.49 * FAR)
+    kernels[..., 0], kernels[..., 1] = 1.0, p
+    policy[0] = 1.0
+    _, _, layout = layout_of(kernels, np.zeros((2, A)), 1.0, ("linf", 1))
+    order, room = sums_.view(layout, np.array([0.0, -1.0])), sums_.work_space(layout, 0, 1)
+    sums_.normalise(layout, order, 0, room)
+    for a in range(A):
+        sums_.weigh_rows(layout, 0, a, room)
+    worth, rise, n = linf.pieces_of(linf.Spot(layout, order, 0, 0, policy), np.full(A, -1.0), room)
+    assert rise == 1.0
+    x, ours = sum(exact(policy)), exact_row(kernels[0, 0, 0])
+    assert x > 1 + 90 * EPS
+    found = linf_radii._climb(worth, rise, n, 1.0, 1.0, 2 * sums_.depth(2 * A) + A + 16, room)
+    assert Fraction(float(found)) >= (x - 1) - x * ours[1]  # at r = 1

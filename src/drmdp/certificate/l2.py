@@ -17,6 +17,7 @@ the sums, for ŷ, which is data divided by its sum, and for the tables of unlist
     Φ is off by n ε [|τ| (1 + Σ_idle ŷ) + t (2|ŷ·u| + Σ|d|) + 2 Σd² + Σ_idle ŷ²],    m by n ε spread,    (y − ŷ)·u by 4 n ε spread for |m| ≤ 0.1.
 
 The brackets are at least |Φ|. A bound below 0, others do not count, has ½ θ² ≤ Σ_a |Φ_a|: with n + A for n, the brackets pay for ½ θ² and for adding up.
+No margin relative to the bound does: it may be small against what is added up.
 """
 
 from __future__ import annotations

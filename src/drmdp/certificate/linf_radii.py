@@ -5,8 +5,14 @@ where its slope changes sign: next to r_i or, if not there, between r_i and an e
 there, the thresholds of both sides are optimal and so is what lies between; they are mixed in one proportion for all actions, such that
 Σ_a x_a h_a' = μ.
 
-**Rounding.** The slopes are sums that carry along what they lose, off by 8 ε (Σ drops + rise + μ): that, times the largest r, and n ε times the
-other terms, μ being lowered by n ε, relatively, so that the error of what μ r is taken from is paid for at any r.
+**Rounding.** With g(r) = Σ_a x_a (h_ia(r) − h_ia(0)), the bound is made of max_r g(r) − μ r.
+
+- g consists of a rise, which is a sum over the actions, of drops and of ends, all off by n ε, relatively. So g is at most 1 + n ε times what the
+  numbers say, and (1 + n ε) g − μ r ≤ (1 + n ε) [g − (1 − n ε) μ r]: μ is lowered by n ε, relatively, and n ε times the maximum is added. The
+  latter alone would not do, as g and μ r may be large where their difference is not.
+- Slopes of m pieces are sums that carry along what they lose, off by ε of themselves, which the margin of the maximum pays for, and by up to
+  (m + 1)² ε² (Σ drops + rise + μ), which it does not where short pieces of large drops have ended and what is left is as small as that. For m < 10⁸
+  this is less than 8 ε (Σ drops + rise + μ), which is added times the largest r.
 """
 
 from __future__ import annotations
