@@ -1,0 +1,134 @@
+"""What the tests of margins share: parts of the compiled certificates as plain Python, exact fractions, and data that round the wrong way.
+
+Random rounding errors cancel, so data are *biased*: number by number, of several candidates the one is taken whose rounding goes
+the wrong way most.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+import drmdp
+from drmdp.layout.layout import Layout, lay_out
+from drmdp.layout.memory import Memory
+from interpreted import interpreted
+
+EPS = Fraction(2) ** -52
+FAR = np.finfo(float).eps
+MODULES = interpreted()
+sums_, l1, l2, linf, linf_radii, compressed = (
+    MODULES[f"certificate.{name}"] for name in ("sums", "l1", "l2", "linf", "linf_radii", "compressed")
+)
+compressed.load = lambda where: MODULES[where.removeprefix("drmdp.")]
+
+
+def exact(numbers):
+    return [Fraction(float(x)) for x in numbers]
+
+
+def exact_row(data):
+    p = exact(data)
+    whole = sum(p)
+    return [x / whole for x in p]
+
+
+def exact_weights(rng, N):
+    """Weights with sum 1, as near as floats come: nobody changes them."""
+    w = rng.dirichlet(np.ones(N))
+    while math.fsum(w) != 1:
+        w /= math.fsum(w)
+        w[0] += 1 - math.fsum(w)
+    return w
+
+
+def biased(rng, n, sign, block=None):
+    """Positive numbers whose sum, computed in blocks one after the other, is off in the direction `sign` by about n/8 ulps."""
+    found, total, part = np.empty(n), 0.0, 0.0
+    for k in range(n):
+        if block and k % block == 0:
+            total, part = total + part, 0.0
+        tried = (0.5 + rng.random(16)) / n
+        new = part + tried
+        own = new - part
+        lost = (part - (new - own)) + (tried - own)  # exactly
+        found[k] = tried[np.argmin(sign * lost)]
+        part += float(found[k])
+    return found
+
+
+def chosen(rng, weights, term, sign, most=1.0):
+    """Numbers p_i in (0, most), multiples of 2⁻²⁰, for which Σ_i term(w_i, p_i), added up one after the other, is off in the direction `sign`."""
+    total, found = 0.0, []
+    for w in weights.tolist():
+        tried = [float(p) for p in most * rng.integers(1, 2**20, 8) / 2.0**20]
+        errors = []
+        for p in tried:
+            new = total + term(w, p)
+            errors.append(sign * (Fraction(new) - Fraction(total) - Fraction(w) * term(1, Fraction(p))))
+        found.append(tried[int(np.argmax(errors))])
+        total += term(w, found[-1])
+    return np.array(found)
+
+
+def uneven(rng, K, sign, u):
+    """A row of K entries for which Σ ŷ u, summed in blocks and divided by the sum of the row, is off in the direction `sign`; u is 0 or −1.
+
+    Both sums are off, in opposite directions.
+    """
+    found, part, part_u = np.empty(K), 0.0, 0.0
+    for k in range(K):
+        if k % 64 == 0:
+            part = part_u = 0.0
+        tried = (0.5 + rng.random(32)) / K
+        errors = np.zeros(32)
+        for total, factor in ((part, -sign), (part_u, 2 * sign if u[k] else 0)):
+            new = total + tried
+            own = new - total
+            errors -= factor * ((total - (new - own)) + (tried - own))
+        found[k] = tried[np.argmin(errors)]
+        part += float(found[k])
+        part_u += float(found[k]) if u[k] else 0.0
+    return found
+
+
+LONG = [(K, sign) for K in (2, 64, 1000) for sign in (-1, 1)]
+
+
+def long_row(rng, K, sign):
+    """Row and stakes, of which half are 0."""
+    u = np.where(np.arange(K) % 2, -1.0, 0.0)
+    data = uneven(rng, K, sign, u)
+    data /= data.sum()
+    return data * (1 + FAR * rng.integers(-K, K)), u
+
+
+def layout_of(kernels, costs, radius=0.0, pair=("l2", 2), weights=None, discount=0.5):
+    """Model, ball and layout of dense kernels (N, S, A, S)."""
+    model = drmdp.Model(kernels, costs=costs, discount=discount, weights=weights)
+    ball = drmdp.Wasserstein(radius, *pair, "all")
+    return model, ball, lay_out(model, ball)
+
+
+def one_state(data, stakes, theta=0.0):
+    """Layout, work space and order of one state with one action: rows (N, K), stakes ≤ 0 of which the highest is 0, discount 0."""
+    N, K = data.shape
+    layout = Layout(
+        np.array([0, K]), np.arange(K, dtype=np.int32), data.ravel(), data.mean(axis=0), np.full(N, 1 / N),
+        np.ones((1, 1), dtype=bool), np.zeros((1, 1)), stakes, np.array([theta]), 0.0, False, False,
+    )  # fmt: skip
+    order, room = sums_.view(layout, np.zeros(K)), sums_.work_space(layout, 0, 1)
+    sums_.normalise(layout, order, 0, room)
+    sums_.weigh_rows(layout, 0, 0, room)
+    return layout, order, room
+
+
+def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, fixed=False, multiplier=0.0):
+    """L and U of state 0 at a value with the level 0, from witnesses that do nothing but for one multiplier."""
+    _, ball, layout = layout_of(kernels, costs, radius, pair, weights)
+    (S, A), N = layout.available.shape, layout.weights.size
+    memory = Memory(np.full((S, A), multiplier), np.full((S, N), multiplier), np.zeros((S, A, N)))
+    x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A))
+    with np.errstate(all="ignore"):  # as compiled
+        low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
+    return Fraction(float(low[0])), Fraction(float(high[0]))
