@@ -17,7 +17,7 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import Pair
 from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
-from drmdp.solvers.problem import State
+from drmdp.solvers.problem import Problem, State
 
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
 
@@ -164,6 +164,25 @@ def test_an_engine_that_boasts_has_true_bounds(boaster):
     step, honest = (drmdp.bellman(model, ball, np.arange(8.0), backend=backend) for backend in (boaster, "exact"))
     assert np.array_equal(step.lower, honest.lower)
     assert np.array_equal(step.upper, honest.upper)
+
+
+class Swapper(ExactOperator):
+    """An engine that evaluates the best policy instead of the one it is asked about."""
+
+    def evaluate(self, value, policy, start, stop):
+        return super().update(value, start, stop)
+
+
+def test_an_engine_that_evaluates_another_policy_proves_nothing_of_it(monkeypatch):
+    monkeypatch.setitem(operator.ENGINES, "swapper", f"{__name__}:Swapper")
+    model, ball = problem()
+    worst_action = np.eye(3)[model.costs.argmax(axis=1)]
+    want = drmdp.evaluate(model, ball, worst_action, tol=1e-9)
+    found = drmdp.evaluate(model, ball, worst_action, backend="swapper", max_seconds=5)
+    assert (found.upper >= want.lower).all()
+    assert (found.lower <= want.upper).all()
+    plan = Problem(Swapper(model, ball)).proved(want.lower, worst_action)
+    assert (want.lower + plan.upper_step >= want.lower - 1e-9).all()
 
 
 def test_an_honest_third_engine_needs_one_line(monkeypatch):

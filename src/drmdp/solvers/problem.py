@@ -76,12 +76,15 @@ class Problem:
     def proved(self, value: Array, policy: Array | None = None) -> Update:
         """F at `value`, or F^x of a policy, all states, with bounds that the certificate proved."""
         policy = self.policy if policy is None else policy
-        return self.prove(value, self._map(value, policy), policy is not None)
+        update = self._map(value, policy)
+        return self.prove(value, update if policy is None else replace(update, policy=policy), policy is not None)
 
     def prove(self, value: Array, update: Update, fixed: bool) -> Update:
         """A sweep at `value` with bounds that the certificate proved; one that explains itself by nothing is made again."""
         if update.claim is None:
             update = self.sweep(value)
+        if self.policy is not None:  # whatever was played, this is what is asked about
+            update = replace(update, policy=self.policy)
         update = replace(update, policy=playable(self.model, update.policy))
         return update.proved(self._prover.prove(value, update.policy, update.claim, fixed))
 
