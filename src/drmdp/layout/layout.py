@@ -20,11 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.compiled import FAST as FAST
 from drmdp.core.mapped import check_unchanged
-from drmdp.layout.memory import Memory as Memory
-from drmdp.layout.memory import empty_memory as empty_memory
-from drmdp.layout.point import row_scales as row_scales
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 

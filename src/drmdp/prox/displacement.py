@@ -18,8 +18,9 @@ import numpy as np
 from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import INLINE, LEAN
-from drmdp.layout.layout import FAST, Layout, row_scales
+from drmdp.core.compiled import FAST, INLINE, LEAN
+from drmdp.layout.layout import Layout
+from drmdp.layout.point import row_scales
 
 ROUNDING = 4e-16
 FARTHEST = 1e150

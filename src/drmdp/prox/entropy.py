@@ -16,8 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FAST, row_scales
+from drmdp.core.compiled import FAST, KERNEL, LEAN
+from drmdp.layout.point import row_scales
 from drmdp.prox.displacement import (
     FARTHEST,
     ROUNDING,

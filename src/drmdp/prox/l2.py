@@ -21,8 +21,7 @@ import math
 import numpy as np
 from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FAST
+from drmdp.core.compiled import FAST, KERNEL, LEAN
 from drmdp.prox.displacement import (
     LARGE,
     MISLED,

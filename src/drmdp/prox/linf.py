@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FAST
+from drmdp.core.compiled import FAST, KERNEL, LEAN
 from drmdp.prox.displacement import LARGE, ROUNDING, Family, Group, Job, largest, open_state, restore, row_of, smallest
 
 PASSES = 200

@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
-from drmdp.layout.layout import FAST
+from drmdp.core.compiled import FAST, KERNEL, LEAN
 from drmdp.prox.displacement import ROUNDING, Family, Group, Job, open_state, restart, row_of
 from drmdp.prox.linf import solve_row, write
 

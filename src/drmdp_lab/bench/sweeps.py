@@ -18,7 +18,8 @@ from numba import njit
 from drmdp import instances
 from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator
-from drmdp.layout.layout import FAST, lay_out
+from drmdp.core.compiled import FAST
+from drmdp.layout.layout import lay_out
 from drmdp.model import Model
 from drmdp.sets import PAIRS, Wasserstein
 
