@@ -10,16 +10,15 @@ the process ends there, so nature has nothing to move in it. Nature may still ch
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.core import distributions, storage
+from drmdp.core import distributions, policies, spans, storage
 from drmdp.core import html as _html
 from drmdp.core import text as words
 from drmdp.core import validation as checks
@@ -28,7 +27,7 @@ from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, brief, clean, described, shown
+from drmdp.errors import InputError, brief, clean, described
 
 
 class Model:
@@ -89,7 +88,6 @@ class Model:
     terminal: BoolArray
     kernel_names: Names
     _blocks: Kernels
-    mean: Array
     _costs: Array
     is_sparse: bool
     maximise: bool
@@ -124,9 +122,7 @@ class Model:
         labels = distributions.Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
         end = checks.terminal_flags(terminal, state_names)
         open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
-        stuck = ~open_pairs.any(axis=1) & ~end
-        if stuck.any():
-            raise InputError(f"state {state_names[int(np.argmax(stuck))]!r} has no available action")
+        spans.check_open(open_pairs, end, labels)
         slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
         if isinstance(source, Kernels):
             blocks = source
@@ -134,7 +130,8 @@ class Model:
             blocks = storage.compress_dense(source, open_pairs, slack)
         else:
             blocks = storage.compress_sparse(source, open_pairs, slack)
-        blocks, corrected = distributions.check(blocks, open_pairs, labels, row_sum_tol, normalize)
+        scaled = distributions.Scaled(normalize)
+        blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
             blocks = blocks.astype(checks.storage_dtype(dtype))
         self._set(
@@ -152,12 +149,11 @@ class Model:
             _blocks=blocks,
             is_sparse=blocks.is_sparse,
             maximise=rewards is not None,
-            notes=(*checks.notes_of(notes), *corrected),
+            notes=(*checks.notes_of(notes), *scaled.note),
         )
         name = "costs" if rewards is None else "rewards"
-        value = checks.costs_of(name, given, self)
-        self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0, which would be another fingerprint
-        self._set(mean=blocks.mean(self.weights))
+        value = checks.costs_of(name, given, blocks, open_pairs, self.discount, labels)
+        self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -178,13 +174,49 @@ class Model:
     def astype(self, dtype: Any) -> Model:
         """The same model with its kernels stored in float64 or float32."""
         blocks = self.blocks.astype(checks.storage_dtype(dtype))
-        return changed(self, _blocks=blocks, mean=blocks.mean(self.weights))
+        return changed(self, _blocks=blocks)
 
     @property
     def blocks(self) -> Kernels:
-        """The probabilities as they are stored; if that is in a file, it must be the file that was read."""
+        """The probabilities as they are stored; if they or the costs are in files, these must be the files that were read."""
         check_unchanged(self._blocks.data)
+        check_unchanged(self._costs)
         return self._blocks
+
+    @cached_property
+    def mean(self) -> Array:
+        """Σ_i w_i ŷ_i in the order of the stored columns, (nnz,)."""
+        mean = self.blocks.mean(self.weights)
+        mean.setflags(write=False)
+        return mean
+
+    @property
+    def labels(self) -> distributions.Labels:
+        """Names of kernels, states and actions, for messages."""
+        return distributions.Labels(self.kernel_names, self.states, self.actions)
+
+    @property
+    def head(self) -> spans.Head:
+        """What does not grow with the number of states."""
+        return spans.Head(
+            n_kernels=self.n_kernels,
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            discount=self.discount,
+            weights=self.weights,
+            maximise=self.maximise,
+            is_sparse=self.is_sparse,
+            dtype=self._blocks.data.dtype,
+            costs=self._costs.ndim,
+            actions=self.actions,
+            kernel_names=self.kernel_names,
+            notes=self.notes,
+        )
+
+    def span(self, lo: int, hi: int) -> spans.Span:
+        """The states lo … hi − 1."""
+        others = (self._costs, self.available, self.terminal, self.initial)
+        return spans.Span(0, self.states, self.blocks, *others).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -270,94 +302,22 @@ class Model:
         that is not terminal to an action or to a mapping from actions to probabilities, or a result that has a policy,
         such as a `Solution`.
         """
-        S, A = self.n_states, self.n_actions
-        tol = storage.ROW_SUM_TOL
-        policy = checks.policy_of(policy, self)
-        if isinstance(policy, Mapping):
-            x = self._policy_from_mapping(policy)
-        elif isinstance(policy, list | tuple) and policy and all(isinstance(name, str) for name in policy):
-            raise InputError(
-                f"policy: names of actions go with those of states, {{state: action}}, got {shown(policy)}"
-            )
-        else:
-            x, tol = checks.numbers_with_slack("policy", policy)
-            if x.shape == (S,):
-                x = self._policy_from_actions(x)
-            elif x.shape != (S, A):
-                staged = (
-                    f": it has a policy for each of {len(x):,} stages: give one of them"
-                    if x.shape[1:] == (S, A)
-                    else ""
-                )
-                raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}{staged}")
-        x = np.where(self.terminal[:, None], 0.0, x)
-        for bad, rule in (
-            (~np.isfinite(x), "probabilities must be finite"),
-            (x < 0, "probabilities must not be negative"),
-            ((x > 0) & ~self.available, "an unavailable action is played"),
-        ):
-            if bad.any():
-                s, a = np.argwhere(bad)[0]
-                where = f"state {self.states[s]!r}, action {self.actions[a]!r}"
-                raise InputError(f"policy: {rule}: {where} has {float(x[s, a])!r}")
-        with np.errstate(over="ignore"):
-            total = x.sum(axis=1)
-        off = np.where(self.terminal, 0, np.abs(total - 1))
-        if off.max() > tol:
-            s = int(np.argmax(off > tol))
-            raise InputError(f"policy: state {self.states[s]!r} sums to {float(total[s])!r}, not 1")
-        return x / np.where(self.terminal, 1, total)[:, None]
-
-    def _policy_from_actions(self, chosen: Array) -> Array:
-        x = np.zeros((self.n_states, self.n_actions))
-        for s in np.flatnonzero(~self.terminal).tolist():
-            a = float(chosen[s])
-            if not (0 <= a < self.n_actions and a == int(a)):
-                rule = f"expected action numbers 0 … {self.n_actions - 1}"
-                raise InputError(f"policy: {rule}: state {self.states[s]!r} has {a!r}")
-            x[s, int(a)] = 1
-        return x
-
-    def _policy_from_mapping(self, policy: Mapping[Any, Any]) -> Array:
-        x = np.zeros((self.n_states, self.n_actions))
-        rows, columns = checks.lookup(self.states), checks.lookup(self.actions)
-        missing = ~self.terminal
-        for state, choice in policy.items():
-            s = checks.find(rows, state, "policy", "state")
-            missing[s] = False
-            where = f"policy: state {self.states[s]!r}"
-            for action, probability in choice.items() if isinstance(choice, Mapping) else ((choice, 1.0),):
-                a = checks.find(columns, action, where, "action")
-                x[s, a] = checks.number(f"{where}, action {self.actions[a]!r}", probability)
-        if missing.any():
-            raise InputError(f"policy: state {self.states[int(np.argmax(missing))]!r} is missing")
-        return x
+        return policies.checked(self, policy)
 
     # ------------------------------------------------------------------ looks
 
     @property
     def nbytes(self) -> int:
         """Bytes held in arrays."""
-        held = (self._costs, self.mean, self.weights, self.initial, self.available, self.terminal)
-        return self._blocks.nbytes + sum(array.nbytes for array in held)
+        held = (self._costs, self.weights, self.initial, self.available, self.terminal)
+        mean = 8 * int(self._blocks.indices.size)
+        return self._blocks.nbytes + mean + sum(array.nbytes for array in held)
 
     @cached_property
     @stage("hashing the model")
     def fingerprint(self) -> str:
         """Hash of everything that defines the problem, names included and notes not; equal models, and only they, share it."""
-        digest = hashlib.sha256()
-        blocks = self.blocks
-        for array in (
-            blocks.indptr, blocks.indices, blocks.data, self._costs, self.weights, self.initial,
-            self.available, self.terminal, np.array([self.discount, self.maximise], dtype=float),
-        ):  # fmt: skip
-            digest.update(repr((array.shape, array.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(array).data)
-        names = [list(self.states), list(self.actions)]
-        if not isinstance(self.kernel_names, range):
-            names.append(list(self.kernel_names))
-        digest.update(repr(tuple(names)).encode())
-        return digest.hexdigest()
+        return spans.fingerprint(self.head, spans.digests(self, 0, self.n_states))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.fingerprint == other.fingerprint
@@ -431,6 +391,14 @@ def check_model(given: Any, name: str = "model") -> None:
 
 def changed(model: Model, **fields: Any) -> Model:
     """The same model with other fields, which are not checked: what makes them knows what it does."""
-    other = object.__new__(Model)
-    other._set(**{name: getattr(model, name) for name in Model.__annotations__} | fields)
-    return other
+    kept = {name: getattr(model, name) for name in Model.__annotations__}
+    if "mean" in model.__dict__ and not {"_blocks", "weights"} & fields.keys():
+        kept["mean"] = model.mean
+    return assembled(**kept | fields)
+
+
+def assembled(**fields: Any) -> Model:
+    """A model of fields that were checked."""
+    model = object.__new__(Model)
+    model._set(**fields)
+    return model

@@ -21,57 +21,74 @@ from drmdp.errors import InputError
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of what a model is made of."""
+    """Names of what a model is made of; rows are counted from the first action of state `first` on."""
 
     kernels: Sequence[Any]
     states: Sequence[Any]
     actions: Sequence[Any]
+    first: int = 0
+
+    def pair(self, pair: int) -> str:
+        """Name state and action of a pair."""
+        s, a = divmod(pair, len(self.actions))
+        return f"state {self.states[self.first + s]!r}, action {self.actions[a]!r}"
 
     def row(self, pair: int, i: int) -> str:
         """Name row `pair` of kernel i."""
-        s, a = divmod(pair, len(self.actions))
-        return f"kernel {self.kernels[i]!r}, state {self.states[s]!r}, action {self.actions[a]!r}"
+        return f"kernel {self.kernels[i]!r}, {self.pair(pair)}"
 
 
 @dataclass
-class _Scaled:
+class Scaled:
     """Rows divided by their sums so far, and the one that was off most."""
 
-    data: Array
+    normalize: bool = False
     n: int = 0
     most: float = 0.0
-    sum: float = 1.0
-    row: int = 0  # pair·N + kernel
+    row: str = ""
+
+    @property
+    def note(self) -> tuple[str, ...]:
+        """What there is to say of them."""
+        if not self.n:
+            return ()
+        text = f"{count(self.n, 'row')} renormalised; the largest deviation from 1 was {self.most:.1e}"
+        return (f"{text}, of {self.row}" if self.normalize else text,)
 
 
-def check(
-    kernels: Kernels, available: BoolArray, labels: Labels, tol: float, normalize: bool
-) -> tuple[Kernels, tuple[str, ...]]:
-    """Verify every row of every available pair; returns the kernels with scaled rows, and what there is to say of them."""
+def check(kernels: Kernels, available: BoolArray, labels: Labels, tol: float | None, scaled: Scaled) -> Kernels:
+    """Verify every row of every available pair; returns the kernels with scaled rows, of which `scaled` keeps account.
+
+    A row may be off by `tol`; with None only by the rounding of its sum, and nothing is scaled. The kernels may be those of
+    some states only, as `labels` says.
+    """
     N = kernels.n_kernels
     closed = (kernels.lengths > 0) & ~available.ravel()
     if closed.any():
-        s, a = divmod(int(np.argmax(closed)), kernels.n_actions)
-        where = f"state {labels.states[s]!r}, action {labels.actions[a]!r}"
+        where = labels.pair(int(np.argmax(closed)))
         raise InputError(f"kernels: {where} is not available but has stored rows")
     single = kernels.data.dtype != np.float64  # such rows stand for what they are after division by their sum
-    tol = ROW_SUM_TOL_FLOAT32 if single else tol
-    found = _Scaled(kernels.data)
+    data = kernels.data
     for lo, hi in kernels.pieces():
         part, first = kernels.part(lo, hi), N * int(kernels.indptr[lo])
         _check_entries(kernels, part, first, labels)
         sums = part.sums()
         off = np.where(np.repeat(available.ravel()[lo:hi], N), np.abs(sums - 1), 0)
-        bad = (off > 0) & ~((sums > 0) & (sums < np.inf)) if normalize else off > tol
+        rounded = rounding(np.repeat(part.lengths, N))
+        bad = off > (ROW_SUM_TOL_FLOAT32 if single else rounded if tol is None else tol)
+        if scaled.normalize:
+            bad = (off > 0) & ~((sums > 0) & (sums < np.inf))
         if bad.any():
             row = int(np.argmax(bad))
             pair, i = divmod(row, N)
-            raise InputError(f"kernels: {labels.row(lo + pair, i)} {fault(float(sums[row]), normalize)}")
-        if not single:
-            _scale(found, part, first, sums, off, lo * N)
-    if found.n == 0:
-        return kernels, ()
-    return replace(kernels, data=found.data), (_note(found, labels, N, normalize),)
+            raise InputError(f"kernels: {labels.row(lo + pair, i)} {fault(float(sums[row]), scaled.normalize)}")
+        if not single and (off > rounded).any():
+            data = data.copy() if data is kernels.data else data
+            data[first : first + part.data.size] /= np.repeat(
+                np.where(off > rounded, sums, 1.0), np.repeat(part.lengths, N)
+            )
+            _count(scaled, off, rounded, sums, lo * N, labels)
+    return kernels if data is kernels.data else replace(kernels, data=data)
 
 
 def _check_entries(kernels: Kernels, part: Kernels, first: int, labels: Labels) -> None:
@@ -93,21 +110,11 @@ def fault(total: float, normalize: bool = False) -> str:
     return f"sums to {total!r}, not 1{cure}"
 
 
-def _scale(found: _Scaled, part: Kernels, first: int, sums: Array, off: Array, first_row: int) -> None:
-    """Divide the rows of one part by their sums where rounding of the sum does not explain them."""
-    lengths = np.repeat(part.lengths, part.n_kernels)
-    scaled = off > rounding(lengths)
-    if not scaled.any():
-        return
-    if found.n == 0:
-        found.data = found.data.copy()
-    found.data[first : first + part.data.size] /= np.repeat(np.where(scaled, sums, 1.0), lengths)
-    found.n += int(scaled.sum())
+def _count(scaled: Scaled, off: Array, rounded: Array, sums: Array, first: int, labels: Labels) -> None:
+    """Keep account of the rows of one piece that were scaled; `first` is the number pair·N + kernel of its first row."""
+    scaled.n += int((off > rounded).sum())
     row = int(np.argmax(off))
-    if off[row] > found.most:
-        found.most, found.sum, found.row = float(off[row]), float(sums[row]), first_row + row
-
-
-def _note(found: _Scaled, labels: Labels, N: int, normalize: bool) -> str:
-    text = f"{count(found.n, 'row')} renormalised; the largest deviation from 1 was {found.most:.1e}"
-    return f"{text}, of {labels.row(*divmod(found.row, N))}, which summed to {found.sum:.6g}" if normalize else text
+    if off[row] > scaled.most:
+        scaled.most = float(off[row])
+        where = labels.row(*divmod(first + row, len(labels.kernels)))
+        scaled.row = f"{where}, which summed to {float(sums[row]):.6g}"

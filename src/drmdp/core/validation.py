@@ -270,47 +270,45 @@ _LARGEST = 1e300
 """No cost/(1 − discount) may exceed this: room for a value and its rounding before infinity."""
 
 
-def costs_of(name: str, given: ArrayLike, model: Any) -> Array:
-    """Bring costs to (S, A), to (S, A, S), or to (nnz,) in the order of the stored columns."""
-    S, A = model.n_states, model.n_actions
-    blocks = model.blocks
-    limit = _LARGEST * (1 - model.discount)
+def costs_of(name: str, given: ArrayLike, blocks: Any, available: BoolArray, discount: float, labels: Any) -> Array:
+    """Bring costs of n states to (n, A), to (n, A, S), or to (nnz,) in the order of the stored columns of their `blocks`."""
+    (n, A), S = available.shape, blocks.n_states
     if sparse.issparse(given):
-        if given.shape != (S * A, S):
-            raise InputError(f"{name}: expected a sparse matrix of shape {(S * A, S)}, got {given.shape}")
+        if given.shape != (n * A, S):
+            raise InputError(f"{name}: expected a sparse matrix of shape {(n * A, S)}, got {given.shape}")
         check_sparse(name, given)
-        pair = np.repeat(np.arange(S * A), blocks.lengths)
+        pair = np.repeat(np.arange(n * A), blocks.lengths)
         with np.errstate(over="ignore"):
             matrix = sparse.csr_array(given.astype(np.float64))
             value = np.asarray(matrix[pair, blocks.indices]).ravel() + 0.0 if pair.size else np.zeros(0)
-        bad = ~(np.abs(value) <= limit)
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise InputError(_cost_message(name, model, (*divmod(int(pair[k]), A), int(blocks.indices[k])), value[k]))
-        return value
-    value = numbers(name, given)
-    if value.shape == (S,):
-        value = np.repeat(value[:, None], A, axis=1)
-    if value.shape not in ((S, A), (S, A, S)):
-        raise InputError(f"{name}: expected shape {(S, A)}, {(S,)} or {(S, A, S)}, got {value.shape}")
-    if value.ndim == 2:
-        value = np.where(model.available, value, 0.0)
-        bad = ~(np.abs(value) <= limit)
     else:
-        value = np.where(model.available[:, :, None], value, 0.0)
-        bad = (np.abs(value) > limit) | (np.isnan(value) & blocks.mask(0, S))
-    if bad.any():
-        where = np.argwhere(bad)[0].tolist()
-        raise InputError(_cost_message(name, model, where, value[tuple(where)]))
+        value = numbers(name, given)
+        if value.shape == (n,):
+            value = np.repeat(value[:, None], A, axis=1)
+        if value.shape not in ((n, A), (n, A, S)):
+            raise InputError(f"{name}: expected shape {(n, A)}, {(n,)} or {(n, A, S)}, got {value.shape}")
+        value = np.where(available if value.ndim == 2 else available[:, :, None], value, 0.0)
+    check_costs(name, value, blocks, discount, labels)
     return value
 
 
-def _cost_message(name: str, model: Any, where: Sequence[int], value: float) -> str:
-    place = f"state {model.states[where[0]]!r}, action {model.actions[where[1]]!r}"
-    place += f", next state {model.states[where[2]]!r}" if len(where) > 2 else ""
-    small = f"at most {_LARGEST * (1 - model.discount):.2g} in size, or values overflow"
-    rule = small if np.isfinite(value) else "finite"
-    return f"{name} must be {rule}: {place} has {float(value)!r}"
+def check_costs(name: str, value: Array, blocks: Any, discount: float, labels: Any) -> None:
+    """Refuse costs in one of the shapes of `costs_of` that are unknown, infinite or so large that values overflow."""
+    limit = _LARGEST * (1 - discount)
+    if value.ndim == 3:
+        bad = (np.abs(value) > limit) | (np.isnan(value) & blocks.mask(0, len(value)))
+    else:
+        bad = ~(np.abs(value) <= limit)
+    if not bad.any():
+        return
+    k = int(np.argmax(bad))
+    pair, t = divmod(k, value.shape[2]) if value.ndim == 3 else (k, None)
+    if value.ndim == 1:
+        pair, t = int(np.searchsorted(blocks.indptr, k, side="right")) - 1, int(blocks.indices[k])
+    place = labels.pair(pair) + ("" if t is None else f", next state {labels.states[t]!r}")
+    small = f"at most {limit:.2g} in size, or values overflow"
+    rule = small if np.isfinite(value.flat[k]) else "finite"
+    raise InputError(f"{name} must be {rule}: {place} has {float(value.flat[k])!r}")
 
 
 def storage_dtype(given: Any) -> Any:

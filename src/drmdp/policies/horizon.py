@@ -269,7 +269,10 @@ def _stage_costs(model: Model, costs: ArrayLike, T: int) -> list[Array]:
     if given.shape not in ((T, S, A), (T, S, A, S)):
         raise InputError(f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, got {given.shape}")
     kind = "rewards" if model.maximise else "costs"
-    return [checks.costs_of(f"{kind} of stage {t}", own, model) for t, own in enumerate(given)]
+    return [
+        checks.costs_of(f"{kind} of stage {t}", own, model.blocks, model.available, model.discount, model.labels)
+        for t, own in enumerate(given)
+    ]
 
 
 def _priced(model: Model, costs: Array) -> Model:

@@ -180,4 +180,4 @@ def _without(model: Model, kernels: Any) -> Model:
     weights = model.weights.copy()
     weights[kernels] = 0
     weights /= weights.sum()
-    return changed(model, weights=weights, mean=model.blocks.mean(weights))
+    return changed(model, weights=weights)
