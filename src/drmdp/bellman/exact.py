@@ -61,8 +61,10 @@ class Remembered:
         return kernel if self.model.is_sparse else np.asarray(kernel)
 
     @property
-    def kernels(self) -> KernelTuple:
-        """The N kernels whose mean that is; those of weight 0 stay as they are."""
+    def kernels(self) -> KernelTuple | None:
+        """The N kernels whose mean that is, if there are any; those of weight 0 stay as they are."""
+        if not self.answer.single_kernels:
+            return None
         return KernelTuple(self.model.n_kernels, self._single)
 
     def _single(self, i: int) -> Any:

@@ -79,6 +79,7 @@ class Answer(NamedTuple):
     single: int  # entries of a row beside the listed ones; EACH: one for each kernel
     prefixes: bool  # whether rows have prefix terms, one for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
+    single_kernels: bool = True  # whether her kernel is the mean of N
 
 
 EACH = -1

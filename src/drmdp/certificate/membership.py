@@ -65,8 +65,12 @@ def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
 
     `kernel` is a mean kernel (S, A, S) or an N-tuple (N, S, A, S); or sparse, and then so is what is returned: a matrix (S·A, S) or a tuple of N
     of them. Its rows are first clipped to the allowed next
-    states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0.
+    states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0. A set whose proof has an
+    `inside` of its own is asked instead.
     """
+    own = getattr(load(entry_of(ball).certificate), "inside", None)
+    if own is not None:
+        return own(model, ball, kernel)
     of_tuple = isinstance(kernel, tuple) or np.ndim(kernel) == 4
     is_sparse = isinstance(kernel, tuple) or sparse.issparse(kernel)
     if not is_sparse:

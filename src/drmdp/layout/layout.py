@@ -23,6 +23,7 @@ from drmdp._typing import Array
 from drmdp.core.mapped import check_unchanged
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of, load
 
 NEARLY, LARGE = 0.75, 2**24  # rows as full as this are worth filling up, if no more numbers are needed than that
 
@@ -45,16 +46,17 @@ class Layout(NamedTuple):
 
 
 _KEPT: WeakKeyDictionary[Model, dict[str, Layout]] = WeakKeyDictionary()
-"""Layouts by model and support."""
+"""Layouts by model and what a set lists."""
 
 
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
     check_unchanged(model.blocks.data)
     kept = _KEPT.setdefault(model, {})
-    if ball.support not in kept:
-        kept[ball.support] = _uniform(_choose(model, ball))
-    return at_radius(kept[ball.support], model, ball)
+    if ball.listing not in kept:
+        own = entry_of(ball).layout
+        kept[ball.listing] = _uniform(load(own)(model, ball) if own else _choose(model, ball))
+    return at_radius(kept[ball.listing], model, ball)
 
 
 def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
@@ -74,7 +76,7 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
     if not layout.unlisted or layout.indices.size < NEARLY * whole or layout.weights.size * whole > LARGE:
         return layout
     full = _uniform(_list_all(model, ball))
-    _KEPT.setdefault(model, {})[ball.support] = full
+    _KEPT.setdefault(model, {})[ball.listing] = full
     return full
 
 

@@ -207,7 +207,7 @@ def _outside(cost: float, later: float, side: int) -> float:
 
 def _free(model: Model, ball: AmbiguitySet) -> BoolArray:
     """States where every allowed transition costs 0 and nature has no other, (S,)."""
-    if ball.support == "all":
+    if ball.support != "observed":
         return model.terminal
     if not model.next_costs:
         return np.asarray((model.costs == 0).all(axis=1))

@@ -101,9 +101,8 @@ def region(subject: Subject) -> dict[str, str]:
         return {"ball": str(subject.solution.settings["ball"])}
     radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
     text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
-    where = {"all": "to any state", "observed": "only to next states that some kernel has seen"}[ball.support]
-    facts = {"radius": text, **ball.facts(), "mass may move": where}
-    if model is not None:
+    facts = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
+    if model is not None and ball.sized:
         states = policies.most_visited(model, subject.solution.policy, ALL)
         far = ball.saturation(model, states) if states.size else np.zeros(1)
         some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"

@@ -24,23 +24,27 @@ class AmbiguitySet(ABC):
 
     radius: Any
     support: str
+    sized: bool = True
+    """Whether it has a radius."""
+
+    @property
+    def reach(self) -> str:
+        """Where mass may move, in words."""
+        return {"all": "to any state", "observed": "only to next states that some kernel has seen"}[self.support]
+
+    @property
+    def listing(self) -> str:
+        """What tells its layout from that of other sets around the same model."""
+        return self.support
+
+    def check_sized(self) -> None:
+        """Refuse to speak of the radius of a set that has none."""
+        if not self.sized:
+            raise InputError(f"{self.short} has no radius: the set is what it is")
 
     def check_size(self) -> None:
         """Refuse a radius or a support that is none; called by every class when it is made."""
-        if isinstance(self.radius, str):
-            raise InputError(
-                f"radius: expected a number or shape (S,), and before the metric, got {shown(self.radius)}"
-            )
-        radius = numbers("radius", self.radius)
-        if radius.ndim > 1 or radius.size == 0:
-            raise InputError(f"radius: expected a number or shape (S,), got shape {radius.shape}")
-        bad = ~np.isfinite(radius) | (radius < 0)
-        if bad.any():
-            where = f" at state {int(np.argmax(bad))}" if radius.ndim else ""
-            value = float(radius.ravel()[int(np.argmax(bad))])
-            raise InputError(f"radius must be finite and not negative, got {value!r}{where}")
-        radius.setflags(write=False)
-        object.__setattr__(self, "radius", float(radius) if radius.ndim == 0 else radius)
+        object.__setattr__(self, "radius", checked_radius(self.radius))
         if not isinstance(self.support, str) or self.support not in ("all", "observed"):
             raise InputError(f"support is 'observed' or 'all', got {shown(self.support)}")
 
@@ -188,6 +192,22 @@ class AmbiguitySet(ABC):
         """The radius, or their range."""
         r = self.radius
         return f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
+
+
+def checked_radius(given: Any, name: str = "radius") -> Any:
+    """A radius as a float or a read-only array (S,), or an error that says what it is instead."""
+    if isinstance(given, str):
+        raise InputError(f"{name}: expected a number or shape (S,), and before the metric, got {shown(given)}")
+    radius = numbers(name, given)
+    if radius.ndim > 1 or radius.size == 0:
+        raise InputError(f"{name}: expected a number or shape (S,), got shape {radius.shape}")
+    bad = ~np.isfinite(radius) | (radius < 0)
+    if bad.any():
+        where = f" at state {int(np.argmax(bad))}" if radius.ndim else ""
+        value = float(radius.ravel()[int(np.argmax(bad))])
+        raise InputError(f"{name} must be finite and not negative, got {value!r}{where}")
+    radius.setflags(write=False)
+    return float(radius) if radius.ndim == 0 else radius
 
 
 def check_problem(model: Any, ball: Any) -> None:

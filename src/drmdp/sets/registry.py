@@ -31,6 +31,7 @@ class Entry:
     program: str = ""  # a conic program of one state; without it there is no conic backend
     projection: str = ""  # a `prox.registry.Family`; without it there is no first-order method
     entropy: str = ""  # the same with the relative entropy for the distance, where it is cheap
+    layout: str = ""  # makes the data that its kernels read, `(model, ball) -> Layout`; without it they read the kernels of the model
     nearest: str = ""  # searches a tuple with a given mean; without it means are attained by fractions
 
 
@@ -80,3 +81,6 @@ ENTRIES |= {
         entropy="prox.entropy:EACH",
     ),
 }
+ENTRIES["intervals"] = Entry(
+    "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), layout="drmdp.layout.bounded:lay_out"
+)

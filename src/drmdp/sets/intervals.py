@@ -1,0 +1,243 @@
+"""An interval for each probability: what is feared is any kernel between two bounds.
+
+    lower(s, a, t) ≤ y(t | s, a) ≤ upper(s, a, t),        Σ_t y(t | s, a) = 1,        for every available pair (s, a) on its own.
+
+There is no budget that actions could share, so "s" and "sa" are the same and optimal policies are deterministic. The kernels of the model are what a
+nominal value is taken from; they need not lie inside. With `Intervals.of` the bounds are the smallest and the largest probability that some kernel of
+positive weight has, on the next states that one of them has seen, widened by a margin and cut off at 0 and 1.
+
+Σ lower ≤ 1 ≤ Σ upper is checked up to `ROW_SUM_TOL`; a row that misses it by less stands for its bounds divided by their sum.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.storage import ROW_SUM_TOL, Kernels, compress_dense, compress_sparse
+from drmdp.core.validation import check_sparse, numbers
+from drmdp.errors import InputError
+from drmdp.model import Model, check_model
+from drmdp.sets.base import AmbiguitySet, checked_radius
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(AmbiguitySet):
+    """All kernels whose probabilities lie between two bounds.
+
+    Parameters
+    ----------
+    lower, upper : (S, A, S) arrays, or sparse (S·A, S) matrices with row s·A + a, where an absent entry is 0
+        Bounds on each probability. Rows of unavailable actions and of terminal states are ignored.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+    >>> feared = drmdp.Intervals.of(model, margin=0.05)
+    >>> feared
+    Intervals(margin=0.05)
+    >>> bool(drmdp.solve(model, feared).gap < 1e-4)
+    True
+    """
+
+    lower: Any
+    upper: Any
+    margin: Any = None  # of the envelope of a model; None: the bounds are as given
+
+    key = "intervals"
+    short = "intervals"
+    words = "intervals"
+    support = "intervals"
+    rectangular = "sa"
+    by_kernel = False
+    reach = "between the bounds"
+
+    def __post_init__(self) -> None:
+        lower, upper = _given("lower", self.lower), _given("upper", self.upper)
+        shapes = tuple(np.shape(part) for part in (lower, upper))
+        S = shapes[0][-1] if shapes[0] else 0
+        if shapes[0] != shapes[1] or (len(shapes[0]) == 2 and (S == 0 or shapes[0][0] % S)):
+            expected = "two arrays (S, A, S), or two sparse (S·A, S) matrices"
+            raise InputError(f"lower, upper: expected {expected}, got shapes {shapes[0]} and {shapes[1]}")
+        if self.margin is not None:
+            object.__setattr__(self, "margin", checked_radius(self.margin, "margin"))
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @classmethod
+    def of(cls, model: Model, margin: Any = 0.0) -> Self:
+        """The envelope of the kernels of positive weight, on the next states that one of them has seen, widened by a margin, a number or (S,)."""
+        check_model(model)
+        blocks = model.blocks
+        kernels = [blocks.entries(i) for i in np.flatnonzero(model.weights > 0).tolist()]
+        lower, upper = np.min(kernels, axis=0), np.max(kernels, axis=0)
+        return cls(blocks.matrix(lower), blocks.matrix(upper), margin)
+
+    @cached_property
+    def bounds(self) -> Kernels:
+        """Both bounds on the next states whose upper bound is not 0: two rows a pair, the lower and the upper bound."""
+        parts = (self.lower, self.upper)
+        if sparse.issparse(self.upper):
+            S = self.upper.shape[1]
+            return compress_sparse(parts, np.ones((S, self.upper.shape[0] // S), dtype=bool), slack=0.0)
+        return compress_dense(np.stack(parts), np.ones(self.upper.shape[:2], dtype=bool), slack=0.0)
+
+    # ------------------------------------------------------------------ what a set offers
+
+    @property
+    def radius(self) -> Any:
+        """The margin."""
+        return 0.0 if self.margin is None else self.margin
+
+    @property
+    def sized(self) -> bool:  # type: ignore[override]
+        """Whether there is a margin."""
+        return self.margin is not None
+
+    @cached_property
+    def listing(self) -> str:
+        """What tells its layout from that of others."""
+        digest, bounds = hashlib.sha256(), self.bounds
+        for part in (bounds.indptr, bounds.indices, bounds.data):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return f"intervals {digest.hexdigest()}"
+
+    def facts(self) -> dict[str, str]:
+        """What it is."""
+        how = "as given" if self.margin is None else "the smallest and the largest that some kernel has, and a margin"
+        return {"set": f"an interval for each probability: {how}"}
+
+    def with_radius(self, radius: Any) -> Self:
+        """The same envelope with another margin."""
+        self.check_sized()
+        other = copy.copy(self)
+        object.__setattr__(other, "margin", checked_radius(radius, "margin"))
+        return other
+
+    def fitted(self, model: Model) -> Self:
+        """The set itself, after checking that every available row has a distribution between its bounds, and costs for it."""
+        self.radii(model)
+        bounds = self.bounds
+        shape = (bounds.n_states, bounds.n_actions)
+        if shape != model.available.shape:
+            S, A = model.available.shape
+            raise InputError(
+                f"lower, upper: expected bounds for {S} states and {A} actions, got {shape[0]} and {shape[1]}"
+            )
+        pairs, lower, upper = self.listed(model)
+        wrong = ~((lower >= 0) & (lower <= upper) & (upper <= 1))
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            where = _place(model, pairs[k], self.columns(model)[k])
+            raise InputError(f"lower, upper: expected 0 ≤ lower ≤ upper ≤ 1, got {lower[k]!r} and {upper[k]!r} {where}")
+        sums = [np.bincount(pairs, part, minlength=model.available.size) for part in (lower, upper)]
+        for total, empty, words in ((sums[0], sums[0] > 1 + ROW_SUM_TOL, "lower bounds sum to {} > 1"),
+                                    (sums[1], sums[1] < 1 - ROW_SUM_TOL, "upper bounds sum to {} < 1")):  # fmt: skip
+            empty &= model.available.ravel()
+            if empty.any():
+                k = int(np.argmax(empty))
+                raise InputError(f"lower, upper: the {words.format(repr(float(total[k])))} {_place(model, k)}")
+        return self
+
+    def listed(self, model: Model) -> tuple[IntArray, Array, Array]:
+        """Pair, lower and upper bound of each next state that nature may use, available rows only, in the order of `columns`."""
+        bounds, keep = self.bounds, self._kept(model)
+        pairs = np.repeat(np.arange(bounds.lengths.size), bounds.lengths)[keep]
+        return pairs, bounds.data[bounds.positions(0)][keep], bounds.data[bounds.positions(1)][keep]
+
+    def columns(self, model: Model) -> Any:
+        """Next state of each of those."""
+        return self.bounds.indices[self._kept(model)]
+
+    def _kept(self, model: Model) -> BoolArray:
+        return np.repeat(model.available.ravel(), self.bounds.lengths)
+
+    def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
+        """Next states with a positive upper bound, for the states start … stop − 1, (n, A, S)."""
+        return self.bounds.mask(start, stop) & model.available[start:stop, :, None]
+
+    def saturation(self, model: Model, states: Any = None) -> Array:
+        """Margin from which nature is unconstrained in each state, (S,): the largest that some next state needs to take all mass.
+
+        For that its own upper bound has to reach 1, and the lower bounds of all others 0.
+        """
+        self.check_sized()
+        pairs, lower, upper = self.listed(model)
+        order = np.lexsort((lower, pairs))
+        last = np.append(pairs[1:] != pairs[:-1], True) if pairs.size else np.zeros(0, dtype=bool)  # of each pair
+        others = np.zeros(model.available.size)  # the largest lower bound of each pair
+        others[pairs[last]] = lower[order][last]
+        most = others[pairs[order]]
+        before = np.append(0.0, lower[order][:-1])
+        alone = last & np.append(True, last[:-1]) if pairs.size else last
+        most[last] = np.where(alone, 0.0, before)[last]
+        far = np.zeros(model.available.size)
+        np.maximum.at(far, pairs[order], np.maximum(1 - upper[order], most))
+        out = far.reshape(model.available.shape).max(axis=1)
+        return out if states is None else np.asarray(out[np.asarray(states)])
+
+    def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
+        """Not asked: `saturation` reads the bounds."""
+        raise NotImplementedError
+
+    def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
+        """Not asked: a kernel is compared with the bounds (`drmdp.certificate.intervals`)."""
+        raise NotImplementedError
+
+    def spread(self, model: Model, states: Any) -> Array:
+        """Half the largest width of an interval in each of some states, without the margin."""
+        pairs, lower, upper = self.listed(model)
+        out = np.zeros(model.n_states)
+        np.maximum.at(out, pairs // model.n_actions, (upper - lower) / 2)
+        return np.asarray(out[np.asarray(states)])
+
+    def room(self, model: Model) -> BoolArray:
+        """In which states some action has two next states with a positive upper bound, (S,)."""
+        pairs, _, _ = self.listed(model)
+        return np.asarray(
+            (np.bincount(pairs, minlength=model.available.size) > 1).reshape(model.available.shape).any(axis=1)
+        )
+
+    def remarks(self, model: Model) -> tuple[str, ...]:
+        """Nothing: bounds that leave no room were given so."""
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Intervals):
+            return NotImplemented
+        same = self.sized == other.sized and np.array_equal(self.radius, other.radius)
+        return same and self.listing == other.listing
+
+    def __hash__(self) -> int:
+        return hash((self.listing, np.asarray(self.radius).tobytes()))
+
+    def __repr__(self) -> str:
+        if self.margin is None:
+            return f"Intervals(<{self.bounds.indices.size} bounds>)"
+        return f"Intervals(margin={self.radius_text})"
+
+
+def _given(name: str, given: Any) -> Any:
+    """Bounds as an array (S, A, S) or a sparse matrix; what they are is checked with the model."""
+    if sparse.issparse(given):
+        check_sparse(name, given)
+        return given
+    found = numbers(name, given)
+    if found.ndim != 3 or found.shape[0] != found.shape[2]:
+        raise InputError(f"{name}: expected shape (S, A, S), or a sparse (S·A, S) matrix, got shape {found.shape}")
+    found.setflags(write=False)
+    return found
+
+
+def _place(model: Model, pair: Any, column: Any = None) -> str:
+    s, a = divmod(int(pair), model.n_actions)
+    place = f"at state {model.states[s]!r}, action {model.actions[a]!r}"
+    return place if column is None else f"{place}, next state {model.states[int(column)]!r}"
