@@ -134,7 +134,7 @@ def test_a_proof_of_a_row_holds(kind):
             own, stakes = exact(y, u)
             want = best(kind, t, own, stakes)
             h = t * sum(a * b for a, b in zip(want, stakes, strict=True)) - cost(kind, want, own)
-            bound = _ask(module.dual, t, y, scale, u)
+            bound = _ask(module.dual, t, y, scale, u, 0)
             assert h <= bound
             assert bound - h < 1e-13 * t
             top = _ask(module.point, t, y, scale, u, z)
@@ -143,7 +143,7 @@ def test_a_proof_of_a_row_holds(kind):
             mass = float(z.sum() + top)
             tuple_ = [mp.mpf(float(a)) for a in [*z, top]]
             real = cost(kind, [a / sum(tuple_) for a in tuple_], own)
-            measured = _ask(module.cost, z, top, mass, y, scale)
+            measured = _ask(module.cost, z, top, mass, y, scale, 0)
             assert real <= measured
             assert measured - real < 1e-13 * max(float(mp.sqrt(real)), float(real), 1.0 if kind == "tv" else 0) + 1e-26
 
@@ -162,19 +162,19 @@ def test_the_margins_are_needed(kind, monkeypatch):
             own, stakes = exact(y, u)
             want = best(kind, t, own, stakes)
             h = t * sum(a * b for a, b in zip(want, stakes, strict=True)) - cost(kind, want, own)
-            false += dual(t, y, 1 / y.sum(), u) < h
+            false += dual(t, y, 1 / y.sum(), u, 0) < h
             z = np.array([float(a) for a in want])
             mass = float(z.sum())
             real = cost(kind, [mp.mpf(a) / sum(map(mp.mpf, z.tolist())) for a in z.tolist()], own)
-            false += measure(z[:-1], z[-1], mass, y, 1 / y.sum()) < real
+            false += measure(z[:-1], z[-1], mass, y, 1 / y.sum(), 0) < real
     assert false > 5
 
 
 @KINDS
 def test_a_row_that_the_model_does_not_allow_costs_everything(kind):
     module, y = MODELS[kind][1], np.array([0.5, 0.5, 0.0])
-    new = _ask(module.cost, np.array([0.4, 0.4, 0.2]), 0.0, 1.0, y, 1.0)
-    far = _ask(module.cost, np.array([0.5, 0.3, 0.0]), 0.2, 1.0, y, 1.0)
-    lost = _ask(module.cost, np.array([1.0, 0.0, 0.0]), 0.0, 1.0, y, 1.0)
+    new = _ask(module.cost, np.array([0.4, 0.4, 0.2]), 0.0, 1.0, y, 1.0, 0)
+    far = _ask(module.cost, np.array([0.5, 0.3, 0.0]), 0.2, 1.0, y, 1.0, 0)
+    lost = _ask(module.cost, np.array([1.0, 0.0, 0.0]), 0.0, 1.0, y, 1.0, 0)
     assert np.isinf([new, far]).all() == (kind in ("kl", "chi2"))
     assert np.isinf(lost) == (kind == "burg")

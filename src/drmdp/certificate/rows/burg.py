@@ -64,13 +64,13 @@ def _threshold(t, base, y, scale, u):
 
 
 @njit(**LEAN)
-def dual(t, y, scale, u):
+def dual(t, y, scale, u, off):
     """Bound on h(t).
 
-    reads   t, y (K,), scale, u (K,)
+    reads   t, y (K,), scale, u (K,), off
     returns the bound
     """
-    n = depth(u.size) + 16
+    n = depth(u.size) + 16 + off
     base = 1.0 if t <= 1.0 else 0.0
     f = _threshold(t, base, y, scale, u)
     total, size = 0.0, 0.0
@@ -80,9 +80,9 @@ def dual(t, y, scale, u):
             if y[j] > 0.0:
                 x = f - t * u[j]
                 log = math.log1p(x) if base == 1.0 else math.log(x)
-                off = 4.0 * (abs(f) - t * u[j]) / (1.0 + x) if base == 1.0 else 4.0
+                moved = 4.0 * (abs(f) - t * u[j]) / (1.0 + x) if base == 1.0 else 4.0
                 part += y[j] * log
-                parts += y[j] * (n * abs(log) + off)
+                parts += y[j] * (n * abs(log) + moved)
         total += part
         size += parts
     return f - (1.0 - base) - scale * total + EPS * (4.0 * (abs(f) + 1.0 - base) + scale * size * (1.0 + n * EPS))
@@ -107,13 +107,13 @@ def point(t, y, scale, u, z):
 
 
 @njit(**LEAN)
-def cost(z, top, mass, y, scale):
+def cost(z, top, mass, y, scale, off):
     """Bound on C(z/mass | ŷ).
 
-    reads   z (K,), top, mass, y (K,), scale
+    reads   z (K,), top, mass, y (K,), scale, off
     returns the bound
     """
-    n = depth(z.size) + 16
+    n = depth(z.size) + 16 + off
     total = top / mass
     for lo in range(0, z.size, BLOCK):
         part = 0.0

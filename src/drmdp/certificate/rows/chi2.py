@@ -36,13 +36,13 @@ def _threshold(t, y, scale, u):
 
 
 @njit(**LEAN)
-def dual(t, y, scale, u):
+def dual(t, y, scale, u, off):
     """Bound on h(t).
 
-    reads   t, y (K,), scale, u (K,)
+    reads   t, y (K,), scale, u (K,), off
     returns the bound
     """
-    n = depth(u.size) + 16
+    n = depth(u.size) + 16 + off
     eta = _threshold(t, y, scale, u)
     total, size = 0.0, 0.0
     for lo in range(0, u.size, BLOCK):
@@ -85,13 +85,13 @@ def point(t, y, scale, u, z):
 
 
 @njit(**LEAN)
-def cost(z, top, mass, y, scale):
+def cost(z, top, mass, y, scale, off):
     """Bound on C(z/mass | ŷ).
 
-    reads   z (K,), top, mass, y (K,), scale
+    reads   z (K,), top, mass, y (K,), scale, off
     returns the bound
     """
-    n = depth(z.size) + 16
+    n = depth(z.size) + 16 + off
     total = 0.0
     if top > 0.0:
         return np.inf

@@ -29,13 +29,13 @@ def _top(y, u):
 
 
 @njit(**LEAN)
-def dual(t, y, scale, u):
+def dual(t, y, scale, u, off):
     """Bound on h(t).
 
-    reads   t, y (K,), scale, u (K,)
+    reads   t, y (K,), scale, u (K,), off
     returns the bound
     """
-    n = depth(u.size) + 16
+    n = depth(u.size) + 16 + off
     top = 0.0 if t <= 1.0 else _top(y, u)
     total = 0.0
     for lo in range(0, u.size, BLOCK):
@@ -67,13 +67,13 @@ def point(t, y, scale, u, z):
 
 
 @njit(**LEAN)
-def cost(z, top, mass, y, scale):
+def cost(z, top, mass, y, scale, off):
     """Bound on C(z/mass | ŷ).
 
-    reads   z (K,), top, mass, y (K,), scale
+    reads   z (K,), top, mass, y (K,), scale, off
     returns the bound
     """
-    n = depth(z.size) + 16
+    n = depth(z.size) + 16 + off
     total = 0.0
     if top > 0.0:
         return np.inf

@@ -15,10 +15,10 @@ from drmdp.core.compiled import LEAN
 
 
 @njit(**LEAN)
-def dual(t, y, scale, u):
+def dual(t, y, scale, u, off):
     """Bound on h(t).
 
-    reads   t, y (K,), scale, u (K,)
+    reads   t, y (K,), scale, u (K,), off
     returns the bound
     """
     total = 0.0
@@ -27,7 +27,7 @@ def dual(t, y, scale, u):
         for j in range(lo, min(lo + BLOCK, u.size)):
             part += y[j] * max(t * u[j], -1.0)
         total += part
-    return scale * total * (1.0 - (depth(u.size) + 16) * EPS)
+    return scale * total * (1.0 - (depth(u.size) + 16 + off) * EPS)
 
 
 @njit(**LEAN)
@@ -49,13 +49,13 @@ def point(t, y, scale, u, z):
 
 
 @njit(**LEAN)
-def cost(z, top, mass, y, scale):
+def cost(z, top, mass, y, scale, off):
     """Bound on C(z/mass | ŷ).
 
-    reads   z (K,), top, mass, y (K,), scale
+    reads   z (K,), top, mass, y (K,), scale, off
     returns the bound
     """
-    n = depth(z.size) + 16
+    n = depth(z.size) + 16 + off
     total = top / mass
     for lo in range(0, z.size, BLOCK):
         part = 0.0
