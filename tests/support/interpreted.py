@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from unittest import mock
 
-import numba
+from drmdp.core import compiled
 
 CERTIFICATES = (
     "layout.sorting",
@@ -23,7 +23,7 @@ def interpreted(names: tuple[str, ...] = CERTIFICATES) -> dict[str, ModuleType]:
     """Fresh copies of modules in which nothing is compiled; the package keeps its own."""
     kept = {name: importlib.import_module(f"drmdp.{name}") for name in names}  # loaded, so that they can be put back
     try:
-        with mock.patch.object(numba, "njit", _as_is), mock.patch.dict(sys.modules):
+        with mock.patch.object(compiled, "njit", _as_is), mock.patch.dict(sys.modules):
             for name in names:
                 del sys.modules[f"drmdp.{name}"]
             return {name: importlib.import_module(f"drmdp.{name}") for name in names}

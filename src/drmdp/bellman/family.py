@@ -16,9 +16,8 @@ fill upper, lower and passes of `out` and what the registry says of `memory`, fo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import INLINE
+from drmdp.core.compiled import INLINE, njit
 from drmdp.layout.layout import Layout
 
 

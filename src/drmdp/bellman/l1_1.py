@@ -31,12 +31,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import close_trivial, open_state, play_alone
-from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import SortSpace, by_ascending, sort_ahead, sort_space

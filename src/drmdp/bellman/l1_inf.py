@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
@@ -30,7 +29,7 @@ from drmdp.bellman.piecewise.warm_l1 import Held, hold, locate, make_held
 from drmdp.bellman.piecewise.work import Method, make_method, read_last_policy
 from drmdp.bellman.rows.l1 import by_gain, tabulate
 from drmdp.bellman.rows.pair import Pair
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch

@@ -23,7 +23,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
@@ -38,7 +37,7 @@ from drmdp.bellman.l2_newton import (
     start_from_mean,
 )
 from drmdp.bellman.rows.l2 import WIDE, forget, state_of
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import copy_some

@@ -31,7 +31,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
@@ -39,7 +38,7 @@ from drmdp.bellman.family import close_trivial, open_state
 from drmdp.bellman.l2_newton import MASS, Sums, make_sums, start_from_mean
 from drmdp.bellman.l2_surrogate import LEAST, Surrogate, linearise, make_surrogate, minimise_surrogate
 from drmdp.bellman.rows.l2 import DUAL, SLOPE, SPENT, SU, SY, VALUE, WIDE, C, State, forget, state_of, visit_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import copy, copy_some

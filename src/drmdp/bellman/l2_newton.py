@@ -9,12 +9,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.family import close_trivial, open_state
 from drmdp.bellman.rows.l2 import DUAL, FIELDS, SLOPE, SPENT, SU, SY, VALUE, C, State, forget, visit_rows
-from drmdp.core.compiled import FAST, INLINE, LEAN
+from drmdp.core.compiled import FAST, INLINE, LEAN, njit
 from drmdp.layout.sorting import rank
 
 JOINT = 12  # passes of the joint iteration

@@ -12,12 +12,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.qp import Program, make_program, simplex_qp
 from drmdp.bellman.rows.l2 import FIELDS, SLOPE, VALUE
-from drmdp.core.compiled import INLINE, LEAN
+from drmdp.core.compiled import INLINE, LEAN, njit
 
 LEAST = 1e-13  # probability of a candidate
 NEWTON = 20  # Newton steps on m

@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
@@ -35,7 +34,7 @@ from drmdp.bellman.piecewise.work import Method, Solver, make_method, read_last_
 from drmdp.bellman.rows.linf import add_gains, pair_at, rank_pair, row_at
 from drmdp.bellman.rows.linf_table import lines_needed, place_entries, tabulate
 from drmdp.bellman.rows.pair import Pair
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch

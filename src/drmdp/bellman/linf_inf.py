@@ -20,13 +20,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import longest_pair, open_state, play_alone
 from drmdp.bellman.rows.linf import add_gains, pair_at, rank_pair
-from drmdp.core.compiled import INLINE, KERNEL
+from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
 from drmdp.layout.sorting import SortSpace, sort_ahead, sort_space

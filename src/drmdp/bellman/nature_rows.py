@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.core.compact import Rows
-from drmdp.core.compiled import INLINE, KERNEL
+from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch

@@ -18,10 +18,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.core.compiled import KERNEL, LEAN, njit
 
 LOST = 1e-14  # a pivot this small beside its diagonal entry is rounding
 FLAT_CURVATURE = 1e-12  # takes its place, beside the gradient

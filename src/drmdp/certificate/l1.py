@@ -11,12 +11,11 @@ negative, and the masses moved, as well as their gains, are off by (n + K) ε, r
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, depth, finish, mean_worth, normalise, weigh_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
 

@@ -26,12 +26,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, depth, finish, mean_worth, normalise, prefix, weigh_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.sets import AmbiguitySet
 
 COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)

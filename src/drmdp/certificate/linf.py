@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, add, depth, finish, normalise, prefix, weigh_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
 

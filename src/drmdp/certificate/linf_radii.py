@@ -18,11 +18,10 @@ there, the thresholds of both sides are optimal and so is what lies between; the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.certificate.linf import Spot, above_of, dual_rows, lower_state, pieces_of, walk
 from drmdp.certificate.sums import EPS, add, finish
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import copy, rank
 
 __all__ = ["dual_rows", "states"]

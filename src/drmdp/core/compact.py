@@ -12,11 +12,10 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compiled import KERNEL
+from drmdp.core.compiled import KERNEL, njit
 from drmdp.errors import InputError
 
 DENSE = 2000

@@ -15,10 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import FAST, INLINE, LEAN
+from drmdp.core.compiled import FAST, INLINE, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import row_scales
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, KERNEL, LEAN
+from drmdp.core.compiled import FAST, KERNEL, LEAN, njit
 from drmdp.prox.displacement import (
     LARGE,
     MISLED,

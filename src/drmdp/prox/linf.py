@@ -14,9 +14,8 @@ entry at its lower bound, and where a row has no entry inside its bounds. Where 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, KERNEL, LEAN
+from drmdp.core.compiled import FAST, KERNEL, LEAN, njit
 from drmdp.prox.displacement import LARGE, ROUNDING, Family, Group, Job, largest, open_state, restore, row_of, smallest
 
 PASSES = 200

@@ -14,9 +14,8 @@ says nothing about μ. So the first μ from a guess is the best for the lines of
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, KERNEL, LEAN
+from drmdp.core.compiled import FAST, KERNEL, LEAN, njit
 from drmdp.prox.displacement import ROUNDING, Family, Group, Job, open_state, restart, row_of
 from drmdp.prox.linf import solve_row, write
 

@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import KERNEL
+from drmdp.core.compiled import KERNEL, njit
 
 
 @njit(**KERNEL)

@@ -6,9 +6,7 @@ guess. Kernels are samples of one thing: the multiplier and the thresholds of on
 
 from __future__ import annotations
 
-from numba import njit
-
-from drmdp.core.compiled import INLINE, LEAN
+from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.prox.displacement import Group, open_state, pass_on
 
 

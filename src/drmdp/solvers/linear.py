@@ -14,11 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
-from drmdp.core.compiled import KERNEL
+from drmdp.core.compiled import KERNEL, njit
 
 SMALL = 400
 KRYLOV_TOL = 1e-3

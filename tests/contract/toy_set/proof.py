@@ -1,10 +1,9 @@
 """The proof: U = Σ_a x_a (1 − θ) ȳ·u needs no witness; L is the value of rows that lose the claimed share, cut off at θ."""
 
 import numpy as np
-from numba import njit
 
 from drmdp.certificate.sums import EPS, finish, mean_worth, normalise
-from drmdp.core.compiled import KERNEL
+from drmdp.core.compiled import KERNEL, njit
 
 
 @njit(**KERNEL)

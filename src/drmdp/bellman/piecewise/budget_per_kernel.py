@@ -18,10 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import INLINE, LEAN
+from drmdp.core.compiled import INLINE, LEAN, njit
 
 TRIALS = 20  # of Newton's method for a multiplier, before bisection
 

@@ -12,10 +12,9 @@ of slope μ what is left of the budget. segment[a, i] = p means C_{p−1} ≤ r_
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.bellman.piecewise.budget_per_kernel import TRIALS
-from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.core.compiled import KERNEL, LEAN, njit
 
 LONG = 1_000_000  # more segments than any walk can meet
 

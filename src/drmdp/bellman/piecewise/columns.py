@@ -18,12 +18,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.piecewise.budget_per_kernel import Priced
 from drmdp.bellman.piecewise.method import copy_rows, gains, keep_upper, worst_case
-from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.core.compiled import KERNEL, LEAN, njit
 
 POINTS = 2000
 PIVOT = 1e-13  # a smaller pivot is rounding

@@ -30,13 +30,12 @@ In all functions `work` is the `Solver` of `drmdp.bellman.piecewise.work`, and `
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.bellman.piecewise import budget_per_kernel as budget_each
 from drmdp.bellman.piecewise import budget_shared as budget_joint
 from drmdp.bellman.piecewise.budget_per_kernel import Priced, gain_at
 from drmdp.bellman.qp import simplex_qp
-from drmdp.core.compiled import INLINE, LEAN
+from drmdp.core.compiled import INLINE, LEAN, njit
 
 ROUNDS = 40
 STEPS = 25

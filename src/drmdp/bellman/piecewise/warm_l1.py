@@ -15,10 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import INLINE, LEAN
+from drmdp.core.compiled import INLINE, LEAN, njit
 
 INSIDE = 1e-7  # of a segment's length
 EQUAL = 1e-13  # relative; slopes that differ less are worth the same

@@ -10,10 +10,9 @@ at r ± h, h = NEAR·max(r, θ): kinks closer than that are taken as one.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.bellman.rows.linf import row_at
-from drmdp.core.compiled import LEAN
+from drmdp.core.compiled import LEAN, njit
 from drmdp.layout.point import FLAT
 
 NEAR = 1e-13

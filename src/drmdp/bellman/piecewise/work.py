@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
 from drmdp.bellman.piecewise.columns import Basis, make_basis
 from drmdp.bellman.qp import Program, make_program
-from drmdp.core.compiled import LEAN
+from drmdp.core.compiled import LEAN, njit
 
 PLAYED = 1e-12  # a smaller probability of the last policy does not count
 

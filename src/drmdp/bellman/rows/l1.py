@@ -9,9 +9,8 @@ no mass and could only receive it, at the top: they do not matter here.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import KERNEL, LEAN
+from drmdp.core.compiled import KERNEL, LEAN, njit
 from drmdp.layout.point import FLAT
 from drmdp.layout.sorting import by_ascending, rank
 

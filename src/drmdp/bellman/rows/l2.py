@@ -24,10 +24,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp._typing import Array
-from drmdp.core.compiled import FAST, INLINE, LEAN
+from drmdp.core.compiled import FAST, INLINE, LEAN, njit
 from drmdp.layout.point import Order, row_scales
 from drmdp.layout.sorting import count_above
 

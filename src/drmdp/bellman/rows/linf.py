@@ -18,10 +18,9 @@ the pivot moves only up, and the walk stops at the highest entry that can be it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.bellman.rows.pair import Pair
-from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import sort_ahead
 
 

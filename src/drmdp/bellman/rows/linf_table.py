@@ -17,9 +17,8 @@ that of `drmdp.bellman.piecewise.budget_per_kernel`, the amount being r.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import INLINE, KERNEL, LEAN
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.point import FLAT
 
 BELOW = 1 << 40  # the place of entries that are never above a pivot

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, KERNEL, LEAN
+from drmdp.core.compiled import FAST, KERNEL, LEAN, njit
 from drmdp.layout.point import row_scales
 from drmdp.prox.displacement import fill_stakes, reset
 from drmdp.prox.simplex import entropy_step, project_rows

@@ -1,0 +1,131 @@
+"""A kernel gives the same bits in the process that compiles it and in all that load it, whatever was used before."""
+
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+import drmdp
+from drmdp.core.compiled import FAST, KERNEL, LEAN, STAMP, OwnCopies, wall
+from drmdp.sets import PAIRS
+
+SCRIPT = """
+import hashlib, json, sys
+import numpy as np
+import drmdp
+
+def digest(S, method, metric, order, support):
+    sparse = S > 100
+    garnet = drmdp.instances.garnet(S, 3, 8, seed=2, discount=0.95, sparse=sparse)
+    model = drmdp.instances.perturb(garnet, 4, seed=1, same_support=True)
+    ball = drmdp.Wasserstein(0.1, metric, float(order), support=support)
+    limits = {} if method == "auto" else {"max_iters": 60}
+    found = drmdp.solve(model, ball, method=method, rtol=1e-3, threads=1, **limits)
+    parts = (found.lower, found.upper, found.policy)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+
+def digests(jobs):
+    print(json.dumps([digest(*job) for job in jobs]))
+"""
+LOAD = """
+import os
+import numba.core.registry
+from tests.contract.test_same_bits import compiled
+
+def kept():
+    for function in compiled():
+        file = function._cache._cache_file
+        for (signature, *_), name in file._load_index().items():
+            yield os.path.getsize(file._data_path(name)), function.py_func.__qualname__, function, signature
+
+context = numba.core.registry.cpu_target.target_context
+callees_first = sorted(kept(), key=lambda found: found[:2])  # a caller holds copies, and is larger
+loaded = [function._cache.load_overload(signature, context) for _, _, function, signature in callees_first]
+assert len(loaded) > 20
+"""
+SUPPORTS = ("all", "observed")
+
+
+def compiled():
+    """Every compiled function of the package."""
+    for module in pkgutil.walk_packages(drmdp.__path__, "drmdp."):
+        if not module.name.endswith("__main__"):
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Dispatcher) and value.py_func.__module__ == module.name:
+                    yield value
+
+
+def digests(jobs, first="", **environment):
+    """What a process of its own finds, after it did something else."""
+    script = f"{SCRIPT}\n{first}\ndigests({jobs!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_compiled_function_has_copies_of_its_own():
+    functions = list(compiled())
+    assert len(functions) > 200
+    assert not [f.py_func for f in functions if f._compiler.pipeline_class is not OwnCopies]
+
+
+def test_what_another_version_kept_is_not_loaded():
+    assert not [f.py_func for f in compiled() if f._cache._cache_file._source_stamp[1] != STAMP]
+
+
+def test_no_object_offers_its_copy_of_a_callee_to_others():
+    options = {"cache": False}
+
+    @njit(fastmath=FAST, **LEAN | options)
+    def total(x):
+        result = 0.0
+        for k in range(x.size):
+            result += x[k] if x[k] > 0.0 else x[k] * x[k]
+            for j in range(k):
+                result += x[j] * result if x[k] > result else x[k]
+        return result
+
+    @njit(**KERNEL | options)
+    def both(x, y):
+        return total(x) + total(y) + total(x[:3])
+
+    both.compile("(float64[::1], float64[::1])")
+    library = both.overloads[both.signatures[0]].library
+    linkages = {str(f.name): f.linkage.name for f in library._final_module.functions if not f.is_declaration}
+    assert any("total" in name for name in linkages), "inlined: the test says nothing"
+    assert set(linkages.values()) <= {"external", "internal"}
+
+
+def test_what_is_behind_a_wall_has_copies_of_its_own():
+    def half(x):
+        return x / 2
+
+    assert wall(half, 1.0, 1.0)._compiler.pipeline_class is OwnCopies
+
+
+def test_bits_do_not_depend_on_what_was_loaded_before():
+    """A process that has loaded all that is kept answers as one that loads what it needs."""
+    jobs = [(2500, "auto", "l2", 2, support) for support in SUPPORTS]
+    alone = digests(jobs)
+    assert digests(jobs, first=LOAD) == alone
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("k", range(len(PAIRS)))
+@pytest.mark.parametrize("method", ["auto", "first-order"])
+def test_bits_do_not_depend_on_who_compiled(k, method, tmp_path):
+    """The first process compiles, the second loads, the third uses another set before."""
+    S = 20_000 if method == "auto" else 40
+    jobs = [(S, method, *PAIRS[k], support) for support in SUPPORTS]
+    others = [(300, method, *PAIRS[k - 1], support) for support in SUPPORTS]
+    cold = digests(jobs, NUMBA_CACHE_DIR=str(tmp_path))
+    assert digests(jobs, NUMBA_CACHE_DIR=str(tmp_path)) == cold
+    assert digests(jobs, first=f"digests({others!r})", NUMBA_CACHE_DIR=str(tmp_path)) == cold
