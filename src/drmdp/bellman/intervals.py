@@ -18,11 +18,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from drmdp.bellman.family import longest_pair, play_alone
 from drmdp.bellman.nature_rows import Answer, begin, piece_at
-from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import rank

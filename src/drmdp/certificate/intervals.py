@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.certificate.sums import EPS, finish, normalise
-from drmdp.core.compiled import INLINE, KERNEL
+from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.errors import InputError
 from drmdp.layout.layout import lay_out
 from drmdp.layout.sorting import rank

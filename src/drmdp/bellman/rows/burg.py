@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from drmdp.bellman.rows import LARGEST
-from drmdp.core.compiled import FAST, LEAN
+from drmdp.core.compiled import FAST, LEAN, njit
 
 STEPS = 200
 

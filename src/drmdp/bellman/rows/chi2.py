@@ -11,9 +11,8 @@ stay. Beyond t = NEAR Q takes a pass of its own; before, it is Σ ŷ u² − P�
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, LEAN
+from drmdp.core.compiled import FAST, LEAN, njit
 
 NEAR = 16.0
 

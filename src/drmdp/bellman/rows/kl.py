@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, LEAN
+from drmdp.core.compiled import FAST, LEAN, njit
 
 FAR = 300.0
 

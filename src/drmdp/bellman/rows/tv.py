@@ -6,9 +6,8 @@ V = Σ_{−t u < 1} ŷ u,    E = Σ_{−t u ≥ 1} ŷ,    D = 0: V and E are ste
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from drmdp.core.compiled import FAST, LEAN
+from drmdp.core.compiled import FAST, LEAN, njit
 
 
 @njit(fastmath=FAST, **LEAN)

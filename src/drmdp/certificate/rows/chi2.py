@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from drmdp.certificate.sums import BLOCK, EPS, depth
-from drmdp.core.compiled import LEAN
+from drmdp.core.compiled import LEAN, njit
 
 
 @njit(**LEAN)

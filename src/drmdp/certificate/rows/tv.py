@@ -8,10 +8,8 @@ itself it is exactly 0.
 
 from __future__ import annotations
 
-from numba import njit
-
 from drmdp.certificate.sums import BLOCK, EPS, depth
-from drmdp.core.compiled import LEAN
+from drmdp.core.compiled import LEAN, njit
 
 
 @njit(**LEAN)
