@@ -124,12 +124,7 @@ class Model:
         open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
         spans.check_open(open_pairs, end, labels)
         slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
-        if isinstance(source, Kernels):
-            blocks = source
-        elif isinstance(source, np.ndarray):
-            blocks = storage.compress_dense(source, open_pairs, slack)
-        else:
-            blocks = storage.compress_sparse(source, open_pairs, slack)
+        blocks = storage.compressed(source, open_pairs, slack)
         scaled = distributions.Scaled(normalize)
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:

@@ -477,7 +477,14 @@ def test_a_mapped_model_survives_being_replaced_or_removed(mapped):
     np.testing.assert_array_equal(drmdp.solve(model, ball).value, first.value)
 
 
-@pytest.mark.parametrize("name", ["indices", "indptr", "costs", "weights"])
+def test_mapped_costs_that_were_changed_are_refused(mapped):
+    path, model = mapped
+    rewrite(path / "costs.npy", np.array(model.costs) * 2)
+    with pytest.raises(InputError, match=r"costs.npy: was changed after it was read; read the model again"):
+        drmdp.solve(model, drmdp.Wasserstein(0.1))
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
 def test_other_files_of_a_directory_may_change(mapped, name):
     path, model = mapped
     first = drmdp.solve(model, drmdp.Wasserstein(0.1))

@@ -19,7 +19,7 @@ import drmdp
 from cases import cases
 from drmdp import InputError, Model, formats, instances
 from drmdp.core.storage import Kernels
-from drmdp.formats import _fields
+from drmdp.formats import _fields, _growing, _stored
 
 SUFFIXES = ("npz", "drmdp")
 
@@ -110,7 +110,7 @@ def same(a, b):
     assert a == b
     assert (a.is_sparse, a.maximise) == (b.is_sparse, b.maximise)
     for kind in ("states", "actions", "kernel_names", "notes"):
-        assert repr(getattr(a, kind)) == repr(getattr(b, kind))
+        assert repr(list(getattr(a, kind))) == repr(list(getattr(b, kind)))
     for name in ("indptr", "indices", "data"):
         x, y = getattr(a.blocks, name), getattr(b.blocks, name)
         assert x.dtype == y.dtype
@@ -210,7 +210,10 @@ def test_probabilities_of_a_directory_stay_on_disk(tmp_path):
     model = drmdp.read(tmp_path / "m.drmdp")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert isinstance(model.blocks.data.base, np.memmap)
+    for array in (model.blocks.data, model.costs):
+        while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+            array = array.base
+        assert isinstance(array, np.memmap)
     for name in ("data", "indices", "indptr"):
         assert not getattr(model.blocks, name).flags.writeable
     assert peak < model.blocks.data.nbytes  # 13 MB; what is made on the way is smaller
@@ -285,6 +288,7 @@ def test_a_write_that_fails_in_the_middle_leaves_what_was_there(suffix, existing
     before = contents(tmp_path)
     monkeypatch.setattr(np.lib.format, "write_array", failing(np.lib.format.write_array, after))
     monkeypatch.setattr(np, "save", failing(np.save, after))
+    monkeypatch.setattr(_growing._Column, "add", failing(_growing._Column.add, after))
     with pytest.raises(OSError, match="No space left"):
         drmdp.write(MODELS["dense"], tmp_path / f"m.{suffix}")
     assert contents(tmp_path) == before
@@ -647,7 +651,7 @@ BASES = ("dense", "mixed", "terminal", "unknown rewards", "sparse rewards", "lis
 SPECIAL = (0, 1, -1, 0.5, 1 + 1e-10, np.nan, np.inf, -np.inf, 1e308, 1e-320, 2**31, 2**62, -(2**63))
 NUMERIC = ("f8", ">f8", "f4", "f2", "g", "i8", "i4", ">i2", "u8", "?")
 DTYPES = (*NUMERIC, "U3", "U0", "S2", "O", "c16", "M8[s]", "V3", "i4,f4")
-NAMES = (*_fields.ARRAYS, *_fields.SMALL, "weight", "", "../kernels", "kernels.npy")
+NAMES = (*_fields.ARRAYS, *_fields.SMALL, *_stored.FIELDS, "weight", "", "../kernels", "kernels.npy")
 
 jsons = st.recursive(
     st.none()
@@ -870,14 +874,14 @@ def test_numbers_count_as_what_they_become(dtype, tmp_path, monkeypatch):
     assert peak_of(tmp_path / "m.drmdp", "bytes, which do not fit in memory") < 1_000_000
 
 
-def test_probabilities_of_a_directory_count_only_if_they_must_be_copied(tmp_path, monkeypatch):
+def test_probabilities_of_a_directory_take_no_memory(tmp_path, monkeypatch):
     drmdp.write(instances.garnet(60, 4, branching=1.0, sparse=True), tmp_path / "m.drmdp")
-    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 20 * 20_000)
+    monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 150_000)  # 115 kB of them
     assert drmdp.read(tmp_path / "m.drmdp").n_states == 60
-    data = np.load(tmp_path / "m.drmdp" / "data.npy")
-    for dtype in (">f8", np.float16):
-        np.save(tmp_path / "m.drmdp" / "data.npy", data.astype(dtype))
-        refused(tmp_path / "m.drmdp", "do not fit in memory")
+    with pytest.raises(InputError, match=r"m.drmdp: rows that are to be scaled need 5.* kB of memory"):
+        drmdp.read(tmp_path / "m.drmdp", normalize=True)
+    monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 100_000)  # twice 58 kB of next states
+    refused(tmp_path / "m.drmdp", "states, actions and next states need 119 kB of memory")
 
 
 @pytest.mark.parametrize("name", ["m.csv", "m.tra"])

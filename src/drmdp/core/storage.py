@@ -169,8 +169,8 @@ class Kernels:
         return block
 
     def matrix(self, values: Array) -> Any:
-        """Give one value per stored column, (nnz,), as a sparse (S·A, S) matrix."""
-        shape = (self.n_states * self.n_actions, self.n_states)
+        """Give one value per stored column, (nnz,), as a sparse (S·A, S) matrix; of a part as one of fewer rows."""
+        shape = (self.indptr.size - 1, self.n_states)
         short = self.indptr.astype(np.int32) if self.indices.size < 2**31 else self.indptr  # or the indices are copied
         return sparse.csr_array((values, self.indices, short), shape=shape)
 
@@ -181,20 +181,28 @@ def unsigned(values: Array, slack: float = NEGATIVE) -> Array:
     return np.where(rounded, 0.0, values) if rounded.any() else values
 
 
+def compressed(source: Any, available: BoolArray, slack: float) -> Kernels:
+    """Bring the kernels of n states, as blocks, a dense array or sparse matrices, to blocks."""
+    if isinstance(source, Kernels):
+        return source
+    compress = compress_dense if isinstance(source, np.ndarray) else compress_sparse
+    return compress(source, available, slack)
+
+
 def compress_dense(kernels: Array, available: BoolArray, slack: float = NEGATIVE) -> Kernels:
-    """Compress (N, S, A, S) kernels; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
-    N, S, A, _ = kernels.shape
+    """Compress the (N, n, A, S) kernels of n states; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
+    N, n, A, S = kernels.shape
     kernels = unsigned(kernels, slack)
-    mask = np.zeros((S, A, S), dtype=bool)
+    mask = np.zeros((n, A, S), dtype=bool)
     for kernel in kernels:
         mask |= kernel != 0
     mask &= available[:, :, None]
-    indptr = np.concatenate([[0], np.cumsum(mask.reshape(S * A, S).sum(axis=1))]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(mask.reshape(n * A, S).sum(axis=1))]).astype(np.int64)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(N * indptr[-1])
     step = max(1, ENTRIES // (N * A * S))
-    for lo in range(0, S, step):  # some states at a time: a mask of all numbers would need several times their memory
+    for lo in range(0, n, step):  # some states at a time: a mask of all numbers would need several times their memory
         own = mask[lo : lo + step]
-        first, last = indptr[lo * A], indptr[min(lo + step, S) * A]
+        first, last = indptr[lo * A], indptr[min(lo + step, n) * A]
         indices[first:last] = np.nonzero(own)[2]
         block = kernels[:, lo : lo + step].transpose(1, 2, 0, 3)  # (n, A, N, S)
         data[N * first : N * last] = block[np.broadcast_to(own[:, :, None, :], block.shape)]
@@ -202,19 +210,20 @@ def compress_dense(kernels: Array, available: BoolArray, slack: float = NEGATIVE
 
 
 def compress_sparse(matrices: Sequence[Any], available: BoolArray, slack: float = NEGATIVE) -> Kernels:
-    """Compress N sparse (S·A, S) matrices; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
-    S, A = available.shape
-    return from_parts([_canonical(matrix, available.ravel(), slack) for matrix in matrices], S, A, is_sparse=True)
+    """Compress N sparse (n·A, S) matrices of n states; unavailable pairs are dropped unread, numbers in [−slack, 0) are 0."""
+    (n, A), S = available.shape, matrices[0].shape[1]
+    parts = [_canonical(matrix, available.ravel(), slack) for matrix in matrices]
+    return from_parts(parts, n, S, A, is_sparse=True)
 
 
-def from_parts(parts: Sequence[tuple[IntArray, Array]], S: int, A: int, is_sparse: bool) -> Kernels:
-    """Gather N kernels, each given by ascending keys pair·S + column and the values there, none of them 0."""
+def from_parts(parts: Sequence[tuple[IntArray, Array]], n: int, S: int, A: int, is_sparse: bool) -> Kernels:
+    """Gather N kernels of n states, each given by ascending keys pair·S + column and the values there, none of them 0."""
     keys = parts[0][0]
     for other, _ in parts[1:]:
         if other is not keys and not np.array_equal(keys, other):
             keys = np.union1d(keys, other)
     pair, column = np.divmod(keys, S)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=n * A))]).astype(np.int64)
     data = np.zeros(len(parts) * keys.size)
     kernels = Kernels(S, A, len(parts), indptr, column.astype(np.int32), data.view(), is_sparse)
     for i, (own, values) in enumerate(parts):
@@ -235,18 +244,25 @@ def from_arrays(shape: tuple[int, int, int], indptr: Any, indices: Any, data: An
     if indices.size != indptr[-1] or data.size != N * indptr[-1]:
         want = f"{indptr[-1]} indices and {N * int(indptr[-1])} probabilities"
         raise InputError(f"indices, data: expected {want}, got {indices.size} and {data.size}")
-    lengths = np.diff(indptr)
-    if indices.size:
-        first = np.zeros(indices.size, dtype=bool)
-        first[indptr[:-1][lengths > 0]] = True
-        wrong = (indices < 0) | (indices >= S)
-        wrong[1:] |= (indices[1:] <= indices[:-1]) & ~first[1:]
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
+    k = wrong_column(indptr, indices, S)
+    if k >= 0:
+        raise InputError(f"indices: entry {k} is {int(indices[k])}, expected ascending states below {S}")
     indices = indices.astype(np.int32, copy=False)
     dtype = data.dtype if data.dtype == np.float32 else np.float64
     return Kernels(S, A, N, indptr, indices, data.astype(dtype, copy=False), is_sparse)
+
+
+def wrong_column(indptr: IntArray, indices: Any, n_columns: int) -> int:
+    """Where `indices` first leaves 0 … n_columns − 1 or does not ascend within a pair; −1 if nowhere."""
+    for lo in range(0, indices.size, ENTRIES):
+        own = indices[lo : lo + ENTRIES + 1]
+        outside = np.flatnonzero((own < 0) | (own >= n_columns))
+        falls = lo + 1 + np.flatnonzero(own[1:] <= own[:-1])
+        falls = falls[indptr[np.searchsorted(indptr, falls)] != falls]  # but where a pair begins
+        found = [int(k[0]) for k in (lo + outside, falls) if k.size]
+        if found:
+            return min(found)
+    return -1
 
 
 def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Array]:

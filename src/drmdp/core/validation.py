@@ -16,6 +16,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
+from drmdp.core.names import Numbers, StoredNames, is_name, same
 from drmdp.errors import InputError, repeated, shown
 
 Names = Sequence[Hashable]
@@ -102,9 +103,11 @@ def check_sparse(name: str, matrix: Any) -> None:
 
 
 def names_of(name: str, given: Names | None, size: int) -> Names:
-    """Distinct names of the right number, as a tuple, or a range where they are 0, 1, 2 and so on."""
+    """Distinct names of the right number: as a tuple, as a range where they are 0, 1, 2 and so on, or as they are in a file."""
     if given is None:
         return range(size)
+    if len(given) == size if isinstance(given, StoredNames) else isinstance(given, range) and given == range(size):
+        return given
     labels = _items(given, size + 1)
     if labels is None or isinstance(given, set | frozenset):  # a set has no order
         raise InputError(f"{name}: expected a sequence of {size} names, got {shown(given)}")
@@ -112,8 +115,7 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
     if len(names) != size:
         raise InputError(f"{name}: expected {size} names, got {'more' if len(names) > size else len(names)}")
     for label in names:
-        small = isinstance(label, int) and not isinstance(label, bool) and label.bit_length() <= 128
-        if not (isinstance(label, str) or small):
+        if not is_name(label):
             raise InputError(f"{name}: names are strings or integers of up to 128 bits, got {shown(label)}")
     if len(set(names)) < size:
         raise InputError(f"{name}: the name {shown(repeated(names))} is given twice")
@@ -134,7 +136,7 @@ def policy_of(given: Any, model: Any) -> Any:
         return given
     for kind in ("states", "actions"):
         names = getattr(given, kind, None)
-        if isinstance(names, tuple) and names != tuple(getattr(model, kind)):
+        if isinstance(names, Sequence) and not same(names, getattr(model, kind)):
             raise InputError(f"policy: the {type(given).__name__} is for other {kind} than the model's")
     return own
 
@@ -149,9 +151,14 @@ def kernel_number(model: Any, given: Any, name: str = "kernel") -> int:
     return int(given)
 
 
-def lookup(names: Names) -> dict[Hashable, int]:
+def lookup(names: Names) -> Mapping[Hashable, int]:
     """Index by name."""
-    return {name: index for index, name in enumerate(names)}
+    if isinstance(names, range):
+        return Numbers(len(names))
+    table = {name: index for index, name in enumerate(names)}
+    if len(table) < len(names):
+        raise InputError(f"the name {shown(repeated(names))} is given twice")
+    return table
 
 
 def _items(given: Any, most: int) -> list[Any] | None:
@@ -168,14 +175,14 @@ def _is_flag(given: Any) -> bool:
     return isinstance(given, bool | np.bool_)
 
 
-def find(table: dict[Hashable, int], name: Any, where: str, kind: str) -> int:
+def find(table: Mapping[Hashable, int], name: Any, where: str, kind: str) -> int:
     """Index of a name, or an error that lists some known ones."""
     try:
         if not _is_flag(name):  # True is not state 1
             return table[name]
     except (KeyError, TypeError):
         pass
-    some = ", ".join(repr(known) for known in list(table)[:5]) + (", …" if len(table) > 5 else "")
+    some = ", ".join(repr(known) for known in islice(table, 5)) + (", …" if len(table) > 5 else "")
     raise InputError(f"{where}: unknown {kind} {shown(name)}; known: {some}")
 
 
@@ -214,7 +221,8 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
     return p / total if abs(total - 1) > storage.rounding(size) else p
 
 
-def _flags(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
+def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
+    """A bool array of this shape, our own, or say what was given instead."""
     array = _array(name, given)
     if array.shape != shape or array.dtype != np.bool_:
         raise InputError(f"{name}: expected a bool array of shape {shape}, got {array.dtype} {array.shape}")
@@ -230,7 +238,7 @@ def terminal_flags(given: ArrayLike, states: Names) -> BoolArray:
         return flags
     labels = None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
     if isinstance(given, np.ndarray) or (labels and any(map(_is_flag, labels))):
-        return _flags("terminal", given if labels is None else labels, (len(states),))
+        return flag_array("terminal", given if labels is None else labels, (len(states),))
     if labels is None:
         raise InputError(f"terminal: expected a bool array or a collection of state names, got {shown(given)}")
     table = lookup(states)
@@ -248,7 +256,7 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
     if given is None:
         return np.ones(shape, dtype=bool)
     if not isinstance(given, Mapping):
-        return _flags("available", given, shape)
+        return flag_array("available", given, shape)
     flags = np.ones(shape, dtype=bool)
     rows, columns = lookup(states), lookup(actions)
     for state, own in given.items():

@@ -95,7 +95,7 @@ def fill(
         rows.append(_rows(never & available, unvisited, samples.pooled, prior, rng))
         rows.append(_rows(part[i] & available, partial, samples.pooled, prior, rng))
         parts.append(_merged([row for row in rows if row[0].size] or rows[:1]))
-    kernels = from_parts(parts, S, A, N * S * A * S > DENSE_ENTRIES)
+    kernels = from_parts(parts, S, S, A, N * S * A * S > DENSE_ENTRIES)
     return Filled(kernels, available.reshape(S, A), found.terminal, found.seen, never, part)
 
 

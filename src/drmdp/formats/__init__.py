@@ -21,13 +21,14 @@ from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, npz, prism
 from drmdp.formats import directory as npydir
 from drmdp.formats._options import Options
+from drmdp.formats._writer import Writer
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model, check_model
 
 __all__ = [
-    "FORMATS", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
+    "FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
     "to_mdptoolbox", "to_quantecon", "write",
 ]  # fmt: skip
 

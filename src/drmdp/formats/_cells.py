@@ -88,7 +88,7 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     pair = cells.s * A + cells.a
     p = _rescaled(cells, pair, shape, notes, parts.normalize)
     parts_of = _by_kernel(cells.kernel, pair * S + cells.t, p, N)
-    kernels = from_parts(parts_of, S, A, S * A * S * N > DENSE_ENTRIES)
+    kernels = from_parts(parts_of, S, S, A, S * A * S * N > DENSE_ENTRIES)
     rewards = _rewards(kernels, pair, cells, notes)
     return Model(
         kernels,

@@ -1,0 +1,132 @@
+"""Names of very many things, without an object for each.
+
+0, 1, 2, … are a `range`. Names in a file are one long text: each is JSON, a string or a whole number, and ends with a line feed, which JSON never holds
+as it is; an array says where each ends. They are read where they are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from drmdp.errors import InputError, shown
+
+CHUNK = 2**16
+"""Names that are decoded at a time."""
+
+
+class StoredNames(Sequence[Hashable]):
+    """Names in a text; equal to any sequence of the same names."""
+
+    def __init__(self, text: Any, ends: Any) -> None:
+        self._text = text  # bytes of all names
+        self._ends = ends  # (S + 1,) where each begins, and where the last one ends
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Hashable: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hashable]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            lo, hi, step = index.indices(len(self))
+            if step != 1:
+                return tuple(self[k] for k in range(lo, hi, step))
+            return StoredNames(self._text, self._ends[lo : max(lo, hi) + 1])
+        k = range(len(self))[index]
+        return self._decoded(k, k + 1)[0]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        for lo in range(0, len(self), CHUNK):
+            yield from self._decoded(lo, min(lo + CHUNK, len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and same(self, other)
+
+    def __hash__(self) -> int:
+        return hash((len(self), *self[:3]))
+
+    def __repr__(self) -> str:
+        more = ", …" if len(self) > 5 else ""
+        return f"<{len(self):,} names: {', '.join(map(repr, self[:5]))}{more}>"
+
+    def __reduce__(self) -> Any:
+        lo, hi = int(self._ends[0]), int(self._ends[-1])
+        return StoredNames, (np.array(self._text[lo:hi]), self._ends - lo)
+
+    def check(self, what: str) -> None:
+        """Refuse a text that does not hold one name after the other."""
+        ends, size = np.asarray(self._ends), len(self._text)
+        if ends[0] < 0 or ends[-1] > size or (ends[1:] <= ends[:-1]).any():
+            raise InputError(f"{what}: the ends of the names are not in ascending order in a text of {size} bytes")
+        for lo in range(0, len(self), CHUNK):
+            for name in self._decoded(lo, min(lo + CHUNK, len(self)), what):
+                if not is_name(name):
+                    raise InputError(f"{what}: names are strings or integers of up to 128 bits, got {shown(name)}")
+
+    def _decoded(self, lo: int, hi: int, what: str = "names") -> list[Any]:
+        text = self._text[int(self._ends[lo]) : int(self._ends[hi])].tobytes()
+        try:
+            found = json.loads(b"[" + text.rstrip(b"\n").replace(b"\n", b",") + b"]")
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{what}: the names {lo:,} … {hi - 1:,} cannot be read: {error}") from None
+        if len(found) != hi - lo or text.count(b"\n") != hi - lo or not text.endswith(b"\n"):
+            raise InputError(f"{what}: expected {hi - lo:,} names from {lo:,} on, got {len(found):,}")
+        return found  # type: ignore[no-any-return]
+
+
+def is_name(label: object) -> bool:
+    """Whether something is a string or an integer of up to 128 bits."""
+    if isinstance(label, str):
+        return True
+    return isinstance(label, int) and not isinstance(label, bool) and label.bit_length() <= 128
+
+
+def encoded(what: str, names: Sequence[Any]) -> tuple[bytes, list[int]]:
+    """The text of names, and how long each is; what JSON would not give back, such as enumerations, is refused."""
+    texts = [json.dumps(name).encode() + b"\n" for name in names]
+    for name, text in zip(names, texts, strict=True):
+        if repr(json.loads(text)) != repr(name):
+            raise InputError(f"{what}: a file holds plain strings and integers only, got {shown(name)}")
+    return b"".join(texts), [len(text) for text in texts]
+
+
+def key(text: bytes) -> int:
+    """A hash of an encoded name, of 64 bits; the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two sequences hold the same names in the same order."""
+    if isinstance(one, range) and isinstance(other, range):
+        return one == other
+    return len(one) == len(other) and all(a == b for a, b in zip(one, other, strict=True))
+
+
+class Numbers(Mapping[Hashable, int]):
+    """The index of each of the names 0 … n − 1: itself."""
+
+    def __init__(self, n: int) -> None:
+        self._names = range(n)
+
+    def __getitem__(self, name: Any) -> int:
+        hash(name)  # as a dictionary does
+        try:
+            k = int(name)
+        except (TypeError, ValueError, OverflowError):
+            raise KeyError(name) from None
+        if k != name or k not in self._names:
+            raise KeyError(name)
+        return k
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

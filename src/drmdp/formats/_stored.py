@@ -1,0 +1,344 @@
+"""A model in a directory of mapped arrays, opened without being read.
+
+====================== ====================== ====================================================================
+file                   array                  meaning
+====================== ====================== ====================================================================
+model.json             a JSON object          format, shape [N, S, A], discount, weights; sparse, maximise, actions,
+                                              kernel_names, notes where they differ from false and nothing
+indptr, indices, data  (S·A+1,) int64, (E,)   the arrays of `drmdp.core.storage`, E next states in all
+                       int32, (N·E,) float
+costs or               (S, A) or (S, A, S)    costs, or negated rewards if `maximise`; 0 where an action is not
+next_costs             float64; (E,) float64  available; `next_costs` in the order of `indices`, unknown elsewhere
+available, terminal    (S, A) and (S,) bool   optional
+initial                (S,) float64           optional
+states, states_ends    (B,) uint8 and         optional: names in one text; see `drmdp.core.names`
+                       (S+1,) int64
+====================== ====================== ====================================================================
+
+Dtypes are exactly these, `data` being float64 or float32. Rows of float64 sum to 1 up to rounding: `Writer` scales them, and a reader refuses others,
+for scaling one row would copy them all. Opening reads model.json and the headers of the arrays. A `Stored.span` of states copies what points into arrays and
+checks it; probabilities and costs stay in their files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core import validation as checks
+from drmdp.core.archives import Field, check_header, decoding, load_json, read_header
+from drmdp.core.distributions import Labels
+from drmdp.core.files import open_regular, require
+from drmdp.core.mapped import map_array
+from drmdp.core.names import StoredNames
+from drmdp.core.spans import Head, Span
+from drmdp.core.storage import ENTRIES, Kernels, rounding, wrong_column
+from drmdp.core.validation import Names
+from drmdp.errors import InputError, shown
+from drmdp.model import Model, assembled
+
+FORMAT = "drmdp directory 2"
+INDEX = "model.json"
+ENTRIES_OF_INDEX = (
+    "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes",
+)  # fmt: skip
+FIELDS = {
+    "indptr": ("i8", 1),
+    "indices": ("i4", 1),
+    "data": ("f8 f4", 1),
+    "costs": ("f8", 2),
+    "next_costs": ("f8", 1),
+    "available": ("?", 2),
+    "terminal": ("?", 1),
+    "initial": ("f8", 1),
+    "states": ("u1", 1),
+    "states_ends": ("i8", 1),
+}
+"""Dtypes and number of dimensions of the arrays; costs may have three."""
+NEEDED = ("indptr", "indices", "data")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int | None]:
+    """Hold a directory open, so that all files are of one model even if another takes its place; not everywhere."""
+    if not path.is_dir():
+        raise InputError("is not a directory" if path.exists() else "no such directory")
+    if os.open not in os.supports_dir_fd:
+        yield None
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def open_file(path: Path, folder: int | None, name: str) -> IO[bytes]:
+    """Open a file of an open directory."""
+    try:
+        return open_regular(path / name if folder is None else name, folder)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def arrays_in(path: Path, folder: int | None) -> list[str]:
+    """Names of the .npy files, without the suffix."""
+    names = sorted(os.listdir(path if folder is None else folder))
+    return [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
+
+
+def read_index(path: Path, folder: int | None) -> dict[str, Any]:
+    """Read model.json."""
+    try:
+        with open_file(path, folder, INDEX) as stream:
+            index = load_json(stream)
+    except FileNotFoundError:
+        raise InputError(f"{INDEX}: missing") from None
+    except InputError as error:
+        raise InputError(f"{INDEX}: cannot be read: {error}") from None
+    if not isinstance(index, dict):
+        raise InputError(f"{INDEX}: expected an object, got {type(index).__name__}")
+    return index
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A model in a directory, opened and not read; all arrays are mapped."""
+
+    path: Path
+    head: Head
+    states: Names
+    indptr: IntArray  # (S·A + 1,)
+    indices: Any  # (E,)
+    data: Any  # (N·E,)
+    costs: Array  # (S, A), (S, A, S) or (E,)
+    available: BoolArray | None
+    terminal: BoolArray | None
+    initial: Array | None
+
+    @property
+    def labels(self) -> Labels:
+        """Names of kernels, states and actions, for messages."""
+        return Labels(self.head.kernel_names, self.states, self.head.actions)
+
+    def span(self, lo: int, hi: int) -> Span:
+        """The states lo … hi − 1; where their rows lie is checked, what is in them is not."""
+        head, A = self.head, self.head.n_actions
+        indptr = self._pointers(lo, hi)
+        first, last = int(indptr[0]), int(indptr[-1])
+        indptr -= first
+        indices = np.array(self.indices[first:last])
+        k = wrong_column(indptr, indices, head.n_states)
+        if k >= 0:
+            labels = Labels(head.kernel_names, self.states, head.actions, lo)
+            where = labels.pair(int(np.searchsorted(indptr, k, side="right")) - 1)
+            raise InputError(
+                f"indices: {where}, entry {first + k} is {int(indices[k])}, expected ascending states below {head.n_states}"
+            )
+        data = self.data[head.n_kernels * first : head.n_kernels * last]
+        blocks = Kernels(head.n_states, A, head.n_kernels, indptr, indices, data, head.is_sparse)
+        terminal = np.zeros(hi - lo, dtype=bool) if self.terminal is None else np.array(self.terminal[lo:hi])
+        available = np.repeat(~terminal[:, None], A, axis=1)
+        if self.available is not None:
+            available &= self.available[lo:hi]
+        uniform = np.broadcast_to(1 / head.n_states, hi - lo)
+        initial = np.array(uniform if self.initial is None else self.initial[lo:hi])
+        costs = self.costs[first:last] if head.costs == 1 else self.costs[lo:hi]
+        return Span(lo, self.states[lo:hi], blocks, costs, available, terminal, initial)
+
+    def _pointers(self, lo: int, hi: int) -> IntArray:
+        A = self.head.n_actions
+        indptr = np.array(self.indptr[lo * A : hi * A + 1])
+        falls = indptr[1:] < indptr[:-1]
+        ends_wrong = (lo == 0 and indptr[0] != 0) or (hi == self.head.n_states and indptr[-1] != self.indices.size)
+        if indptr[0] < 0 or indptr[-1] > self.indices.size or falls.any() or ends_wrong:
+            labels = Labels(self.head.kernel_names, self.states, self.head.actions, lo)
+            where = f" at {labels.pair(int(np.argmax(falls)))}" if falls.any() else ""
+            raise InputError(f"indptr: expected ascending numbers from 0 to {self.indices.size}{where}")
+        return indptr
+
+    def read(self, lo: int, hi: int) -> Span:
+        """The states lo … hi − 1, checked by all rules of a model but one: that `initial`, over all states, sums to 1."""
+        span = self.span(lo, hi)
+        if isinstance(span.names, StoredNames):
+            span.names.check("states")
+        labels = self.labels
+        for at, end in pieces(span):
+            span.part(at, end).check(labels, self.head.discount)
+        return span
+
+    def model(self) -> Model:
+        """The whole model; its probabilities and costs stay in their files."""
+        head = self.head
+        held = (self.indptr, self.indices, self.available, self.terminal, self.initial)
+        require(2 * sum(array.nbytes for array in held if array is not None), "states, actions and next states")
+        span = self.read(0, head.n_states)
+        total = float(span.initial.sum())
+        if abs(total - 1) > rounding(head.n_states):
+            raise InputError(f"initial must sum to 1, got {total!r}")
+        return assembled(
+            n_states=head.n_states,
+            n_actions=head.n_actions,
+            n_kernels=head.n_kernels,
+            discount=head.discount,
+            weights=head.weights,
+            initial=span.initial,
+            states=span.names,
+            actions=head.actions,
+            available=span.available,
+            terminal=span.terminal,
+            kernel_names=head.kernel_names,
+            _blocks=span.blocks,
+            _costs=span.costs,
+            is_sparse=head.is_sparse,
+            maximise=head.maximise,
+            notes=head.notes,
+        )
+
+    def scaled(self) -> Model:
+        """The whole model in memory, every row scaled to sum to 1."""
+        head = self.head
+        arrays = (self.indices, self.data, self.costs)
+        require(3 * sum(array.nbytes for array in arrays), "rows that are to be scaled")
+        span = self.span(0, head.n_states)
+        costs = span.blocks.matrix(np.array(span.costs)) if head.costs == 1 else span.costs
+        return Model(
+            span.blocks,
+            costs=None if head.maximise else costs,
+            rewards=0.0 - costs if head.maximise and head.costs > 1 else -costs if head.maximise else None,
+            discount=head.discount,
+            weights=head.weights,
+            initial=span.initial,
+            states=span.names,
+            actions=head.actions,
+            available=span.available,
+            terminal=span.terminal,
+            kernel_names=head.kernel_names,
+            notes=head.notes,
+            normalize=True,
+        )
+
+
+def pieces(span: Any) -> Iterator[tuple[int, int]]:
+    """Ranges of states with at most some millions of probabilities, but at least one state, to go through one after the other."""
+    A = span.available.shape[1]
+    starts = np.asarray(span.blocks.indptr)[::A]
+    room = max(1, ENTRIES // span.blocks.n_kernels)
+    if span.costs.ndim == 3:
+        room = max(1, ENTRIES // (A * span.blocks.n_states))
+        starts = np.arange(len(starts))
+    lo, last = 0, len(starts) - 1
+    while lo < last:
+        hi = int(np.searchsorted(starts, starts[lo] + room, side="right")) - 1
+        hi = min(max(hi, lo + 1), lo + ENTRIES // A + 1, last)
+        yield lo, hi
+        lo = hi
+
+
+# ---------------------------------------------------------------------- opening
+
+
+def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
+    """Open the model in a directory whose index has our `FORMAT`."""
+    for name in index:
+        if name not in ENTRIES_OF_INDEX:
+            raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES_OF_INDEX)}")
+    names = arrays_in(path, folder)
+    for name in names:
+        if name not in FIELDS:
+            raise InputError(f"{name}: unknown array; known: {', '.join(FIELDS)}")
+    costs = [name for name in ("costs", "next_costs") if name in names]
+    if len(costs) != 1:
+        raise InputError(f"costs, next_costs: expected exactly one, got {' and '.join(costs) or 'none'}")
+    for name in (*NEEDED, *(("states", "states_ends") if {"states", "states_ends"} & set(names) else ())):
+        if name not in names:
+            raise InputError(f"{name}: missing")
+    found = {name: _mapped(path, folder, name) for name in names}
+    for name in ("shape", "discount", "weights"):
+        if name not in index:
+            raise InputError(f"{INDEX}: {name}: missing")
+    shape = shape_of(index["shape"])
+    _check_shapes(*shape, index["weights"], found)
+    head = _head(index, shape, found["data"].dtype, found[costs[0]].ndim)
+    ends = found.pop("states_ends", None)
+    states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
+    own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial")}
+    return Stored(path=path, head=head, states=states, costs=found[costs[0]], **own)  # type: ignore[arg-type]
+
+
+def _mapped(path: Path, folder: int | None, name: str) -> Any:
+    dtypes, ndim = FIELDS[name]
+    with decoding(name), open_file(path, folder, f"{name}.npy") as stream:
+        header = read_header(stream)
+        if header.dtype not in [np.dtype(text) for text in dtypes.split()]:
+            raise InputError(f"{name}: expected {' or '.join(dtypes.split())}, got dtype {header.dtype}")
+        field = Field(header.dtype.kind, (2, 3) if name == "costs" else (ndim,))
+        check_header(name, header, field, os.fstat(stream.fileno()).st_size - header.offset)
+        if header.order != "C":
+            raise InputError(f"{name}: expected rows one after the other, got columns")
+        if header.size == 0:  # nothing can be mapped
+            return np.zeros(header.shape, header.dtype)
+        return map_array(stream, header, os.fspath(path / f"{name}.npy"))
+
+
+def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs: int) -> Head:
+    N, _, A = shape
+    flags = {name: index.get(name, False) for name in ("sparse", "maximise")}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise InputError(f"{name}: expected true or false, got {shown(flag)}")
+    kernel_names = _names("kernel_names", index.get("kernel_names"), N)
+    return Head(
+        *shape,
+        discount=checks.discount_of(index["discount"]),
+        weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
+        maximise=flags["maximise"],
+        is_sparse=flags["sparse"],
+        dtype=dtype,
+        costs=costs,
+        actions=_names("actions", index.get("actions"), A),
+        kernel_names=kernel_names,
+        notes=checks.notes_of(index.get("notes", [])),
+    )
+
+
+def shape_of(given: Any) -> tuple[int, int, int]:
+    """Check N, S, A."""
+    if not isinstance(given, list) or len(given) != 3 or any(type(n) is not int or n < 1 for n in given):
+        raise InputError(f"shape: expected three positive whole numbers N, S, A, got {shown(given)}")
+    return given[0], given[1], given[2]
+
+
+def _names(name: str, given: Any, size: int) -> Names:
+    if given is not None and not isinstance(given, list):
+        raise InputError(f"{name}: expected a list of names, got {type(given).__name__}")
+    return checks.names_of(name, given, size)
+
+
+def _check_shapes(N: int, S: int, A: int, weights: Any, found: dict[str, Any]) -> None:
+    """Refuse arrays of other sizes than the index says, in whole numbers of any size."""
+    if not isinstance(weights, list) or len(weights) != N:
+        raise InputError(f"weights: expected a list of {N} numbers, got {shown(weights)}")
+    E = found["indices"].size
+    expected: dict[str, list[tuple[int, ...]]] = {
+        "indptr": [(S * A + 1,)],
+        "data": [(N * E,)],
+        "costs": [(S, A), (S, A, S)],
+        "next_costs": [(E,)],
+        "available": [(S, A)],
+        "terminal": [(S,)],
+        "initial": [(S,)],
+        "states_ends": [(S + 1,)],
+    }
+    for name, shapes in expected.items():
+        if name in found and found[name].shape not in shapes:
+            words = " or ".join(map(str, shapes))
+            where = f"for N, S, A = {N}, {S}, {A} and {E} next states"
+            raise InputError(f"{name}: expected shape {words} {where}, got {found[name].shape}")
