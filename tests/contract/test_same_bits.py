@@ -125,8 +125,9 @@ def test_bits_do_not_depend_on_what_was_loaded_before():
 def test_bits_do_not_depend_on_who_compiled(k, method, tmp_path):
     """The first process compiles, the second loads, the third uses another set before."""
     S = 20_000 if method == "auto" else 40
-    jobs = [(S, method, *PAIRS[k], support) for support in SUPPORTS]
-    others = [(300, method, *PAIRS[k - 1], support) for support in SUPPORTS]
+    (metric, order), (other, its) = PAIRS[k], PAIRS[k - 1]
+    jobs = [(S, method, metric, str(order), support) for support in SUPPORTS]
+    others = [(S, method, other, str(its), support) for support in SUPPORTS]
     cold = digests(jobs, NUMBA_CACHE_DIR=str(tmp_path))
     assert digests(jobs, NUMBA_CACHE_DIR=str(tmp_path)) == cold
     assert digests(jobs, first=f"digests({others!r})", NUMBA_CACHE_DIR=str(tmp_path)) == cold

@@ -1,0 +1,80 @@
+"""What tells whether two processes give the same bits: versions, the processor that is compiled for, and what the kernels make of a fixed example.
+
+The numbers of the example are exact in binary, so that nothing but the kernels and the arithmetic below them can change the digest. Its rows are long
+enough for vectorised loops and their ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.registry import cpu_target
+
+from drmdp._typing import Array
+from drmdp._version import __version__
+from drmdp.bellman.exact import ExactOperator
+from drmdp.certificate import RobustProver
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+
+S, A, N, K = 64, 2, 3, 45
+RADIUS = 0.125
+
+
+def fingerprint(ball: AmbiguitySet, real: Any = np.float64) -> dict[str, str]:
+    """What decides the bits of a solve with sets of this kind, by name; `real` is the type of the probabilities."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    used = sorted(feature[1:] for feature in features.split(",") if feature.startswith("+"))
+    return {
+        "drmdp": __version__, "numba": numba.__version__, "processor": name, "features": " ".join(used), "kernels": _digest(ball, real),
+    }  # fmt: skip
+
+
+def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """What differs between two fingerprints, in words; nothing if bits are the same."""
+    found = []
+    for name in sorted(one.keys() | other.keys()):
+        a, b = one.get(name, "none"), other.get(name, "none")
+        if a != b and name == "features":
+            odd = sorted(set(a.split()) ^ set(b.split()))
+            found.append(f"features: {', '.join(odd)} on one side only")
+        elif a != b:
+            found.append(f"{name}: {a} and {b}")
+    return found
+
+
+def _digest(ball: AmbiguitySet, real: Any) -> str:
+    """Of two sweeps, nature's rows and a proof."""
+    model = _model(real)
+    of: Any = getattr(type(ball), "of", None)  # sets that are made for a model are made for this one
+    example = of(model, RADIUS) if of else ball.with_radius(RADIUS)
+    operator = ExactOperator(model, example, threads=1)
+    parts: list[Array] = []
+    for slope in (37, 23):  # the second begins where the first ended
+        value = np.arange(S) * slope % S / 8.0
+        update = operator.update(value, 0, S)
+        parts += [update.lower_step, update.upper_step, update.policy]
+    proof = RobustProver(model, example, 1).prove(value, update.policy, update.claim, fixed=False)
+    parts += [proof.lower_step, proof.upper_step, update.kernel.compact @ value]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()[:16]
+
+
+def _model(real: Any) -> Model:
+    """S states, of which each pair lists K; probabilities are multiples of 1/1024."""
+    from scipy import sparse
+
+    counts = np.arange(K) * 7 % K
+    counts[0] += 1024 - counts.sum()
+    rows = np.arange(S * A)[:, None]
+    kernels = []
+    for i in range(N):
+        mass = counts[(np.arange(K) + 5 * rows + 11 * i * (rows % 3)) % K] / 1024.0
+        columns = np.sort((rows + np.arange(K) * 3) % S, axis=1)
+        kernels.append(
+            sparse.csr_array((mass.ravel(), columns.ravel(), np.arange(0, S * A * K + 1, K)), shape=(S * A, S))
+        )
+    costs = (np.arange(S * A) * 29 % 64 / 16.0).reshape(S, A)
+    return Model(kernels, costs=costs, discount=0.875, dtype=real)

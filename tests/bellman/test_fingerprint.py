@@ -1,0 +1,61 @@
+"""A fingerprint of kernels is the same for the same bits, and says what differs."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import drmdp
+from drmdp.bellman import l2_2
+from drmdp.bellman.fingerprint import differences, fingerprint
+from drmdp.sets import PAIRS
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_a_fingerprint_belongs_to_a_kind_of_set_and_not_to_its_radius(pair):
+    here = fingerprint(drmdp.Wasserstein(0.3, *pair))
+    assert here == fingerprint(drmdp.Wasserstein(np.linspace(0, 1, 7), *pair))
+    assert [
+        line.split(":")[0] for line in differences(here, fingerprint(drmdp.Wasserstein(0.3, *pair, support="all")))
+    ] == ["kernels"]
+
+
+def test_kinds_of_sets_have_fingerprints_of_their_own():
+    model = drmdp.instances.perturb(drmdp.instances.machine(4), n_kernels=2)
+    sets = [drmdp.Wasserstein(0.3, *pair) for pair in PAIRS] + [drmdp.Intervals.of(model)]
+    assert len({fingerprint(ball)["kernels"] for ball in sets}) == len(sets)
+
+
+def test_a_fingerprint_sees_another_last_bit(monkeypatch):
+    before = fingerprint(drmdp.Wasserstein(0.3))
+    kernel = l2_2.update
+
+    def other(start, stop, layout, point, memory, out, tol, work):
+        kernel(start, stop, layout, point, memory, out, tol, work)
+        out.upper[5] = np.nextafter(out.upper[5], np.inf)
+
+    monkeypatch.setattr(l2_2, "update", other)
+    after = fingerprint(drmdp.Wasserstein(0.3))
+    assert differences(before, after) == [f"kernels: {before['kernels']} and {after['kernels']}"]
+
+
+def test_probabilities_of_either_type_have_a_fingerprint():
+    assert fingerprint(drmdp.Wasserstein(0.3), np.float32) == fingerprint(drmdp.Wasserstein(0.3), np.float32)
+
+
+def test_another_process_has_the_same_fingerprint():
+    script = (
+        "import json, drmdp; from drmdp.bellman.fingerprint import fingerprint;"
+        "print(json.dumps(fingerprint(drmdp.Wasserstein(1, 'l1'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert differences(fingerprint(drmdp.Wasserstein(1, "l1")), json.loads(done.stdout)) == []
+
+
+def test_differences_are_said_in_words():
+    one = {"drmdp": "1", "features": "avx avx2 fma", "processor": "a"}
+    other = {"drmdp": "2", "features": "avx fma sse", "processor": "a", "more": "x"}
+    assert differences(one, other) == ["drmdp: 1 and 2", "features: avx2, sse on one side only", "more: none and x"]
+    assert differences(one, one) == []
