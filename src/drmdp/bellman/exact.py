@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
 from drmdp.core import levels
@@ -100,7 +101,8 @@ class ExactOperator:
         self.threads = workers.count(threads)
         self._layout = lay_out(model, ball)
         entry = entry_of(ball)
-        self._family: Any = load(entry.response)
+        family: Any = load(entry.response)
+        self._family = Pairwise(family) if entry.keeps.by_pair else family
         self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
         self._memory = empty_memory(S, A, N, entry.keeps, self._layout.data.dtype)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
 from drmdp.sets import AmbiguitySet
@@ -34,15 +35,20 @@ def derive(
     `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's. The policy is divided
     by its sum; U, and L with `fixed`, are infinite where it is none (see `_playable`).
     """
-    S, N = layout.available.shape[0], layout.weights.size
-    found = Found(np.zeros(S), np.zeros(S), np.ones((S, N)))
-    states = load(entry_of(ball).certificate).states
+    (S, A), N = layout.available.shape, layout.weights.size
+    entry = entry_of(ball)
+    split = entry.keeps.by_pair
+    found = Found(np.zeros(S), np.zeros(S), np.ones((S, A * N if split else N)))
+    proof = load(entry.certificate)
     seen = view(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
     def over(lo: int, hi: int) -> None:
-        states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
+        if split:
+            pairs.states(proof, lo, hi, layout, seen, claim, found)
+        else:
+            proof.states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
 
     workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
     return found

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.certificate.pairs import mixed
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
@@ -54,7 +55,9 @@ class Witness:
     """
 
     policy: Array  # (n, A)
-    multipliers: Array  # (n,) for finite orders, (n, N) for order inf
+    multipliers: (
+        Array  # (n,) for finite orders, (n, N) for order inf; (n, A) and (n, A, N) with a budget for each action
+    )
     thresholds: Array  # (n, A, N)
     kernels: Array  # (n, A, N, S)
 
@@ -78,9 +81,18 @@ class Block:
     )
     allowed: BoolArray  # (n, A, S)
     available: BoolArray  # (n, A)
-    radius: Array  # (n,)
+    radius: Array  # (n,); (n, A) with a budget for each action
     weights: Array  # (N,)
     noise: Array  # rounding of the stakes themselves, (n, A)
+
+    def by_pair(self) -> Block:
+        """Every pair as a state with one action."""
+        n, A, N, S = self.nominal.shape
+        return Block(
+            self.start, self.stop, self.nominal.reshape(n * A, 1, N, S), self.stakes.reshape(n * A, 1, S), np.repeat(self.base, A),
+            self.allowed.reshape(n * A, 1, S), self.available.reshape(n * A, 1), self.radius.ravel(), self.weights,
+            self.noise.reshape(n * A, 1),
+        )  # fmt: skip
 
 
 def ranges(model: Model, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -101,16 +113,17 @@ def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int)
     base = np.where(np.isfinite(base), base, 0.0)
     stakes = np.where(allowed, z - base[:, None, None], 0.0)
     nominal = model.blocks.dense(start, stop)
+    nominal, weights = ball.centred(nominal if used.all() else nominal[:, :, used], model.weights[used])
     return Block(
         start,
         stop,
-        nominal if used.all() else nominal[:, :, used],
+        nominal,
         stakes,
         base,
         allowed,
         model.available[start:stop],
         ball.radii(model)[start:stop],
-        model.weights[used],
+        weights,
         4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max())
         + TINY,
     )
@@ -122,6 +135,14 @@ def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int)
 def upper(ball: AmbiguitySet, data: Block, policy: Array, multipliers: Array, thresholds: Array) -> Array:
     """U ≥ F^x(v) for the states of a block, (n,); see the module for the formula."""
     n, A, N, S = data.nominal.shape
+    if ball.by_pair:
+        each = upper(
+            ball.each,
+            data.by_pair(),
+            np.ones((n * A, 1)),
+            *(part.reshape(n * A, *part.shape[2:]) for part in (multipliers, thresholds[:, :, None])),
+        )
+        return mixed(np.where(data.available, policy, 0.0), each.reshape(n, A), +1)
     x = np.where(data.available, policy, 0.0)
     xz = x[:, :, None, None] * data.stakes[:, :, None, :]  # (n, A, 1, S)
     low = np.where(data.allowed[:, :, None, :], xz, -np.inf)
@@ -170,14 +191,16 @@ def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
 
 def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
     """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
-    _, A, _, S = data.nominal.shape
+    n, A, N, S = data.nominal.shape
+    if ball.by_pair:
+        return feasible(ball.each, data.by_pair(), kernels.reshape(n * A, 1, N, S)).reshape(kernels.shape)
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
     top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
     y = y / np.where(top > 0, top, 1.0)
     y = np.where(top > 0, y / np.where(top > 0, y.sum(axis=3, keepdims=True), 1.0), data.nominal)
     apart = ball.apart(y, data.nominal, data.weights)  # (n, N) or (n, 1)
     slack = A * (2 * S + 8) * EPS
-    room = np.maximum(data.radius[:, None] - slack, 0.0)
+    room = np.maximum(data.radius[:, None] * (1 - slack) - slack, 0.0)
     share = np.where(apart > room, room / np.where(apart > room, apart, 1.0), 1.0)
     return np.asarray(data.nominal + share[:, None, :, None] * (y - data.nominal))
 

@@ -81,10 +81,11 @@ def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
         data = certificate.block(model, ball, np.zeros(S), start, stop)
         given = _block(kernel, used, start, stop, model.n_actions)
         if of_tuple:
-            y = _distributions(given, data.allowed[:, :, None], data.nominal)
+            y = _distributions(ball.centred(given, model.weights[used])[0], data.allowed[:, :, None], data.nominal)
         else:
             mean = _mean(data.nominal, data.weights)
-            y = _tuple(ball, data, _distributions(given, data.allowed, mean))
+            goal = _distributions(given, data.allowed, mean)
+            y = _tuple(ball, data, goal)
         found = _mean(certificate.feasible(ball, data, y), data.weights)
         out.append(sparse.csr_array(found.reshape(-1, S)) if is_sparse else found)
     return sparse.vstack(out, format="csr") if is_sparse else np.concatenate(out)
@@ -171,6 +172,9 @@ class _State:
 
 def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
     """Tuple (n, A, N, S) in the ball, up to rounding, whose mean goes from m towards the goal (n, A, S)."""
+    if ball.by_pair:
+        n, A, N, S = data.nominal.shape
+        return _tuple(ball.each, data.by_pair(), goal.reshape(n * A, 1, S)).reshape(n, A, N, S)
     nominal, weights = data.nominal, data.weights
     y = _attain(nominal, weights, goal)
     apart = ball.apart(y, nominal, weights).max(axis=-1)

@@ -46,8 +46,20 @@ OPTIONS = {
     "order": click.option(
         "--order", help="Order of the ball: 1, 2 or inf; by default the metric's: l1 1, l2 2, linf inf."
     ),
+    "rectangular": click.option(
+        "--rectangular", help="Whether the actions of a state share a budget, s, or each has its own, sa; s by default."
+    ),
+    "around": click.option(
+        "--around", help="What kl, burg, chi2 and tv are measured from: the mean kernel, mean, or each kernel, kernels."
+    ),
     "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
-    "set": click.option("--set", "kind", default="wasserstein", show_default=True, help="What is feared."),
+    "set": click.option(
+        "--set",
+        "kind",
+        default="wasserstein",
+        show_default=True,
+        help="What is feared: wasserstein, kl, burg, chi2 or tv.",
+    ),
     "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
 }
 
@@ -68,17 +80,25 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
-def ball_of(radius: float, metric: str, order: str | None, support: str, kind: str = "wasserstein") -> AmbiguitySet:
-    """The set of the options, which may be typed in capitals; a set takes those options that it has."""
+def ball_of(
+    radius: float, metric: str, order: str | None, support: str, kind: str = "wasserstein", **others: str | None
+) -> AmbiguitySet:
+    """The set of the options, which may be typed in capitals; a set takes those options that it has, and others are refused if they were given."""
     from drmdp.sets.registry import MAKERS, load
     from drmdp.sets.wasserstein import parse_order
 
-    if kind.lower() not in MAKERS:
+    name = kind.lower()
+    if name not in MAKERS:
         raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
-    own = None if order is None else parse_order(order)
-    asked = {"radius": radius, "metric": metric.lower(), "order": own, "support": support.lower()}
-    maker = load(MAKERS[kind.lower()])
-    found: AmbiguitySet = maker(**{name: asked[name] for name in asked if name in maker.__dataclass_fields__})
+    fields = load(MAKERS[name]).__dataclass_fields__
+    given: dict[str, Any] = {key: text.lower() for key, text in others.items() if text is not None}
+    if order is not None:
+        given["order"] = parse_order(order)
+    for key in given:
+        if key not in fields:
+            raise InputError(f"--{key}: the set {name} has none")
+    asked = {"radius": radius, "metric": metric.lower(), "support": support.lower(), "kind": name, **given}
+    found: AmbiguitySet = load(MAKERS[name])(**{key: value for key, value in asked.items() if key in fields})
     return found
 
 

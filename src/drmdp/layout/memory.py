@@ -14,13 +14,14 @@ class Memory(NamedTuple):
     """What a kernel leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
 
     by_action: Array  # (S, A)
-    by_kernel: Array  # (S, N) or (S, 0)
-    by_row: Array  # (S, A, N)
+    by_kernel: Array  # (S, N) or (S, 0); (S, A·N) with a budget for each action
+    by_row: Array  # (S, A, N), or (S, A, width)
 
 
 def shapes_of(S: int, A: int, N: int, keeps: Kept) -> tuple[tuple[int, ...], ...]:
     """Shapes of the three parts."""
-    return (S, A), (S, N if keeps.by_kernel else 0), (S, A, N) if keeps.by_row else (S, 0, 0)
+    kernels = (N if keeps.by_kernel else 0) * (A if keeps.by_pair else 1)
+    return (S, A), (S, kernels), (S, A, keeps.width or N) if keeps.by_row else (S, 0, 0)
 
 
 def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:

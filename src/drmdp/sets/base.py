@@ -24,8 +24,15 @@ class AmbiguitySet(ABC):
 
     radius: Any
     support: str
+    rectangular: str = "s"
+    """Whether the actions of a state share a budget, "s", or each has its own, "sa"."""
     sized: bool = True
     """Whether it has a radius."""
+
+    @property
+    def by_pair(self) -> bool:
+        """Whether it is solved and proved action by action, each with a budget of its own."""
+        return self.rectangular == "sa"
 
     @property
     def reach(self) -> str:
@@ -37,14 +44,23 @@ class AmbiguitySet(ABC):
         """What tells its layout from that of other sets around the same model."""
         return self.support
 
+    @property
+    def each(self) -> Self:
+        """The set with one budget for each state that every action has on its own, without its radius."""
+        return replace(self, rectangular="s", radius=0.0)  # type: ignore[type-var]
+
     def check_sized(self) -> None:
         """Refuse to speak of the radius of a set that has none."""
         if not self.sized:
             raise InputError(f"{self.short} has no radius: the set is what it is")
 
     def check_size(self) -> None:
-        """Refuse a radius or a support that is none; called by every class when it is made."""
-        object.__setattr__(self, "radius", checked_radius(self.radius))
+        """Refuse a radius, a rectangularity or a support that is none; called by every class when it is made."""
+        if self.rectangular is None:
+            object.__setattr__(self, "rectangular", "s")
+        if not isinstance(self.rectangular, str) or self.rectangular not in ("s", "sa"):
+            raise InputError(f"rectangular is 's' or 'sa', got {shown(self.rectangular)}")
+        object.__setattr__(self, "radius", checked_radius(self.radius, by_pair=self.by_pair))
         if not isinstance(self.support, str) or self.support not in ("all", "observed"):
             raise InputError(f"support is 'observed' or 'all', got {shown(self.support)}")
 
@@ -104,11 +120,17 @@ class AmbiguitySet(ABC):
         return replace(self, support="observed")  # type: ignore[type-var]
 
     def radii(self, model: Model) -> Array:
-        """Radius of each state, (S,)."""
+        """Radius of each state, (S,), or where every action has a budget of each pair, (S, A)."""
         check_model(model)
-        if np.ndim(self.radius) and np.shape(self.radius) != (model.n_states,):
-            raise InputError(f"radius has shape {np.shape(self.radius)}, the model has {model.n_states} states")
-        return np.broadcast_to(np.asarray(self.radius, dtype=np.float64), (model.n_states,))
+        S, A = model.n_states, model.n_actions
+        radius = np.asarray(self.radius, dtype=np.float64)
+        if radius.ndim == 2 and radius.shape != (S, A):
+            raise InputError(f"radius has shape {radius.shape}, the model has {S} states and {A} actions")
+        if radius.ndim == 1 and radius.shape != (S,):
+            raise InputError(f"radius has shape {radius.shape}, the model has {S} states")
+        if not self.by_pair:
+            return np.broadcast_to(radius, (S,))
+        return np.broadcast_to(radius[:, None] if radius.ndim == 1 else radius, (S, A))
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
         """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""
@@ -121,7 +143,7 @@ class AmbiguitySet(ABC):
         """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
 
         The set of mean kernels is convex, so it is everything as soon as it holds every choice of one next state t_a
-        per action: the largest distance of such a choice from the data.
+        per action: the largest distance of such a choice from the data. With a budget for each action, the largest of theirs.
         """
         check_model(model)
         w = model.weights
@@ -129,7 +151,11 @@ class AmbiguitySet(ABC):
         out = np.zeros(asked.size)
         for k, s in enumerate(asked.tolist()):
             if not model.terminal[s]:
-                out[k] = self.farthest(*self._rows(model, s), w)
+                y, allowed = self._rows(model, s)
+                parts = (
+                    zip(y[:, None], allowed[:, None], strict=True) if self.by_pair else zip([y], [allowed], strict=True)
+                )
+                out[k] = max(self.farthest(rows, places, w) for rows, places in parts)
         return out
 
     def spread(self, model: Model, states: Any) -> Array:
@@ -138,7 +164,9 @@ class AmbiguitySet(ABC):
         w, found = model.weights[used], []
         for s in np.asarray(states).tolist():
             y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
-            found.append(self.apart(y, np.einsum("i,ait->at", w, y)[:, None, :], w).max())
+            mean = np.einsum("i,ait->at", w, y)[:, None, :]
+            parts = zip(y[:, None], mean[:, None], strict=True) if self.by_pair else zip([y], [mean], strict=True)
+            found.append(max(self.apart(rows, centre, w).max() for rows, centre in parts))
         return np.array(found)
 
     def room(self, model: Model) -> BoolArray:
@@ -151,7 +179,7 @@ class AmbiguitySet(ABC):
 
     def remarks(self, model: Model) -> tuple[str, ...]:
         """What there is to say of this set around this model: that it has no room, if so."""
-        positive = self.radii(model) > 0
+        positive = self.radii(model).reshape(model.n_states, -1).max(axis=1) > 0
         if not positive.any() or (positive & self.room(model)).any():
             return ()
         if self.support == "all":
@@ -181,11 +209,24 @@ class AmbiguitySet(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AmbiguitySet):
             return NotImplemented
-        same = self.key == other.key and self.support == other.support
+        same = self.key == other.key and (self.support, self.rectangular) == (other.support, other.rectangular)
         return same and np.array_equal(self.radius, other.radius)
 
     def __hash__(self) -> int:
-        return hash((self.key, self.support, np.asarray(self.radius).tobytes()))
+        return hash((self.key, self.support, self.rectangular, np.asarray(self.radius).tobytes()))
+
+    def named(self, short: str) -> str:
+        """A short name, and "sa" where every action has a budget of its own."""
+        return f"{short} sa" if self.rectangular == "sa" else short
+
+    @property
+    def budget_words(self) -> str:
+        """Whose budget the radius is, in words."""
+        return "one for each state and action" if self.rectangular == "sa" else "one for all actions of a state"
+
+    def centred(self, nominal: Array, weights: Array) -> tuple[Array, Array]:
+        """What it is around, as rows (…, N, K) with weights (N,); the kernels of the data."""
+        return nominal, weights
 
     @property
     def radius_text(self) -> str:
@@ -194,16 +235,21 @@ class AmbiguitySet(ABC):
         return f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
 
 
-def checked_radius(given: Any, name: str = "radius") -> Any:
-    """A radius as a float or a read-only array (S,), or an error that says what it is instead."""
+def checked_radius(given: Any, name: str = "radius", by_pair: bool = False) -> Any:
+    """A radius as a float or a read-only array (S,) or, for each pair, (S, A), or an error that says what it is instead."""
+    expected = "a number or shape (S,)" + (" or (S, A)" if by_pair else "")
     if isinstance(given, str):
-        raise InputError(f"{name}: expected a number or shape (S,), and before the metric, got {shown(given)}")
+        raise InputError(f"{name}: expected {expected}, and before the metric, got {shown(given)}")
     radius = numbers(name, given)
-    if radius.ndim > 1 or radius.size == 0:
-        raise InputError(f"{name}: expected a number or shape (S,), got shape {radius.shape}")
+    if radius.ndim > (2 if by_pair else 1) or radius.size == 0:
+        raise InputError(f"{name}: expected {expected}, got shape {radius.shape}")
     bad = ~np.isfinite(radius) | (radius < 0)
     if bad.any():
-        where = f" at state {int(np.argmax(bad))}" if radius.ndim else ""
+        place = np.argwhere(bad)[0].tolist() if radius.ndim else []
+        where = "".join(
+            f" at {what} {k}" if what == "state" else f", {what} {k}"
+            for what, k in zip(("state", "action"), place, strict=False)
+        )
         value = float(radius.ravel()[int(np.argmax(bad))])
         raise InputError(f"{name} must be finite and not negative, got {value!r}{where}")
     radius.setflags(write=False)

@@ -57,6 +57,7 @@ class Intervals(AmbiguitySet):
     words = "intervals"
     support = "intervals"
     rectangular = "sa"
+    by_pair = False
     by_kernel = False
     reach = "between the bounds"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ class Kept(NamedTuple):
     by_kernel: bool  # a number for each kernel
     by_row: bool  # and one for each action and kernel
     rounded: bool = False  # rows may be stored in the precision of the data
+    width: int = 0  # numbers for each action instead of one for each kernel
+    by_pair: bool = False  # all of it for each action on its own
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,23 @@ class Entry:
     layout: str = ""  # makes the data that its kernels read, `(model, ball) -> Layout`; without it they read the kernels of the model
     nearest: str = ""  # searches a tuple with a given mean; without it means are attained by fractions
 
+    @property
+    def by_pair(self) -> Entry:
+        """The entry of the same set with a budget for each action: all its parts are asked action by action."""
+        return replace(self, keeps=self.keeps._replace(by_pair=True), projection="", entropy="")
+
 
 ENTRIES: dict[Hashable, Entry] = {}
 """Every set that can be solved, by its key."""
 MAKERS = {"wasserstein": "drmdp.sets.wasserstein:Wasserstein"}
+MAKERS |= dict.fromkeys(("kl", "burg", "chi2", "tv"), "drmdp.sets.divergence:Divergence")
 """Every class of sets by its name on the command line."""
 
 
 def entry_of(ball: Any) -> Entry:
     """The entry of a set."""
-    return ENTRIES[ball.key]
+    entry = ENTRIES[ball.key]
+    return entry.by_pair if ball.by_pair else entry
 
 
 def load(where: str) -> Any:
@@ -84,3 +93,11 @@ ENTRIES |= {
 ENTRIES["intervals"] = Entry(
     "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), layout="drmdp.layout.bounded:lay_out"
 )
+DIVERGENCES = ("kl", "burg", "chi2", "tv")
+ENTRIES |= {
+    (kind, around): Entry(
+        f"drmdp.bellman.frame.models:{name}", f"drmdp.certificate.additive:{name}", Kept(False, True, width=3)
+    )
+    for kind in DIVERGENCES
+    for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
+}

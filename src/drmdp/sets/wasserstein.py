@@ -5,7 +5,8 @@ the allowed next states of (s, a), such that
 
     Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order p = 1 or 2),        d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
 
-where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. What nature plays is the
+where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. With rectangular="sa" the same holds for every action on its
+own, with θ_s or θ_sa. What nature plays is the
 mean Σ_i w_i y_i. This is a ball over distributions of kernels; it is not the ball over next-state distributions with
 a metric between states that is also called Wasserstein elsewhere.
 """
@@ -42,6 +43,9 @@ class Wasserstein(AmbiguitySet):
     metric : "l1", "l2" or "linf"
     order : 1, 2 or math.inf, optional
         The metric's own by default: 1 for "l1", 2 for "l2", infinity for "linf".
+    rectangular : "s" or "sa"
+        Whether the distance is stacked over the actions of a state, or bounded for each action on its own, with a number, (S,) or (S, A) radius;
+        "s" by default.
     support : "observed" or "all"
         Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
         action, or to any state, as in the paper.
@@ -57,6 +61,7 @@ class Wasserstein(AmbiguitySet):
     metric: str = "l2"
     order: float = cast(float, None)
     support: str = "observed"
+    rectangular: str = cast(str, None)
 
     def __post_init__(self) -> None:
         self.check_size()
@@ -98,16 +103,18 @@ class Wasserstein(AmbiguitySet):
     @property
     def short(self) -> str:
         """(metric, order), as text."""
-        return f"({self.metric}, {order_text(self.order)})"
+        return self.named(f"({self.metric}, {order_text(self.order)})")
 
     @property
     def words(self) -> str:
         """Metric, order and support."""
-        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}"
+        alone = ", rectangular sa" if self.rectangular == "sa" else ""
+        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}"
 
     def facts(self) -> dict[str, str]:
         """Metric and order in words."""
-        return {"metric": self.norm.words, "order": order_words(self.order)}
+        alone = {"budget": self.budget_words} if self.rectangular == "sa" else {}
+        return {"metric": self.norm.words, "order": order_words(self.order), **alone}
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order."""
@@ -136,7 +143,7 @@ class Wasserstein(AmbiguitySet):
     def __repr__(self) -> str:
         return (
             f"Wasserstein(radius={self.radius_text}, metric={self.metric!r}, order={order_text(self.order)}, "
-            f"support={self.support!r})"
+            f"support={self.support!r}{', rectangular=' + repr(self.rectangular) if self.by_pair else ''})"
         )
 
 

@@ -1,0 +1,299 @@
+"""One budget for all actions of a state, costs added up: the exact update for every row model.
+
+Normalised as in `drmdp.layout.point`. With C_ia the cost of row (i, a) and B the budget,
+
+    F̄ = max { γ : c_a + Σ_i w_i z_ia·u_a ≥ γ for every a,  Σ_a Σ_i w_i C_ia(z_ia | ŷ_ia) ≤ B },
+
+which `curves` turns into curves E_a(V), one an action. Rounds of evaluations raise L and lower U until they are `tol` apart; nothing else decides. An
+action with c_a + V⁰_a ≥ U is never touched. A sweep begins with the multipliers of the last one.
+
+With a policy x fixed the rows are stacked to one curve: at t, action a is asked at t x_a, and V = Σ x_a V_a, E = Σ E_a, D = Σ x_a² D_a.
+
+Memory: by_action holds the multipliers t_a behind U, by_row the two that nature mixes and the share of the second, (t₁, t₂, f), for every action.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.bellman.family import close_trivial, longest_pair, open_state, play_alone
+from drmdp.bellman.frame.curves import (
+    Curves,
+    D,
+    T,
+    V,
+    begin_curve,
+    bound_of,
+    choose_next,
+    insert,
+    level_of,
+    make_curves,
+)
+from drmdp.bellman.rows import LARGEST
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
+from drmdp.layout.layout import Layout
+from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.sorting import copy
+
+ROUNDS = 100
+FIRST = 1.0  # multiplier of a curve of which nothing is known
+
+
+class Work(NamedTuple):
+    """Work space."""
+
+    state: Scratch
+    curves: Curves  # of the actions
+    stacked: Curves  # of a policy: one
+    x: Array  # (A,) multipliers
+    trial: Array  # (1,) the same of a policy
+    memory: Array  # (1, 3), t₁, t₂, f of a policy
+    z: Array  # (K,) of a row
+    aux: Any  # what the row model needs besides
+
+
+class Rows(NamedTuple):
+    """The rows of a state, and who answers for them."""
+
+    y: Any  # N rows per action
+    listed: Any  # next states of the entries
+    ptr: Any  # (A + 1,) where each action's entries begin
+    u: Array
+    scale: Array  # (A, N)
+    w: Array  # (N,)
+    z: Array
+    aux: Any
+    response: Any
+    saturated: Any
+
+
+def workspace(layout: Layout, point: Point, start: int, stop: int, aux: Any = 0.0) -> Work:
+    """Work space for the states start … stop − 1."""
+    A = layout.available.shape[1]
+    z = np.empty(longest_pair(layout, start, stop))
+    return Work(
+        scratch(layout, start, stop), make_curves(A), make_curves(1), np.empty(A), np.empty(1), np.empty((1, 3)), z, aux
+    )
+
+
+@njit(**INLINE)
+def rows_at(layout, s, work, response, saturated):
+    """Gather the rows of state s after it was normalised.
+
+    reads   layout, s, response, saturated
+    fills   work.state: scale, ptr
+    returns Rows
+    """
+    state = work.state
+    A, N = state.scale.shape
+    row_scales(layout, s, state.scale)
+    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
+    for a in range(A + 1):
+        state.ptr[a] = layout.indptr[s * A + a] - first
+    return Rows(
+        layout.data[N * first : N * last], layout.indices[first:last], state.ptr, state.u, state.scale, layout.weights, work.z,
+        work.aux, response, saturated,
+    )  # fmt: skip
+
+
+@njit(**LEAN)
+def ask(rows, a, t):
+    """Ask the rows of action a.
+
+    reads   rows, a, t (∞: the saturated point)
+    returns V, E, D
+    """
+    lo, hi, N = rows.ptr[a], rows.ptr[a + 1], rows.w.size
+    y, u, listed = rows.y[N * lo : N * hi], rows.u[lo:hi], rows.listed[lo:hi]
+    if t < LARGEST:
+        return rows.response(t, y, rows.scale[a], rows.w, u, rows.z, listed, rows.aux)
+    value, cost = rows.saturated(y, rows.scale[a], rows.w, u, rows.z, listed, rows.aux)
+    return value, cost, 0.0
+
+
+@njit(**LEAN)
+def visit(rows, curves, x):
+    """Evaluate the curves where `choose_next` says.
+
+    reads   rows, x (A,): a policy, if there is one curve for it, or (0,): a curve for each action
+    fills   curves
+    """
+    for k in range(curves.cost.size):
+        t = curves.next[k]
+        if not t > 0.0:
+            continue
+        if t >= LARGEST:
+            t = np.inf
+        if x.size == 0:
+            value, cost, slope = ask(rows, k, t)
+        else:
+            value, cost, slope = 0.0, 0.0, 0.0
+            for a in range(x.size):
+                if x[a] > 0.0:
+                    v, e, d = ask(rows, a, t * x[a])
+                    value += x[a] * v
+                    cost += e
+                    slope += x[a] * x[a] * d
+        insert(curves, k, t, value, cost, slope)
+
+
+@njit(**LEAN)
+def climb(rows, curves, x, budget, tol, best, trial):
+    """Rounds of evaluations until U − L ≤ tol or nothing new is to be learnt, from what is known of the curves.
+
+    reads   rows, x (see `visit`), budget, tol
+    fills   curves; best: the multipliers behind U, ∞ where a curve is played alone; trial
+    returns U, L and the rounds
+    """
+    upper, guess = np.inf, FIRST
+    for k in range(curves.cost.size):
+        best[k] = 0.0
+        upper = min(upper, curves.cost[k])
+    for k in range(curves.cost.size):
+        if curves.cost[k] == upper:
+            best[k] = np.inf
+            break
+    for rounds in range(1, ROUNDS + 1):
+        lower, holds = level_of(curves, budget, upper)
+        for k in range(curves.cost.size):
+            t, value = curves.last[k, T], curves.cost[k] + curves.last[k, V]
+            if t == np.inf and value < upper:
+                upper = value
+                play_alone(best, k)
+                best[k] = np.inf
+            elif t < np.inf:
+                guess = max(guess, t)
+        bound = bound_of(curves, budget, lower, trial)
+        if bound < upper:
+            upper = bound
+            copy(trial, best)
+        if upper - lower <= tol or choose_next(curves, budget, lower, holds, guess, rounds % 4 != 0) == 0:
+            break
+        visit(rows, curves, x)
+    return upper, min(lower, upper), rounds
+
+
+@njit(**LEAN)
+def recall(rows, curves, x, memory):
+    """Evaluate the curves where nature was after the last sweep: the nearer one of the two points that she mixed, and both on piecewise linear curves.
+
+    reads   rows, x (see `visit`), memory (n, 3): t₁, t₂, f of each curve
+    fills   curves
+    """
+    for k in range(curves.cost.size):
+        curves.next[k] = 0.0
+        near = memory[k, 0] if memory[k, 2] < 0.5 else memory[k, 1]
+        if near > 0.0 and curves.low[k] < np.inf:
+            curves.next[k] = near
+    visit(rows, curves, x)
+    for k in range(curves.cost.size):
+        far = memory[k, 1] if memory[k, 2] < 0.5 else memory[k, 0]
+        again = curves.next[k] > 0.0 and curves.last[k, D] == 0.0 and far > 0.0 and far != curves.next[k]
+        curves.next[k] = far if again else 0.0
+    visit(rows, curves, x)
+
+
+@njit(**INLINE)
+def mixed(curves, k, level, memory):
+    """Write down which two points of curve k nature mixes at a level.
+
+    reads   curves, k, level
+    fills   memory (3,): t₁, t₂ and the share f of the second
+    """
+    memory[0], memory[1], memory[2] = 0.0, 0.0, 0.0
+    j = curves.segment[k]
+    if j < 0 or not curves.low[k] < level or curves.count[k] < 2:
+        return
+    left, right = curves.points[k, j], curves.points[k, j + 1]
+    memory[0], memory[1] = left[T], right[T]
+    if right[V] > left[V]:
+        memory[2] = min(max((level - curves.cost[k] - left[V]) / (right[V] - left[V]), 0.0), 1.0)
+
+
+@njit(**INLINE)
+def solve_state(rows, budget, tol, work, by_action, by_row, x):
+    """Solve one normalised state; unavailable actions have cost inf.
+
+    reads   rows, budget, tol, work.state
+    fills   by_action (A,), by_row (A, 3), x (A,): policy; work
+    returns U, L and the rounds
+    """
+    state, curves, best = work.state, work.curves, by_action
+    A = state.cost.size
+    cheapest, lowest, bottom, trivial = open_state(state, budget, 0.0)
+    if trivial:
+        for a in range(A):
+            by_action[a], by_row[a, 0], by_row[a, 1], by_row[a, 2] = 0.0, 0.0, 0.0, 0.0
+        upper, lower = close_trivial(budget, cheapest, lowest, bottom, x)
+        return upper, lower, 0
+    for a in range(A):
+        begin_curve(curves, a, state.cost[a], state.nominal[a])
+        if not curves.low[a] < 0.0:
+            by_row[a, 0], by_row[a, 1] = 0.0, 0.0
+    nobody = x[:0]
+    recall(rows, curves, nobody, by_row)
+    upper, lower, rounds = climb(rows, curves, nobody, budget, tol, best, work.x)
+    total = 0.0
+    for a in range(A):
+        best[a] = min(best[a], LARGEST)
+        total += best[a]
+        mixed(curves, a, lower, by_row[a])
+    for a in range(A):
+        x[a] = best[a] / total
+    return upper, lower, rounds
+
+
+@njit(**INLINE)
+def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
+    """Worst case of a policy at one normalised state.
+
+    reads   rows, budget, tol, work.state, x (A,)
+    fills   by_action (A,), by_row (A, 3), work
+    returns U, L and the rounds
+    """
+    state, curves = work.state, work.stacked
+    cost, nominal, warm = 0.0, 0.0, 0
+    for a in range(x.size):
+        if x[a] > 0.0:
+            cost += x[a] * state.cost[a]
+            nominal += x[a] * state.nominal[a]
+            warm = a if x[a] > x[warm] or not x[warm] > 0.0 else warm
+    begin_curve(curves, 0, cost, nominal)
+    memory, rounds = work.memory, 0
+    upper, lower = cost + nominal, cost + nominal
+    curves.count[0] = 1
+    curves.segment[0] = -1
+    work.x[0] = 0.0
+    if budget > 0.0 and nominal < 0.0:
+        memory[0, 0], memory[0, 1], memory[0, 2] = by_row[warm, 0] / x[warm], by_row[warm, 1] / x[warm], by_row[warm, 2]
+        recall(rows, curves, x, memory)
+        upper, lower, rounds = climb(rows, curves, x, budget, tol, work.x[:1], work.trial)
+    mixed(curves, 0, lower, memory[0])
+    for a in range(x.size):
+        own = x[a] if x[a] > 0.0 else 0.0
+        by_action[a] = own * min(work.x[0], LARGEST)
+        for f in range(3):
+            by_row[a, f] = memory[0, f] if f == 2 else (own * memory[0, f] if own > 0.0 else 0.0)
+    return upper, lower, rounds
+
+
+@njit(**KERNEL)
+def sweep(start, stop, layout, point, memory, out, tol, work, answers):
+    """Update the states start … stop − 1 that are not terminal, or evaluate the policy in out.policy; see `drmdp.bellman.family`.
+
+    reads   layout, point, tol, answers: the response, the saturated point, and whether the policy is fixed
+    fills   memory, out, work
+    """
+    for s in range(start, stop):
+        base, unit = normalise(layout, point, s, work.state)
+        if base < np.inf:
+            rows = rows_at(layout, s, work, answers[0], answers[1])
+            own = memory.by_action[s], memory.by_row[s], out.policy[s]
+            if answers[2]:
+                upper, lower, out.passes[s] = evaluate_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])
+            else:
+                upper, lower, out.passes[s] = solve_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])
+            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

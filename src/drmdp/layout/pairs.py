@@ -1,0 +1,36 @@
+"""Every pair (s, a) as a state with one action: what a set with a budget for each action is solved and proved on.
+
+The arrays are those of the model; pair s·A + a becomes state s·A + a.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.layout.layout import Layout
+from drmdp.layout.memory import Memory
+
+
+def by_pair(layout: Layout, chosen: BoolArray | None = None) -> Layout:
+    """The layout of the pairs; those not chosen, (S, A), are closed."""
+    available = layout.available if chosen is None else chosen
+    radius = np.ascontiguousarray(np.broadcast_to(layout.radius, layout.available.shape)).reshape(-1)
+    available, radius = available.reshape(-1, 1), radius.view()
+    for part in (available, radius):
+        part.setflags(write=False)
+    return layout._replace(available=available, costs=layout.costs.reshape(-1, 1), radius=radius)
+
+
+def memory_by_pair(memory: Memory, n_kernels: int) -> Memory:
+    """Views of the memory of all pairs, by state of `by_pair`."""
+    by_action, by_kernel, by_row = memory
+    pairs = by_action.size
+    kernels = by_kernel.reshape(pairs, -1) if by_kernel.size else np.zeros((pairs, 0))
+    rows = by_row.reshape(pairs, 1, -1) if by_row.size else np.zeros((pairs, 0, 0), dtype=by_row.dtype)
+    return Memory(by_action.reshape(pairs, 1), kernels, rows)
+
+
+def share_by_pair(share: Array, A: int) -> Array:
+    """Shares (S, A·N), or (S, 1) for all, by pair."""
+    return np.repeat(share, A, axis=0) if share.shape[1] == 1 else share.reshape(share.shape[0] * A, -1)

@@ -1,0 +1,138 @@
+"""What is feared: next-state distributions that are not too unlike the data, by a divergence D(y ‖ ŷ).
+
+    kl     Σ y log(y/ŷ)              burg   Σ ŷ log(ŷ/y)
+    chi2   Σ (y − ŷ)²/ŷ              tv     ½ ‖y − ŷ‖₁
+
+    around="mean":      Σ_a D(y_a ‖ ȳ_a) ≤ θ_s            with ȳ = Σ_i w_i ŷ_i the mean kernel,
+    around="kernels":   Σ_i w_i Σ_a D(y_ia ‖ ŷ_ia) ≤ θ_s   for N-tuples of kernels, of which nature plays the mean.
+
+With rectangular="sa" the sums over a become "for each a", with θ_s or θ_sa. By convexity the set around the mean contains the means of the tuples around the
+kernels, and costs N times less. With kl and chi2 no row leaves the support of the row it is compared with, whatever `support` says; burg and tv may bring
+mass to any allowed next state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.errors import InputError, shown
+from drmdp.model import Model
+from drmdp.sets.base import AmbiguitySet
+
+KINDS = {
+    "kl": "Kullback–Leibler divergence from the data",
+    "burg": "Burg divergence: that of the data from nature's kernel",
+    "chi2": "Pearson's χ²",
+    "tv": "total variation: the probability that is moved",
+}
+AROUND = {"mean": "the mean kernel", "kernels": "each kernel, the mean divergence being bounded"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Divergence(AmbiguitySet):
+    """A ball of next-state distributions by a divergence.
+
+    Parameters
+    ----------
+    radius : float, (S,) array, or with rectangular="sa" (S, A) array
+        Largest divergence, added up over the actions of a state or for each of them.
+    kind : "kl", "burg", "chi2" or "tv"
+    around : "mean" or "kernels"
+        Whether nature bends the mean kernel, or each kernel with the mean divergence bounded.
+    support : "observed" or "all"
+        Where burg and tv may bring mass; kl and chi2 never leave the support of a row.
+    rectangular : "s" or "sa"
+        Whether the actions of a state share one budget, or each has its own; "s" by default.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> drmdp.Divergence(0.1)
+    Divergence(radius=0.1, kind='kl', around='mean', support='observed', rectangular='s')
+    """
+
+    radius: Any
+    kind: str = "kl"
+    around: str = "mean"
+    support: str = "observed"
+    rectangular: str = cast(str, None)
+
+    by_kernel = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("kind", KINDS), ("around", AROUND)):
+            given = getattr(self, name)
+            if not isinstance(given, str) or given not in known:
+                raise InputError(f"{name} is {', '.join(map(repr, known))}, got {shown(given)}")
+        self.check_size()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(kind, around)."""
+        return self.kind, self.around
+
+    @property
+    def short(self) -> str:
+        """Kind and what it is around, if not the mean."""
+        return self.named(self.kind + (" around kernels" if self.around == "kernels" else ""))
+
+    @property
+    def words(self) -> str:
+        """Kind, centre, support and rectangularity."""
+        return f"{self.kind} around {self.around}, support {self.support}, rectangular {self.rectangular}"
+
+    def facts(self) -> dict[str, str]:
+        """Kind and centre in words."""
+        return {"divergence": KINDS[self.kind], "around": AROUND[self.around], "budget": self.budget_words}
+
+    def fitted(self, model: Model) -> Self:
+        """The set that operators of this model take: rows that cannot leave their support need no other states."""
+        if self.kind in ("kl", "chi2") and self.support == "all":
+            return replace(self, support="observed").fitted(model)
+        return super().fitted(model)
+
+    def centred(self, nominal: Array, weights: Array) -> tuple[Array, Array]:
+        """What it is around, rows (…, N, K) and weights (N,): the data or their mean."""
+        if self.around == "kernels":
+            return nominal, weights
+        return np.einsum("i,...ik->...k", weights, nominal)[..., None, :], np.ones(1)
+
+    def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
+        """Divergence of kernels (…, A, N, K) from the data, (…, 1)."""
+        seen = nominal > 0
+        ratio = np.where(seen, y / np.where(seen, nominal, 1.0), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            d = ratio - 1
+            if self.kind == "kl":
+                each = nominal * np.where(ratio > 0, ratio * np.log1p(d) - d, 1.0)
+            elif self.kind == "burg":
+                each = nominal * (d - np.log1p(d)) + np.where(seen, 0.0, y)
+            elif self.kind == "chi2":
+                each = nominal * d * d
+            else:
+                each = np.abs(y - nominal) / 2
+        each = np.where(seen, each, 0.0) if self.kind not in ("tv", "burg") else each
+        if self.kind in ("kl", "chi2"):
+            each = np.where(~seen & (y > 0), np.inf, each)
+        return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
+
+    def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
+        """Divergence at which every row can have all its mass where it pleases; infinite for burg, unless there is one place only."""
+        y, w = self.centred(y[:, w > 0], w[w > 0])
+        if self.kind == "burg":
+            return np.inf if (allowed.sum(axis=2) > 1).any() else 0.0
+        if self.kind == "tv":
+            return float(np.where(allowed[:, 0], 1 - np.einsum("i,aik->ak", w, y), 0.0).max(axis=1).sum())
+        least = np.where(y > 0, y, np.inf).min(axis=2)  # (A, N)
+        each = -np.log(least) if self.kind == "kl" else 1 / least - 1
+        return float((np.maximum(each, 0.0) @ w).sum())
+
+    def __repr__(self) -> str:
+        return (
+            f"Divergence(radius={self.radius_text}, kind={self.kind!r}, around={self.around!r}, support={self.support!r}, "
+            f"rectangular={self.rectangular!r})"
+        )
