@@ -3,12 +3,14 @@
 import contextlib
 import copy
 import dataclasses
+import gc
 import io
 import json
 import math
 import os
 import pickle
 import stat
+import sys
 import tempfile
 import tracemalloc
 import warnings
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import drmdp
+from drmdp import instances
 from drmdp.core import compact as rows
 
 S, A = 3, 2
@@ -206,7 +209,34 @@ def test_nothing_is_pickled(tmp_path, monkeypatch):
     hand_made().save(path)
     assert_same(drmdp.Solution.load(path), hand_made())
     with np.load(path, allow_pickle=False) as stored:
-        assert {name: stored[name].dtype.kind for name in stored} == dict.fromkeys(ARRAYS, "f") | {"meta": "u"}
+        assert {name: stored[name].dtype.kind for name in stored} == dict.fromkeys(ARRAYS, "f") | {
+            "meta": "u", "states": "u", "states_ends": "i",
+        }  # fmt: skip
+
+
+def test_nothing_is_made_for_each_state(tmp_path):
+    """Neither for the names 0, 1, 2, … nor for those in a file."""
+    S = 100_000
+    y = sparse.csr_array((np.ones(S), (np.arange(S), (np.arange(S) + 1) % S)), shape=(S, S))
+    drmdp.write(drmdp.Model([y], costs=np.ones((S, 1)), discount=0.5), tmp_path / "numbers.drmdp")
+    names = [f"state {s}" for s in range(S)]
+    drmdp.write(drmdp.Model([y], costs=np.ones((S, 1)), discount=0.5, states=names), tmp_path / "names.drmdp")
+    del names
+    drmdp.solve(instances.machine(5), drmdp.Wasserstein(0.1))  # what is made once
+    for kind, last in (("numbers", S - 1), ("names", f"state {S - 1}")):
+        gc.collect()
+        before = sys.getallocatedblocks()
+        model = drmdp.read(tmp_path / f"{kind}.drmdp")
+        solution = drmdp.solve(model, drmdp.Wasserstein(0.1))
+        solution.save(tmp_path / "s.npz")
+        loaded = drmdp.Solution.load(tmp_path / "s.npz")
+        assert repr(solution)
+        assert repr(loaded)
+        assert solution._repr_html_()
+        assert (model.states[-1], solution.states[-1], loaded.states[-1]) == (last,) * 3
+        assert drmdp.evaluate(model, drmdp.Wasserstein(0.1), loaded).value.shape == (S,)
+        gc.collect()
+        assert sys.getallocatedblocks() - before < S / 10
 
 
 # ---------------------------------------------------------------------- copies

@@ -110,7 +110,7 @@ def solve(
             "max_seconds": max_seconds,
             "ball": repr(ball),
         },
-        states=tuple(model.states),
+        states=model.states,
         actions=tuple(model.actions),
         fingerprint=model.fingerprint,
         scale=scale_of(model, found.upper),

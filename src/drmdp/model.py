@@ -321,21 +321,13 @@ class Model:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        S, A, N = self.n_states, self.n_actions, self.n_kernels
         lo, hi = self.cost_range
         if self.maximise:
             lo, hi = 0.0 - hi, 0.0 - lo
         name = "rewards" if self.maximise else "costs"
         shape = "(S, A, S)" if self.next_costs else "(S, A)"
-        share = self._blocks.indices.size / (S * A * S)
-        kind = "sparse" if self.is_sparse else "dense"
-        lines = [
-            f"Model: {words.count(S, 'state')} × {words.count(A, 'action')} × {words.count(N, 'kernel')}, "
-            f"discount {words.discount(self.discount)}",
-            f"  {name} {shape} in [{lo:g}, {hi:g}]",
-            f"  {kind}, {f'{share:.2g}' if share < 0.01 else f'{share:.0%}'} of the probabilities stored, "
-            f"{words.memory(self.nbytes)}",
-        ]
+        prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"
+        lines = [self.head.described(self._blocks.indices.size, words.memory(self.nbytes), prices)]
         if not isinstance(self.kernel_names, range):
             lines.append(f"  kernels {words.some(self.kernel_names)}")
         closed = int((~self.available[~self.terminal]).sum())

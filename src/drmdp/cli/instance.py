@@ -16,7 +16,7 @@ from drmdp.core.progress import stage
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
-    from drmdp.model import Model
+    from drmdp.instances._source import Source
 
 
 def _branching(context: click.Context, option: click.Parameter, text: str | None) -> float | int | None:
@@ -38,33 +38,48 @@ def _branching(context: click.Context, option: click.Parameter, text: str | None
 @click.option("--seed", type=int, help="Of everything random; 0 by default.")
 @click.option("--discount", type=float, help="In [0, 1); each family has its own.")
 @click.option("--sparse", is_flag=True, help="Store the kernels as sparse ones.")
+@click.option(
+    "--same-support", is_flag=True, help="Sample kernels on the next states of the nominal one; for large ones."
+)
+@click.option("--float32", is_flag=True, help="Store the kernels in single precision, in half the space.")
 @click.option("--out", required=True, help="File to write: .npz, or .drmdp for a directory of mapped arrays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @PROGRESS
-def instance(family: str, n_states: int, sparse: bool, out: str, as_json: bool, **given: Any) -> None:
+def instance(
+    family: str, n_states: int, sparse: bool, same_support: bool, float32: bool, out: str, as_json: bool, **given: Any
+) -> None:
     """Write a test problem.
 
-    FAMILY is garnet, machine, forest, ring, cycle, grid or reservoir.
+    FAMILY is garnet, machine, forest, ring, cycle, grid or reservoir. A .drmdp directory is written block by block: its size is
+    limited by the disk, not by memory.
     """
     from drmdp import formats
 
     formats.check_target(out)
+    dtype = "float32" if float32 else "float64"
+    options = {name: value for name, value in given.items() if value is not None}
     with stage("making the instance"):
-        model = _build(family, n_states, sparse, {name: value for name, value in given.items() if value is not None})
-    formats.write(model, out)
+        source = _source(family, n_states, sparse, same_support, options)
+        if formats.is_directory(out):
+            formats.directory.write_drawn(source, out, dtype)
+            model: Any = formats.directory.open_stored(out)
+        else:
+            model = source.model(dtype)
+            formats.write(model, out)
     if as_json:
         print_json({"path": out, **sizes(model)})
     else:
         say(f"{model!r}\nwritten to {out}")
 
 
-def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> Model:
+def _source(family: str, n_states: int, sparse: bool, same_support: bool, given: dict[str, Any]) -> Source:
     """Call a family with the options it knows; sample kernels around a model that has but one."""
-    from drmdp.instances import FAMILIES, perturb
+    from drmdp.instances import SOURCES
+    from drmdp.instances.perturb import perturbed
 
-    if family not in FAMILIES:
-        raise InputError(f"unknown family {family!r}; known: {', '.join(FAMILIES)}")
-    known = inspect.signature(FAMILIES[family]).parameters
+    if family not in SOURCES:
+        raise InputError(f"unknown family {family!r}; known: {', '.join(SOURCES)}")
+    known = inspect.signature(SOURCES[family]).parameters
     if "n_actions" in known and known["n_actions"].default is inspect.Parameter.empty:
         given = {"n_actions": n_states, **given}
     own = {name: value for name, value in given.items() if name in known}
@@ -74,5 +89,7 @@ def _build(family: str, n_states: int, sparse: bool, given: dict[str, Any]) -> M
     for name in sorted(given.keys() - own.keys() - extra.keys()):
         hint = " unless --kernels are sampled" if name == "seed" else ""
         raise InputError(f"{family} has no --{name.removeprefix('n_')}{hint}")
-    model = FAMILIES[family](n_states, sparse=sparse, **own)
-    return perturb(model, **extra) if extra else model
+    if same_support and not extra:
+        raise InputError("--same-support: has a meaning only where --kernels are sampled around one")
+    nominal = SOURCES[family](n_states, sparse=sparse, **own)
+    return perturbed(nominal, same_support=same_support, **extra) if extra else nominal

@@ -57,10 +57,11 @@ def said(model: Model, ball: AmbiguitySet) -> list[str]:
     return [*model.notes, *ball.remarks(model)]
 
 
-def sizes(model: Model) -> dict[str, Any]:
-    """Sizes, names and notes of a model that was written, for a JSON document; names of kernels only, states may be many."""
-    found = {name: getattr(model, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-    found |= {"sparse": model.is_sparse, "kernel_names": list(model.kernel_names), "notes": list(model.notes)}
+def sizes(model: Any) -> dict[str, Any]:
+    """Sizes, names and notes of a model, in memory or in its files, for a JSON document; names of kernels only, states may be many."""
+    head = model.head
+    found = {name: getattr(head, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+    found |= {"sparse": head.is_sparse, "kernel_names": list(head.kernel_names), "notes": list(head.notes)}
     return {**found, "fingerprint": model.fingerprint}
 
 

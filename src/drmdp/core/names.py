@@ -88,13 +88,21 @@ def is_name(label: object) -> bool:
     return isinstance(label, int) and not isinstance(label, bool) and label.bit_length() <= 128
 
 
-def encoded(what: str, names: Sequence[Any]) -> tuple[bytes, list[int]]:
+def encoded(what: str, names: Sequence[Any]) -> tuple[bytes, Any]:
     """The text of names, and how long each is; what JSON would not give back, such as enumerations, is refused."""
     texts = [json.dumps(name).encode() + b"\n" for name in names]
     for name, text in zip(names, texts, strict=True):
         if repr(json.loads(text)) != repr(name):
             raise InputError(f"{what}: a file holds plain strings and integers only, got {shown(name)}")
-    return b"".join(texts), [len(text) for text in texts]
+    return b"".join(texts), np.array([len(text) for text in texts], dtype=np.int64)
+
+
+def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
+    """The text of names, and where each begins and the last one ends."""
+    parts = [encoded(what, names[lo : lo + CHUNK]) for lo in range(0, len(names), CHUNK)]
+    ends = np.zeros(len(names) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([lengths for _, lengths in parts]), out=ends[1:])
+    return np.frombuffer(b"".join(text for text, _ in parts), dtype=np.uint8), ends
 
 
 def key(text: bytes) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.core import distributions
+from drmdp.core import text as words
 from drmdp.core.distributions import Labels, Scaled
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names, check_costs
@@ -44,6 +45,18 @@ class Head:
     actions: Names
     kernel_names: Names
     notes: tuple[str, ...]
+
+    def described(self, entries: int, held: str, *more: str) -> str:
+        """Size and storage in words, with as many next states in all; `more` lines come between the two."""
+        S, A, N = (
+            words.count(n, noun)
+            for n, noun in ((self.n_states, "state"), (self.n_actions, "action"), (self.n_kernels, "kernel"))
+        )
+        share = entries / (self.n_states * self.n_actions * self.n_states)
+        kind = "sparse" if self.is_sparse else "dense"
+        part = f"{share:.2g}" if share < 0.01 else f"{share:.0%}"
+        first = f"Model: {S} × {A} × {N}, discount {words.discount(self.discount)}"
+        return "\n".join([first, *more, f"  {kind}, {part} of the probabilities stored, {held}"])
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ import numpy as np
 from drmdp.core.files import check_path
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
-from drmdp.formats import craam, npz, prism
-from drmdp.formats import directory as npydir
+from drmdp.formats import craam, directory, npz, prism
 from drmdp.formats._options import Options
 from drmdp.formats._writer import Writer
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
@@ -54,7 +53,7 @@ class Format(Protocol):
 
 FORMATS: dict[str, Format] = {
     "npz": npz,
-    "drmdp": npydir,
+    "drmdp": directory,
     "craam": craam,
     "prism": prism,
 }
@@ -171,6 +170,11 @@ def _given(names: Any) -> bool:
 def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:
     """Raise `InputError` if `write` would refuse the path; to be asked before long work."""
     _choose(path, format).check_target(Path(path))
+
+
+def is_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether `write` makes a .drmdp directory at the path."""
+    return _choose(path, None) is FORMATS["drmdp"]
 
 
 def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Path]:

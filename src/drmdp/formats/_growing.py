@@ -113,7 +113,7 @@ class Files:
             self._rows[name] = row
         return self._columns[name]
 
-    def _add_names(self, text: bytes, lengths: list[int]) -> None:
+    def _add_names(self, text: bytes, lengths: Any) -> None:
         own = self._column("states", np.uint8)
         ends = own.size + np.concatenate([[0], np.cumsum(lengths)])
         own.add(np.frombuffer(text, dtype=np.uint8))

@@ -32,6 +32,8 @@ from typing import IO, Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core import spans
+from drmdp.core import text as words
 from drmdp.core import validation as checks
 from drmdp.core.archives import Field, check_header, decoding, load_json, read_header
 from drmdp.core.distributions import Labels
@@ -108,7 +110,7 @@ def read_index(path: Path, folder: int | None) -> dict[str, Any]:
     return index
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stored:
     """A model in a directory, opened and not read; all arrays are mapped."""
 
@@ -127,6 +129,16 @@ class Stored:
     def labels(self) -> Labels:
         """Names of kernels, states and actions, for messages."""
         return Labels(self.head.kernel_names, self.states, self.head.actions)
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model, computed from its files block by block."""
+        return spans.fingerprint(self.head, spans.digests(self, 0, self.head.n_states))
+
+    def __repr__(self) -> str:
+        arrays = (self.indptr, self.indices, self.data, self.costs, self.available, self.terminal, self.initial)
+        nbytes = sum(array.nbytes for array in arrays if array is not None)
+        return self.head.described(self.indices.size, f"{words.memory(nbytes)} in files")
 
     def span(self, lo: int, hi: int) -> Span:
         """The states lo … hi − 1; where their rows lie is checked, what is in them is not."""

@@ -274,3 +274,14 @@ def write_spans(path: Path, head: Head, parts: Iterable[Span], initial: bool) ->
     with Writer(path, **given, **own) as writer:
         for span in parts:
             writer._put(span, initial, head.maximise)
+
+
+def write_drawn(source: Any, path: str | os.PathLike[str], dtype: Any = np.float64) -> None:
+    """Write a problem that is drawn block by block, one of `drmdp.instances.SOURCES`."""
+    sizes: Any = {name: getattr(source, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
+    own: Any = {name: getattr(source, name) for name in ("actions", "kernel_names", "notes")}
+    name = "rewards" if source.maximise else "costs"
+    with Writer(path, **sizes, **own, dtype=dtype) as writer:
+        for part in source.blocks():
+            flags = {"available": part.available, "terminal": part.terminal, "initial": part.initial}
+            writer.append(part.kernels, **{name: part.costs}, states=part.names, **flags)

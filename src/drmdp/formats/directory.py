@@ -23,9 +23,10 @@ from drmdp.formats import _stored
 from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_names, to_model
 from drmdp.formats._options import Options
 from drmdp.formats._stored import FORMAT, INDEX, Stored
-from drmdp.formats._writer import write_spans
+from drmdp.formats._writer import write_drawn, write_spans
 from drmdp.model import Model
 
+__all__ = ["HOLDS", "check_target", "files_of", "open_stored", "read", "write", "write_drawn"]
 HOLDS = frozenset(NAMES)
 """Which names and notes it holds."""
 

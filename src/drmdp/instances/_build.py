@@ -66,38 +66,48 @@ def cuts(rng: np.random.Generator, rows: int, k: int) -> Array:
     return np.diff(ends, axis=1)
 
 
-def one_kernel(n_states: int, n_actions: int, moves: Iterable[tuple[Any, ...]], is_sparse: bool) -> Kernels:
-    """Build a kernel from moves (s, a, t, probability), each a number or an array; equal (s, a, t) add up."""
+def one_kernel(lo: int, hi: int, n_states: int, n_actions: int, moves: Iterable[tuple[Any, ...]]) -> Kernels:
+    """Build the kernel of the states lo … hi − 1 from moves (s, a, t, probability), each a number or an array; equal (s, a, t) add up.
+
+    Moves of other states are left out.
+    """
     columns = zip(*(np.broadcast_arrays(*np.atleast_1d(*move)) for move in moves), strict=True)
     s, a, t, probability = (np.concatenate(column) for column in columns)
-    matrix = coo_array((probability, (s * n_actions + a, t)), shape=(n_states * n_actions, n_states))
-    kernel = compress_sparse([matrix], np.ones((n_states, n_actions), dtype=bool))
-    return replace(kernel, is_sparse=is_sparse)
+    own = (s >= lo) & (s < hi)
+    places = (((s - lo) * n_actions + a)[own], t[own])
+    matrix = coo_array((probability[own], places), shape=((hi - lo) * n_actions, n_states))
+    return compress_sparse([matrix], np.ones((hi - lo, n_actions), dtype=bool))
 
 
-def random_kernel(rng: np.random.Generator, n_actions: int, successors: Any, is_sparse: bool) -> Kernels:
-    """Build a kernel with `cuts` as probabilities of the given successors, (S·A, k), distinct and ascending."""
+def random_kernel(rng: np.random.Generator, n_states: int, n_actions: int, successors: Any) -> Kernels:
+    """Build the kernel of n states with `cuts` as probabilities of the given successors, (n·A, k), distinct and ascending."""
     pairs, k = successors.shape
     indptr = np.arange(0, pairs * k + 1, k)
     probabilities = cuts(rng, pairs, k).ravel()
     indices = successors.astype(np.int32, copy=False).ravel()
-    return Kernels(pairs // n_actions, n_actions, 1, indptr, indices, probabilities, is_sparse)
+    return Kernels(n_states, n_actions, 1, indptr, indices, probabilities, is_sparse=True)
 
 
 def resample(kernel: Kernels, n_kernels: int, draw: Callable[[Array], Array]) -> Kernels:
-    """Sample kernels on the support of a single one.
+    """Sample kernels on the support of a single one, all of the same states.
 
     `draw` turns its stored probabilities into random positive weights, which are normalised row by row. Kernels are
     drawn one after the other, so the first ones do not depend on how many there are.
     """
+    nominal, pairs = kernel.entries(0), kernel.indptr.size - 1
     filled = kernel.lengths > 0
     starts, lengths = kernel.indptr[:-1][filled], kernel.lengths[filled]
-    data = np.empty(n_kernels * kernel.data.size)
+    data = np.empty(n_kernels * nominal.size)
     samples = replace(kernel, n_kernels=n_kernels, data=data.view())  # the storage locks its view, not ours
+    even = filled.all() and (lengths == lengths[0]).all()
+    rows = data.reshape(pairs, n_kernels, -1) if even else None
     for i in range(n_kernels):
-        weights = draw(kernel.data)
+        weights = draw(nominal)
         weights /= np.repeat(np.add.reduceat(weights, starts), lengths)
-        data[samples.positions(i)] = weights
+        if rows is not None:
+            rows[:, i] = weights.reshape(pairs, -1)
+        else:
+            data[samples.positions(i)] = weights
     return samples
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.core.random import Seed, generator
+from drmdp.core.random import Seed
 from drmdp.core.validation import whole
-from drmdp.instances._build import bump, check_sizes, one_kernel, resample
+from drmdp.instances._build import bump, one_kernel, resample
+from drmdp.instances._source import Drawn, Source, streams
 from drmdp.model import Model
 
 CONCENTRATION = 30
@@ -54,7 +55,7 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
     >>> model.mean_kernel[7, 0].nonzero()[0].tolist()
     [6, 7, 8, 9]
     """
-    return _chain(RING, n_states, n_kernels, seed, discount, sparse)
+    return ring_source(n_states, n_kernels, seed, discount, sparse=sparse).model()
 
 
 def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Model:
@@ -81,17 +82,34 @@ def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 
     >>> [model.mean_kernel[48, a].nonzero()[0].tolist() for a in range(3)]
     [[49], [0, 49], [1]]
     """
+    return cycle_source(n_states, n_kernels, seed, discount, sparse=sparse).model()
+
+
+def ring_source(
+    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
+) -> Source:
+    """The problem of `ring`, to be drawn block by block."""
+    return _chain(RING, n_states, n_kernels, seed, discount, sparse)
+
+
+def cycle_source(
+    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
+) -> Source:
+    """The problem of `cycle`, to be drawn block by block."""
     return _chain(CYCLE, n_states, n_kernels, seed, discount, sparse)
 
 
-def _chain(table: Table, n_states: int, n_kernels: int, seed: Seed, discount: float, is_sparse: bool) -> Model:
+def _chain(table: Table, n_states: int, n_kernels: int, seed: Seed, discount: float, is_sparse: bool) -> Source:
     S, N, A = whole("n_states", n_states, 4), whole("n_kernels", n_kernels, 1), len(table)
-    check_sizes(S, A, N, max(len(row) for _, row in table))
-    rng = generator(seed, "chain")
-    s = np.arange(S)
-    costs = rng.random((S, 1)) + 0.05 * np.arange(A) + bump(s - S / 2)[:, None]
-    moves = [(s, a, (s + step) % S, p) for a, (_, row) in enumerate(table) for step, p in row.items()]
-    nominal = one_kernel(S, A, moves, is_sparse)
-    # independent gamma variables, normalised, are a Dirichlet sample
-    kernels = resample(nominal, N, lambda p: rng.standard_gamma(CONCENTRATION * p))
-    return Model(kernels, costs=costs, discount=discount, actions=[name for name, _ in table])
+    stream = streams(seed, "chain")
+
+    def draw(lo: int, hi: int) -> Drawn:
+        rng, s = stream(lo), np.arange(lo, hi)
+        costs = rng.random((hi - lo, 1)) + 0.05 * np.arange(A) + bump(s - S / 2)[:, None]
+        moves = [(s, a, (s + step) % S, p) for a, (_, row) in enumerate(table) for step, p in row.items()]
+        nominal = one_kernel(lo, hi, S, A, moves)
+        # independent gamma variables, normalised, are a Dirichlet sample
+        return Drawn(resample(nominal, N, lambda p: rng.standard_gamma(CONCENTRATION * p)), costs)
+
+    most = max(len(row) for _, row in table)
+    return Source(S, A, N, most, discount, is_sparse, draw, actions=[name for name, _ in table])

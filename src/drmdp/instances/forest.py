@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp.core.validation import whole
-from drmdp.instances._build import check_sizes, one_kernel
+from drmdp.instances._build import one_kernel
+from drmdp.instances._source import Drawn, Source
 from drmdp.model import Model
 
 
@@ -40,22 +41,20 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mod
     >>> model.costs[:, 1]
     array([ 0., -1., -2.])
     """
+    return source(n_states, discount, sparse=sparse).model()
+
+
+def source(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
+    """The problem of `forest`, to be made block by block."""
     S = whole("n_states", n_states, 2)
-    check_sizes(S, 2, 1, 2)
-    age = np.arange(S)
     wait, cut = 0, 1
-    moves = [
-        (age, wait, np.minimum(age + 1, S - 1), 0.9),
-        (age, wait, 0, 0.1),
-        (age, cut, 0, 1.0),
-    ]
-    rewards = np.zeros((S, 2))
-    rewards[1:, cut] = 1
-    rewards[S - 1] = 4, 2
-    return Model(
-        one_kernel(S, 2, moves, sparse),
-        rewards=rewards,
-        discount=discount,
-        states=[f"age {s + 1}" for s in age],
-        actions=["wait", "cut"],
-    )
+
+    def draw(lo: int, hi: int) -> Drawn:
+        age = np.arange(lo, hi)
+        moves = [(age, wait, np.minimum(age + 1, S - 1), 0.9), (age, wait, 0, 0.1), (age, cut, 0, 1.0)]
+        rewards = np.zeros((hi - lo, 2))
+        rewards[age > 0, cut] = 1
+        rewards[age == S - 1] = 4, 2
+        return Drawn(one_kernel(lo, hi, S, 2, moves), rewards, [f"age {s + 1}" for s in age])
+
+    return Source(S, 2, 1, 2, discount, sparse, draw, maximise=True, actions=["wait", "cut"])

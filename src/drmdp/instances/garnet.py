@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from drmdp.core.files import require
-from drmdp.core.random import Seed, generator
+from drmdp.core.random import Seed
 from drmdp.core.validation import whole
 from drmdp.instances._build import n_successors, random_kernel, subsets
+from drmdp.instances._source import Drawn, Source, streams
 from drmdp.model import Model
 
 TOP = 10.0
@@ -55,12 +55,28 @@ def garnet(
     >>> paid.maximise, float((10 + paid.costs - instances.garnet(20, 3, seed=1).costs).max().round(9))
     (True, 0.0)
     """
+    return source(n_states, n_actions, branching, seed, discount, rewards=rewards, sparse=sparse).model()
+
+
+def source(
+    n_states: int,
+    n_actions: int,
+    branching: float = 0.2,
+    seed: Seed = 0,
+    discount: float = 0.8,
+    *,
+    rewards: bool = False,
+    sparse: bool = False,
+) -> Source:
+    """The problem of `garnet`, to be drawn block by block."""
     S, A = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1)
     k = n_successors(branching, S)
-    require(24.0 * S * A * k, f"garnet: {S:,} states × {A:,} actions × {k:,} next states")
-    rng = generator(seed, "garnet")
-    kernel = random_kernel(rng, A, subsets(rng, S * A, S, k), sparse)
-    drawn = rng.uniform(0, TOP, (S, A))
-    if rewards:
-        return Model(kernel, rewards=TOP - drawn, discount=discount)
-    return Model(kernel, costs=drawn, discount=discount)
+    stream = streams(seed, "garnet")
+
+    def draw(lo: int, hi: int) -> Drawn:
+        rng = stream(lo)
+        kernel = random_kernel(rng, S, A, subsets(rng, (hi - lo) * A, S, k))
+        drawn = rng.uniform(0, TOP, (hi - lo, A))
+        return Drawn(kernel, TOP - drawn if rewards else drawn)
+
+    return Source(S, A, 1, k, discount, sparse, draw, maximise=rewards)

@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from drmdp._typing import IntArray
-from drmdp.core.random import Seed, generator
+from drmdp.core.random import Seed
 from drmdp.core.validation import whole
 from drmdp.errors import InputError
-from drmdp.instances._build import SPREAD, bump, check_sizes, log_normal, random_kernel, resample, subsets
+from drmdp.instances._build import SPREAD, bump, log_normal, random_kernel, resample, subsets
+from drmdp.instances._source import Drawn, Source, streams
 from drmdp.model import Model
 
 DIRECTIONS = {
@@ -63,24 +64,40 @@ def grid(
     >>> (model.kernels > 0).sum(axis=3)[:, 42].tolist()
     [[8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8]]
     """
+    return source(n_states, n_kernels, seed, discount, n_actions=n_actions, sparse=sparse).model()
+
+
+def source(
+    n_states: int,
+    n_kernels: int = 10,
+    seed: Seed = 0,
+    discount: float = 0.95,
+    *,
+    n_actions: int = 4,
+    sparse: bool = False,
+) -> Source:
+    """The problem of `grid`, to be drawn block by block."""
     S, N = whole("n_states", n_states, 9), whole("n_kernels", n_kernels, 1)
     A = whole("n_actions", n_actions, 1, len(DIRECTIONS))
     side = math.isqrt(S)
     if side * side != S:
         raise InputError(f"n_states: expected a square such as {side**2} or {(side + 1) ** 2}, got {S}")
-    check_sizes(S, A, N, SUCCESSORS)
-    rng = generator(seed, "grid")
-    row, column = np.divmod(np.arange(S), side)
-    costs = rng.random(S) + bump(np.hypot(row - side / 2, column - side / 2))
     steps = np.array(list(DIRECTIONS.values())[:A])
     down, right = _offsets(side)
-    pick = subsets(rng, S * A, down.size, SUCCESSORS)
-    to_row = (row[:, None] + steps[:, 0]).reshape(-1, 1) + down[pick]
-    to_column = (column[:, None] + steps[:, 1]).reshape(-1, 1) + right[pick]
-    successors = np.sort(to_row % side * side + to_column % side, axis=1)
-    nominal = random_kernel(rng, A, successors, sparse)
-    kernels = resample(nominal, N, log_normal(rng, SPREAD))
-    return Model(kernels, costs=costs, discount=discount, actions=list(DIRECTIONS)[:A])
+    stream = streams(seed, "grid")
+
+    def draw(lo: int, hi: int) -> Drawn:
+        rng = stream(lo)
+        row, column = np.divmod(np.arange(lo, hi), side)
+        costs = rng.random(hi - lo) + bump(np.hypot(row - side / 2, column - side / 2))
+        pick = subsets(rng, (hi - lo) * A, down.size, SUCCESSORS)
+        to_row = (row[:, None] + steps[:, 0]).reshape(-1, 1) + down[pick]
+        to_column = (column[:, None] + steps[:, 1]).reshape(-1, 1) + right[pick]
+        successors = np.sort(to_row % side * side + to_column % side, axis=1)
+        nominal = random_kernel(rng, S, A, successors)
+        return Drawn(resample(nominal, N, log_normal(rng, SPREAD)), np.repeat(costs[:, None], A, axis=1))
+
+    return Source(S, A, N, SUCCESSORS, discount, sparse, draw, actions=list(DIRECTIONS)[:A])
 
 
 def _offsets(side: int) -> tuple[IntArray, IntArray]:

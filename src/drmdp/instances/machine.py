@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp.core.validation import whole
-from drmdp.instances._build import check_sizes, one_kernel
+from drmdp.instances._build import one_kernel
+from drmdp.instances._source import Drawn, Source
 from drmdp.model import Model
 
 
@@ -47,31 +48,37 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mo
            [0. , 0. , 1. , 0. ],
            [0. , 0. , 0.6, 0.4]])
     """
+    return source(n_states, discount, sparse=sparse).model()
+
+
+def source(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
+    """The problem of `machine`, to be made block by block."""
     S = whole("n_states", n_states, 4)
-    check_sizes(S, 2, 1, 3)
     worst, short, long = S - 3, S - 2, S - 1
-    working = np.arange(S - 2)
-    worse = np.minimum(working + 1, worst)
     stay, repair = 0, 1
-    moves = [
-        (working, stay, working, 0.2),
-        (working, stay, worse, 0.8),
-        (working, repair, worse, 0.3),
-        (working, repair, short, 0.6),
-        (working, repair, long, 0.1),
-        (short, stay, 0, 0.8),
-        (short, stay, short, 0.2),
-        (short, repair, short, 1.0),
-        (long, stay, long, 1.0),
-        (long, repair, short, 0.6),
-        (long, repair, long, 0.4),
-    ]
-    costs = np.zeros(S)
-    costs[[worst, short, long]] = 20, 2, 10
-    return Model(
-        one_kernel(S, 2, moves, sparse),
-        costs=costs,
-        discount=discount,
-        states=[*(str(s + 1) for s in working), "R1", "R2"],
-        actions=["no repair", "repair"],
-    )
+    special = {worst: 20, short: 2, long: 10}
+
+    def draw(lo: int, hi: int) -> Drawn:
+        working = np.arange(lo, min(hi, S - 2))
+        worse = np.minimum(working + 1, worst)
+        moves = [
+            (working, stay, working, 0.2),
+            (working, stay, worse, 0.8),
+            (working, repair, worse, 0.3),
+            (working, repair, short, 0.6),
+            (working, repair, long, 0.1),
+            (short, stay, 0, 0.8),
+            (short, stay, short, 0.2),
+            (short, repair, short, 1.0),
+            (long, stay, long, 1.0),
+            (long, repair, short, 0.6),
+            (long, repair, long, 0.4),
+        ]
+        costs = np.zeros((hi - lo, 2))
+        for s, cost in special.items():
+            if lo <= s < hi:
+                costs[s - lo] = cost
+        ends = {short: "R1", long: "R2"}
+        return Drawn(one_kernel(lo, hi, S, 2, moves), costs, [ends.get(s, str(s + 1)) for s in range(lo, hi)])
+
+    return Source(S, 2, 1, 3, discount, sparse, draw, actions=["no repair", "repair"])

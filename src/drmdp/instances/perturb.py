@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from drmdp.core.random import Seed, generator
+from drmdp.core.random import Seed
 from drmdp.core.storage import Kernels, compress_sparse
 from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError
-from drmdp.instances._build import SPREAD, check_sizes, cuts, log_normal, n_successors, resample, subsets
+from drmdp.instances._build import SPREAD, cuts, log_normal, n_successors, resample, subsets
+from drmdp.instances._source import Drawn, Source, of_model, streams
 from drmdp.model import Model
 
 SHARE, BRANCHING = 0.05, 0.05  # the paper's
@@ -50,52 +51,51 @@ def perturb(
     >>> [kernel.nnz for kernel in instances.perturb(large, 3, same_support=True).kernels]
     [16000, 16000, 16000]
     """
-    N = whole("n_kernels", n_kernels, 1)
-    if model.n_kernels != 1:
-        raise InputError(f"perturb: expected a model with one kernel, got {model.n_kernels}")
+    return perturbed(of_model(model), n_kernels, seed, same_support=same_support, spread=spread).model()
+
+
+def perturbed(
+    nominal: Source, n_kernels: int, seed: Seed = 0, *, same_support: bool = False, spread: float | None = None
+) -> Source:
+    """The problem of `perturb`, to be drawn block by block."""
+    N, S = whole("n_kernels", n_kernels, 1), nominal.n_states
+    if nominal.n_kernels != 1:
+        raise InputError(f"perturb: expected a model with one kernel, got {nominal.n_kernels}")
     if spread is not None and not same_support:
         raise InputError("spread: has a meaning only with same_support=True")
-    added = 0 if same_support else N * n_successors(BRANCHING, model.n_states)
-    most = min(int(model.blocks.lengths.max(initial=0)) + added, model.n_states)
-    check_sizes(model.n_states, model.n_actions, N, most)
-    rng = generator(seed, "perturb")
-    if same_support:
-        kernels = resample(model.blocks, N, log_normal(rng, SPREAD if spread is None else _spread(spread)))
-    else:
-        kernels = _mixed(model, N, rng)
-    costs = model.costs
-    return Model(
-        kernels,
-        costs=None if model.maximise else costs,
-        rewards=-costs if model.maximise else None,
-        discount=model.discount,
-        initial=model.initial,
-        states=model.states,
-        actions=model.actions,
-        available=model.available,
-        terminal=model.terminal,
-        notes=model.notes,
-    )
-
-
-def _mixed(model: Model, n_kernels: int, rng: np.random.Generator) -> Kernels:
-    """Compute .95 y⁰ + .05 g_i for independent Garnet kernels g_i on the available pairs."""
-    if model.costs_missing:
+    width = SPREAD if spread is None else _spread(spread)
+    if nominal.costs_missing and not same_support:
         rule = "a sample may have any transition, but the costs of some are unknown"
         raise InputError(f"perturb: {rule}; use same_support=True")
-    S, A = model.n_states, model.n_actions
+    stream = streams(seed, "perturb")
+
+    def draw(lo: int, hi: int) -> Drawn:
+        found, rng = nominal.draw(lo, hi), stream(lo)
+        if same_support:
+            return replace(found, kernels=resample(found.kernels, N, log_normal(rng, width)))
+        return replace(found, kernels=_mixed(found, nominal.n_actions, N, rng))
+
+    added = 0 if same_support else N * n_successors(BRANCHING, S)
+    most = min(nominal.successors + added, S)
+    return replace(nominal, n_kernels=N, successors=most, draw=draw, kernel_names=None)
+
+
+def _mixed(found: Drawn, A: int, n_kernels: int, rng: np.random.Generator) -> Kernels:
+    """Compute .95 y⁰ + .05 g_i for independent Garnet kernels g_i on the available pairs of some states."""
+    kernel = found.kernels
+    S, pairs = kernel.n_states, kernel.indptr.size - 1
     k = n_successors(BRANCHING, S)
-    rows = int(model.available.sum())
-    indptr = np.concatenate([[0], np.cumsum(k * model.available.ravel())])
-    nominal = model.blocks.matrix(model.blocks.entries(0))  # of a single kernel, data is in the order of the columns
+    available = np.ones((pairs // A, A), dtype=bool) if found.available is None else found.available
+    rows = int(available.sum())
+    indptr = np.concatenate([[0], np.cumsum(k * available.ravel())])
+    nominal = kernel.matrix(kernel.entries(0))  # of a single kernel, data is in the order of the columns
 
     def sample() -> csr_array:
         successors, probabilities = subsets(rng, rows, S, k), cuts(rng, rows, k)
-        noise = csr_array((probabilities.ravel(), successors.ravel(), indptr), shape=(S * A, S))
+        noise = csr_array((probabilities.ravel(), successors.ravel(), indptr), shape=(pairs, S))
         return (1 - SHARE) * nominal + SHARE * noise
 
-    kernels = compress_sparse([sample() for _ in range(n_kernels)], model.available)
-    return replace(kernels, is_sparse=model.is_sparse)
+    return compress_sparse([sample() for _ in range(n_kernels)], available)
 
 
 def _spread(spread: float) -> float:

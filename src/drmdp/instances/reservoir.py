@@ -14,8 +14,6 @@ pays here on years that were not observed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.sparse import coo_array
 
@@ -23,7 +21,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.core.random import Seed, generator
 from drmdp.core.storage import Kernels, compress_sparse
 from drmdp.core.validation import whole
-from drmdp.instances._build import check_sizes
+from drmdp.instances._source import Drawn, Source
 from drmdp.model import Model
 
 DEMAND, POWER = 4, 3
@@ -61,22 +59,33 @@ def reservoir(
     >>> model.n_states, model.actions[-1], model.available[1].tolist()
     (21, 'release 4', [True, True, False, False, False])
     """
+    return source(n_states, n_kernels, seed, discount, months=months, sparse=sparse).model()
+
+
+def source(
+    n_states: int = 21,
+    n_kernels: int = 8,
+    seed: Seed = 0,
+    discount: float = 0.97,
+    *,
+    months: int | None = 12,
+    sparse: bool = False,
+) -> Source:
+    """The problem of `reservoir`, to be made block by block; its years are drawn at once."""
     S, N = whole("n_states", n_states, 2), whole("n_kernels", n_kernels, 1)
     record = None if months is None else whole("months", months, 1)
-    check_sizes(S, DEMAND + 1, N, LARGEST + 1)
     rng = generator(seed, "reservoir")
     years = [_inflows(rng, record) for _ in range(N)]
     release = np.arange(DEMAND + 1)
-    available = release <= np.arange(S)[:, None]
-    return Model(
-        _kernels(years, available, sparse),
-        costs=np.broadcast_to((DEMAND - release.astype(float)) ** POWER, available.shape),
-        discount=discount,
-        states=[f"storage {x}" for x in range(S)],
-        actions=[f"release {a}" for a in release],
-        available=available,
-        kernel_names=[f"year {i + 1}" for i in range(N)],
-    )
+    shortage = (DEMAND - release.astype(float)) ** POWER
+
+    def draw(lo: int, hi: int) -> Drawn:
+        available = release <= np.arange(lo, hi)[:, None]
+        names = [f"storage {x}" for x in range(lo, hi)]
+        return Drawn(_kernels(years, available, lo, S), np.tile(shortage, (hi - lo, 1)), names, available)
+
+    actions, names = [f"release {a}" for a in release], [f"year {i + 1}" for i in range(N)]
+    return Source(S, len(release), N, LARGEST + 1, discount, sparse, draw, actions=actions, kernel_names=names)
 
 
 def _inflows(rng: np.random.Generator, months: int | None) -> Array:
@@ -91,10 +100,10 @@ def _inflows(rng: np.random.Generator, months: int | None) -> Array:
     return law if months is None else np.asarray(rng.multinomial(months, law) / months)
 
 
-def _kernels(years: list[Array], available: BoolArray, is_sparse: bool) -> Kernels:
-    S, A = available.shape
+def _kernels(years: list[Array], available: BoolArray, lo: int, S: int) -> Kernels:
+    n, A = available.shape
     s, a = np.nonzero(available)
-    left, row = np.repeat(s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
+    left, row = np.repeat(lo + s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
     to = np.minimum(left + np.tile(np.arange(LARGEST + 1), s.size), S - 1)
-    matrices = [coo_array((np.tile(year, s.size), (row, to)), shape=(S * A, S)) for year in years]
-    return replace(compress_sparse(matrices, available), is_sparse=is_sparse)
+    matrices = [coo_array((np.tile(year, s.size), (row, to)), shape=(n * A, S)) for year in years]
+    return compress_sparse(matrices, available)

@@ -5,6 +5,7 @@ array                  shape          meaning
 ====================== ============== ============================================================================
 value, lower, upper    (S,)           lower ≤ value ≤ upper
 policy                 (S, A)         rows sum to 1, or are 0 (terminal states)
+states, states_ends    (B,), (S + 1,) names of states, as in `drmdp.core.names`; absent if they are 0, 1, 2, …
 kernel                 (S, A, S)      nature's kernel; of a sparse model its parts instead, `kernel.` and a name in `rows.STORED`
 meta                   bytes          a JSON object with everything else
 ====================== ============== ============================================================================
@@ -24,22 +25,27 @@ from drmdp.core import archives
 from drmdp.core import compact as rows
 from drmdp.core.archives import Field, Header
 from drmdp.core.files import AnyPath, write_whole
+from drmdp.core.names import StoredNames, to_arrays
 from drmdp.core.tolerance import Tolerance
+from drmdp.core.validation import Names
 from drmdp.errors import InputError, shown
 from drmdp.solution.results import ARRAYS, Record, Solution, Status
 
-FORMAT = "drmdp solution 2"
+FORMAT = "drmdp solution 3"
 PART = "kernel."
 """Prefix of the arrays of a compact kernel."""
+NAMES = ("states", "states_ends")
+"""Arrays of the names of states."""
 PARTS = {PART + name: Field(kind, (1,)) for name, kind in rows.KINDS.items()}
 KNOWN = {
     **dict.fromkeys(("value", "lower", "upper"), Field("f", (1,))),
     "policy": Field("f", (2,)),
     "kernel": Field("f", (3,)),
     "meta": Field("u", (1,)),
+    **dict(zip(NAMES, (Field("u", (1,)), Field("i", (1,))), strict=True)),
     **PARTS,
 }
-PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*ARRAYS, "status", "history", "kernels"))
+PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*ARRAYS, "status", "history", "kernels", "states"))
 """Fields that JSON holds as they are."""
 SETTINGS = ("method", "backend", "ball")
 """Texts that the settings of every run have."""
@@ -60,6 +66,8 @@ def write(solution: Solution, path: AnyPath) -> None:
         expected = shape_of(name, S, A)
         if expected is not None and (array.shape != expected or array.dtype != np.float64):
             raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float64 {expected}")
+    if not isinstance(solution.states, range):
+        arrays |= dict(zip(NAMES, to_arrays("states", solution.states), strict=True))
     meta = {
         "format": FORMAT,
         "status": str(solution.status),
@@ -81,9 +89,9 @@ def _plain(value: Any) -> Any:
 
 def shape_of(name: str, S: int, A: int) -> tuple[int, ...] | None:
     """Shape of an array, if the sizes of the model say it."""
-    if name in PARTS or name == "meta":
+    if name in PARTS or name in ("meta", "states"):
         return None
-    return {"policy": (S, A), "kernel": (S, A, S)}.get(name, (S,))
+    return {"policy": (S, A), "kernel": (S, A, S), "states_ends": (S + 1,)}.get(name, (S,))
 
 
 # ---------------------------------------------------------------------- reading
@@ -110,7 +118,7 @@ def _check_names(names: Any) -> None:
     for name in sorted(have - set(KNOWN)):
         raise InputError(f"unknown array {shown(name)}")
     kernel = set(PARTS) if have & set(PARTS) else {"kernel"}
-    expected = {"value", "policy", "lower", "upper", "meta"} | kernel
+    expected = {"value", "policy", "lower", "upper", "meta"} | kernel | (set(NAMES) if have & set(NAMES) else set())
     if have != expected:
         raise InputError(f"expected the arrays {', '.join(sorted(expected))}, got {', '.join(sorted(have))}")
 
@@ -120,13 +128,18 @@ def _check_headers(headers: dict[str, Header]) -> None:
     for name, header in headers.items():
         expected = shape_of(name, S, A)
         if expected is not None and (header.shape != expected or header.dtype.itemsize != 8):
-            raise InputError(f"{name} is {header.dtype} {header.shape}, expected float64 {expected}")
-    if headers["meta"].dtype.itemsize != 1:
-        raise InputError(f"meta is {headers['meta'].dtype}, expected bytes")
+            raise InputError(f"{name} is {header.dtype} {header.shape}, expected {_kind(name)} {expected}")
+    for name in ("meta", "states"):
+        if name in headers and headers[name].dtype.itemsize != 1:
+            raise InputError(f"{name} is {headers[name].dtype}, expected bytes")
     others = [header for name, header in headers.items() if name != "meta"]
     archives.check_memory(
         [*others, headers["meta"]._replace(shape=(headers["meta"].size * 2,))]
     )  # 40 bytes for one of JSON
+
+
+def _kind(name: str) -> str:
+    return "int64" if name in NAMES else "float64"
 
 
 def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
@@ -138,15 +151,25 @@ def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
     if meta["status"] not in list(Status):
         raise InputError(f"unknown status {shown(meta['status'])}")
     status, history = Status(meta.pop("status")), _history(meta.pop("history"))
-    for name in ("states", "actions", "notes"):
+    for name in ("actions", "notes"):
         _check_type(name, meta.setdefault(name, []), list)
         meta[name] = tuple(meta[name])
     _check_meta(meta)
     S, A = arrays["policy"].shape
-    if (len(meta["states"]), len(meta["actions"])) != (S, A):
-        raise InputError(f"{len(meta['states'])} states and {len(meta['actions'])} actions, but policy is {S} × {A}")
+    if len(meta["actions"]) != A:
+        raise InputError(f"{len(meta['actions'])} actions, but policy is {S} × {A}")
+    meta["states"] = _states(arrays, S)
     _check_values(arrays)
     return Solution(status=status, history=history, **_with_kernel(arrays, S, A), **meta)
+
+
+def _states(arrays: dict[str, Any], S: int) -> Names:
+    """Take the names of states out of the arrays."""
+    if "states" not in arrays:
+        return range(S)
+    names = StoredNames(arrays.pop("states"), arrays.pop("states_ends"))
+    names.check("states")
+    return names
 
 
 def _history(given: Any) -> tuple[Record, ...]:
@@ -167,9 +190,8 @@ def _check_meta(meta: dict[str, Any]) -> None:
     """Refuse what no run can have left."""
     for name in ("duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds"):
         _check_type(name, meta[name], float | int)
-    for kind in ("states", "actions"):
-        for name in meta[kind]:
-            _check_type(f"{kind}: name {shown(name)}", name, str | int)
+    for name in meta["actions"]:
+        _check_type(f"actions: name {shown(name)}", name, str | int)
     for note in meta["notes"]:
         _check_type(f"note {shown(note)}", note, str)
     _check_type("fingerprint", meta["fingerprint"], str)

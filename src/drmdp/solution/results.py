@@ -14,6 +14,7 @@ from drmdp._typing import Array
 from drmdp.core import html as _html
 from drmdp.core.files import check_file, check_path, check_suffix
 from drmdp.core.tolerance import Tolerance
+from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Solution:
     status: Status
     history: tuple[Record, ...] = field(repr=False)
     settings: dict[str, Any]  # method, backend, ball, tol, rtol, limits
-    states: tuple[Any, ...] = field(repr=False)
+    states: Names = field(repr=False)
     actions: tuple[Any, ...] = field(repr=False)
     fingerprint: str  # of the model
     scale: float  # max(max|value|, max|c|): what a relative gap is relative to

@@ -1,0 +1,129 @@
+"""Problems that are made some states at a time, in memory or, by `drmdp.formats.directory.write_drawn`, straight into a directory.
+
+A `Source` draws the states of a block of `DRAWN` from a stream of random numbers of their own, which the seed and the number of the block decide. So any
+block can be drawn alone, a problem is the same however it is made, and writing it takes the memory of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.core.random import Seed, generator
+from drmdp.core.storage import Kernels
+from drmdp.core.validation import Names
+from drmdp.instances._build import check_sizes
+from drmdp.model import Model
+
+DRAWN = 4096
+"""States that are drawn from one stream."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Some consecutive states of a problem."""
+
+    kernels: Kernels  # of their pairs
+    costs: Any  # or rewards: (n, A), (n, A, S) or a sparse (n·A, S) matrix
+    names: Names | None = None
+    available: BoolArray | None = None
+    terminal: BoolArray | None = None
+    initial: Array | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A problem that can be drawn."""
+
+    n_states: int
+    n_actions: int
+    n_kernels: int
+    successors: int  # next states of a pair, at most
+    discount: float
+    is_sparse: bool
+    draw: Callable[[int, int], Drawn]  # the states lo … hi − 1 of one block
+    maximise: bool = False
+    actions: Names | None = None
+    kernel_names: Names | None = None
+    notes: tuple[str, ...] = ()
+    costs_missing: bool = False  # of transitions that no kernel has
+
+    def blocks(self) -> Iterator[Drawn]:
+        """All states, block after block."""
+        for lo in range(0, self.n_states, DRAWN):
+            found = self.draw(lo, min(lo + DRAWN, self.n_states))
+            yield replace(found, kernels=replace(found.kernels, is_sparse=self.is_sparse))
+
+    def model(self, dtype: Any = None) -> Model:
+        """The problem in memory."""
+        check_sizes(self.n_states, self.n_actions, self.n_kernels, self.successors)
+        found = list(self.blocks())
+        names = {"states": "names", "available": "available", "terminal": "terminal", "initial": "initial"}
+        given = {name: _joined([getattr(part, field) for part in found]) for name, field in names.items()}
+        costs = _joined([part.costs for part in found])
+        own = {"rewards" if self.maximise else "costs": costs, "discount": self.discount, "actions": self.actions}
+        own |= {"kernel_names": self.kernel_names, "notes": self.notes, "dtype": dtype}
+        return Model(_gathered([part.kernels for part in found]), **own, **given)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1 or parts[0] is None:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if hasattr(parts[0], "tocsr"):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return [name for part in parts for name in part]
+
+
+def _gathered(parts: list[Kernels]) -> Kernels:
+    """The kernels of consecutive states as one; the parts are given up on the way."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    sizes = [part.indices.size for part in parts]
+    N, total = first.n_kernels, sum(sizes)
+    indices, data = np.empty(total, dtype=np.int32), np.empty(N * total, dtype=first.data.dtype)
+    lengths = np.concatenate([part.lengths for part in parts])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    at = 0
+    for k, size in enumerate(sizes):
+        indices[at : at + size], data[N * at : N * (at + size)] = parts[k].indices, parts[k].data
+        parts[k] = first
+        at += size
+    return replace(first, indptr=indptr, indices=indices, data=data)
+
+
+def streams(seed: Seed, purpose: str) -> Callable[[int], np.random.Generator]:
+    """Streams of random numbers by the first state of a block; of a generator, the generator itself, block after block."""
+    first = generator(seed, purpose)
+
+    def stream(lo: int) -> np.random.Generator:
+        block = lo // DRAWN
+        if block == 0 or isinstance(seed, np.random.Generator):
+            return first if isinstance(seed, np.random.Generator) else generator(seed, purpose)
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*purpose.encode(), 255 + block)))
+
+    return stream
+
+
+def of_model(model: Model) -> Source:
+    """A model as a source."""
+
+    def draw(lo: int, hi: int) -> Drawn:
+        part = model.span(lo, hi)
+        costs = part.blocks.matrix(part.costs) if part.costs.ndim == 1 else part.costs
+        names = None if isinstance(model.states, range) else part.names
+        costs = 0.0 - costs if model.maximise and part.costs.ndim > 1 else -costs if model.maximise else costs
+        return Drawn(part.blocks, costs, names, part.available, part.terminal, part.initial)
+
+    return Source(
+        model.n_states, model.n_actions, model.n_kernels, int(model.blocks.lengths.max(initial=0)), model.discount,
+        model.is_sparse, draw, model.maximise, model.actions, model.kernel_names, model.notes, model.costs_missing,
+    )  # fmt: skip
