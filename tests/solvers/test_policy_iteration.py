@@ -8,6 +8,7 @@ from scipy import sparse
 
 import drmdp
 from drmdp.bellman.nominal import Fixed
+from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.sets import PAIRS
 from drmdp.solvers import linear
 from drmdp_lab.bench import solves
@@ -118,13 +119,73 @@ def test_large_systems_are_solved_by_products_alone():
         wanted = np.linalg.solve(np.eye(50) - discount * chain, right)
         error = linear.solve(Product(), discount, right) - wanted
         residual = error - discount * chain @ error
-        assert np.linalg.norm(residual) <= 1.01 * linear.KRYLOV_TOL * np.linalg.norm(right)
+        assert np.linalg.norm(residual) <= 1.01 * linear.LOOSE * np.linalg.norm(right)
+
+
+def stock(n_states, discount):
+    """Orders of 0 to 12 pieces, a demand of 0 to 14 that is lost where it finds none, and three guesses at its law."""
+    rng = np.random.default_rng(0)
+    first = np.arange(n_states * 5)
+    targets = np.clip((first // 5 + first % 5 * 3)[:, None] - 2 * np.arange(8), 0, n_states - 1)
+    rows = np.repeat(first, 8)
+    kernels = []
+    for law in rng.dirichlet(np.full(8, 2.0), size=3):
+        entries = np.tile(law, first.size), (rows, targets.ravel())
+        kernels.append(sparse.csr_array(entries, shape=(first.size, n_states)))
+    held = np.arange(n_states)[:, None]
+    costs = np.maximum(0, 10 - held) + 0.02 * np.minimum(held, 200) + 2.0 * np.arange(5)
+    return drmdp.Model(kernels, costs=costs, discount=discount)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.95, 0.97])
+def test_a_residual_that_lost_its_digits_is_no_solution(discount):
+    """BiCGStab of these chains grows by many orders of magnitude; the residual it carries along says nothing then."""
+    found = drmdp.solve(stock(2500, discount), drmdp.Wasserstein(0.1), rtol=1e-4)
+    assert found.status == "solved"
+
+
+class Counted:
+    """A chain whose products are counted."""
+
+    def __init__(self, chain):
+        self.chain, self.products = chain, 0
+
+    def __matmul__(self, z):
+        self.products += 1
+        return self.chain @ z
+
+
+def test_systems_take_few_products(monkeypatch):
+    """Counts of a sparse garnet; version 0.1 took 92 products for the mean kernel and 40 for the pairs."""
+    model = drmdp.instances.garnet(2500, 4, 8, seed=0, discount=0.95, sparse=True)
+    model = drmdp.instances.perturb(model, 5, seed=0, same_support=True)
+    solve, taken = linear.solve, []
+
+    def counted(chain, *others):
+        chain = Counted(chain)
+        step = solve(chain, *others)
+        taken.append(chain.products)
+        return step
+
+    monkeypatch.setattr(linear, "solve", counted)
+    found = drmdp.solve(model, drmdp.Wasserstein(0.1), rtol=1e-3, threads=1)
+    assert found.status == "solved"
+    assert sum(taken) <= 60
+    assert max(taken) <= 1 + 2 * 2 * linear.FEW
+
+
+def test_the_start_of_a_large_model_is_neither_exact_nor_proved(monkeypatch):
+    model = drmdp.instances.garnet(2500, 2, 4, seed=0, discount=0.95, sparse=True)
+    proved = []
+    monkeypatch.setattr(FixedKernel, "prove", lambda *_: proved.append(1))
+    assert drmdp.solve(model, drmdp.Wasserstein(0.1), rtol=1e-3).status == "solved"
+    assert not proved
 
 
 def test_a_breakdown_is_taken_over():
     """A rotation by a quarter turn: the shadow residual is orthogonal to its image at once."""
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
-    step, rest = linear.bicgstab(lambda z: turn @ z, np.array([1.0, 0.0]), 1e-9)
+    step, rest = linear.bicgstab(lambda z: turn @ z, np.array([1.0, 0.0]))
     assert np.linalg.norm(rest) >= 1
     np.testing.assert_allclose(step, 0)
 
@@ -132,15 +193,15 @@ def test_a_breakdown_is_taken_over():
 def test_what_a_breakdown_leaves_is_solved_by_another_method(monkeypatch):
     rng = np.random.default_rng(1)
     chain, right = sparse.csr_array(rng.dirichlet(np.full(60, 0.1), size=60)), rng.normal(size=60)
-    bicgstab = linear.bicgstab
+    half = np.linalg.solve(np.eye(60) - 0.9 * chain.toarray(), right) / 2
     for broken in (
-        lambda apply, right, goal: (np.zeros(right.size), right.copy()),  # at once
-        lambda apply, right, goal: bicgstab(apply, right, 0.1 * np.linalg.norm(right)),  # on the way
+        lambda apply, left: (np.zeros(left.size), left.copy()),  # at once
+        lambda apply, left: (half, left - apply(half)),  # on the way
     ):
         monkeypatch.setattr(linear, "bicgstab", broken)
         step = linear.solve(chain, 0.9, right)
         residual = np.linalg.norm(step - 0.9 * chain @ step - right)
-        assert residual <= 1.01 * linear.KRYLOV_TOL * np.linalg.norm(right)
+        assert residual <= 1.01 * linear.LOOSE * np.linalg.norm(right)
 
 
 def test_the_comparison_with_conic_updates_is_by_a_factor_of_thousands():

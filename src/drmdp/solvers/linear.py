@@ -20,7 +20,10 @@ from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
 
 SMALL = 400
-KRYLOV_TOL = 1e-3
+TIGHT, LOOSE, FEW = 1e-3, 0.03, 5
+"""Share of r that may be left: in the first `FEW` steps, and later. Newton's next step takes it along; what costs few products saves sweeps, and
+what costs many does not (docs/methods.md)."""
+WILD = 1e8  # a residual that grew as much has lost its digits
 STEPS = 1000
 RESTART, CYCLES = 40, 25  # of GMRES
 
@@ -45,8 +48,8 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
         first, left = np.zeros(right.size), right
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():
         return first
-    goal = KRYLOV_TOL * norm(left)
-    step, rest = bicgstab(apply, left, goal)
+    goal = LOOSE * norm(left)
+    step, rest = bicgstab(apply, left)
     if norm(rest) > goal:
         system = LinearOperator((right.size, right.size), matvec=apply)
         step += gmres(system, rest, rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
@@ -84,13 +87,14 @@ def norm(a: Array) -> float:
     return math.sqrt(dot(a, a))
 
 
-def bicgstab(apply: Callable[[Array], Array], right: Array, goal: float) -> tuple[Array, Array]:
-    """δ with |r − (I − λP) δ| ≤ goal, and that residual; on a breakdown, the best found."""
+def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Array]:
+    """δ with |r − (I − λP) δ| small enough, and that residual; on a breakdown, the best found before."""
     x, r = np.zeros(right.size), right.copy()
     shadow, p = right, r.copy()
     rho = dot(shadow, r)
+    begin = math.sqrt(rho)
     best, least = (x.copy(), r.copy()), np.inf
-    for _ in range(STEPS):
+    for k in range(STEPS):
         ap = apply(p)
         down = dot(shadow, ap)
         if not abs(down) > 1e-300:
@@ -103,11 +107,11 @@ def bicgstab(apply: Callable[[Array], Array], right: Array, goal: float) -> tupl
         x += alpha * p + omega * s
         r = s - omega * at
         far = norm(r)
-        if not math.isfinite(far):
+        if not far <= WILD * begin:
             break
         if far < least:
             best, least = (x.copy(), r), far
-        if far <= goal:
+        if far <= (TIGHT if k < FEW else LOOSE) * begin:
             break
         new = dot(shadow, r)
         if not (abs(new) > 1e-300 and abs(omega) > 1e-300):

@@ -88,17 +88,18 @@ def run(
     deadline: float = math.inf,
     callback: Callback | None = None,
     inner: bool = False,
+    proof: bool = True,
     title: str = "iterating",
 ) -> Outcome:
     """Drive `method` on `problem` until its stopping rule holds or a limit is reached.
 
-    `deadline` is a time on `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. `title` is what the run is
-    called while it takes long.
+    `deadline` is a time on `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. Without `proof` its bounds are
+    the operator's own, which do for a place to begin. `title` is what the run is called while it takes long.
     """
     limit = method.max_iters if max_iters is None else max_iters
     ball = problem.operator.ball
     with stage(title, None if ball is None else ball.short) as shown:
-        own = _Run(method, problem, tolerance, deadline, callback)
+        own = _Run(method, problem, tolerance, deadline, callback, proof)
         shown.detail, shown.share = own.describe, own.share
         return own.go(start, limit, inner)
 
@@ -128,10 +129,10 @@ class _Run:
     """One run: where it stands, and what it decides."""
 
     def __init__(
-        self, method: Method, problem: Problem, tolerance: Tolerance, deadline: float, callback: Callback | None
-    ) -> None:
+        self, method: Method, problem: Problem, tolerance: Tolerance, deadline: float, callback: Callback | None, proof: bool
+    ) -> None:  # fmt: skip
         self.method, self.problem, self.tolerance = method, problem, tolerance
-        self.deadline, self.callback = deadline, callback
+        self.deadline, self.callback, self.proof = deadline, callback, proof
         self.begin = clock.now()
         self.best = Best(problem, _Judge(problem))
         self.history: list[Record] = []
@@ -231,8 +232,9 @@ class _Run:
         return self.best.gap <= self._goal
 
     def _prove(self) -> None:
-        with stage("proving"):
-            self.best.prove()
+        if self.proof:
+            with stage("proving"):
+                self.best.prove()
 
     def _stalled(self, state: State, record: Record) -> bool:
         if self.method.stop == "certified":
