@@ -10,7 +10,7 @@ from drmdp.model import Model
 from drmdp.policies.horizon import HorizonSolution, finite_horizon
 from drmdp.policies.trajectories import Trajectories, simulate
 from drmdp.prox.project import project
-from drmdp.sets import Divergence, Intervals, Wasserstein
+from drmdp.sets import Divergence, Intervals, Reweighting, Wasserstein
 from drmdp.solution import Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
@@ -22,7 +22,7 @@ from drmdp.solvers.value_iteration import ValueIteration
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel",
-    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Solution", "Status",
-    "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "estimate", "evaluate",
+    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
+    "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "estimate", "evaluate",
     "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "simulate", "solve", "write",
 ]  # fmt: skip

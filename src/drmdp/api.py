@@ -118,6 +118,7 @@ def solve(
         setup_seconds=setup,
         compile_seconds=clock.compiled() - compiled,
         kernels=found.kernels,
+        weights=found.weights,
         notes=(*model.notes, *ball.remarks(model)),
     )
     object.__setattr__(solution, "problem", (model, ball))
@@ -212,12 +213,12 @@ def certify(
 
     One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
     (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
-    mean kernel the nearest tuple with that mean is computed first (`drmdp.certificate.membership`). With a `Solution` as policy, the
-    kernel is its own by default.
+    mean kernel the nearest tuple with that mean is computed first (`drmdp.certificate.membership`). For `Reweighting` it may be nature's
+    mixtures instead, (S, N), with "sa" (S, A, N). With a `Solution` as policy, the kernel is its own by default.
     """
     check_problem(model, ball)
     if kernel is None and isinstance(policy, Solution):
-        kernel = policy.kernel
+        kernel = policy.kernel if policy.weights is None else policy.weights
     if kernel is None:
         raise InputError(
             "kernel: give the kernel that shows how good the policy is, or a Solution as policy, which has one"

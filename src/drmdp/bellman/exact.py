@@ -68,6 +68,16 @@ class Remembered:
             return None
         return KernelTuple(self.model.n_kernels, self._single)
 
+    @property
+    def weights(self) -> Array | None:
+        """Her mixtures of the N kernels, (S, N) or (S, A, N), if that is what she plays; those of weight 0 have none."""
+        if self.answer.weights is None:
+            return None
+        own = self.answer.weights(self.layout, self.memory, self.share)
+        full = np.zeros((*own.shape[:-1], self.model.n_kernels))
+        full[..., self.model.weights > 0] = own
+        return full
+
     def _single(self, i: int) -> Any:
         """Kernel i."""
         model = self.model

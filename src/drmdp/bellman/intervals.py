@@ -40,7 +40,7 @@ def workspace(layout: Layout, point: Point, start: int, stop: int) -> Work:
     return Work(scratch(layout, start, stop), np.empty((2, K), dtype=np.int64))
 
 
-@njit(fastmath=FAST, inline="always", **LEAN)
+@njit(fastmath=FAST, **LEAN)
 def _at_pivot(lower, upper, u, eta, r):
     """Sums over a pair whose pivot has the stake η.
 

@@ -79,6 +79,7 @@ class Answer(NamedTuple):
     prefixes: bool  # whether rows have prefix terms, one for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
+    weights: Any = None  # makes mixtures of the N kernels, (S, N) or (S, A, N), of layout, memory and share, if that is what she plays
 
 
 EACH = -1

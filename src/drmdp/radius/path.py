@@ -201,7 +201,8 @@ def _marks(model: Model, ball: AmbiguitySet) -> list[float]:
     running = np.flatnonzero(~model.terminal)
     if not running.size:
         return []
-    return [float(np.mean(ball.radius)), float(ball.spread(model, running[:: -(-running.size // SAMPLE)]).mean())]
+    marks = float(np.mean(ball.radius)), float(ball.spread(model, running[:: -(-running.size // SAMPLE)]).mean())
+    return [mark for mark in marks if np.isfinite(mark)]
 
 
 def _top(given: Any) -> float:

@@ -110,9 +110,10 @@ def region(subject: Subject) -> dict[str, str]:
             f"{far.min():.3g}" if np.ptp(far) < 1e-9 else f"between {far.min():.3g} and {far.max():.3g}, state by state"
         )
         facts["unconstrained from"] = f"{span}{some}: a larger radius changes nothing, nature may do anything already"
-        facts["kernels among themselves"] = (
-            f"{np.mean(ball.spread(model, states)):.3g}: the distance of the observed kernels from their mean, by the same rule{some}"
-        )
+        spread = float(np.mean(ball.spread(model, states)))
+        if np.isfinite(spread):
+            words = "the distance of the observed kernels from their mean, by the same rule"
+            facts["kernels among themselves"] = f"{spread:.3g}: {words}{some}"
     return facts
 
 

@@ -6,6 +6,7 @@
 from drmdp.sets.base import AmbiguitySet, check_problem
 from drmdp.sets.divergence import Divergence
 from drmdp.sets.intervals import Intervals
+from drmdp.sets.reweighting import Reweighting
 from drmdp.sets.wasserstein import PAIRS, Wasserstein
 
-__all__ = ["PAIRS", "AmbiguitySet", "Divergence", "Intervals", "Wasserstein", "check_problem"]
+__all__ = ["PAIRS", "AmbiguitySet", "Divergence", "Intervals", "Reweighting", "Wasserstein", "check_problem"]

@@ -56,10 +56,12 @@ def entry_of(ball: Any) -> Entry:
 
 
 def load(where: str) -> Any:
-    """What an entry's "module" or "module:name" stands for."""
+    """What an entry's "module", "module:name" or "module:TABLE:key,key" stands for."""
     module, _, name = where.partition(":")
     found: Any = import_module(module)
-    return getattr(found, name) if name else found
+    name, _, keys = name.partition(":")
+    found = getattr(found, name) if name else found
+    return found[tuple(keys.split(","))] if keys else found
 
 
 def _wasserstein(pair: str, metric: str, program: str, keeps: Kept, projection: str, **others: str) -> Entry:
@@ -100,4 +102,13 @@ ENTRIES |= {
     )
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
+}
+ENTRIES |= {
+    ("reweighting", kind, rectangular): Entry(
+        f"drmdp.bellman.reweighting:FAMILIES:{kind},{rectangular}",
+        f"drmdp.certificate.reweighting:PROOFS:{kind},{rectangular}",
+        Kept(by_kernel=rectangular == "s", by_row=rectangular == "sa"),
+    )
+    for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
+    for rectangular in ("s", "sa")
 }

@@ -101,6 +101,9 @@ class Solution:
     kernels: Any = field(
         default=None, repr=False
     )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
+    weights: Any = field(
+        default=None, repr=False
+    )  # where nature re-weights the kernels, her mixtures (S, N), with "sa" (S, A, N), whose kernel is `kernel`; else None; `save` leaves them out
     notes: tuple[str, ...] = ()  # of the model, and what there is to say of this solution
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 

@@ -99,6 +99,11 @@ class Best:
         return None if self._sweep is None else getattr(self._sweep[1].nature, "kernels", None)
 
     @property
+    def weights(self) -> Any:
+        """Nature's mixtures of the N kernels in that sweep, if that is what she plays."""
+        return None if self._sweep is None else getattr(self._sweep[1].nature, "weights", None)
+
+    @property
     def gap(self) -> float:
         """Largest upper − lower over the states."""
         return float((self.upper - self.lower).max())

@@ -77,6 +77,11 @@ class Outcome:
         """The N kernels with this mean where a method keeps them, else None."""
         return self.nature.kernels
 
+    @property
+    def weights(self) -> Any:
+        """Nature's mixtures of the N kernels, (S, N) or (S, A, N), where she re-weights them, else None."""
+        return self.nature.weights
+
 
 def run(
     method: Method,

@@ -1,0 +1,258 @@
+"""The saddle point where Newton's method and the simplex method stall: an interior-point method on nature's side.
+
+    max γ   such that   s_a = G_a·q − γ ≥ 0 (dual x_a),   q ≥ 0 (dual ν_i),   C(q) + r = B, r ≥ 0 (dual μ),   Σ q = 1 (dual η),
+
+for kl, burg and chi2, whose C has a diagonal Hessian. The perturbed conditions x_a s_a = ν_i q_i = μ r = σ and
+
+    μ ∇C − Gᵀ x − ν + η 1 = 0,      Σ x = 1
+
+are solved by Newton steps that keep all of these positive; C(q) + r = B holds in the end only, or the curved boundary would allow short steps only. dq and
+dν are eliminated, d_i = μ C''_i + ν_i/q_i > 0 being diagonal; what is left are the n actions,
+μ, η and γ. No scale and no smoothness of f enters: some 30 steps of n² N + n³ operations. Its x and its q are judged like any others.
+"""
+
+from __future__ import annotations
+
+import math
+
+from drmdp.bellman.mixing.answers import BURG, KL, answer, dot, gains_of
+from drmdp.bellman.mixing.newton import note
+from drmdp.core.compiled import INLINE, LEAN, njit
+from drmdp.layout.sorting import copy
+
+STEPS = 150
+INSIDE = 0.95  # of the way to the boundary
+
+
+@njit(**LEAN)
+def _cost(kind, w, q):
+    """C of a mixture.
+
+    reads   kind, w (N,), q (N,)
+    returns it
+    """
+    total = 0.0
+    for i in range(w.size):
+        d = (q[i] - w[i]) / w[i]
+        if kind == KL:
+            total += w[i] * ((1.0 + d) * math.log1p(d) - d)
+        elif kind == BURG:
+            total += w[i] * (d - math.log1p(d))
+        else:
+            total += 0.5 * w[i] * d * d
+    return total
+
+
+@njit(**LEAN)
+def _slope(kind, w, q):
+    """C' and C'' of one entry.
+
+    reads   kind, w, q
+    returns both
+    """
+    if kind == KL:
+        return math.log(q / w), 1.0 / q
+    if kind == BURG:
+        return (q - w) / q, w / q / q
+    return (q - w) / w, 1.0 / w
+
+
+@njit(**LEAN)
+def _eliminate(matrix, size, out):
+    """Solve by elimination with pivoting.
+
+    reads   size
+    fills   matrix (size, size + 1), out (size,)
+    returns whether it is regular
+    """
+    for c in range(size):
+        best = c
+        for r in range(c + 1, size):
+            if abs(matrix[r, c]) > abs(matrix[best, c]):
+                best = r
+        if not abs(matrix[best, c]) > 1e-280:
+            return False
+        if best != c:
+            for k in range(c, size + 1):
+                matrix[c, k], matrix[best, k] = matrix[best, k], matrix[c, k]
+        for r in range(c + 1, size):
+            f = matrix[r, c] / matrix[c, c]
+            if f != 0.0:
+                for k in range(c, size + 1):
+                    matrix[r, k] -= f * matrix[c, k]
+    for r in range(size - 1, -1, -1):
+        total = matrix[r, size]
+        for k in range(r + 1, size):
+            total -= matrix[r, k] * out[k]
+        out[r] = total / matrix[r, r]
+    return True
+
+
+@njit(**INLINE)
+def _system(game, sigma, mu, gamma, spare, space):
+    """Build the reduced system.
+
+    reads   game, sigma, mu, gamma, spare (r)
+    fills   space: matrix, inner[1] (1/d), inner[2] (what is left of the stationarity of q), inner[3] (∇C)
+    """
+    G, n, N = game.G, game.n, game.w.size
+    q, nu, inverse, right, slope = space.q, space.inner[0], space.inner[1], space.inner[2], space.inner[3]
+    x, M, total = space.x, space.matrix, 0.0
+    eta = space.multipliers[0, n + 1]
+    for i in range(N):
+        slope[i], bend = _slope(game.kind, game.w[i], q[i])
+        inverse[i] = 1.0 / (mu * bend + nu[i] / q[i])
+        right[i] = sigma / q[i] - mu * slope[i] - eta
+        total += q[i]
+    for a in range(n):
+        for i in range(N):
+            right[i] += x[a] * G[a, i]
+    for r in range(n + 2):  # rows G_a, −∇C, 1 against columns of the same
+        for c in range(n + 2):
+            entry = 0.0
+            for i in range(N):
+                left = G[r, i] if r < n else (-slope[i] if r == n else 1.0)
+                other = G[c, i] if c < n else (-slope[i] if c == n else -1.0)
+                entry += left * inverse[i] * other
+            M[r, c] = entry
+        moved = 0.0
+        for i in range(N):
+            left = G[r, i] if r < n else (-slope[i] if r == n else 1.0)
+            moved += left * inverse[i] * right[i]
+        M[r, n + 2] = -1.0 if r < n else 0.0
+        M[r, n + 3] = -moved
+    gains_of(G, n, q, space.gain)
+    for a in range(n):
+        M[a, a] += (space.gain[a] - gamma) / x[a]
+        M[a, n + 3] += sigma / x[a] - (space.gain[a] - gamma)
+    M[n, n] += spare / mu
+    M[n, n + 3] += sigma / mu - game.B + _cost(game.kind, game.w, q)
+    M[n + 1, n + 3] += 1.0 - total
+    played = 0.0
+    for c in range(n + 3):
+        M[n + 2, c] = 1.0 if c < n else 0.0
+        played += x[c] if c < n else 0.0
+    M[n + 2, n + 3] = 1.0 - played
+
+
+@njit(**INLINE)
+def _advance(game, sigma, mu, gamma, spare, space):
+    """Take the step that the reduced system found, as far as everything stays positive.
+
+    reads   game, sigma, mu, gamma, spare (r)
+    fills   space: q, x, inner
+    returns μ, γ and r, and how much of the step was taken
+    """
+    G, n, N = game.G, game.n, game.w.size
+    q, nu, inverse, right, slope = space.q, space.inner[0], space.inner[1], space.inner[2], space.inner[3]
+    x, d, dq = space.x, space.multipliers[1], space.vectors[1]
+    part = 1.0
+    for i in range(N):
+        dq[i] = right[i] - slope[i] * d[n] - d[n + 1]
+    for a in range(n):
+        for i in range(N):
+            dq[i] += G[a, i] * d[a]
+    for i in range(N):
+        dq[i] *= inverse[i]
+        dnu = (sigma - nu[i] * dq[i]) / q[i] - nu[i]
+        if dq[i] < 0.0:
+            part = min(part, -INSIDE * q[i] / dq[i])
+        if dnu < 0.0:
+            part = min(part, -INSIDE * nu[i] / dnu)
+    for a in range(n):
+        if d[a] < 0.0:
+            part = min(part, -INSIDE * x[a] / d[a])
+        ds = dot(G[a], dq) - d[n + 2]
+        if ds < 0.0:
+            part = min(part, -INSIDE * (space.gain[a] - gamma) / ds)
+    if d[n] < 0.0:
+        part = min(part, -INSIDE * mu / d[n])
+    more = game.B - _cost(game.kind, game.w, q) - spare - dot(slope, dq)
+    if more < 0.0:
+        part = min(part, -INSIDE * spare / more)
+    for i in range(N):
+        nu[i] += part * ((sigma - nu[i] * dq[i]) / q[i] - nu[i])
+        q[i] += part * dq[i]
+    for a in range(n):
+        x[a] += part * d[a]
+    space.multipliers[0, n + 1] += part * d[n + 1]
+    return mu + part * d[n], gamma + part * d[n + 2], spare + part * more, part
+
+
+@njit(**INLINE)
+def _complementarity(game, mu, gamma, spare, space):
+    """The mean of the products that shall all be σ.
+
+    reads   game, mu, gamma, spare (r), space: q, x, inner
+    fills   space: gain
+    returns it
+    """
+    gains_of(game.G, game.n, space.q, space.gain)
+    total = mu * spare + dot(space.inner[0], space.q)
+    for a in range(game.n):
+        total += space.x[a] * (space.gain[a] - gamma)
+    return total / (game.n + space.q.size + 1)
+
+
+@njit(**INLINE)
+def interior(game, tol, bounds, space):
+    """Run the method and judge its x and its q.
+
+    reads   game, tol
+    fills   bounds: U, L and τ; space: best_x, best_q
+    returns the answers
+    """
+    n, N, q, x = game.n, game.w.size, space.q, space.x
+    copy(game.w, q)
+    least = gains_of(game.G, n, q, space.gain)
+    gamma, sigma = least - 0.1, 0.01
+    spare, mu = game.B, sigma / game.B
+    space.multipliers[0, n + 1] = 0.0
+    for i in range(N):
+        space.inner[0, i] = sigma / q[i]
+    for a in range(n):
+        x[a] = 1.0 / n
+    for _ in range(STEPS):
+        _system(game, sigma, mu, gamma, spare, space)
+        if not _eliminate(space.matrix, n + 3, space.multipliers[1]):
+            break
+        mu, gamma, spare, part = _advance(game, sigma, mu, gamma, spare, space)
+        if not (part > 1e-12 and mu > 0.0):
+            break
+        left = _complementarity(game, mu, gamma, spare, space)
+        sigma = min(sigma, left) * (0.1 if part > 0.9 else 0.4 if part > 0.4 else 0.9 if part > 0.1 else 2.0)
+        if max(left, sigma) * (n + N + 1) < 0.02 * tol:
+            break
+    return _judge(game, tol, bounds, space)
+
+
+@njit(**INLINE)
+def _judge(game, tol, bounds, space):
+    """What the x and the q of the method are worth.
+
+    reads   game, tol
+    fills   bounds; space: best_x, best_q
+    returns the answers
+    """
+    w, q, x, total, mass = game.w, space.q, space.x, 0.0, 0.0
+    for i in range(w.size):
+        mass += q[i]
+    for i in range(w.size):
+        q[i] /= mass
+    cost = _cost(game.kind, w, q)
+    for i in range(w.size):
+        q[i] = w[i] + min(1.0, game.B / cost) * (q[i] - w[i]) if cost > 0.0 else w[i]
+    least = gains_of(game.G, game.n, q, space.gain)
+    if least > bounds[1]:
+        bounds[1] = least
+        copy(q, space.best_q)
+    for a in range(game.n):
+        x[a] = x[a] if x[a] > 1e-12 else 0.0
+        total += x[a]
+    if not total > 0.5:
+        return 0
+    for a in range(game.n):
+        x[a] /= total
+    upper, tau = answer(game, x, 0.0, 0.01 * tol, space)
+    note(game, upper, tau, x, bounds, space)
+    return 1
