@@ -22,15 +22,15 @@ PLAYED = 1e-15  # a smaller probability is 0
 
 
 @njit(fastmath=FAST, **LEAN)
-def _products(one, other, curve, mean, shift, loss, middle):
-    """Σ j (one − mean)(other − shift) and Σ j (one − mean)(loss − middle).
+def _products(row, other, curve, mean, shift, loss, middle):
+    """Σ j (row − mean)(other − shift) and Σ j (row − mean)(loss − middle).
 
-    reads   one (N,), other (N,), curve (N,), mean, shift, loss (N,), middle
+    reads   row (N,), other (N,), curve (N,), mean, shift, loss (N,), middle
     returns both
     """
     both, along = 0.0, 0.0
     for i in range(curve.size):
-        p = curve[i] * (one[i] - mean)
+        p = curve[i] * (row[i] - mean)
         both += p * (other[i] - shift)
         along += p * (loss[i] - middle)
     return both, along
