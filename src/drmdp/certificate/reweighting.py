@@ -6,7 +6,6 @@ With ℓ_i = Σ_a x_a ŷ_ia·u, which is at most 0 (the costs of a policy are th
 * tv: B c + Σ w max(ℓ, top − c) for any c ≥ 0;        cvar: η + Σ w (ℓ − η)⁺/level for any η;        any: top.
 
 L is the value of the mixture handed over: its positive part, divided by its sum, measured by definition and pulled towards w by the share that the ball allows.
-With "sa" all of this is done for each action, and the least share counts.
 
 **Rounding.** Losses have one sign, so that they are off by (n + A) ε, relatively, n being the depth of the sums behind them; U is of losses raised by that,
 for it grows with them. Stakes take
@@ -178,10 +177,10 @@ def _worth(w, q, mass, share, row, terms):
 
 
 @njit(**KERNEL)
-def states(kind, each, start, stop, layout, view, claim, bounds, work):
-    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal; `each`: a mixture for each action.
+def states(kind, start, stop, layout, view, claim, bounds, work):
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
 
-    reads   kind, each, layout, view, claim
+    reads   kind, layout, view, claim
     fills   bounds, work
     """
     (A, N), w, memory = work.own.shape, layout.weights, claim.memory
@@ -190,7 +189,7 @@ def states(kind, each, start, stop, layout, view, claim, bounds, work):
         base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
             continue
-        x, size, above, share, K = claim.policy[s], layout.radius[s], 0.0, 1.0, 0
+        x, size, K, q = claim.policy[s], layout.radius[s], 0, memory.by_kernel[s]
         for i in range(N):
             loss[i] = 0.0
         for a in range(A):
@@ -201,22 +200,15 @@ def states(kind, each, start, stop, layout, view, claim, bounds, work):
         for a in range(A):
             if x[a] > 0.0:
                 for i in range(N):
-                    lost = x[a] * work.own[a, i] * (1.0 - (terms + A) * EPS)
-                    loss[i] = lost if each else loss[i] + lost
-                if each:
-                    above += _above(kind, size, w, loss, memory.by_action[s, a] / x[a], u)
-            if each and layout.available[s, a]:
-                q = memory.by_row[s, a]
-                share = min(share, _share(kind, size, w, q, _mass(q), z))
-        if not each:
-            above = _above(kind, size, w, loss, memory.by_action[s, 0], u)
-            share = _share(kind, size, w, memory.by_kernel[s], _mass(memory.by_kernel[s]), z)
+                    loss[i] += x[a] * work.own[a, i] * (1.0 - (terms + A) * EPS)
+        above = _above(kind, size, w, loss, memory.by_action[s, 0], u)
+        mass = _mass(q)
+        share = _share(kind, size, w, q, mass, z) if memory.by_action[s, 0] > 0.0 else 0.0  # else it was not asked
         for i in range(N):
             bounds.share[s, i] = share
         for a in range(A):
             if layout.available[s, a]:
-                q = memory.by_row[s, a] if each else memory.by_kernel[s]
-                work.worth[a] = _worth(w, q, _mass(q), share, work.own[a], terms)
+                work.worth[a] = _worth(w, q, mass, share, work.own[a], terms)
         finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
@@ -257,7 +249,7 @@ def inside(model: Model, ball: Reweighting, kernel: Any) -> Any:
             f"kernel: expected mixtures of shape {shape}, or a kernel of shape {(S, A, S)}, got {np.shape(kernel)}"
         )
     rows = np.ascontiguousarray(q.reshape(-1, w.size))
-    pull(KINDS[ball.kind], np.repeat(ball.radii(model), rows.shape[0] // S), w, rows)
+    pull(KINDS[ball.kind], np.ascontiguousarray(ball.radii(model)).ravel(), w, rows)
     full = np.zeros((S, A, N))
     full[:, :, used] = rows.reshape(S, A if each else 1, w.size)
     return _mixed(model, full)
@@ -298,8 +290,6 @@ class Proof(NamedTuple):
     inside: Any
 
 
-PROOFS = {
-    (kind, rectangular): Proof(partial(states, number, rectangular == "sa"), inside)
-    for kind, number in KINDS.items()
-    for rectangular in ("s", "sa")
-}
+KL_PROOF, BURG_PROOF, CHI2_PROOF, TV_PROOF, CVAR_PROOF, ANY_PROOF = (
+    Proof(partial(states, number), inside) for number in KINDS.values()
+)

@@ -56,12 +56,10 @@ def entry_of(ball: Any) -> Entry:
 
 
 def load(where: str) -> Any:
-    """What an entry's "module", "module:name" or "module:TABLE:key,key" stands for."""
+    """What an entry's "module" or "module:name" stands for."""
     module, _, name = where.partition(":")
     found: Any = import_module(module)
-    name, _, keys = name.partition(":")
-    found = getattr(found, name) if name else found
-    return found[tuple(keys.split(","))] if keys else found
+    return getattr(found, name) if name else found
 
 
 def _wasserstein(pair: str, metric: str, program: str, keeps: Kept, projection: str, **others: str) -> Entry:
@@ -104,11 +102,10 @@ ENTRIES |= {
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
 }
 ENTRIES |= {
-    ("reweighting", kind, rectangular): Entry(
-        f"drmdp.bellman.reweighting:FAMILIES:{kind},{rectangular}",
-        f"drmdp.certificate.reweighting:PROOFS:{kind},{rectangular}",
-        Kept(by_kernel=rectangular == "s", by_row=rectangular == "sa"),
+    ("reweighting", kind): Entry(
+        f"drmdp.bellman.reweighting:{kind.upper()}",
+        f"drmdp.certificate.reweighting:{kind.upper()}_PROOF",
+        Kept(True, False),
     )
-    for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
-    for rectangular in ("s", "sa")
+    for kind in (*DIVERGENCES, "cvar", "any")
 }

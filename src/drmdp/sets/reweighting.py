@@ -49,12 +49,12 @@ class Reweighting(AmbiguitySet):
 
     Parameters
     ----------
-    radius : float or (S,) array
+    radius : float or (S,) array, with "sa" also (S, A)
         How far the mixture may be from the weights; not for "cvar" and "any".
     kind : "kl", "burg", "chi2", "tv", "cvar" or "any"
     rectangular : "s" or "sa"
         One mixture for all actions of a state, or one for each action.
-    level : float or (S,) array
+    level : float or (S,) array, with "sa" also (S, A)
         For "cvar": nature may take the worst kernels that together weigh this much. 1 is the mean kernel; the smaller, the worse.
 
     Examples
@@ -89,7 +89,7 @@ class Reweighting(AmbiguitySet):
         given = getattr(self, name)
         if given is None:
             raise InputError(f"{name}: kind={self.kind!r} needs one")
-        size = checked_radius(given, name)
+        size = checked_radius(given, name, by_pair=self.by_pair)
         if self.kind == "cvar" and np.any(np.asarray(size) > 1):
             raise InputError(f"level: expected a share from 0 to 1, got {float(np.max(size))!r}")
         object.__setattr__(self, "radius", size)
@@ -102,9 +102,9 @@ class Reweighting(AmbiguitySet):
                 raise InputError(f"{name}: kind={self.kind!r} has none, got {shown(getattr(self, name))}")
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str]:
         """What the registry knows it by."""
-        return "reweighting", self.kind, self.rectangular
+        return "reweighting", self.kind
 
     @property
     def sized(self) -> bool:  # type: ignore[override]

@@ -32,11 +32,10 @@ class Work(NamedTuple):
     bounds: Array  # (3,): U, L, τ
     space: Space
     kind: int
-    each: bool  # a mixture for each action
     fixed: bool  # of a policy that is given
 
 
-def make_work(layout: Layout, start: int, stop: int, kind: int, each: bool) -> Work:
+def make_work(layout: Layout, start: int, stop: int, kind: int) -> Work:
     """Work space for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
     return Work(
@@ -46,7 +45,6 @@ def make_work(layout: Layout, start: int, stop: int, kind: int, each: bool) -> W
         np.empty(3),
         make_space(A, N),
         kind,
-        each,
         False,
     )
 
@@ -85,24 +83,24 @@ def losses(layout, s, a, state, row):
 
 
 @njit(**INLINE)
-def gather(layout, s, work):
-    """The rows of G of the actions of state s that may be played.
+def gather(layout, s, policy, work):
+    """The rows of G of the actions of state s that may be played; of a policy that is given, of those that are.
 
-    reads   layout, s, work.state
+    reads   layout, s, policy (A,), work.state
     fills   work: G, act
     returns how many
     """
     low, G, act = work.space.step[0], work.G, work.act
     enough, n = np.inf, 0
     for a in range(act.size):
-        if layout.available[s, a]:
-            low[n], most = losses(layout, s, a, work.state, G[n])
-            enough = min(enough, most)
+        if layout.available[s, a] and (not work.fixed or policy[a] > 0.0):
+            low[n], high = losses(layout, s, a, work.state, G[n])
+            enough = min(enough, high)
             act[n] = a
             n += 1
     m = 0
     for k in range(n):
-        if low[k] < enough or (m == 0 and k == n - 1) or low[k] == enough:
+        if low[k] <= enough or work.fixed:
             if m < k:
                 act[m] = act[k]
                 for i in range(G.shape[1]):
