@@ -23,8 +23,8 @@ from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, run
-from drmdp.solvers.policy_iteration import PolicyIteration, of_mean_kernel
-from drmdp.solvers.problem import Method, Problem
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.problem import Method, Problem, of_mean_kernel
 from drmdp.solvers.registry import resolve, settings_of
 
 DEFAULT_BACKEND = "exact"

@@ -22,6 +22,7 @@ from drmdp.core import distributions, policies, spans, storage
 from drmdp.core import html as _html
 from drmdp.core import text as words
 from drmdp.core import validation as checks
+from drmdp.core.facts import Facts, facts_of
 from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
@@ -79,6 +80,8 @@ class Model:
     n_states: int
     n_actions: int
     n_kernels: int
+    first: int  # number of the first state: not 0 in a part
+    n_next: int  # next states: more than n_states in a part
     discount: float
     weights: Array
     initial: Array
@@ -133,6 +136,8 @@ class Model:
             n_states=S,
             n_actions=A,
             n_kernels=N,
+            first=0,
+            n_next=S,
             discount=checks.discount_of(discount),
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
             initial=checks.distribution("initial", initial, state_names, "state"),
@@ -156,6 +161,10 @@ class Model:
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs; what was derived is derived again."""
+        return {name: getattr(self, name) for name in Model.__annotations__}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies are read-only too."""
         self._set(**state)
@@ -168,8 +177,7 @@ class Model:
 
     def astype(self, dtype: Any) -> Model:
         """The same model with its kernels stored in float64 or float32."""
-        blocks = self.blocks.astype(checks.storage_dtype(dtype))
-        return changed(self, _blocks=blocks)
+        return changed(self, _blocks=self.blocks.astype(checks.storage_dtype(dtype)))
 
     @property
     def blocks(self) -> Kernels:
@@ -184,6 +192,11 @@ class Model:
         mean = self.blocks.mean(self.weights)
         mean.setflags(write=False)
         return mean
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What others derived from this model, kept as long as it is."""
+        return {}
 
     @property
     def labels(self) -> distributions.Labels:
@@ -251,17 +264,39 @@ class Model:
     @property
     def cost_range(self) -> tuple[float, float]:
         """Smallest and largest known cost of the available pairs; zeros if there are none."""
-        known = self._costs if self._costs.ndim == 1 else self._costs[self.available]
-        return (float(np.nanmin(known)), float(np.nanmax(known))) if known.size else (0.0, 0.0)
+        return self.facts.cost_range
 
     @property
     def costs_missing(self) -> bool:
         """Whether some transition that no kernel has lacks a cost."""
-        if self._costs.ndim == 2:
-            return False
-        if self._costs.ndim == 1:
-            return bool((self._blocks.lengths < self.n_states)[self.available.ravel()].any())
-        return bool(np.isnan(self._costs).any())
+        return self.facts.missing
+
+    @property
+    def own(self) -> slice:
+        """Where the states of this model are among all."""
+        return slice(self.first, self.first + self.n_states)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Extremes and sums over the available pairs, of the whole model in a part of it."""
+        return facts_of(self)
+
+    def part(self, lo: int, hi: int, facts: Facts | None = None) -> Model:
+        """The states lo … hi − 1 with their transitions to all states; of a mapped model nothing else is read.
+
+        `facts` are those of the whole model. A part is what solvers work on; it has no names, policies or files of its own.
+        """
+        A = self.n_actions
+        blocks = self.blocks.part(lo * A, hi * A)
+        entries = slice(int(self._blocks.indptr[lo * A]), int(self._blocks.indptr[hi * A]))
+        own = slice(lo, hi)
+        part = changed(
+            self, n_states=hi - lo, first=lo, _blocks=blocks,
+            available=self.available[own], terminal=self.terminal[own], initial=self.initial[own],
+            _costs=self._costs[entries if self._costs.ndim == 1 else own],
+        )  # fmt: skip
+        part._set(facts=self.facts if facts is None else facts)
+        return part
 
     def stakes(self, value: Array, start: int, stop: int) -> Array:
         """Stakes z = c(s, a, t) + λ v(t) for the states start … stop − 1, (n, A, S); NaN where the cost is unknown."""
@@ -281,7 +316,7 @@ class Model:
         if self._costs.ndim == 1:
             return self._costs
         pair = np.repeat(np.arange(self.n_states * self.n_actions), self._blocks.lengths)
-        flat = self._costs.reshape(-1, self.n_states)
+        flat = self._costs.reshape(-1, self.n_next)
         return np.asarray(flat[pair, self._blocks.indices])
 
     def observed(self, start: int, stop: int) -> BoolArray:

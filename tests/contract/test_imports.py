@@ -25,14 +25,15 @@ LAYERS = (
     {"solvers"},
     {"api"},
     {"formats", "estimate", "radius", "policies"},
+    {"cluster"},
     {"plot"},
     {"report"},
     {"cli"},
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
-UPWARDS = {("solution.results", "report")}
-"""Imports against the layers, when called and only then: `solution.report(path)` hands the solution to the page."""
+UPWARDS = {("solution.results", "report"), ("api", "cluster")}
+"""Imports against the layers, when called and only then: `solution.report(path)` hands the solution to the page, `solve` a path to workers."""
 NEVER = {
     "core": {"model", "sets", "solution", "layout"},
     "layout": {"certificate", "bellman", "prox", "solvers", "api"},

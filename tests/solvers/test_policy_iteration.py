@@ -215,4 +215,4 @@ def test_the_chain_of_a_sparse_kernel_follows_the_policy():
     matrix = sparse.random_array((20, 5), density=0.6, rng=rng, format="csr")
     for policy in (np.eye(4)[rng.integers(0, 4, 5)], rng.dirichlet(np.ones(4), 5)):
         chain = Fixed(matrix, (5, 4)).chain(policy)
-        assert np.allclose(chain.toarray(), np.einsum("sa,sat->st", policy, matrix.toarray().reshape(5, 4, 5)))
+        assert np.allclose(chain, np.einsum("sa,sat->st", policy, matrix.toarray().reshape(5, 4, 5)))

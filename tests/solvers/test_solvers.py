@@ -14,6 +14,7 @@ from scipy import sparse
 import cases
 import drmdp
 from drmdp import instances
+from drmdp.bellman import nominal
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.nominal import NominalOperator
@@ -473,7 +474,7 @@ def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
     model = drmdp.Model(base.kernels, costs=base.costs, discount=0.9, terminal=terminal)
     ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
     usual = drmdp.solve(model, ball, NEWTON, tol=1e-6)
-    with mock.patch("drmdp.solvers.problem.DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
+    with mock.patch.object(nominal, "DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
         large = drmdp.solve(model, ball, NEWTON, tol=1e-6)
         again = drmdp.solve(model, ball, NEWTON, tol=1e-6, start=usual.policy)
     assert near(large, usual)
@@ -481,11 +482,12 @@ def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
     assert large.n_iters <= usual.n_iters + 3
 
 
-def test_newton_leaves_terminal_states_at_zero_even_if_systems_are_solved_roughly():
+def test_newton_leaves_terminal_states_at_zero_even_if_systems_are_solved_roughly(monkeypatch):
     base = instances.grid(9, 2, sparse=True)
     model = drmdp.Model(base.kernels, costs=base.costs, discount=0.3, terminal=[0])
     own = Problem(NominalOperator(model, model.mean_kernel))
     there = State(np.zeros(9), own.sweep(np.zeros(9)))
+    monkeypatch.setattr(nominal, "DENSE", 0)
     assert linear.solve(there.update.chain, 0.3, there.residual)[0] != 0
     assert policy_iteration.newton(own, there.value, there.residual, there.update)[0] == 0
 

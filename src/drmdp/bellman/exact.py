@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,14 @@ FINEST, COARSEST = 1e-11, 1e-3
 MANY = 10  # sweeps after which nearly full rows are filled up
 
 
+class Left(NamedTuple):
+    """What the last sweep left behind, for the next one to begin with."""
+
+    memory: Memory
+    policy: Array  # (S, A)
+    sweeps: int  # so far
+
+
 @dataclass(frozen=True)
 class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
@@ -52,8 +60,12 @@ class Remembered:
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
-        rows = self._rows(policy, by_pair=False)
+        rows = self.rows(policy)
         return rows.dense() if rows.n_columns <= DENSE else rows
+
+    def rows(self, policy: Array) -> Rows:
+        """The same in compact form."""
+        return self._rows(policy, by_pair=False)
 
     def kernel(self) -> Any:
         """Mean kernel, (S, A, S)."""
@@ -115,11 +127,10 @@ class ExactOperator:
         self._family = Pairwise(family) if entry.keeps.by_pair else family
         self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
-        self._memory = empty_memory(S, A, N, entry.keeps, self._layout.data.dtype)
-        self._policy = np.zeros((S, A))
+        memory = empty_memory(S, A, N, entry.keeps, self._layout.data.dtype)
+        self.left = Left(memory, np.zeros((S, A)), 0)
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
-        self._sweeps = 0
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
@@ -130,11 +141,11 @@ class ExactOperator:
 
     def adopt(self, other: ExactOperator) -> None:
         """Begin where the last sweep of `other`, with the same kernels, ended."""
-        self._memory, self._policy = other._memory, other._policy
+        self.left = other.left._replace(sweeps=self.left.sweeps)
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""
-        return self._sweep(self._family.update, value, self._policy, start, stop)
+        return self._sweep(self._family.update, value, self.left.policy, start, stop)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy (S, A), let nature maximise."""
@@ -143,12 +154,10 @@ class ExactOperator:
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
         model, shift = self.model, levels.level(value)
         u = value - shift
-        self._sweeps += 1
-        if self._sweeps == MANY:
-            self._layout = fill_up(model, self.ball, self._layout)
-        layout = self._layout
+        left = self.left
+        layout = self._laid_out(left.sweeps + 1)
         point = point_at(layout, u)
-        memory = Memory(*(array.copy() for array in self._memory))
+        memory = Memory(*(array.copy() for array in left.memory))
         S = model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
         widest = model.discount * point.span + self._moving  # range of any stakes
@@ -158,13 +167,23 @@ class ExactOperator:
             kernel(lo, hi, layout, point, memory, out, tol, self._family.workspace(layout, point, lo, hi))
 
         workers.run(over, self._work, start, stop, self.threads)
-        self._memory, self._policy = memory, out.policy
+        self.left = Left(memory, out.policy, left.sweeps + 1)
         self.passes = float(out.passes[start:stop].mean())
         own = slice(start, stop)
-        ends, here = model.terminal[own], u[own]
+        ends, here = model.terminal[own], u[model.own][own]
         policy = np.where(ends[:, None], 0.0, out.policy[own]) if ends.any() else out.policy[own]
         low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
         nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads)
         return Update(new, low, high, policy, nature, memory)
+
+    def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
+        """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
+        layout = self._laid_out(sweeps)
+        point = point_at(layout, value - levels.level(value))
+        return Remembered(self.model, self._family.NATURE, layout, point, memory, None, self.threads)
+
+    def _laid_out(self, sweeps: int) -> Layout:
+        """The data for the last of so many sweeps."""
+        return fill_up(self.model, self.ball, self._layout) if sweeps >= MANY else self._layout

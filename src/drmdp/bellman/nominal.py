@@ -17,6 +17,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.certificate.fixed_kernel import FixedKernel
+from drmdp.core.compact import DENSE, Rows, of_matrix, rows_of
 from drmdp.core.levels import level
 from drmdp.model import Model
 
@@ -27,14 +28,13 @@ class Fixed:
 
     matrix: Any
     shape: tuple[int, int]  # (S, A)
+    threads: int = 1
 
     def kernel(self) -> Any:
         """Give the kernel as (S, A, S), or on demand if it is sparse."""
         S, A = self.shape
         if not sparse.issparse(self.matrix):
             return self.matrix.reshape(S, A, -1)
-        from drmdp.core.compact import of_matrix
-
         return of_matrix(self.matrix, A)
 
     def pulled(self, share: Array) -> Fixed:
@@ -42,14 +42,22 @@ class Fixed:
         return self
 
     def chain(self, policy: Array) -> Any:
-        """Σ_a x_a y_a, (S, S)."""
+        """Σ_a x_a y_a, (S, S): an array, or rows where that would be large."""
         S, A = self.shape
-        if sparse.issparse(self.matrix):
-            if A > 0 and (policy.max(axis=1) == 1).all():
-                return self.matrix[np.arange(S) * A + policy.argmax(axis=1)]
+        if not sparse.issparse(self.matrix):
+            return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))
+        chain = self.rows(policy)
+        return chain.dense() if chain.n_columns <= DENSE else chain
+
+    def rows(self, policy: Array) -> Rows:
+        """Σ_a x_a y_a of a sparse kernel, in compact form."""
+        S, A = self.shape
+        if A > 0 and (policy.max(axis=1) == 1).all():
+            played = self.matrix[np.arange(S) * A + policy.argmax(axis=1)]
+        else:
             pairs = np.arange(S * A)
-            return sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
-        return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))
+            played = sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
+        return rows_of(played, self.threads)
 
 
 class NominalOperator:
@@ -57,12 +65,11 @@ class NominalOperator:
 
     ball = None
     accuracy = 0.0  # it is exact
-    threads = 1
 
-    def __init__(self, model: Model, kernel: Any) -> None:
-        self.model, self.chunk = model, model.n_states
-        self.fixed = FixedKernel(model, kernel)
-        self.nature = Fixed(self.fixed.matrix, (model.n_states, model.n_actions))
+    def __init__(self, model: Model, kernel: Any, threads: int = 1) -> None:
+        self.model, self.chunk, self.threads = model, model.n_states, threads
+        self.fixed = FixedKernel(model, kernel, threads)
+        self.nature = Fixed(self.fixed.matrix, (model.n_states, model.n_actions), threads)
 
     @property
     def kernel(self) -> Any:

@@ -80,9 +80,9 @@ class RobustProver:
         u = value - shift
         x = np.ascontiguousarray(policy, dtype=np.float64)
         found = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
-        ends, discount = model.terminal, model.discount
-        low = levels.steps(u, shift, discount, ends, found.low, -1)
-        return Proof(low, levels.steps(u, shift, discount, ends, found.high, +1), found.share)
+        ends, discount, here = model.terminal, model.discount, u[model.own]
+        low = levels.steps(here, shift, discount, ends, found.low, -1)
+        return Proof(low, levels.steps(here, shift, discount, ends, found.high, +1), found.share)
 
     def _checked(self, claim: Any, layout: Any) -> Memory:
         (S, A), N = layout.available.shape, layout.weights.size

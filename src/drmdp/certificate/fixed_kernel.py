@@ -2,7 +2,8 @@
 
     F_y(v)_s = min_a c̄(s,a) + λ Σ_t y(t|s,a) v(t),        c̄(s,a) = Σ_t y(t|s,a) c(s,a,t).
 
-Sums of n terms carry a margin of (4n + 2A + 64) ε times the largest they may have; F_y of a policy adds its actions' margins.
+Sums of n terms carry a margin of (4n + 2A + 64) ε times the largest they may have; F_y of a policy adds its actions' margins. A model may be a part of
+one: v is that of all states.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.certificate import Proof
+from drmdp.core import threads as workers
+from drmdp.core.compiled import FAST, KERNEL, njit
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 
@@ -21,13 +24,14 @@ from drmdp.model import Model
 class FixedKernel:
     """A model with one kernel: (S, A, S), or sparse (S·A, S)."""
 
-    def __init__(self, model: Model, kernel: Any) -> None:
+    def __init__(self, model: Model, kernel: Any, threads: int = 1) -> None:
         S, A = model.n_states, model.n_actions
-        self.model = model
+        self.model, self.threads = model, threads
         is_sparse = sparse.issparse(kernel)
         matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
         self.matrix = matrix
-        self._terms = int(np.diff(matrix.indptr).max()) if is_sparse else S
+        longest = int(np.diff(matrix.indptr).max(initial=0)) if is_sparse else S
+        self._terms = max(longest, model.facts.longest)
         if not model.next_costs:
             costs = np.asarray(model.costs)
         elif is_sparse:
@@ -40,8 +44,20 @@ class FixedKernel:
 
     def stakes(self, value: Array) -> Array:
         """c̄ + λ y·v at v without its level, (S, A)."""
-        u = value - level(value)
-        return self._costs + self.model.discount * np.asarray(self.matrix @ u).reshape(self._costs.shape)
+        return self._costs + self.model.discount * self._means(value - level(value)).reshape(self._costs.shape)
+
+    def _means(self, u: Array) -> Array:
+        """y·u of every pair, (S·A,)."""
+        matrix = self.matrix
+        if not sparse.issparse(matrix):
+            return np.asarray(matrix @ u)
+        out = np.empty(matrix.shape[0])
+
+        def over(lo: int, hi: int) -> None:
+            _means(lo, hi, matrix.indptr, matrix.indices, matrix.data, u, out)
+
+        workers.run(over, matrix.indptr, 0, out.size, self.threads)
+        return out
 
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
         """Bound F_y, or that of the policy, at `value`; there is nothing to claim."""
@@ -53,6 +69,7 @@ class FixedKernel:
         model, shift = self.model, level(value)
         u, ends = value - shift, model.terminal
         most = np.abs(self._costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
+        u = u[model.own]
         if model.next_costs:
             most = most + max(map(abs, model.cost_range))
         margin = (4 * self._terms + 2 * model.n_actions + 64) * EPS * most
@@ -64,3 +81,22 @@ class FixedKernel:
             least = np.where(ends, 0.0, least)
         low = steps(u, shift, model.discount, ends, least, -1)
         return low, steps(u, shift, model.discount, ends, mean + off, +1)
+
+
+@njit(fastmath=FAST, **KERNEL)
+def _means(start, stop, indptr, indices, data, u, out):
+    """Multiply the rows start … stop − 1 of a matrix with a vector; a full row is read as it lies.
+
+    reads   start, stop, indptr, indices, data, u (S,)
+    fills   out
+    """
+    for r in range(start, stop):
+        lo, hi = indptr[r], indptr[r + 1]
+        total = 0.0
+        if hi - lo == u.size:
+            for j in range(u.size):
+                total += data[lo + j] * u[j]
+        else:
+            for e in range(lo, hi):
+                total += data[e] * u[indices[e]]
+        out[r] = total

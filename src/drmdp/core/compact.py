@@ -204,13 +204,12 @@ def _plain(array: Any) -> Any:
 
 def of_matrix(matrix: Any, n_actions: int) -> MeanKernel:
     """A sparse (S·A, S) matrix as a mean kernel."""
-    S = matrix.shape[1]
+    return MeanKernel(matrix.shape[1], n_actions, lambda: rows_of(matrix))
+
+
+def rows_of(matrix: Any, threads: int = 1) -> Rows:
+    """The rows of a sparse matrix."""
     none, empty = np.zeros(0, dtype=np.int32), np.zeros(0)
     ptr = np.zeros(matrix.shape[0] + 1, dtype=np.int64)
-
-    def make() -> Rows:
-        return Rows(
-            S, matrix.indptr.astype(np.int64), matrix.indices, matrix.data, ptr, none, empty, empty, none, empty
-        )
-
-    return MeanKernel(S, n_actions, make)
+    listed = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    return Rows(matrix.shape[1], *listed, ptr, none, empty, empty, none, empty, threads)

@@ -15,7 +15,6 @@ point into a v of all states.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -45,18 +44,14 @@ class Layout(NamedTuple):
     common: bool  # all actions have the same stakes, up to their costs
 
 
-_KEPT: WeakKeyDictionary[Model, dict[str, Layout]] = WeakKeyDictionary()
-"""Layouts by model and what a set lists."""
-
-
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
     check_unchanged(model.blocks.data)
-    kept = _KEPT.setdefault(model, {})
-    if ball.listing not in kept:
+    key = "layout", ball.listing
+    if key not in model.kept:
         own = entry_of(ball).layout
-        kept[ball.listing] = _uniform(load(own)(model, ball) if own else _choose(model, ball))
-    return at_radius(kept[ball.listing], model, ball)
+        model.kept[key] = _uniform(load(own)(model, ball) if own else _choose(model, ball))
+    return at_radius(model.kept[key], model, ball)
 
 
 def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
@@ -72,12 +67,13 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
 
     It takes as long as some ten sweeps save.
     """
-    whole = model.n_states * np.count_nonzero(model.available)
-    if not layout.unlisted or layout.indices.size < NEARLY * whole or layout.weights.size * whole > LARGE:
+    whole = model.n_next * model.facts.pairs
+    if not layout.unlisted or model.facts.entries < NEARLY * whole or layout.weights.size * whole > LARGE:
         return layout
-    full = _uniform(_list_all(model, ball))
-    _KEPT.setdefault(model, {})[ball.listing] = full
-    return full
+    key = "full layout", ball.listing
+    if key not in model.kept:
+        model.kept[key] = _uniform(_list_all(model, ball))
+    return at_radius(model.kept[key], model, ball)
 
 
 def _uniform(layout: Layout) -> Layout:
@@ -100,8 +96,8 @@ def _plain(array: Any) -> Any:
 def _choose(model: Model, ball: AmbiguitySet) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
-    short = bool((blocks.lengths < model.n_states)[model.available.ravel()].any())
-    if ball.support == "all" and short and model.next_costs:
+    facts, S = model.facts, model.n_next
+    if ball.support == "all" and facts.shortest < S and model.next_costs:
         return _list_all(model, ball)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
@@ -110,8 +106,8 @@ def _choose(model: Model, ball: AmbiguitySet) -> Layout:
         if ball.support == "observed":
             indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
     costs = np.zeros(model.available.shape) if model.next_costs else model.costs
-    unlisted = ball.support == "all" and not model.next_costs and bool((np.diff(indptr) < model.n_states).any())
-    full = bool((np.diff(indptr)[model.available.ravel()] == model.n_states).all())
+    unlisted = ball.support == "all" and not model.next_costs and bool(facts.shortest < S or facts.closed)
+    full = (facts.shortest_seen if ball.support == "observed" else facts.shortest) == S
     return Layout(
         indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
         model.discount, unlisted, not model.next_costs and (ball.support == "all" or full),
@@ -145,22 +141,22 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
 
 def _list_all(model: Model, ball: AmbiguitySet) -> Layout:
     """Every state listed, for support "all"."""
-    S, A = model.n_states, model.n_actions
+    n, S, A = model.n_states, model.n_next, model.n_actions
     weights = np.ascontiguousarray(model.weights[model.weights > 0])
     lengths = np.where(model.available.ravel(), S, 0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     pairs = model.available.reshape(-1)
-    dense = model.blocks.dense(0, S)
+    dense = model.blocks.dense(0, n)
     if weights.size < model.n_kernels:
         dense = dense[:, :, model.weights > 0]
-    dense = dense.reshape(S * A, weights.size, S)
+    dense = dense.reshape(n * A, weights.size, S)
     if not pairs.all():
         dense = dense[pairs]
     mean = (weights @ dense).ravel()
     indices = np.tile(np.arange(S, dtype=np.int32), int(pairs.sum()))
     costs, next_costs = np.asarray(model.costs), np.zeros(0)
     if model.next_costs:
-        costs, next_costs = np.zeros((S, A)), costs.reshape(S * A, S)[pairs].ravel()
+        costs, next_costs = np.zeros((n, A)), costs.reshape(n * A, S)[pairs].ravel()
     return Layout(
         indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
         _radius(model, ball), model.discount, False, not model.next_costs,

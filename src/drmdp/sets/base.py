@@ -122,15 +122,17 @@ class AmbiguitySet(ABC):
     def radii(self, model: Model) -> Array:
         """Radius of each state, (S,), or where every action has a budget of each pair, (S, A)."""
         check_model(model)
-        S, A = model.n_states, model.n_actions
-        radius = np.asarray(self.radius, dtype=np.float64)
+        S, A = model.n_next, model.n_actions
+        radius: Any = np.asarray(self.radius, dtype=np.float64)
         if radius.ndim == 2 and radius.shape != (S, A):
             raise InputError(f"radius has shape {radius.shape}, the model has {S} states and {A} actions")
         if radius.ndim == 1 and radius.shape != (S,):
             raise InputError(f"radius has shape {radius.shape}, the model has {S} states")
+        if radius.ndim:
+            radius = radius[model.own]
         if not self.by_pair:
-            return np.broadcast_to(radius, (S,))
-        return np.broadcast_to(radius[:, None] if radius.ndim == 1 else radius, (S, A))
+            return np.broadcast_to(radius, (model.n_states,))
+        return np.broadcast_to(radius[:, None] if radius.ndim == 1 else radius, (model.n_states, A))
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
         """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""

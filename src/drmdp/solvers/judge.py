@@ -27,7 +27,7 @@ from drmdp.solvers.problem import Problem, Verdict
 class Kernels(Fixed):
     """Nature with a fixed mean kernel that remembers whose mean it is."""
 
-    kernels: Any  # (N, S, A, S), or N sparse matrices (S·A, S)
+    kernels: Any = None  # (N, S, A, S), or N sparse matrices (S·A, S)
 
 
 class ByValues:
@@ -61,7 +61,7 @@ class ByValues:
         below = self._run(Problem(operator, None, problem.checkpoint), seen.best, tolerance)
         nature = operator.nature
         if pair.kernels is not None:
-            nature = Kernels(nature.matrix, nature.shape, pair.kernels)
+            nature = Kernels(nature.matrix, nature.shape, kernels=pair.kernels)
         bounds = Bounds(below.lower, seen.bounds.upper)
         return Verdict(bounds, seen.worst, below.middle, seen.exhausted), nature
 

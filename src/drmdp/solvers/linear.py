@@ -18,6 +18,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
+from drmdp.core.vectors import dot, like, mean, norm
 
 SMALL = 400
 TIGHT, LOOSE, FEW = 1e-3, 0.03, 5
@@ -31,29 +32,33 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if isinstance(chain, np.ndarray):
-        matrix = np.eye(right.size) - discount * chain
-        if right.size > SMALL:
-            return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
-        x = np.array(right, dtype=np.float64)
-        eliminate(matrix, x)
-        return x
+        return like(right, _direct(chain, discount, np.array(right, dtype=np.float64)))
 
     def apply(z: Array) -> Array:
         checkpoint()
-        return np.asarray(z - discount * (chain @ z))
+        return z - discount * (chain @ z)
 
-    first = np.full(right.size, right.mean() / (1 - discount))
+    first = np.full_like(right, mean(right) / (1 - discount))
     left = right - apply(first)
     if norm(left) > norm(right):
-        first, left = np.zeros(right.size), right
+        first, left = np.zeros_like(right), right
     if np.abs(left).max() <= 1e-14 * np.abs(right).max():
         return first
     goal = LOOSE * norm(left)
     step, rest = bicgstab(apply, left)
     if norm(rest) > goal:
-        system = LinearOperator((right.size, right.size), matvec=apply)
-        step += gmres(system, rest, rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
-    return np.asarray(first + step)
+        system = LinearOperator((len(right), len(right)), matvec=lambda z: np.asarray(apply(like(right, z))))
+        found = gmres(system, np.asarray(rest), rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
+        step = step + like(right, found)
+    return first + step
+
+
+def _direct(chain: Array, discount: float, right: Array) -> Array:
+    matrix = np.eye(right.size) - discount * chain
+    if right.size > SMALL:
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+    eliminate(matrix, right)
+    return right
 
 
 @njit(**KERNEL)
@@ -77,23 +82,13 @@ def eliminate(a, b):
         b[k] = total / a[k, k]
 
 
-def dot(a: Array, b: Array) -> float:
-    """a·b on one thread: a threaded one waits longer for its threads than it computes."""
-    return float(np.einsum("i,i->", a, b))
-
-
-def norm(a: Array) -> float:
-    """Euclidean norm."""
-    return math.sqrt(dot(a, a))
-
-
 def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Array]:
     """δ with |r − (I − λP) δ| small enough, and that residual; on a breakdown, the best found before."""
-    x, r = np.zeros(right.size), right.copy()
-    shadow, p = right, r.copy()
+    x, r = np.zeros_like(right), right
+    shadow, p = right, right
     rho = dot(shadow, r)
     begin = math.sqrt(rho)
-    best, least = (x.copy(), r.copy()), np.inf
+    best, least = (x, r), np.inf
     for k in range(STEPS):
         ap = apply(p)
         down = dot(shadow, ap)
@@ -104,13 +99,13 @@ def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Arra
         at = apply(s)
         size = dot(at, at)
         omega = dot(at, s) / size if size > 0.0 else 0.0
-        x += alpha * p + omega * s
+        x = x + (alpha * p + omega * s)
         r = s - omega * at
         far = norm(r)
         if not far <= WILD * begin:
             break
         if far < least:
-            best, least = (x.copy(), r), far
+            best, least = (x, r), far
         if far <= (TIGHT if k < FEW else LOOSE) * begin:
             break
         new = dot(shadow, r)

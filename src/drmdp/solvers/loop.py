@@ -30,9 +30,9 @@ from drmdp.core import clock
 from drmdp.core.levels import value_range
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
+from drmdp.core.vectors import dot
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, Judge
-from drmdp.solvers.linear import dot
 from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
 from drmdp.solvers.stopping import RULES
 
@@ -65,7 +65,7 @@ class Outcome:
     @property
     def middle(self) -> Array:
         """Midway between the bounds, (S,): where another run may begin."""
-        return np.asarray((self.lower + self.upper) / 2)
+        return (self.lower + self.upper) / 2
 
     @property
     def kernel(self) -> Any:
@@ -148,7 +148,7 @@ class _Run:
     def go(self, start: Array | None, limit: int, inner: bool) -> Outcome:
         """Iterate, then prove the best sweep."""
         problem, model = self.problem, self.problem.model
-        problem.latest = np.zeros(model.n_states) if start is None else start
+        problem.latest = np.zeros_like(model.initial) if start is None else start
         self._aim()
         problem.checkpoint = self._checkpoint
         try:

@@ -17,14 +17,12 @@ from typing import ClassVar
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.core.compact import DENSE
 from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
-from drmdp.model import Model
 from drmdp.solvers import linear, loop
-from drmdp.solvers.problem import NOISY, Problem, State, mean_kernel, swept
+from drmdp.solvers.problem import NOISY, Problem, State, swept
 
 ACCEPT = 0.7
 EVALUATION = 0.2
@@ -107,7 +105,7 @@ def newton(problem: Problem, value: Array, residual: Array, update: Update) -> A
 
 def nominal_value(problem: Problem) -> Array:
     """Optimal value of the mean kernel, or that of the problem's policy under it."""
-    nominal = of_mean_kernel(problem.model, problem.policy)
+    nominal = problem.of_mean_kernel()
     nominal.checkpoint = problem.checkpoint
     low, high = value_range(problem.model)
     near = max(1e-9 * max(abs(low), abs(high)), START * (high - low) * (problem.model.n_states > DENSE))
@@ -118,8 +116,3 @@ def nominal_value(problem: Problem) -> Array:
         ).middle  # fmt: skip
     finally:  # cut short, the newest point there is one to begin with here
         problem.latest = nominal.latest
-
-
-def of_mean_kernel(model: Model, policy: Array | None = None) -> Problem:
-    """Return the problem in which nature plays the mean kernel."""
-    return Problem(NominalOperator(model, mean_kernel(model)), policy)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from drmdp._typing import Array
+from drmdp._typing import Array, BoolArray
+from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.core import levels
-from drmdp.core.compact import DENSE
+from drmdp.core.vectors import by_state
 from drmdp.model import Model
 
 SLACK = 1e-12
@@ -96,6 +97,10 @@ class Problem:
             return found
         return RobustProver(operator.model, operator.ball, operator.threads)
 
+    def of_mean_kernel(self) -> Problem:
+        """The problem in which nature plays the mean kernel."""
+        return of_mean_kernel(self.model, self.policy, self.operator.threads)
+
     def _map(self, value: Array, policy: Array | None) -> Update:
         self.latest = value
         parts = []
@@ -117,6 +122,11 @@ class Problem:
         return update
 
 
+def of_mean_kernel(model: Model, policy: Array | None = None, threads: int = 1) -> Problem:
+    """The problem in which nature plays the mean kernel of a model."""
+    return Problem(NominalOperator(model, model.blocks.matrix(model.mean), threads), policy)
+
+
 def _finite(numbers: Array) -> None:
     if not np.isfinite(numbers).all():
         raise NotFinite
@@ -124,28 +134,28 @@ def _finite(numbers: Array) -> None:
 
 def any_policy(model: Model) -> Array:
     """The policy (S, A) of the first available actions."""
-    policy = np.zeros((model.n_states, model.n_actions))
-    policy[np.arange(model.n_states), model.available.argmax(axis=1)] = 1
-    policy[model.terminal] = 0
-    return policy
+    found: Array = by_state(_first_available, model.available)
+    return found
+
+
+def _first_available(available: BoolArray) -> Array:
+    return np.where(np.cumsum(available, axis=1) == 1, available, 0.0)
 
 
 def playable(model: Model, policy: Array) -> Array:
     """A policy (S, A) as it is, or, where its rows are no distributions, the nearest thing: divided by their sums, or any action."""
-    x = np.where(model.available & (policy > 0) & (policy < 2), policy, 0.0)
+    found: Array = by_state(_playable, policy, model.available, model.terminal)
+    return found
+
+
+def _playable(policy: Array, available: BoolArray, terminal: BoolArray) -> Array:
+    x = np.where(available & (policy > 0) & (policy < 2), policy, 0.0)
     total = x.sum(axis=1, keepdims=True)
     off = np.abs(total - 1) > SLACK
-    if not (off[~model.terminal].any() or (x != policy).any()):
+    if not (off[~terminal].any() or (x != policy).any()):
         return policy
-    return np.where(np.abs(total - 1) <= 0.5, np.where(off, x / np.where(total > 0, total, 1.0), x), any_policy(model))
-
-
-def mean_kernel(model: Model) -> Any:
-    """Mean kernel as (S, A, S), or as the sparse (S·A, S) matrix it is where that would be large."""
-    mean = model.mean_kernel
-    if model.is_sparse and model.n_states <= DENSE:
-        return mean.toarray().reshape(model.n_states, model.n_actions, model.n_states)
-    return mean
+    near = np.abs(total - 1) <= 0.5
+    return np.where(near, np.where(off, x / np.where(total > 0, total, 1.0), x), _first_available(available))
 
 
 @dataclass
@@ -163,7 +173,7 @@ class State:
     def residual(self) -> Array:
         """F(v) − v as the middle of its bounds; accurate where F(v) and v nearly agree."""
         assert self.update is not None
-        return np.asarray((self.update.lower_step + self.update.upper_step) / 2)
+        return (self.update.lower_step + self.update.upper_step) / 2
 
     @property
     def noise(self) -> float:
@@ -199,5 +209,5 @@ class Method(Protocol):
 
 def swept(problem: Problem, value: Array | None) -> State:
     """Start at `value`, or at 0 as the paper does."""
-    start = np.zeros(problem.model.n_states) if value is None else value
+    start = np.zeros_like(problem.model.initial) if value is None else value
     return State(start, problem.sweep(start))

@@ -33,13 +33,12 @@ from drmdp.bellman.operator import Update
 from drmdp.certificate import Pair
 from drmdp.core.levels import EPS, value_range
 from drmdp.core.validation import whole
+from drmdp.core.vectors import dot
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout, lay_out_all
 from drmdp.solvers.first_order import pull
 from drmdp.solvers.first_order.players import Average, Players, Scheme, power
-from drmdp.solvers.linear import dot
-from drmdp.solvers.policy_iteration import of_mean_kernel
-from drmdp.solvers.problem import Problem, State
+from drmdp.solvers.problem import Problem, State, of_mean_kernel
 
 OUTPUTS = ("average", "epoch", "last")
 STEPS = ("primal-dual", "mirror-prox", "mirror-descent")

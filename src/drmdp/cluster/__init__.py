@@ -1,0 +1,1 @@
+"""Past one machine: the same solvers on ranges of states."""

@@ -1,0 +1,85 @@
+"""A vector whose numbers stay with the workers.
+
+It follows NumPy's protocols: arithmetic, comparisons, `np.where` and the like are done by the workers on their ranges and give such vectors again; `max`,
+`min`, `any`, `all` and sums give numbers. `np.asarray` brings it together here, which only results and small models need.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from drmdp._typing import Array
+
+if TYPE_CHECKING:
+    from drmdp.cluster.engine import Engine
+
+BY_STATE = (np.where, np.zeros_like, np.full_like, np.sum)
+"""Functions of arrays that treat each state alone."""
+
+
+class Vector(NDArrayOperatorsMixin):
+    """One row for each state, in pieces, one for each range."""
+
+    def __init__(self, engine: Engine, pieces: list[Any]) -> None:
+        self.engine, self.pieces = engine, pieces
+
+    def __len__(self) -> int:
+        return self.engine.n_states
+
+    def mapped(self, function: Any, *args: Any, **settings: Any) -> Vector:
+        """`function`, which treats each state alone, of vectors and numbers."""
+        return self.engine.run("apply", function, args, settings, kept=1)[0][0]
+
+    def scattered(self, values: Array) -> Vector:
+        """Numbers at hand, brought to the workers."""
+        return self.engine.scatter(values)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """Arithmetic, elementwise."""
+        if method != "__call__" or "out" in settings:
+            return NotImplemented
+        return self.mapped(ufunc, *inputs, **settings)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, settings: Any) -> Any:
+        """The functions of `BY_STATE`, and `np.ptp`."""
+        if function is np.ptp:
+            return self.max() - self.min()
+        if function in BY_STATE and (function is not np.sum or settings.get("axis") == 1):
+            return self.mapped(function, *args, **settings)
+        return NotImplemented
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All numbers, here."""
+        return np.asarray(self.engine.gather(self), dtype=dtype)
+
+    def _fold(self, function: Any) -> Any:
+        return function(self.engine.run("fold", function, self)[1])
+
+    def max(self) -> float:
+        """Largest number."""
+        return float(self._fold(np.max))
+
+    def min(self) -> float:
+        """Smallest number."""
+        return float(self._fold(np.min))
+
+    def any(self) -> bool:
+        """Whether some of it is true."""
+        return bool(self._fold(np.any))
+
+    def all(self) -> bool:
+        """Whether all of it is."""
+        return bool(self._fold(np.all))
+
+    def sum(self, axis: int, keepdims: bool = False) -> Vector:
+        """Sums over the actions."""
+        return self.mapped(np.sum, self, axis=axis, keepdims=keepdims)
+
+    def dot(self, other: Any) -> float:
+        """Sum of products, as `drmdp.core.vectors.dot` makes it."""
+        parts = self.engine.run("sums", self, other)[1]
+        return math.fsum(part for own in parts for part in own)

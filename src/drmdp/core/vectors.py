@@ -1,0 +1,74 @@
+"""Vectors with a number for each state, wherever they are.
+
+A vector is a NumPy array, or an object that follows NumPy's protocols for arithmetic (`__array_ufunc__`, `__array_function__`) while its numbers stay with
+workers that own ranges of states (`drmdp.cluster`). Elementwise work gives the same bits wherever it is done, minima and maxima too. Sums would not:
+they are made block by block, in blocks that depend on the number of states only, and the sums of the blocks are added without rounding. Ranges
+are made of whole blocks, so that a sum does not depend on who adds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.core.compiled import FAST, KERNEL, njit
+
+BLOCKS, LONGEST = 64, 65_536
+"""At least so many blocks, if there are as many states, and none longer than that."""
+
+
+def block(n_states: int) -> int:
+    """States of a block."""
+    return max(1, min(LONGEST, n_states // BLOCKS))
+
+
+def block_sums(a: Array, b: Array, length: int) -> list[float]:
+    """Sums of a·b over blocks of `length`, the last one shorter."""
+    out = np.empty(-(-a.size // length))
+    _sums(a, b, length, out)
+    return list(out.tolist())
+
+
+def dot(a: Any, b: Any) -> float:
+    """a·b."""
+    if not isinstance(a, np.ndarray):
+        return float(a.dot(b))
+    return math.fsum(block_sums(a, b, block(a.size)))
+
+
+def norm(a: Any) -> float:
+    """Euclidean norm."""
+    return math.sqrt(dot(a, a))
+
+
+def mean(a: Any) -> float:
+    """Mean."""
+    return dot(a, np.full_like(a, 1.0)) / len(a)
+
+
+def like(vector: Any, values: Array) -> Any:
+    """Numbers at hand as a vector of the same kind."""
+    return values if isinstance(vector, np.ndarray) else vector.scattered(values)
+
+
+def by_state(function: Any, *args: Any) -> Any:
+    """`function` of arrays whose rows belong to states, which treats each state alone."""
+    first = next((arg for arg in args if hasattr(arg, "mapped")), None)
+    return function(*args) if first is None else first.mapped(function, *args)
+
+
+@njit(fastmath=FAST, **KERNEL)
+def _sums(a, b, length, out):
+    """Sum products over blocks.
+
+    reads   a (n,), b (n,), length
+    fills   out
+    """
+    for k in range(out.size):
+        total = 0.0
+        for j in range(k * length, min((k + 1) * length, a.size)):
+            total += a[j] * b[j]
+        out[k] = total
