@@ -116,7 +116,7 @@ class MpiEngine(Engine):
         """A vector, here."""
         return np.concatenate(self.run("tell", vector)[1])
 
-    def scatter(self, values: Array) -> Vector:
+    def scatter(self, values: Array) -> Any:
         """Numbers at hand as a vector."""
         return self.run("own", values, kept=1)[0][0]
 

@@ -135,8 +135,9 @@ class OfMeanKernel:
         return self._result(self.engine.run("evaluate_mean", Whole(value), policy, kept=4, ask=False)[0])
 
     def _result(self, found: list[Any]) -> Update:
+        new, low, high, policy = found
         nature: Any = self
-        return Update(*found, nature, self)
+        return Update(new, low, high, policy, nature, self)
 
     def kernel(self) -> Any:
         """Nothing here."""
@@ -172,7 +173,8 @@ class DistributedProblem(Problem):
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""
-        operator: Any = OfMeanKernel(self.operator.engine, self.operator.model)  # type: ignore[attr-defined]
+        own: Any = self.operator
+        operator: Any = OfMeanKernel(own.engine, own.model)
         return DistributedProblem(operator, self.policy)
 
     @cached_property

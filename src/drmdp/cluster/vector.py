@@ -30,11 +30,11 @@ class Vector(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return self.engine.n_states
 
-    def mapped(self, function: Any, *args: Any, **settings: Any) -> Vector:
+    def mapped(self, function: Any, *args: Any, **settings: Any) -> Any:
         """`function`, which treats each state alone, of vectors and numbers."""
         return self.engine.run("apply", function, args, settings, kept=1)[0][0]
 
-    def scattered(self, values: Array) -> Vector:
+    def scattered(self, values: Array) -> Any:
         """Numbers at hand, brought to the workers."""
         return self.engine.scatter(values)
 
@@ -75,7 +75,7 @@ class Vector(NDArrayOperatorsMixin):
         """Whether all of it is."""
         return bool(self._fold(np.all))
 
-    def sum(self, axis: int, keepdims: bool = False) -> Vector:
+    def sum(self, axis: int, keepdims: bool = False) -> Any:
         """Sums over the actions."""
         return self.mapped(np.sum, self, axis=axis, keepdims=keepdims)
 

@@ -178,8 +178,11 @@ class Worker:
 
     def product(self, z: Array, rows: tuple[Any, ...]) -> Answer:
         """P z on the range."""
-        return (Rows(z.size, *rows, self._threads) @ z,), None
+        return (self._chain(rows) @ z,), None
 
     def spell(self, rows: tuple[Any, ...]) -> Answer:
         """The rows of a chain, written out."""
-        return (Rows(self.model.n_next, *rows, self._threads).dense(),), None
+        return (self._chain(rows).dense(),), None
+
+    def _chain(self, rows: tuple[Any, ...]) -> Rows:
+        return Rows(self.model.n_next, **dict(zip(PARTS, rows, strict=True)), threads=self._threads)

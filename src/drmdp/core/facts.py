@@ -7,7 +7,7 @@ on how the states were divided.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,6 @@ def facts_of(model: Model) -> Facts:
 
 def together(parts: Sequence[Facts]) -> Facts:
     """The facts of several ranges as one."""
-    low, high, total = (lambda name, fold=fold: fold(getattr(part, name) for part in parts) for fold in (min, max, sum))
-    return Facts(
-        low("least_cost"), high("most_cost"), low("shortest"), low("shortest_seen"), high("longest"),
-        total("pairs"), total("closed"), total("entries"), high("missing"),
-    )  # fmt: skip
+    folds: tuple[Any, ...] = (min, max, min, min, max, sum, sum, sum, any)
+    columns: list[Any] = [list(column) for column in zip(*parts, strict=True)]
+    return Facts(*(fold(column) for fold, column in zip(folds, columns, strict=True)))

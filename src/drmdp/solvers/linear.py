@@ -32,9 +32,10 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if isinstance(chain, np.ndarray):
-        return like(right, _direct(chain, discount, np.array(right, dtype=np.float64)))
+        found: Array = like(right, _direct(chain, discount, np.array(right, dtype=np.float64)))
+        return found
 
-    def apply(z: Array) -> Array:
+    def apply(z: Any) -> Any:
         checkpoint()
         return z - discount * (chain @ z)
 
