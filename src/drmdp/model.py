@@ -281,21 +281,10 @@ class Model:
         """Extremes and sums over the available pairs, of the whole model in a part of it."""
         return facts_of(self)
 
-    def part(self, lo: int, hi: int, facts: Facts | None = None) -> Model:
-        """The states lo … hi − 1 with their transitions to all states; of a mapped model nothing else is read.
-
-        `facts` are those of the whole model. A part is what solvers work on; it has no names, policies or files of its own.
-        """
-        A = self.n_actions
-        blocks = self.blocks.part(lo * A, hi * A)
-        entries = slice(int(self._blocks.indptr[lo * A]), int(self._blocks.indptr[hi * A]))
-        own = slice(lo, hi)
-        part = changed(
-            self, n_states=hi - lo, first=lo, _blocks=blocks,
-            available=self.available[own], terminal=self.terminal[own], initial=self.initial[own],
-            _costs=self._costs[entries if self._costs.ndim == 1 else own],
-        )  # fmt: skip
-        part._set(facts=self.facts if facts is None else facts)
+    def part(self, lo: int, hi: int) -> Model:
+        """The states lo … hi − 1 with their transitions to all states: what a worker has. It has the facts of the whole model."""
+        part = of_span(self.head, self.span(lo, hi))
+        part._set(facts=self.facts)
         return part
 
     def stakes(self, value: Array, start: int, stop: int) -> Array:
@@ -424,3 +413,13 @@ def assembled(**fields: Any) -> Model:
     model = object.__new__(Model)
     model._set(**fields)
     return model
+
+
+def of_span(head: spans.Head, span: spans.Span) -> Model:
+    """The model of checked states: of all, or a part of one."""
+    return assembled(
+        n_states=len(span), n_actions=head.n_actions, n_kernels=head.n_kernels, first=span.first, n_next=head.n_states,
+        discount=head.discount, weights=head.weights, initial=span.initial, states=span.names, actions=head.actions,
+        available=span.available, terminal=span.terminal, kernel_names=head.kernel_names, _blocks=span.blocks,
+        _costs=span.costs, is_sparse=head.is_sparse, maximise=head.maximise, notes=head.notes,
+    )  # fmt: skip

@@ -29,7 +29,7 @@ class LocalEngine(Engine):
     def __init__(self, source: Source, ball: AmbiguitySet, parts: int, threads: int, scratch: str | None) -> None:
         super().__init__(source, ball, parts, threads)
         self._scratch = scratch
-        self._workers = [Worker(source.part, ball, lo, hi, threads) for lo, hi in self.ranges]
+        self._workers = [Worker(source, ball, lo, hi, threads) for lo, hi in self.ranges]
 
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
         whole: list[Any] = [None] * kept

@@ -48,7 +48,7 @@ class Rank:
     def __init__(self, source: Source, ball: AmbiguitySet, ranges: list[tuple[int, int]], threads: int) -> None:
         self.comm = world()
         lo, hi = ranges[self.comm.rank]
-        self._worker = Worker(source.part, ball, lo, hi, threads)
+        self._worker = Worker(source, ball, lo, hi, threads)
         self._sizes = [b - a for a, b in ranges]
         self.pieces: dict[int, Any] = {}
 

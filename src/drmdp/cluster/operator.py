@@ -28,7 +28,7 @@ class Outline:
     """A model as the loop sees it: numbers, and vectors that are with the workers."""
 
     def __init__(self, engine: Engine) -> None:
-        whole = engine.source.outline
+        whole = engine.source.head
         self.facts: Facts = engine.survey()
         self.n_states, self.n_actions = engine.n_states, whole.n_actions
         self.discount, self.maximise = whole.discount, whole.maximise

@@ -53,7 +53,7 @@ class Actor:
     """A worker in a process of its own."""
 
     def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
-        self._worker = Worker(source.part, ball, lo, hi, threads)
+        self._worker = Worker(source, ball, lo, hi, threads)
 
     def call(self, name: str, facts: Any, args: tuple[Any, ...], kept: int | None, *values: Any) -> Any:
         """Answer a call: the arrays one by one and then the rest, or, to be held, the arrays as one."""

@@ -11,7 +11,6 @@ a tuple of arrays that stay, with a row for each state of the range, and a small
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -19,8 +18,10 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator, Left
+from drmdp.bellman.fingerprint import fingerprint
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import RobustProver
+from drmdp.cluster.source import Source
 from drmdp.core.compact import Rows
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.vectors import block, block_sums
@@ -35,11 +36,10 @@ PARTS = tuple(f.name for f in fields(Rows) if f.name not in ("n_columns", "threa
 class Worker:
     """A range of states of a model and a set."""
 
-    def __init__(
-        self, open_part: Callable[[int, int], Model], ball: AmbiguitySet, lo: int, hi: int, threads: int
-    ) -> None:
+    def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
         self.lo, self.hi = lo, hi
-        self._open, self._ball, self._threads = open_part, ball, threads
+        self._source, self._ball, self._threads = source, ball.part(lo, hi), threads
+        self._checked = False
         self._model: Model | None = None
         self._made: dict[str, Any] = {}
 
@@ -62,7 +62,8 @@ class Worker:
     def model(self) -> Model:
         """The part of the model."""
         if self._model is None:
-            self._model = self._open(self.lo, self.hi)
+            self._model = self._source.part(self.lo, self.hi, self._checked)
+            self._checked = True
         return self._model
 
     def survey(self) -> Answer:
@@ -72,6 +73,14 @@ class Worker:
     def given(self, *names: str) -> Answer:
         """Arrays of the model."""
         return tuple(np.array(getattr(self.model, name)) for name in names), None
+
+    def kernels(self) -> Answer:
+        """What decides the bits of this process."""
+        return (), fingerprint(self._ball, self._source.head.dtype)
+
+    def digests(self) -> Answer:
+        """Digests of the blocks of the model's fingerprint that begin in this range."""
+        return (), self._source.digests(self.lo, self.hi)
 
     def process(self) -> Answer:
         """Number of the process."""

@@ -44,7 +44,7 @@ from drmdp.core.spans import Head, Span
 from drmdp.core.storage import ENTRIES, Kernels, rounding, wrong_column
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, shown
-from drmdp.model import Model, assembled
+from drmdp.model import Model, of_span
 
 FORMAT = "drmdp directory 2"
 INDEX = "model.json"
@@ -195,24 +195,7 @@ class Stored:
         total = float(span.initial.sum())
         if abs(total - 1) > rounding(head.n_states):
             raise InputError(f"initial must sum to 1, got {total!r}")
-        return assembled(
-            n_states=head.n_states,
-            n_actions=head.n_actions,
-            n_kernels=head.n_kernels,
-            discount=head.discount,
-            weights=head.weights,
-            initial=span.initial,
-            states=span.names,
-            actions=head.actions,
-            available=span.available,
-            terminal=span.terminal,
-            kernel_names=head.kernel_names,
-            _blocks=span.blocks,
-            _costs=span.costs,
-            is_sparse=head.is_sparse,
-            maximise=head.maximise,
-            notes=head.notes,
-        )
+        return of_span(head, span)
 
     def scaled(self) -> Model:
         """The whole model in memory, every row scaled to sum to 1."""

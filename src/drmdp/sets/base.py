@@ -119,6 +119,10 @@ class AmbiguitySet(ABC):
             )
         return replace(self, support="observed")  # type: ignore[type-var]
 
+    def part(self, lo: int, hi: int) -> Self:
+        """The set of a part of the model, its states lo … hi − 1; a radius for each state is that of all."""
+        return self
+
     def radii(self, model: Model) -> Array:
         """Radius of each state, (S,), or where every action has a budget of each pair, (S, A)."""
         check_model(model)
