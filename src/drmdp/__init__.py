@@ -1,8 +1,8 @@
 """Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
 
-from drmdp import formats, instances, plot, policies, radius
+from drmdp import cluster, formats, instances, plot, policies, radius
 from drmdp._version import __version__
-from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, solve
+from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, resume, solve
 from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
@@ -23,6 +23,6 @@ from drmdp.solvers.value_iteration import ValueIteration
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel",
     "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
-    "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "simulate", "solve", "write",
+    "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
+    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "write",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import ENGINES, Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
+from drmdp.core.files import check_path
 from drmdp.core.levels import value_range
 from drmdp.core.progress import showing, stage
 from drmdp.core.signs import outward, pessimistic, sides, value_of
@@ -20,6 +22,7 @@ from drmdp.core.validation import limits, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet, check_problem
+from drmdp.sets.base import check_set
 from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
 from drmdp.solvers.loop import Callback, Outcome, run
@@ -31,7 +34,7 @@ DEFAULT_BACKEND = "exact"
 
 
 def solve(
-    model: Model,
+    model: Model | str | os.PathLike[str],
     ball: AmbiguitySet,
     method: str | Method = "auto",
     tol: float | None = None,
@@ -43,13 +46,16 @@ def solve(
     threads: int | None = None,
     progress: bool | None = None,
     backend: str | None = None,
+    cluster: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
     Parameters
     ----------
     model, ball
-        What is known and what is feared.
+        What is known and what is feared. The path of a `.drmdp` directory is solved without reading it whole.
     method : name or object
         "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
     tol : float, optional
@@ -70,6 +76,12 @@ def solve(
         Say on standard error what is being done, if it takes more than a second; by default on a terminal and in a notebook.
     backend : str, optional
         What computes the robust Bellman operator, "exact" or "conic"; that of the method by default.
+    cluster : `drmdp.cluster.Local`, `Ray` or `Mpi`, optional
+        What solves the model of a path; the answer does not depend on it. By default this process, range after range.
+    checkpoint : path, optional
+        Of a path: a folder for what `drmdp.resume` needs to go on with the same bits.
+    out : path, optional
+        Of a path: a folder for the result, whose arrays then stay in files.
 
     Examples
     --------
@@ -79,12 +91,29 @@ def solve(
     >>> bool(solution.status == "solved" and solution.gap <= 1e-6 * abs(solution.value).max())
     True
     """
-    check_problem(model, ball)
     name, chosen = resolve(method)
     if backend is not None:
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds, callback)
+    if isinstance(model, str | os.PathLike):
+        check_set(ball)
+        check_path(model)
+        if start is not None:
+            raise InputError("start: a model that is not read whole begins from its mean kernel")
+        from drmdp.cluster import Local
+        from drmdp.cluster import solve as past
+
+        task = past.Task(
+            os.fspath(model), ball, chosen, tolerance, max_iters, max_seconds,
+            Local(threads=threads) if cluster is None else cluster, None if out is None else os.fspath(out),
+        )  # fmt: skip
+        with showing(progress):
+            return past.solve(task, checkpoint, callback)
+    for option, given in (("cluster", cluster), ("checkpoint", checkpoint), ("out", out)):
+        if given is not None:
+            raise InputError(f"{option}: goes with the path of a .drmdp directory instead of a model in memory")
+    check_problem(model, ball)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
@@ -123,6 +152,20 @@ def solve(
     )
     object.__setattr__(solution, "problem", (model, ball))
     return solution
+
+
+def resume(
+    path: str | os.PathLike[str], cluster: Any = None, callback: Callback | None = None, progress: bool | None = None
+) -> Solution:
+    """Go on with a run that was checkpointed in a folder, and end with the bits that it would have had undisturbed.
+
+    `cluster` may be another one than it began with. A model, a version or a processor that does not fit is refused with what differs.
+    """
+    from drmdp.cluster import solve as past
+
+    check_path(path)
+    with showing(progress):
+        return past.resume(path, cluster, callback)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,12 @@ LAYERS = (
     {"__main__"},
 )
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
-UPWARDS = {("solution.results", "report"), ("api", "cluster")}
+UPWARDS = {
+    ("solution.results", "report"),
+    ("api", "cluster"),
+    ("api", "cluster.solve"),
+    ("solution.results", "cluster.results"),
+}
 """Imports against the layers, when called and only then: `solution.report(path)` hands the solution to the page, `solve` a path to workers."""
 NEVER = {
     "core": {"model", "sets", "solution", "layout"},

@@ -193,7 +193,7 @@ def test_the_operator_is_asked_for_what_the_tolerance_needs():
     ],
 )
 def test_when_a_run_is_given_up(history, goal, ends):
-    watch = loop._Precision()
+    watch = loop.Watch()
     answers = [watch.stalled(size, floor, goal) for size, floor in history]
     assert (answers.index(True) + 1 if True in answers else None) == ends
 

@@ -70,8 +70,12 @@ class Remembered:
     def kernel(self) -> Any:
         """Mean kernel, (S, A, S)."""
         S, A = self.layout.available.shape
-        kernel = MeanKernel(S, A, lambda: self._rows(np.ones((S, A)), by_pair=True))
+        kernel = MeanKernel(S, A, self.pairs)
         return kernel if self.model.is_sparse else np.asarray(kernel)
+
+    def pairs(self) -> Rows:
+        """Its rows, one for each pair, in compact form."""
+        return self._rows(np.ones(self.layout.available.shape), by_pair=True)
 
     @property
     def kernels(self) -> KernelTuple | None:

@@ -1,1 +1,70 @@
-"""Past one machine: the same solvers on ranges of states."""
+"""Past one machine: the same solvers, range by range of states, on engines that users already have.
+
+`solve(path, ball, cluster=…)` comes here. Ray and MPI are imported when they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drmdp.core import threads as cores
+from drmdp.core.validation import whole
+
+__all__ = ["Local", "Mpi", "Ray"]
+
+
+@dataclass(frozen=True)
+class Local:
+    """Range after range in this process: for a model that is larger than memory."""
+
+    parts: int = 8
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("parts", self.parts, 1)
+
+    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+        """The engine."""
+        from drmdp.cluster.local import LocalEngine
+
+        return LocalEngine(source, ball, self.parts, cores.count(self.threads), scratch)
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Workers that Ray runs: on this machine, or with an address ("auto") on a cluster."""
+
+    workers: int = 2
+    threads: int = 1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        whole("workers", self.workers, 1)
+        whole("threads", self.threads, 1)
+
+    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+        """The engine."""
+        from drmdp.cluster.ray import RayEngine
+
+        return RayEngine(source, ball, self.workers, self.threads, self.address)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """The ranks of this MPI job: every rank calls `solve`, and gets the numbers of the result; rank 0 the arrays."""
+
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        whole("threads", self.threads, 1)
+
+    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+        """The engine."""
+        from drmdp.cluster.mpi import MpiEngine
+
+        return MpiEngine(source, ball, self.threads)
+
+
+KINDS: dict[str, Any] = {"local": Local, "ray": Ray, "mpi": Mpi}
+"""Engines by their name on the command line."""

@@ -10,8 +10,11 @@ a tuple of arrays that stay, with a row for each state of the range, and a small
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,13 +27,19 @@ from drmdp.certificate import RobustProver
 from drmdp.cluster.source import Source
 from drmdp.core.compact import Rows
 from drmdp.core.facts import Facts, facts_of
+from drmdp.core.files import flush
 from drmdp.core.vectors import block, block_sums
+from drmdp.errors import InputError
 from drmdp.layout.memory import Memory
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 
 Answer = tuple[tuple[Any, ...], Any]
 PARTS = tuple(f.name for f in fields(Rows) if f.name not in ("n_columns", "threads"))
+
+
+def _piece(name: str, lo: int) -> str:
+    return f"{name}-{lo}.npy"
 
 
 class Worker:
@@ -40,14 +49,15 @@ class Worker:
         self.lo, self.hi = lo, hi
         self._source, self._ball, self._threads = source, ball.part(lo, hi), threads
         self._checked = False
+        self._facts: Facts | None = None
         self._model: Model | None = None
         self._made: dict[str, Any] = {}
 
     def call(self, name: str, facts: Facts | None, args: tuple[Any, ...]) -> Answer:
         """Answer one call."""
-        if facts is not None and self.model.__dict__.get("facts") != facts:
-            self._made.clear()
-            self.model._set(facts=facts)
+        if facts != self._facts:
+            self.forget()
+            self._facts = facts
         answer: Answer = getattr(self, name)(*args)
         return answer
 
@@ -64,6 +74,8 @@ class Worker:
         if self._model is None:
             self._model = self._source.part(self.lo, self.hi, self._checked)
             self._checked = True
+            if self._facts is not None:
+                self._model._set(facts=self._facts)
         return self._model
 
     def survey(self) -> Answer:
@@ -76,7 +88,7 @@ class Worker:
 
     def kernels(self) -> Answer:
         """What decides the bits of this process."""
-        return (), fingerprint(self._ball, self._source.head.dtype)
+        return (), fingerprint(self._fitted, self._source.head.dtype)
 
     def digests(self) -> Answer:
         """Digests of the blocks of the model's fingerprint that begin in this range."""
@@ -106,14 +118,69 @@ class Worker:
 
     def sums(self, a: Array, b: Array) -> Answer:
         """Sums of a·b over the blocks of this range."""
-        return (), block_sums(a, b, block(self.model.n_next))
+        return (), block_sums(a, b, block(self._source.n_states))
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, folder: str, names: list[str], vectors: tuple[Array, ...]) -> Answer:
+        """Write the pieces of this range; returns a digest of each."""
+        sums = []
+        for name, vector in zip(names, vectors, strict=True):
+            array = np.ascontiguousarray(vector)
+            with (Path(folder) / _piece(name, self.lo)).open("xb") as stream:
+                out: Any = SimpleNamespace(write=stream.write)  # of a file NumPy would not say why it takes no more
+                np.lib.format.write_array(out, array, allow_pickle=False)
+                flush(stream)
+            sums.append(hashlib.sha256(array.data).hexdigest())
+        return (), sums
+
+    def load(self, folder: str, names: list[str], pieces: list[tuple[int, int, list[str]]]) -> Answer:
+        """Read this range of vectors that were saved in other ranges, or the same."""
+        found = []
+        for k, name in enumerate(names):
+            own = [
+                self._piece(Path(folder), name, lo, hi, sums[k])
+                for lo, hi, sums in pieces
+                if lo < self.hi and hi > self.lo
+            ]
+            found.append(own[0] if len(own) == 1 else np.concatenate(own))
+        return tuple(found), None
+
+    def _piece(self, folder: Path, name: str, lo: int, hi: int, digest: str) -> Array:
+        path = folder / _piece(name, lo)
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{path.name}: {error}") from None
+        if len(array) != hi - lo or hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() != digest:
+            raise InputError(f"{path.name}: was changed after it was written")
+        return np.asarray(array[max(self.lo - lo, 0) : self.hi - lo])
+
+    def write(self, folder: str, names: list[str], vectors: tuple[Array, ...]) -> Answer:
+        """Write this range into files of all states that are there already."""
+        for name, vector in zip(names, vectors, strict=True):
+            with (Path(folder) / f"{name}.npy").open("r+b") as stream:
+                np.lib.format.read_magic(stream)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                row = int(np.prod(shape[1:])) * dtype.itemsize
+                stream.seek(self.lo * row, os.SEEK_CUR)
+                stream.write(np.ascontiguousarray(vector, dtype).data)
+                flush(stream)
+        return (), None
 
     # ------------------------------------------------------------------ sweeps
 
     @property
+    def _fitted(self) -> AmbiguitySet:
+        if "set" not in self._made:
+            self._made["set"] = self._ball.fitted(self.model)
+        found: AmbiguitySet = self._made["set"]
+        return found
+
+    @property
     def _operator(self) -> ExactOperator:
         if "operator" not in self._made:
-            self._made["operator"] = ExactOperator(self.model, self._ball, self._threads)
+            self._made["operator"] = ExactOperator(self.model, self._fitted, self._threads)
         found: ExactOperator = self._made["operator"]
         return found
 
@@ -165,7 +232,7 @@ class Worker:
 
     def prove(self, value: Array, policy: Array, fixed: bool, *memory: Array) -> Answer:
         """What the certificate proves of a sweep; and the share of nature's move that is surely allowed."""
-        proof = RobustProver(self.model, self._ball, self._threads).prove(value, policy, Memory(*memory), fixed)
+        proof = RobustProver(self.model, self._fitted, self._threads).prove(value, policy, Memory(*memory), fixed)
         return (proof.lower_step, proof.upper_step, proof.share), None
 
     def prove_mean(self, value: Array, policy: Array, fixed: bool) -> Answer:
@@ -194,4 +261,4 @@ class Worker:
         return (self._chain(rows).dense(),), None
 
     def _chain(self, rows: tuple[Any, ...]) -> Rows:
-        return Rows(self.model.n_next, **dict(zip(PARTS, rows, strict=True)), threads=self._threads)
+        return Rows(self._source.n_states, **dict(zip(PARTS, rows, strict=True)), threads=self._threads)

@@ -267,6 +267,11 @@ def check_problem(model: Any, ball: Any) -> None:
     if isinstance(model, AmbiguitySet) and isinstance(ball, Model):
         raise InputError("model, ball: the model comes first, and these are the other way round")
     check_model(model)
+    check_set(ball)
+
+
+def check_set(ball: Any) -> None:
+    """Refuse what is not a set."""
     if not isinstance(ball, AmbiguitySet):
         number = isinstance(ball, int | float | np.number) and not isinstance(ball, bool)
         cure = f": write drmdp.Wasserstein({ball!r})" if number else ""

@@ -221,11 +221,18 @@ class Solution:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
-        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
+        """Read what `save` wrote, or a folder that `solve` made (`out`), whose arrays stay in their files.
+
+        An `InputError` says what anything else is, and nothing in it is ever run.
+        """
         from drmdp.solution import file as saved
 
         check_path(path)
         try:
+            if os.path.isdir(path):
+                from drmdp.cluster import results
+
+                return results.load(path)
             return saved.read(path)
         except InputError as error:
             raise InputError(f"{os.fspath(path)}: {error}") from None

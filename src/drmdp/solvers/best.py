@@ -72,6 +72,16 @@ class Best:
             self.lower, self.upper = self._bounds(value, update)
         self.policy, self._sweep, self._proved = update.policy, (value, update), True
 
+    @property
+    def saved(self) -> tuple[Any, ...] | None:
+        """What is held, for `restore`; None before the first sweep."""
+        return None if self._sweep is None else (self.lower, self.upper, self.policy, self._sweep, self._proved)
+
+    def restore(self, saved: tuple[Any, ...] | None) -> None:
+        """Hold what was saved."""
+        if saved is not None:
+            self.lower, self.upper, self.policy, self._sweep, self._proved = saved
+
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
         return self._within(
@@ -85,6 +95,11 @@ class Best:
     def found(self) -> bool:
         """Whether there is a sweep at all."""
         return self._sweep is not None
+
+    @property
+    def nature(self) -> Any:
+        """Nature's side of that sweep; None before the first."""
+        return None if self._sweep is None else self._sweep[1].nature
 
     @property
     def kernel(self) -> Any:

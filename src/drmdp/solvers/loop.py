@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -95,18 +95,44 @@ def run(
     inner: bool = False,
     proof: bool = True,
     title: str = "iterating",
+    keeper: Keeper | None = None,
+    snapshot: Snapshot | None = None,
 ) -> Outcome:
     """Drive `method` on `problem` until its stopping rule holds or a limit is reached.
 
     `deadline` is a time on `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. Without `proof` its bounds are
     the operator's own, which do for a place to begin. `title` is what the run is called while it takes long.
+    `keeper` is given a snapshot after every iteration, and a run goes on from such a `snapshot`.
     """
     limit = method.max_iters if max_iters is None else max_iters
     ball = problem.operator.ball
     with stage(title, None if ball is None else ball.short) as shown:
         own = _Run(method, problem, tolerance, deadline, callback, proof)
         shown.detail, shown.share = own.describe, own.share
-        return own.go(start, limit, inner)
+        own.keeper = keeper
+        return own.go(start, limit, inner, snapshot)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that a run needs to go on as if nothing had happened, after an iteration or before the first sweep."""
+
+    iteration: int
+    history: tuple[Record, ...]
+    watch: Watch
+    passes: float
+    seconds: float
+    latest: Any  # the newest point
+    state: Any  # of the method; None before its first sweep
+    best: Any  # what `Best` holds
+    left: Any  # what the operator's last sweep left
+
+
+class Keeper(Protocol):
+    """Keeps snapshots where they survive this process."""
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Keep one."""
 
 
 class _Judge:
@@ -142,17 +168,22 @@ class _Run:
         self.best = Best(problem, _Judge(problem))
         self.history: list[Record] = []
         self.iteration = 0
-        self._watch = _Precision()
+        self._watch = Watch()
         self._outer = problem.checkpoint
+        self.keeper: Keeper | None = None
 
-    def go(self, start: Array | None, limit: int, inner: bool) -> Outcome:
+    def go(self, start: Array | None, limit: int, inner: bool, snapshot: Snapshot | None) -> Outcome:
         """Iterate, then prove the best sweep."""
         problem, model = self.problem, self.problem.model
         problem.latest = np.zeros_like(model.initial) if start is None else start
+        state = None
+        if snapshot is not None:
+            state = self._restored(snapshot)
+            start = problem.latest if state is None else start
         self._aim()
-        problem.checkpoint = self._checkpoint
+        problem.checkpoint, problem.begun = self._checkpoint, self._begun
         try:
-            status = self._iterate(start, limit)
+            status = self._iterate(start, limit, state)
         except KeyboardInterrupt:
             if inner:
                 raise
@@ -178,12 +209,14 @@ class _Run:
         seconds = clock.now() - self.begin
         return Outcome(best.policy, best.lower, best.upper, status, tuple(self.history), seconds, best)
 
-    def _iterate(self, start: Array | None, limit: int) -> Status:
+    def _iterate(self, start: Array | None, limit: int, state: State | None) -> Status:
         self._checkpoint()
         ceiling = RUNAWAY * (
             max(map(abs, value_range(self.problem.model))) + (0.0 if start is None else float(np.abs(start).max()))
         )
-        state = self.method.init(self.problem, start)
+        if state is None:
+            state = self.method.init(self.problem, start)
+            self._keep(state)
         while (status := self._check(state, ceiling)) is None:
             if self.iteration >= limit:
                 if state.update is None:  # the last point has not been certified
@@ -193,7 +226,31 @@ class _Run:
             state = self.method.step(self.problem, state)
             self.problem.latest = state.value
             self.iteration += 1
+            self._keep(state)
         return status
+
+    def _begun(self, start: Array) -> None:
+        """Have a start kept that took work to find."""
+        self.problem.latest = start
+        self._keep(None)
+
+    def _keep(self, state: State | None) -> None:
+        """Have where the run stands kept."""
+        if self.keeper is not None:
+            problem = self.problem
+            left = getattr(problem.operator, "left", None)
+            counts = self.iteration, tuple(self.history), self._watch, problem.kernel_passes, clock.now() - self.begin
+            self.keeper.save(Snapshot(*counts, problem.latest, state, self.best.saved, left))
+
+    def _restored(self, snapshot: Snapshot) -> State | None:
+        """Stand where a snapshot was taken."""
+        problem: Any = self.problem
+        self.iteration, self.history, self._watch = snapshot.iteration, list(snapshot.history), snapshot.watch
+        self.begin -= snapshot.seconds
+        problem.kernel_passes, problem.latest, problem.operator.left = snapshot.passes, snapshot.latest, snapshot.left
+        self.best.restore(snapshot.best)
+        state: State | None = snapshot.state
+        return state
 
     def _checkpoint(self) -> None:
         """Raise when time is up."""
@@ -292,17 +349,19 @@ class _Run:
         return max(0.0, math.log(first / gap) / math.log(first / goal)) if 0 < goal < first else 0.0
 
 
-class _Precision:
+@dataclass
+class Watch:
     """Notices when what should shrink is mostly noise and no longer does."""
 
-    def __init__(self) -> None:
-        self._mark, self._idle, self._hopeless = math.inf, 0, 0
-        self.unproved = 0  # gaps within the tolerance that the re-derived bounds did not confirm
+    mark: float = math.inf
+    idle: int = 0
+    hopeless: int = 0
+    unproved: int = 0  # gaps within the tolerance that the re-derived bounds did not confirm
 
     def stalled(self, size: float, floor: float, goal: float) -> bool:
         """Whether a size cannot come down to the goal, or has not for long; `floor` is the noise in it, below which it cannot come."""
-        noisy, halved = NOISY * floor >= size, size < self._mark / 2
-        self._mark = size if halved else self._mark
-        self._hopeless = self._hopeless + 1 if noisy and floor > goal else 0
-        self._idle = self._idle + 1 if noisy and not halved else 0
-        return self._hopeless >= HOPELESS or max(self._idle, self.unproved) >= STALLED
+        noisy, halved = NOISY * floor >= size, size < self.mark / 2
+        self.mark = size if halved else self.mark
+        self.hopeless = self.hopeless + 1 if noisy and floor > goal else 0
+        self.idle = self.idle + 1 if noisy and not halved else 0
+        return self.hopeless >= HOPELESS or max(self.idle, self.unproved) >= STALLED

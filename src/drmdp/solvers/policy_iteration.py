@@ -32,7 +32,9 @@ START = 0.1
 
 
 @dataclass
-class _Newton(State):
+class Newton(State):
+    """Where the method stands."""
+
     value: Array
     update: Update | None  # F at value; None while the policy below is being evaluated, or before the sweep
     policy: Array
@@ -50,15 +52,16 @@ class PolicyIteration:
     stop: str = "certified"
     max_iters: ClassVar[int] = 10_000
 
-    def init(self, problem: Problem, value: Array | None) -> _Newton:
+    def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
         if value is None and problem.operator.ball is not None:
             value = nominal_value(problem)
+            problem.begun(value)
         first = swept(problem, value)
         assert first.update is not None
-        return _Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
+        return Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
 
-    def step(self, problem: Problem, state: _Newton) -> _Newton:
+    def step(self, problem: Problem, state: Newton) -> Newton:
         """One sweep: of F at a new point, or of F^x on the way there."""
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
@@ -68,24 +71,24 @@ class PolicyIteration:
             there = _measure(trial)
             if problem.one_sided or any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True)):
                 assert trial.update is not None
-                return _Newton(point, trial.update, trial.update.policy, False, _least(there, state.best), 0, 1)
+                return Newton(point, trial.update, trial.update.policy, False, _least(there, state.best), 0, 1)
             longer = min(2 * state.next_pause, LONGEST_PAUSE)
-            return _Newton(point, None, state.policy, False, state.best, state.next_pause, longer)
-        return _Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause)
+            return Newton(point, None, state.policy, False, state.best, state.next_pause, longer)
+        return Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause)
 
-    def _evaluate(self, problem: Problem, state: _Newton) -> _Newton:
+    def _evaluate(self, problem: Problem, state: Newton) -> Newton:
         """One Newton step of nature against the held policy."""
         there = State(state.value, problem.evaluate(state.value, state.policy))
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
         done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best[0], NOISY * there.noise)
-        return _Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
+        return Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
 
-    def _sweep(self, problem: Problem, state: _Newton) -> _Newton:
+    def _sweep(self, problem: Problem, state: Newton) -> Newton:
         there = State(state.value, problem.sweep(state.value))
         assert there.update is not None
         best = _least(_measure(there), state.best)
-        return _Newton(there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause)
+        return Newton(there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause)
 
 
 def _measure(state: State) -> tuple[float, float]:

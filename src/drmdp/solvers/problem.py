@@ -45,6 +45,7 @@ class Problem:
     operator: Operator
     policy: Array | None = None  # evaluate this one instead of optimising
     checkpoint: Callable[[], None] = lambda: None  # raises when time is up
+    begun: Callable[[Array], None] = lambda start: None  # told a start that took work to find
     kernel_passes: float = 0.0
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short

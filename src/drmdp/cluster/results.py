@@ -1,0 +1,182 @@
+"""Results past one machine: a folder of mapped arrays, written by the workers.
+
+====================== =================== =======================================================================
+file                   shape               meaning
+====================== =================== =======================================================================
+solution.json          a JSON object       what is not an array: status, history, settings, names of the actions, fingerprints, sums
+lower, upper           (S,)                bounds, in the user's sign
+policy                 (S, A)
+point                  (S,)                v, from which the bounds follow
+by_action, by_kernel,  (S, …)              what explains the sweep at v (`drmdp.layout.memory`)
+by_row, share
+====================== =================== =======================================================================
+
+Nature's kernel is not stored: a row is made from these numbers and the model when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.bellman.exact import ExactOperator
+from drmdp.cluster.engine import Engine
+from drmdp.cluster.operator import Nature
+from drmdp.cluster.source import Source
+from drmdp.core.archives import load_json
+from drmdp.core.files import beside, check_parent, flush, landing, replace_directory
+from drmdp.errors import InputError, shown
+from drmdp.layout.memory import Memory
+from drmdp.sets import AmbiguitySet
+from drmdp.solution import Record, Solution, Status
+from drmdp.solvers.loop import Outcome
+
+FORMAT = "drmdp solution folder 1"
+INDEX = "solution.json"
+FIRST = ("lower", "upper", "policy")
+WITNESS = ("point", *Memory._fields, "share")
+
+
+class Kernel:
+    """Nature's mean kernel (S, A, S): a row is made when it is asked for."""
+
+    def __init__(self, source: Source, ball: AmbiguitySet, facts: Any, sweeps: int, witness: tuple[Any, ...]) -> None:
+        head = source.head
+        self.shape = (head.n_states, head.n_actions, head.n_states)
+        self._source, self._ball, self._facts, self._sweeps, self._witness = source, ball, facts, sweeps, witness
+
+    def rows(self, s: int) -> Array:
+        """Probabilities of the next states from state s, (A, S)."""
+        S = self.shape[0]
+        if isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < S:
+            raise InputError(f"rows: expected a state from 0 to {S - 1}, got {shown(s)}")
+        return np.asarray(self._part(int(s), int(s) + 1)[0])
+
+    def _part(self, lo: int, hi: int) -> Array:
+        model = self._source.part(lo, hi, checked=True)
+        model._set(facts=self._facts)
+        point, *memory, share = self._witness
+        operator = ExactOperator(model, self._ball.part(lo, hi).fitted(model), 1)
+        nature = operator.nature(np.array(point), Memory(*(np.array(part[lo:hi]) for part in memory)), self._sweeps)
+        rows = nature.pulled(np.array(share[lo:hi])).pairs()
+        return rows.dense().reshape(hi - lo, *self.shape[1:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Everything as an array (S, A, S)."""
+        return self._part(0, self.shape[0]).astype(dtype or np.float64, copy=False)
+
+    def __repr__(self) -> str:
+        return f"Kernel{self.shape}: .rows(s) is (A, S), numpy.asarray(…) is all of it"
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a place that cannot be written, or a folder with anything in it that is not a solution."""
+    target = landing(path)
+    if target.exists() and not (target / INDEX).is_file():
+        raise InputError(f"{os.fspath(path)}: exists and is not a solution, and is not overwritten")
+    check_parent(path)
+
+
+def made(engine: Engine, ball: AmbiguitySet, found: Outcome, facts: dict[str, Any], out: Any) -> Solution:
+    """The solution of a run: its arrays in the folder `out`, or here without one."""
+    flipped = engine.source.head.maximise
+    lower, upper = (0.0 - found.upper, 0.0 - found.lower) if flipped else (found.lower, found.upper)
+    vectors = {"lower": lower, "upper": upper, "policy": found.policy}
+    nature = found.nature.nature
+    sweeps = 0
+    if isinstance(nature, Nature):
+        sweeps = nature.left.sweeps
+        witness = (nature.value, *nature.left.arrays[:-1], nature.share)
+        vectors |= dict(zip(WITNESS, witness, strict=True))
+    meta = facts | {
+        "status": str(found.status),
+        "history": [asdict(record) for record in found.history],
+        "sweeps": sweeps,
+    }
+    if out is None:
+        arrays = {name: engine.gather(vector) for name, vector in vectors.items()}
+        return _solution(engine.source, ball, engine.facts, meta, arrays)
+    _write(engine, vectors, meta, landing(out))
+    return _solution(engine.source, ball, engine.facts, meta, _arrays(landing(out), list(vectors)))
+
+
+def _write(engine: Engine, vectors: dict[str, Any], meta: dict[str, Any], target: Path) -> None:
+    fresh = beside(target)
+    fresh.mkdir()
+    old = None
+    try:
+        for name, vector in vectors.items():
+            rows, kind = engine.run("fold", _look, vector)[1][0]
+            shape = (engine.n_states, *rows)
+            with (fresh / f"{name}.npy").open("xb") as stream:
+                header = {"descr": kind, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(stream, header)
+                os.posix_fallocate(
+                    stream.fileno(), stream.tell(), max(1, int(np.prod(shape)) * np.dtype(kind).itemsize)
+                )
+                stream.truncate(stream.tell() + int(np.prod(shape)) * np.dtype(kind).itemsize)
+        engine.run("write", os.path.abspath(fresh), list(vectors), tuple(vectors.values()))
+        with (fresh / INDEX).open("xb") as stream:
+            stream.write(json.dumps({"format": FORMAT, "arrays": list(vectors), **meta}, indent=1).encode())
+            flush(stream)
+        old = replace_directory(fresh, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(target)) from None
+    finally:
+        shutil.rmtree(fresh if old is None else old, ignore_errors=True)
+
+
+def _look(vector: Array) -> tuple[tuple[int, ...], str]:
+    """Shape of a row, and dtype."""
+    return vector.shape[1:], vector.dtype.str
+
+
+def _arrays(folder: Path, names: list[str]) -> dict[str, Any]:
+    return {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
+
+
+def load(path: str | os.PathLike[str]) -> Solution:
+    """Read a folder that `made` wrote; arrays stay in their files."""
+    folder = Path(path)
+    try:
+        with (folder / INDEX).open("rb") as stream:
+            meta = load_json(stream)
+    except OSError as error:
+        raise InputError(f"{INDEX}: {error.strerror}") from None
+    if not isinstance(meta, dict) or meta.pop("format", None) != FORMAT:
+        raise InputError(f"{INDEX}: expected format {FORMAT!r}")
+    try:
+        arrays = _arrays(folder, meta.pop("arrays"))
+        return _solution(Source(meta["model"]), None, None, meta, arrays)
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise InputError(f"{INDEX}: does not fit: {error}") from None
+
+
+def _solution(
+    source: Source, ball: AmbiguitySet | None, facts: Any, meta: dict[str, Any], arrays: dict[str, Any]
+) -> Solution:
+    meta = dict(meta)
+    kernel = None
+    sweeps, flipped = meta.pop("sweeps"), meta.pop("maximise")
+    if ball is not None and "point" in arrays:
+        kernel = Kernel(source, ball, facts, sweeps, tuple(arrays[name] for name in WITNESS))
+    meta.pop("model")
+    bounds = {name: arrays[name] for name in FIRST}
+    found = Solution(
+        value=arrays["lower" if flipped else "upper"], kernel=kernel, status=Status(meta.pop("status")),
+        history=tuple(Record(**record) for record in meta.pop("history")), **bounds, **_plain(meta),
+    )  # fmt: skip
+    return found
+
+
+def _plain(meta: dict[str, Any]) -> dict[str, Any]:
+    names = meta.pop("states")
+    states = range(names) if isinstance(names, int) else names
+    return {**meta, "states": states, "actions": tuple(meta["actions"]), "notes": tuple(meta["notes"])}

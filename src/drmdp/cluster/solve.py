@@ -1,0 +1,171 @@
+"""A run on an engine, from the first call to the result, and its resumption."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from drmdp._version import __version__
+from drmdp.bellman.fingerprint import differences
+from drmdp.cluster import KINDS, Local, Mpi, Ray, results
+from drmdp.cluster.checkpoint import Keeper, complete
+from drmdp.cluster.described import describe_method, describe_set, method_of, set_of
+from drmdp.cluster.engine import Engine
+from drmdp.cluster.operator import Distributed, DistributedProblem, Outline
+from drmdp.cluster.source import Source
+from drmdp.core import clock, spans
+from drmdp.core.archives import parse_json
+from drmdp.core.files import check_parent, write_whole
+from drmdp.core.progress import stage
+from drmdp.core.tolerance import Tolerance, scale_of
+from drmdp.core.vectors import dot
+from drmdp.errors import InputError, described, shown
+from drmdp.sets import AmbiguitySet
+from drmdp.solution import Solution
+from drmdp.solvers import loop
+from drmdp.solvers.accelerated import Accelerated
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.problem import Method
+from drmdp.solvers.registry import settings_of
+from drmdp.solvers.value_iteration import ValueIteration
+
+FORMAT = "drmdp run 1"
+INDEX = "run.json"
+Cluster = Local | Ray | Mpi
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is solved, and how."""
+
+    model: str
+    ball: AmbiguitySet
+    method: Method
+    tolerance: Tolerance
+    max_iters: int | None
+    max_seconds: float | None
+    cluster: Cluster
+    out: str | None
+
+
+def solve(task: Task, checkpoint: Any, callback: loop.Callback | None) -> Solution:
+    """Solve on an engine; `checkpoint` is a folder that is made, or empty."""
+    if not isinstance(task.cluster, Cluster):
+        raise InputError(f"cluster: expected one of drmdp.cluster, got {described(task.cluster)}")
+    if not isinstance(task.method, PolicyIteration | ValueIteration | Accelerated) or task.method.backend != "exact":
+        raise InputError(
+            "method: on a cluster take policy-iteration, value-iteration or accelerated, with exact updates"
+        )
+    if task.out is not None:
+        results.check_target(task.out)
+    folder = None if checkpoint is None else _new_folder(Path(checkpoint))
+    return _run(task, folder, callback, None)
+
+
+def resume(
+    path: str | os.PathLike[str], cluster: Cluster | None = None, callback: loop.Callback | None = None
+) -> Solution:
+    """Go on with a run from its last checkpoint; on another engine, or another number of workers, if one is given."""
+    folder = Path(path)
+    try:
+        found = parse_json((folder / INDEX).read_bytes())
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)}: not the folder of a run: {INDEX}: {error.strerror}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{folder / INDEX}: expected format {FORMAT!r}, got {shown(found)}")
+    kind = found["cluster"].pop("kind")
+    task = Task(
+        found["model"], set_of(found["set"], folder), method_of(found["method"]), Tolerance(**found["tolerance"]),
+        found["max_iters"], found["max_seconds"], cluster or KINDS[kind](**found["cluster"]), found["out"],
+    )  # fmt: skip
+    return _run(task, folder, callback, found)
+
+
+def _new_folder(folder: Path) -> Path:
+    if folder.exists() and any(folder.iterdir()):
+        cure = "; `drmdp resume` goes on with it" if (folder / INDEX).exists() else ""
+        raise InputError(f"checkpoint: {folder} is not empty{cure}")
+    check_parent(folder)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] | None) -> Solution:
+    begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(task.max_seconds)
+    source = Source(os.fspath(task.model))
+    scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
+    with stage("opening the model", task.ball.short):
+        engine = task.cluster.start(source, task.ball, scratch)
+    try:
+        with stage("checking the model"):
+            model: Any = Outline(engine)
+            bits = _bits(engine)
+            marks = spans.fingerprint(source.head, [mark for own in engine.run("digests")[1] for mark in own])
+        if before is not None:
+            _compare(before, marks, bits)
+        elif folder is not None:
+            _describe(task, folder, marks, bits)
+        keeper = None if folder is None else Keeper(folder, engine)
+        snapshot = keeper.load() if keeper is not None and before is not None else None
+        problem = DistributedProblem(Distributed(engine, model))  # type: ignore[arg-type]
+        setup = clock.now() - begin
+        ends: Any = {"max_iters": task.max_iters, "deadline": deadline, "callback": callback}
+        found = loop.run(
+            task.method, problem, start=None, tolerance=task.tolerance, keeper=keeper, snapshot=snapshot, **ends
+        )
+        facts = {
+            "duality_gap": dot(model.initial, found.upper - found.lower), "scale": scale_of(model, found.upper),
+            "settings": _settings(task, engine), "states": source.n_states, "actions": list(source.head.actions),
+            "fingerprint": marks, "seconds": found.seconds, "setup_seconds": setup,
+            "compile_seconds": clock.compiled() - compiled, "notes": list(source.head.notes),
+            "maximise": source.head.maximise, "model": os.path.abspath(task.model),
+        }  # fmt: skip
+        return results.made(engine, task.ball, found, facts, task.out)
+    finally:
+        engine.close()
+
+
+def _settings(task: Task, engine: Engine) -> dict[str, Any]:
+    traffic = engine.traffic
+    return {
+        "method": describe_method(task.method)["method"], **settings_of(task.method), **asdict(task.tolerance),
+        "max_iters": task.max_iters, "max_seconds": task.max_seconds, "ball": repr(task.ball), "cluster": repr(task.cluster),
+        "exchanges": traffic.exchanges, "bytes": traffic.bytes,
+    }  # fmt: skip
+
+
+def _bits(engine: Engine) -> dict[str, str]:
+    """What decides the bits, if it is the same for all workers."""
+    found = engine.run("kernels")[1]
+    for k, other in enumerate(found):
+        if odd := differences(found[0], other):
+            raise InputError(f"workers 0 and {k} would not give the same bits: {'; '.join(odd)}")
+    bits: dict[str, str] = found[0]
+    return bits
+
+
+def _describe(task: Task, folder: Path, marks: str, bits: dict[str, str]) -> None:
+    kind = next(name for name, known in KINDS.items() if isinstance(task.cluster, known))
+    told = {
+        "format": FORMAT, "version": __version__, "model": os.path.abspath(task.model), "fingerprint": marks, "kernels": bits,
+        "set": describe_set(task.ball, folder), "method": describe_method(task.method), "tolerance": asdict(task.tolerance),
+        "max_iters": task.max_iters, "max_seconds": task.max_seconds, "cluster": {"kind": kind, **asdict(task.cluster)},
+        "out": None if task.out is None else os.path.abspath(task.out),
+    }  # fmt: skip
+    write_whole(folder / INDEX, lambda stream: stream.write(json.dumps(told, indent=1).encode()))
+
+
+def _compare(before: dict[str, Any], marks: str, bits: dict[str, str]) -> None:
+    """Refuse to go on where that would not give the bits of an undisturbed run."""
+    if before["fingerprint"] != marks:
+        raise InputError(
+            f"{before['model']}: is not the model that the run began with: fingerprint {marks}, it was {before['fingerprint']}"
+        )
+    if odd := differences(before["kernels"], bits):
+        raise InputError(f"the run began with kernels that give other bits: {'; '.join(odd)}")
+
+
+__all__ = ["Task", "complete", "resume", "solve"]
