@@ -109,8 +109,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def _stamped(compiled: Any) -> Any:
     """Let what was kept by another version, or compiled in another way, be compiled again."""
-    file = compiled._cache._cache_file
-    file._source_stamp = (file._source_stamp, STAMP)
+    if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves functions as they are
+        file = compiled._cache._cache_file
+        file._source_stamp = (file._source_stamp, STAMP)
     return compiled
 
 

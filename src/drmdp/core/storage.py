@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.sums import add_rows
 from drmdp.errors import InputError
 
 ROW_SUM_TOL = 1e-9
@@ -141,10 +142,7 @@ class Kernels:
     def mean(self, weights: Array) -> Array:
         """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
         total = np.zeros(self.indices.size)
-        for lo, hi in self.pieces():
-            part, own = self.part(lo, hi), total[self.indptr[lo] : self.indptr[hi]]
-            for i in np.flatnonzero(weights):
-                own += weights[i] * part.entries(int(i))
+        add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
         return total
 
     def mask(self, start: int, stop: int) -> BoolArray:
