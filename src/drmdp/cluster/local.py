@@ -20,7 +20,7 @@ from drmdp.cluster.worker import Worker
 from drmdp.sets import AmbiguitySet
 
 LARGE = 2**24
-"""Bytes of an array from which on it goes to a file."""
+"""Bytes of an array of all states from which on it goes to a file."""
 
 
 class LocalEngine(Engine):
@@ -30,6 +30,10 @@ class LocalEngine(Engine):
         super().__init__(source, ball, parts, threads)
         self._scratch = scratch
         self._workers = [Worker(source, ball, lo, hi, threads) for lo, hi in self.ranges]
+        self._large = LARGE / len(self._workers)
+        if len(self._workers) > 1:
+            for worker in self._workers:
+                worker.settle = self._settle
 
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
         whole: list[Any] = [None] * kept
@@ -64,7 +68,7 @@ class LocalEngine(Engine):
 
     def _settle(self, array: Array) -> Array:
         """The same array where it can stay."""
-        if array.nbytes < LARGE or len(self._workers) == 1:
+        if array.nbytes < self._large or len(self._workers) == 1:
             return array
         there = self._room(array.shape, array.dtype)
         there[...] = array
@@ -73,7 +77,7 @@ class LocalEngine(Engine):
     def _room(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """An array, in a file without a name if it is large and more than a number for each state."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if size < LARGE or (len(shape) == 1 and shape[0] == self.n_states):
+        if size < self._large or shape == (self.n_states,):
             return np.empty(shape, dtype)
         with tempfile.TemporaryFile(dir=self._scratch) as file:
             os.posix_fallocate(file.fileno(), 0, size)

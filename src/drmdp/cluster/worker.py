@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,6 +51,8 @@ class Worker:
         self._source, self._ball, self._threads = source, ball.part(lo, hi), threads
         self._checked = False
         self._facts: Facts | None = None
+        self.settle: Callable[[Array], Array] | None = None  # puts where it can stay what is not to be made again
+        self._mean_row: Array | None = None
         self._model: Model | None = None
         self._made: dict[str, Any] = {}
 
@@ -76,6 +79,9 @@ class Worker:
             self._checked = True
             if self._facts is not None:
                 self._model._set(facts=self._facts)
+            if self.settle is not None:
+                self._mean_row = self.settle(self._model.mean) if self._mean_row is None else self._mean_row
+                self._model._set(mean=self._mean_row)
         return self._model
 
     def survey(self) -> Answer:
