@@ -4,9 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 DOCS := .venv/.docs
+ENGINES := .venv/.engines
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fuzz walk bench browser docs clean clean-cache
+.PHONY: demo test lint fuzz cluster faults walk bench browser docs clean clean-cache
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -45,6 +46,19 @@ lint: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -n auto -m fuzz
+
+# Ray and MPI, which no other target needs.
+$(ENGINES): $(READY)
+	$(PIP) -e ".[test,ray,mpi]"
+	touch $(ENGINES)
+
+# The engines against one process, and a few deaths.
+cluster: $(ENGINES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 0 -m cluster tests/cluster
+
+# Many models on every engine; workers and drivers are killed, stopped and cut short of disk, many times.
+faults: $(ENGINES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 0 -m faults tests/cluster
 
 # Downloads: a wheel goes into an empty environment, and the README is followed as written.
 walk: $(READY) browser

@@ -19,6 +19,7 @@ from drmdp.core.progress import showing, stage
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
+from drmdp.core.vectors import dot
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet, check_problem
@@ -128,7 +129,7 @@ def solve(
         lower=lower,
         upper=upper,
         kernel=found.kernel,
-        duality_gap=float(model.initial @ (upper - lower)),
+        duality_gap=dot(model.initial, upper - lower),
         status=found.status,
         history=found.history,
         settings={

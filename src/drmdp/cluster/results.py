@@ -9,6 +9,7 @@ policy                 (S, A)
 point                  (S,)                v, from which the bounds follow
 by_action, by_kernel,  (S, …)              what explains the sweep at v (`drmdp.layout.memory`)
 by_row, share
+states, states_ends    (B,), (S + 1,)      names of the states (`drmdp.core.names`); absent if they are 0, 1, 2, …
 ====================== =================== =======================================================================
 
 Nature's kernel is not stored: a row is made from these numbers and the model when it is asked for.
@@ -32,6 +33,7 @@ from drmdp.cluster.operator import Nature
 from drmdp.cluster.source import Source
 from drmdp.core.archives import load_json
 from drmdp.core.files import beside, check_parent, flush, landing, replace_directory
+from drmdp.core.names import StoredNames, to_arrays
 from drmdp.errors import InputError, shown
 from drmdp.layout.memory import Memory
 from drmdp.sets import AmbiguitySet
@@ -42,6 +44,7 @@ FORMAT = "drmdp solution folder 1"
 INDEX = "solution.json"
 FIRST = ("lower", "upper", "policy")
 WITNESS = ("point", *Memory._fields, "share")
+NAMES = ("states", "states_ends")
 
 
 class Kernel:
@@ -100,14 +103,18 @@ def made(engine: Engine, ball: AmbiguitySet, found: Outcome, facts: dict[str, An
         "history": [asdict(record) for record in found.history],
         "sweeps": sweeps,
     }
+    names = engine.source.stored.states
+    named = {} if isinstance(names, range) else dict(zip(NAMES, to_arrays("states", names), strict=True))
     if out is None:
         arrays = {name: engine.gather(vector) for name, vector in vectors.items()}
-        return _solution(engine.source, ball, engine.facts, meta, arrays)
-    _write(engine, vectors, meta, landing(out))
-    return _solution(engine.source, ball, engine.facts, meta, _arrays(landing(out), list(vectors)))
+        return _solution(engine.source, ball, engine.facts, meta, arrays | named)
+    _write(engine, vectors, named, meta, landing(out))
+    return _solution(engine.source, ball, engine.facts, meta, _arrays(landing(out), [*vectors, *named]))
 
 
-def _write(engine: Engine, vectors: dict[str, Any], meta: dict[str, Any], target: Path) -> None:
+def _write(
+    engine: Engine, vectors: dict[str, Any], named: dict[str, Array], meta: dict[str, Any], target: Path
+) -> None:
     fresh = beside(target)
     fresh.mkdir()
     old = None
@@ -123,8 +130,13 @@ def _write(engine: Engine, vectors: dict[str, Any], meta: dict[str, Any], target
                 )
                 stream.truncate(stream.tell() + int(np.prod(shape)) * np.dtype(kind).itemsize)
         engine.run("write", os.path.abspath(fresh), list(vectors), tuple(vectors.values()))
+        for name, array in named.items():
+            with (fresh / f"{name}.npy").open("xb") as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+                flush(stream)
         with (fresh / INDEX).open("xb") as stream:
-            stream.write(json.dumps({"format": FORMAT, "arrays": list(vectors), **meta}, indent=1).encode())
+            told = {"format": FORMAT, "arrays": [*vectors, *named], **meta}
+            stream.write(json.dumps(told, indent=1).encode())
             flush(stream)
         old = replace_directory(fresh, target)
     except OSError as error:
@@ -169,14 +181,10 @@ def _solution(
         kernel = Kernel(source, ball, facts, sweeps, tuple(arrays[name] for name in WITNESS))
     meta.pop("model")
     bounds = {name: arrays[name] for name in FIRST}
+    states = StoredNames(*(arrays[name] for name in NAMES)) if NAMES[0] in arrays else range(meta["states"])
     found = Solution(
         value=arrays["lower" if flipped else "upper"], kernel=kernel, status=Status(meta.pop("status")),
-        history=tuple(Record(**record) for record in meta.pop("history")), **bounds, **_plain(meta),
+        history=tuple(Record(**record) for record in meta.pop("history")), **bounds,
+        **meta | {"states": states, "actions": tuple(meta["actions"]), "notes": tuple(meta["notes"])},
     )  # fmt: skip
     return found
-
-
-def _plain(meta: dict[str, Any]) -> dict[str, Any]:
-    names = meta.pop("states")
-    states = range(names) if isinstance(names, int) else names
-    return {**meta, "states": states, "actions": tuple(meta["actions"]), "notes": tuple(meta["notes"])}
