@@ -50,6 +50,7 @@ def solve(
     cluster: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
+    nature: str = "adversarial",
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
@@ -83,6 +84,8 @@ def solve(
         Of a path: a folder for what `drmdp.resume` needs to go on with the same bits.
     out : path, optional
         Of a path: a folder for the result, whose arrays then stay in files.
+    nature : "adversarial" or "cooperative"
+        Whether nature makes things as bad as the set allows, or as good: then the best action is played with the best that the set allows to it.
 
     Examples
     --------
@@ -100,6 +103,8 @@ def solve(
     if isinstance(model, str | os.PathLike):
         check_set(ball)
         check_path(model)
+        if ball.facing(nature).nature != "adversarial":
+            raise InputError("nature: a model that is not read whole is solved against an adversarial nature only")
         if start is not None:
             raise InputError("start: a model that is not read whole begins from its mean kernel")
         from drmdp.cluster import Local
@@ -115,6 +120,7 @@ def solve(
         if given is not None:
             raise InputError(f"{option}: goes with the path of a .drmdp directory instead of a model in memory")
     check_problem(model, ball)
+    ball = ball.facing(nature)
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
@@ -139,6 +145,7 @@ def solve(
             "max_iters": max_iters,
             "max_seconds": max_seconds,
             "ball": repr(ball),
+            "nature": ball.nature,
         },
         states=model.states,
         actions=tuple(model.actions),
@@ -180,14 +187,16 @@ class BellmanStep:
     kernel: Any  # nature's mean kernel, (S, A, S)
 
 
-def bellman(model: Model, ball: AmbiguitySet, value: ArrayLike, backend: str = DEFAULT_BACKEND) -> BellmanStep:
-    """Apply the robust Bellman operator once: min over the policy, max over nature, at `value` (S,).
+def bellman(
+    model: Model, ball: AmbiguitySet, value: ArrayLike, backend: str = DEFAULT_BACKEND, nature: str = "adversarial"
+) -> BellmanStep:
+    """Apply the robust Bellman operator once: min over the policy, max over nature (min, if she is "cooperative"), at `value` (S,).
 
     The bounds are re-derived from the data, as those of a solution are.
     """
     check_problem(model, ball)
     v = value_of(model, value)
-    update = Problem(build(model, ball, backend)).proved(v)
+    update = Problem(build(model, ball.facing(nature), backend)).proved(v)
     low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
     lower, upper = sides(model, low, high)
     return BellmanStep(outward(model, update.value), update.policy, lower, upper, update.kernel)
@@ -220,17 +229,19 @@ def evaluate(
     max_seconds: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    nature: str = "adversarial",
 ) -> Evaluation:
     """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, a mapping by names, or a `Solution`.
 
-    Tolerance, limit, threads and progress are those of `solve`.
+    Tolerance, limit, threads, progress and nature are those of `solve`; with a cooperative nature it is the best case.
     """
     check_problem(model, ball)
     tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     with showing(progress):
-        found = _evaluate(build(model, ball, backend, threads), x, tolerance, deadline=deadline)
+        operator = build(model, ball.facing(nature), backend, threads)
+        found = _evaluate(operator, x, tolerance, deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
     return Evaluation(pessimistic(model, lower, upper), lower, upper, found.kernel, found.status, scale)
@@ -251,7 +262,12 @@ class Certificate:
 
 
 def certify(
-    model: Model, ball: AmbiguitySet, policy: ArrayLike, kernel: ArrayLike = None, backend: str = DEFAULT_BACKEND
+    model: Model,
+    ball: AmbiguitySet,
+    policy: ArrayLike,
+    kernel: ArrayLike = None,
+    backend: str = DEFAULT_BACKEND,
+    nature: str = "adversarial",
 ) -> Certificate:
     """Bound the optimum from a policy and a kernel, trusting neither.
 
@@ -261,6 +277,10 @@ def certify(
     mixtures instead, (S, N), with "sa" (S, A, N). With a `Solution` as policy, the kernel is its own by default.
     """
     check_problem(model, ball)
+    if ball.facing(nature).nature != "adversarial":
+        raise InputError(
+            "nature: a kernel shows what an adversary can do, and of one that helps it proves nothing; `solve` and `evaluate` prove their own bounds"
+        )
     if kernel is None and isinstance(policy, Solution):
         kernel = policy.kernel if policy.weights is None else policy.weights
     if kernel is None:
@@ -285,9 +305,15 @@ def certify(
 def build(model: Model, ball: AmbiguitySet, backend: str, threads: int | None = None) -> Operator:
     """Make the operator of a backend, after checking that model and ball fit."""
     check_problem(model, ball)
-    ball = ball.fitted(model)
+    ball = ball.fitted(model).facing(ball.nature)
     if not isinstance(backend, str) or backend not in ENGINES:
         raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(ENGINES)}")
+    if ball.nature == "cooperative":
+        if backend != DEFAULT_BACKEND:
+            raise InputError(f"backend: with a cooperative nature it is {DEFAULT_BACKEND!r}, got {backend!r}")
+        from drmdp.bellman.cooperative import CooperativeOperator
+
+        return CooperativeOperator(model, ball, threads)
     with stage("laying out the kernels", ball.short):
         operator: Operator = load(ENGINES[backend])(model, ball, threads)
     return operator

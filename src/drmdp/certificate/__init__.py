@@ -75,7 +75,7 @@ class RobustProver:
             _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
             return Proof(low, high, kernel=kernel)
         layout = lay_out(model, self.ball)
-        memory = self._checked(claim, layout)
+        memory = self.checked(claim, layout)
         shift = levels.level(value)
         u = value - shift
         x = np.ascontiguousarray(policy, dtype=np.float64)
@@ -84,7 +84,8 @@ class RobustProver:
         low = levels.steps(here, shift, discount, ends, found.low, -1)
         return Proof(low, levels.steps(here, shift, discount, ends, found.high, +1), found.share)
 
-    def _checked(self, claim: Any, layout: Any) -> Memory:
+    def checked(self, claim: Any, layout: Any) -> Memory:
+        """The claim, if it has the shapes that the set keeps."""
         (S, A), N = layout.available.shape, layout.weights.size
         keeps = entry_of(self.ball).keeps
         if not isinstance(claim, Memory):

@@ -78,6 +78,7 @@ def finite_horizon(
     rtol: float = RTOL,
     max_seconds: float | None = None,
     progress: bool | None = None,
+    nature: str = "adversarial",
 ) -> HorizonSolution:
     """Find the policies with the least worst-case cost (greatest reward) over finitely many stages.
 
@@ -96,7 +97,7 @@ def finite_horizon(
     tol, rtol : float
         Decide the status, nothing else: there is one sweep a stage, as accurate as can be. It is "solved" when the gap is at most tol, or
         rtol · max(max|value|, max|c|), else "precision_limit".
-    max_seconds, threads, progress : optional
+    max_seconds, threads, progress, nature : optional
         As for `drmdp.solve`; the module says what is returned for stages that were not reached.
 
     Examples
@@ -108,6 +109,7 @@ def finite_horizon(
     ((10, 8, 2), (11, 8), True)
     """
     check_problem(model, ball)
+    ball = ball.facing(nature)
     T, S, A = whole("stages", stages, 1, STAGES), model.n_states, model.n_actions
     require(8 * T * S * (A + 2), f"{T:,} stages × {S:,} states × {A:,} actions")
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)

@@ -17,6 +17,8 @@ ACCURACY = 1e-12
 
 def family_of(ball: AmbiguitySet, entropy: bool = False) -> Family:
     """The map of a set, with the relative entropy for the distance if asked for; refuses sets that have none."""
+    if ball.nature != "adversarial":
+        raise InputError("method: the first-order method is for an adversarial nature; take another method")
     entry = entry_of(ball)
     where = entry.entropy if entropy else entry.projection
     if not where:

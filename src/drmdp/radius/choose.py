@@ -101,10 +101,11 @@ def cross_validate(
     threads: int | None = None,
     max_seconds: float | None = None,
     progress: bool | None = None,
+    nature: str = "adversarial",
 ) -> Choice:
     """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`.
 
-    Tolerance, threads and progress are those of `drmdp.solve`. When `max_seconds` are over, the kernels of the folds that are done decide, and
+    Tolerance, threads, progress and nature are those of `drmdp.solve`. When `max_seconds` are over, the kernels of the folds that are done decide, and
     `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
     """
     check_problem(model, ball)
@@ -118,7 +119,7 @@ def cross_validate(
 
     def trace(own: Model, at: Any) -> Path | None:
         left = None if max_seconds is None else max(0.0, deadline - clock.now())
-        found = path(own, ball, at, tol, rtol, callback=callback, threads=threads, max_seconds=left)
+        found = path(own, ball, at, tol, rtol, callback=callback, threads=threads, max_seconds=left, nature=nature)
         if found.status is Status.interrupted:
             raise KeyboardInterrupt
         return None if found.status is Status.time_limit else found

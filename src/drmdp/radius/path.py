@@ -138,6 +138,7 @@ def path(
     top: float | None = None,
     max_seconds: float | None = None,
     progress: bool | None = None,
+    nature: str = "adversarial",
 ) -> Path:
     """Solve at every radius, each starting from the ones before.
 
@@ -154,7 +155,7 @@ def path(
         Follow this policy at every radius instead of the best one.
     callback : callable, optional
         Called with each `Point` when it is solved; returning True ends the path.
-    threads, progress : optional
+    threads, progress, nature : optional
         As for `drmdp.solve`.
     top : float, optional
         Largest radius if `radii` is a number; by default the largest saturation.
@@ -170,6 +171,7 @@ def path(
     (True, 'solved')
     """
     check_problem(model, ball)
+    ball = ball.facing(nature)
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
     limits(None, max_seconds, callback)
     followed = None if policy is None else model.policy(policy)
@@ -238,7 +240,7 @@ class Tracer:
         self.model, self.tolerance, self.deadline = model, tolerance, deadline
         self._limit, self._policy, self._threads = limit, policy, threads
         self._ball = ball
-        self._operator: Operator = build(model, ball.with_radius(0.0), DEFAULT_BACKEND, threads)
+        self._operator: Operator = build(model, self._at(0.0), DEFAULT_BACKEND, threads)
         self._mean = fixed.matrix_of(model, None)
 
     def solve(self, radius: float, near: Sequence[Point]) -> Point:
@@ -262,8 +264,11 @@ class Tracer:
             point = replace(point, policy=np.where(keep[:, None], other.policy, point.policy))
         return point
 
+    def _at(self, radius: float) -> AmbiguitySet:
+        return self._ball.with_radius(radius).fitted(self.model).facing(self._ball.nature)
+
     def _move(self, radius: float) -> None:
-        ball, old = self._ball.with_radius(radius).fitted(self.model), self._operator.ball
+        ball, old = self._at(radius), self._operator.ball
         if isinstance(self._operator, ExactOperator) and old is not None and old.support == ball.support:
             self._operator = self._operator.at(ball)
         else:

@@ -6,6 +6,7 @@ A class of sets says what is allowed (`drmdp.sets.wasserstein`); `drmdp.sets.reg
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
@@ -18,6 +19,8 @@ from drmdp.core.validation import numbers
 from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model
 
+NATURES = ("adversarial", "cooperative")
+
 
 class AmbiguitySet(ABC):
     """A set around the N kernels of a model, with a radius in each state. Classes of sets are frozen dataclasses."""
@@ -26,6 +29,8 @@ class AmbiguitySet(ABC):
     support: str
     rectangular: str = "s"
     """Whether the actions of a state share a budget, "s", or each has its own, "sa"."""
+    nature: str = "adversarial"
+    """Or "cooperative": what she does with it."""
     sized: bool = True
     """Whether it has a radius."""
 
@@ -38,6 +43,16 @@ class AmbiguitySet(ABC):
     def reach(self) -> str:
         """Where mass may move, in words."""
         return {"all": "to any state", "observed": "only to next states that some kernel has seen"}[self.support]
+
+    def facing(self, nature: str) -> Self:
+        """The same set in the hands of a nature that is "adversarial" or "cooperative"; a set that already faces one that helps stays so."""
+        if not isinstance(nature, str) or nature not in NATURES:
+            raise InputError(f"nature is {' or '.join(map(repr, NATURES))}, got {shown(nature)}")
+        if nature == "adversarial" or self.nature == nature:
+            return self
+        other = copy.copy(self)
+        object.__setattr__(other, "nature", nature)
+        return other
 
     @property
     def listing(self) -> str:

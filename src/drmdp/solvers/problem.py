@@ -59,7 +59,8 @@ class Problem:
     @property
     def one_sided(self) -> bool:
         """Whether only one player moves: then F is convex or concave and Newton's method needs no safeguard."""
-        return self.policy is not None or self.operator.ball is None
+        ball = self.operator.ball
+        return self.policy is not None or ball is None or ball.nature == "cooperative"
 
     def sweep(self, value: Array) -> Update:
         """F at `value`, all states."""
@@ -96,7 +97,8 @@ class Problem:
         if operator.ball is None:
             found: Prover = operator.fixed  # type: ignore[attr-defined]
             return found
-        return RobustProver(operator.model, operator.ball, operator.threads)
+        own: Prover | None = getattr(operator, "prover", None)
+        return RobustProver(operator.model, operator.ball, operator.threads) if own is None else own
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""

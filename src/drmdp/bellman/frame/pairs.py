@@ -81,7 +81,9 @@ class Pairwise:
         _forget(memory, start, asked)
         out.policy[own] = 0.0
         np.put_along_axis(out.policy[own], found.upper.argmin(axis=1)[:, None], 1.0, axis=1)
-        out.upper[own], out.lower[own], out.passes[own] = found.upper.min(axis=1), found.lower.min(axis=1), found.passes
+        for target, source in ((out.upper, found.upper), (out.lower, found.lower)):
+            target[own] = np.where(chosen.any(axis=1), source.min(axis=1), 0.0)  # nothing is asked where a state ends
+        out.passes[own] = found.passes
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
