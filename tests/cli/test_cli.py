@@ -312,7 +312,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         ("solve . --radius 1", ".: model.json: missing"),
         ("solve machine.json --radius 1", "machine.json: unknown suffix '.json'; known: .npz, .drmdp, .csv, .tra"),
         ("solve machine-solution.npz --radius 1", "machine-solution.npz: not a readable .npz file: it is a saved solution"),
-        (f"{SOLVE} --metric l3", "metric is 'l1', 'l2', 'linf', got 'l3'"),
+        (f"{SOLVE} --metric l3", "metric is 'l1', 'l2', 'linf', 'transport', got 'l3'"),
         (f"{SOLVE} --metric l1 --order 2", "('l1', 2.0) is not implemented"),
         (f"{SOLVE} --order 1", "is not implemented; (metric, order) is one of"),
         (f"{SOLVE} --order two", "order is 1, 2 or inf, got 'two'"),

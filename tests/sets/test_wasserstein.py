@@ -51,7 +51,7 @@ def test_a_metric_alone_takes_its_own_order(metric, order):
 
 @pytest.mark.parametrize("metric", ["L2", "l3", None, 2, ["l1"]], ids=str)
 def test_a_metric_alone_must_be_known(metric):
-    with pytest.raises(drmdp.InputError, match=r"metric is 'l1', 'l2', 'linf', got "):
+    with pytest.raises(drmdp.InputError, match=r"metric is 'l1', 'l2', 'linf', 'transport', got "):
         drmdp.Wasserstein(1, metric)
 
 

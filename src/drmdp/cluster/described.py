@@ -11,6 +11,7 @@ from scipy import sparse
 
 from drmdp.errors import InputError, shown
 from drmdp.sets import AmbiguitySet
+from drmdp.sets.ground import Ground
 from drmdp.sets.registry import MAKERS, load
 from drmdp.solvers.problem import Method
 from drmdp.solvers.registry import METHODS
@@ -26,6 +27,8 @@ def describe_set(ball: AmbiguitySet, folder: Path) -> dict[str, Any]:
         value = getattr(ball, field.name)
         if not field.init:
             continue
+        word = getattr(value, "kind", "") if isinstance(value, Ground) else ""
+        value = value.data if word else value
         if sparse.issparse(value):
             sparse.save_npz(folder / f"set-{field.name}.npz", sparse.csr_array(value))
             value = {"file": f"set-{field.name}.npz"}
@@ -33,6 +36,8 @@ def describe_set(ball: AmbiguitySet, folder: Path) -> dict[str, Any]:
             np.save(folder / f"set-{field.name}.npy", value, allow_pickle=False)
             value = {"file": f"set-{field.name}.npy"}
         told[field.name] = value.item() if isinstance(value, np.generic) else value
+        if word in ("line", "grid"):
+            told[field.name]["word"] = word
     return {"set": name, "fields": told}
 
 
@@ -42,7 +47,8 @@ def set_of(told: dict[str, Any], folder: Path) -> AmbiguitySet:
     for name, value in told["fields"].items():
         if isinstance(value, dict):
             path = folder / value["file"]
-            value = sparse.load_npz(path) if path.suffix == ".npz" else np.load(path, allow_pickle=False)
+            found = sparse.load_npz(path) if path.suffix == ".npz" else np.load(path, allow_pickle=False)
+            value = (value["word"], found) if "word" in value else found
         given[name] = value
     ball: AmbiguitySet = load(MAKERS[told["set"]])(**given)
     return ball

@@ -36,8 +36,8 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
     """
     check_problem(model, ball)
-    if not isinstance(ball, Wasserstein):
-        raise InputError(f"{ball.short}: no radius is known to suffice; only Wasserstein balls have one")
+    if not isinstance(ball, Wasserstein) or ball.ground is not None:
+        raise InputError(f"{ball.short}: no radius is known to suffice; only Wasserstein balls of norms have one")
     n = _counts(model, counts)
     level = number("confidence", confidence)
     if not 0 < level < 1:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from drmdp.errors import InputError
+
 
 class Kept(NamedTuple):
     """What a sweep keeps of a state beside a number for each action; the certificate reads it as a claim."""
@@ -51,6 +53,8 @@ MAKERS |= dict.fromkeys(("kl", "burg", "chi2", "tv"), "drmdp.sets.divergence:Div
 
 def entry_of(ball: Any) -> Entry:
     """The entry of a set."""
+    if ball.key not in ENTRIES:
+        raise InputError(f"{ball.short}: nobody solves this set yet")
     entry = ENTRIES[ball.key]
     return entry.by_pair if ball.by_pair else entry
 

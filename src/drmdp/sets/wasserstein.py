@@ -7,21 +7,27 @@ the allowed next states of (s, a), such that
 
 where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. With rectangular="sa" the same holds for every action on its
 own, with θ_s or θ_sa. What nature plays is the
-mean Σ_i w_i y_i. This is a ball over distributions of kernels; it is not the ball over next-state distributions with
-a metric between states that is also called Wasserstein elsewhere.
+mean Σ_i w_i y_i. This is a ball over distributions of kernels.
+
+With metric="transport", d(y_i, ŷ_i) = Σ_a W_D(y_ia, ŷ_ia) is the cost of moving next-state distributions (`drmdp.sets.transport`), p = 1 or ∞. For p = 1
+the set of means is the ball around the mean kernel: the average of N plans is a plan of the mean, and a plan of the mean moves every kernel. With N = 1
+this is the ball that is called Wasserstein elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.errors import InputError, shown
+from drmdp.model import Model, check_model
+from drmdp.sets import transport
 from drmdp.sets.base import AmbiguitySet
+from drmdp.sets.ground import Ground
 from drmdp.sets.norms import NORMS, Norm, order_text, order_words, stack
 
 Pair = tuple[str, float]
@@ -40,21 +46,26 @@ class Wasserstein(AmbiguitySet):
     ----------
     radius : float or (S,) array
         How far nature may go, at every state or state by state; see `saturation` for what is large.
-    metric : "l1", "l2" or "linf"
+    metric : "l1", "l2", "linf" or "transport"
     order : 1, 2 or math.inf, optional
-        The metric's own by default: 1 for "l1", 2 for "l2", infinity for "linf".
+        The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf".
     rectangular : "s" or "sa"
         Whether the distance is stacked over the actions of a state, or bounded for each action on its own, with a number, (S,) or (S, A) radius;
         "s" by default.
     support : "observed" or "all"
         Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
         action, or to any state, as in the paper.
+    ground : (S, S) array, sparse matrix, ("line", positions (S,)) or ("grid", coordinates (S, k)), for metric "transport"
+        Cost D[j, k] of moving a unit of mass from next state j to k; in a sparse matrix mass cannot move where nothing is stored, and
+        the diagonal is 0 anyway. The radius is in its unit.
 
     Examples
     --------
     >>> import drmdp
     >>> drmdp.Wasserstein(0.5, metric="l1")
     Wasserstein(radius=0.5, metric='l1', order=1, support='observed')
+    >>> drmdp.Wasserstein(0.5, metric="transport", ground=("line", [0.0, 1.0, 3.0]))
+    Wasserstein(radius=0.5, metric='transport', order=1, support='observed', ground=<line of 3>)
     """
 
     radius: Any
@@ -62,9 +73,15 @@ class Wasserstein(AmbiguitySet):
     order: float = cast(float, None)
     support: str = "observed"
     rectangular: str = cast(str, None)
+    ground: Any = None
 
     def __post_init__(self) -> None:
         self.check_size()
+        if isinstance(self.metric, str) and self.metric == "transport":
+            self._check_transport()
+            return
+        if self.ground is not None:
+            raise InputError(f"ground: only metric 'transport' has one, got metric {shown(self.metric)}")
         if self.order is None and isinstance(self.metric, str) and self.metric in NORMS:
             object.__setattr__(self, "order", NORMS[self.metric].order)
         # By string and number only: True is not order 1, and arrays compare element by element.
@@ -75,10 +92,17 @@ class Wasserstein(AmbiguitySet):
             known = ", ".join(f"({metric!r}, {order_text(order)})" for metric, order in PAIRS)
             asked = f"({shown(self.metric)}, {shown(self.order)})"
             if self.order is None:
-                raise InputError(f"metric is {', '.join(map(repr, NORMS))}, got {shown(self.metric)}")
+                raise InputError(f"metric is {', '.join(map(repr, (*NORMS, 'transport')))}, got {shown(self.metric)}")
             raise InputError(f"{asked} is not implemented; (metric, order) is one of {known}")
         object.__setattr__(self, "metric", own[0])
         object.__setattr__(self, "order", own[1])
+
+    def _check_transport(self) -> None:
+        number = isinstance(self.order, int | float | np.number) and self.order is not True
+        if self.order is not None and not (number and self.order in (1, math.inf)):
+            raise InputError(f"('transport', {shown(self.order)}) is not implemented; its order is 1 or inf")
+        object.__setattr__(self, "order", 1 if self.order is None or self.order == 1 else math.inf)
+        object.__setattr__(self, "ground", self.ground if isinstance(self.ground, Ground) else Ground(self.ground))
 
     @property
     def pair(self) -> Pair:
@@ -92,8 +116,15 @@ class Wasserstein(AmbiguitySet):
 
     @property
     def norm(self) -> Norm:
-        """The norm of a difference."""
+        """The norm of a difference; transport has none."""
+        if self.metric not in NORMS:
+            raise InputError(f"{self.short} is not a norm of differences")
         return NORMS[self.metric]
+
+    @property
+    def listing(self) -> str:
+        """What tells its layout from that of others."""
+        return self.support if self.ground is None else f"{self.support} {self.ground.digest}"
 
     @property
     def by_kernel(self) -> bool:
@@ -109,16 +140,38 @@ class Wasserstein(AmbiguitySet):
     def words(self) -> str:
         """Metric, order and support."""
         alone = ", rectangular sa" if self.rectangular == "sa" else ""
-        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}"
+        ground = "" if self.ground is None else f", ground {self.ground.words}"
+        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}{ground}"
 
     def facts(self) -> dict[str, str]:
         """Metric and order in words."""
         alone = {"budget": self.budget_words} if self.rectangular == "sa" else {}
-        return {"metric": self.norm.words, "order": order_words(self.order), **alone}
+        metric = (
+            self.norm.words if self.ground is None else f"transport: cost of moving mass, ground {self.ground.words}"
+        )
+        return {"metric": metric, "order": order_words(self.order), **alone}
+
+    def fitted(self, model: Model) -> Self:
+        """The set that operators of this model take, after checking that the two fit together."""
+        check_model(model)
+        if self.ground is not None:
+            transport.check_fits(self, model)
+        return super().fitted(model)
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
-        """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order."""
+        """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order; transport is of all K = S states."""
+        if self.ground is not None:
+            return self.stacked(transport.distance(self.ground, y, nominal), weights)
         return self.stacked(self.norm.of(y - nominal, axis=(-3, -1)), weights)
+
+    def saturation(self, model: Model, states: Any = None) -> Array:
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order."""
+        if self.ground is None:
+            return super().saturation(model, states)
+        check_model(model)
+        return transport.saturation(
+            self.fitted(model), model, range(model.n_states) if states is None else np.asarray(states).tolist()
+        )
 
     def stacked(self, each: Array, weights: Array) -> Array:
         """Distances of kernels, (…, N), as the ball compares them with its radius: (…, N), or (…, 1) for a finite order."""
@@ -140,10 +193,17 @@ class Wasserstein(AmbiguitySet):
             far = w @ norm.gather(corner.max(axis=2))
         return norm.root(far)
 
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        return same if same is not True else self.ground == getattr(other, "ground", None)
+
+    __hash__ = AmbiguitySet.__hash__
+
     def __repr__(self) -> str:
+        ground = "" if self.ground is None else f", ground={self.ground!r}"
         return (
             f"Wasserstein(radius={self.radius_text}, metric={self.metric!r}, order={order_text(self.order)}, "
-            f"support={self.support!r}{', rectangular=' + repr(self.rectangular) if self.by_pair else ''})"
+            f"support={self.support!r}{', rectangular=' + repr(self.rectangular) if self.by_pair else ''}{ground})"
         )
 
 
