@@ -101,12 +101,7 @@ def solve(
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds, callback)
     if isinstance(model, str | os.PathLike):
-        check_set(ball)
-        check_path(model)
-        if ball.facing(nature).nature != "adversarial":
-            raise InputError("nature: a model that is not read whole is solved against an adversarial nature only")
-        if start is not None:
-            raise InputError("start: a model that is not read whole begins from its mean kernel")
+        _check_unread(model, ball, nature, start)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
 
@@ -160,6 +155,16 @@ def solve(
     )
     object.__setattr__(solution, "problem", (model, ball))
     return solution
+
+
+def _check_unread(path: str | os.PathLike[str], ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:
+    """Refuse what a model that is not read whole cannot be solved with."""
+    check_set(ball)
+    check_path(path)
+    if ball.facing(nature).nature != "adversarial":
+        raise InputError("nature: a model that is not read whole is solved against an adversarial nature only")
+    if start is not None:
+        raise InputError("start: a model that is not read whole begins from its mean kernel")
 
 
 def resume(
