@@ -7,7 +7,7 @@ DOCS := .venv/.docs
 ENGINES := .venv/.engines
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fuzz cluster faults walk bench browser docs clean clean-cache
+.PHONY: demo test lint fuzz cluster faults walk bench browser docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -74,8 +74,5 @@ browser:
 bench: $(READY)
 	$(BIN)/drmdp bench
 
-clean-cache:
-	find src -name '*.nb[ic]' -delete
-
-clean: clean-cache
+clean:
 	rm -rf docs/_build .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,9 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 import drmdp
-from drmdp.core.compiled import FAST, KERNEL, LEAN, STAMP, OwnCopies, wall
+from drmdp.core.compiled import FAST, KERNEL, LEAN, OwnCopies, wall
+from drmdp.core.content import Content
+from drmdp.core.kept import Kept
 from drmdp.sets import PAIRS
 
 SCRIPT = """
@@ -34,18 +36,25 @@ def digests(jobs):
     print(json.dumps([digest(*job) for job in jobs]))
 """
 LOAD = """
-import os
+import pickle
 import numba.core.registry
+from drmdp.core import kept
 from tests.contract.test_same_bits import compiled
 
-def kept():
-    for function in compiled():
-        file = function._cache._cache_file
-        for (signature, *_), name in file._load_index().items():
-            yield os.path.getsize(file._data_path(name)), function.py_func.__qualname__, function, signature
-
 context = numba.core.registry.cpu_target.target_context
-callees_first = sorted(kept(), key=lambda found: found[:2])  # a caller holds copies, and is larger
+by_name = {}
+for function in compiled():
+    by_name.setdefault(kept.plain_name(function.py_func), []).append(function)
+
+def all_kept():
+    for folder in kept.folders():
+        for path in folder.glob("*" + kept.SUFFIX):
+            signature = pickle.loads(path.read_bytes()[32:])[3].args
+            for function in by_name.get(path.name.rpartition("-")[0], ()):
+                if function._cache.name(signature, context) == path.name:
+                    yield path.stat().st_size, function.py_func.__qualname__, function, signature
+
+callees_first = sorted(all_kept(), key=lambda found: found[:2])  # a caller holds copies, and is larger
 loaded = [function._cache.load_overload(signature, context) for _, _, function, signature in callees_first]
 assert len(loaded) > 20
 """
@@ -77,15 +86,15 @@ def test_every_compiled_function_has_copies_of_its_own():
     assert not [f.py_func for f in functions if f._compiler.pipeline_class is not OwnCopies]
 
 
-def test_what_another_version_kept_is_not_loaded():
-    unstamped = [f.py_func for f in compiled() if f._cache._cache_file._source_stamp[1] != STAMP]
-    assert not unstamped, "take `njit` from `drmdp.core.compiled`, not from Numba"
+def test_every_compiled_function_can_be_kept():
+    foreign = [f.py_func for f in compiled() if not isinstance(f._cache, Kept)]
+    assert not foreign, "take `njit` from `drmdp.core.compiled`, not from Numba"
+    for f in compiled():
+        assert str(Content(f.py_func, ()))
 
 
 def test_no_object_offers_its_copy_of_a_callee_to_others():
-    options = {"cache": False}
-
-    @njit(fastmath=FAST, **LEAN | options)
+    @njit(fastmath=FAST, **LEAN)
     def total(x):
         result = 0.0
         for k in range(x.size):
@@ -94,7 +103,7 @@ def test_no_object_offers_its_copy_of_a_callee_to_others():
                 result += x[j] * result if x[k] > result else x[k]
         return result
 
-    @njit(**KERNEL | options)
+    @njit(**KERNEL)
     def both(x, y):
         return total(x) + total(y) + total(x[:3])
 

@@ -7,26 +7,20 @@ it calls only work in it, and one that allocates does not compile.
 **The same bits every time.** An object of Numba holds weak copies of the functions that its own calls, each optimised once more there, and a process
 uses the first copy it has seen. Under `FAST` the copies add in different orders, so that bits would depend on what was compiled or loaded
 before. `OwnCopies` makes each copy private to its object: a kernel gives the same bits in the process that compiles it and in all that load it.
-
-What is kept belongs to this version and to this file: Numba itself looks at the file of a function, not at those of its callees or at how all are compiled.
+It also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two processes could both be number 57.
 
 Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
 
-What was compiled is kept beside the sources, or in the user's cache, or where NUMBA_CACHE_DIR says. Where none of them can be written to, as for
-a user without a home in a container, a process keeps it in a temporary folder of its own. So this module is imported before any kernel.
+What was compiled is kept; `drmdp.core.kept` says where, and for whom.
 """
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from drmdp._version import __version__
 from drmdp.core import clock
 from drmdp.core.environment import check_threads
 
@@ -37,6 +31,10 @@ from numba.core import event  # noqa: E402
 from numba.core.ccallback import CFunc  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
+from numba.core.dispatcher import Dispatcher  # noqa: E402
+
+from drmdp.core.content import Content, UnknownError  # noqa: E402
+from drmdp.core.kept import Kept  # noqa: E402
 
 
 class _Library(JITCodeLibrary):
@@ -56,11 +54,14 @@ class _Library(JITCodeLibrary):
 
 
 class OwnCopies(Compiler):
-    """Numba's compiler, with our library."""
+    """Numba's compiler, with our library and our names."""
 
     def define_pipelines(self) -> Any:
         """Numba's own; it takes a library that is there."""
         state = self.state
+        with contextlib.suppress(UnknownError):  # then it is not kept, and the number is as good
+            text = str(Content(state.func_id.func, state.args))
+            state.func_id.unique_id = hashlib.sha256(text.encode()).hexdigest()[:16]
         if state.library is None:
             state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
             state.library.enable_object_caching()
@@ -68,7 +69,7 @@ class OwnCopies(Compiler):
 
 
 KERNEL: dict[str, Any] = {
-    "cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False, "pipeline_class": OwnCopies,
+    "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False, "pipeline_class": OwnCopies,
 }  # fmt: skip
 """For functions that Python calls."""
 
@@ -82,37 +83,21 @@ INLINE: dict[str, Any] = LEAN | {"inline": "always"}
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 """For loops whose sums may be vectorised (`fastmath`); NaN and inf keep their meaning."""
 
-STAMP = f"{__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
-"""Of the version, and of how kernels are compiled."""
-
-
-def _keep() -> None:
-    """Make a folder for what is compiled, if Numba finds none; it is gone when the process ends."""
-    try:
-        numba.njit(cache=True)(_keep)  # looks for a place, and compiles nothing yet
-    except RuntimeError:
-        numba.config.CACHE_DIR = tempfile.mkdtemp(prefix="drmdp-")  # type: ignore[attr-defined]
-        atexit.register(shutil.rmtree, numba.config.CACHE_DIR, ignore_errors=True)  # type: ignore[attr-defined]
-
-
-_keep()
+_codes = [f.__code__ for f in (_Library._finalize_final_module, OwnCopies.define_pipelines)]
+HOW = "".join(f"{code.co_code.hex()} {code.co_consts} {code.co_names}" for code in _codes)
+"""What is done to every kernel belongs to the key of each."""
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's decorator, for all our kernels; what is kept is stamped."""
+    """Numba's decorator, for all our kernels, with our cache."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        return _stamped(numba.njit(**options)(function))
+        compiled: Any = numba.njit(**options)(function)
+        if issubclass(type(compiled), Dispatcher):  # not where NUMBA_DISABLE_JIT leaves functions as they are
+            compiled._cache = Kept(function, options, HOW)
+        return compiled
 
     return decorate
-
-
-def _stamped(compiled: Any) -> Any:
-    """Let what was kept by another version, or compiled in another way, be compiled again."""
-    if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves functions as they are
-        file = compiled._cache._cache_file
-        file._source_stamp = (file._source_stamp, STAMP)
-    return compiled
 
 
 def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
@@ -121,11 +106,9 @@ def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
     A kernel is optimised again with all that it calls, in each of its callers; what is behind a wall is compiled once.
     """
     kind: Any = numba.typeof
-    made: Any = CFunc(
-        function, (tuple(map(kind, examples)), kind(result)), {}, {"error_model": "numpy"}, pipeline_class=OwnCopies
-    )
-    made.enable_caching()
-    _stamped(made)
+    options = {"error_model": "numpy"}
+    made: Any = CFunc(function, (tuple(map(kind, examples)), kind(result)), {}, options, pipeline_class=OwnCopies)
+    made._cache = Kept(function, {"wall": True} | options, HOW)
     clock.begin_compiling()
     done = False
     try:
