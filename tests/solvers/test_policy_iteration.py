@@ -106,6 +106,28 @@ def test_small_systems_are_solved_directly(n):
         np.testing.assert_allclose(step - discount * chain @ step, right, rtol=0, atol=1e-12 * np.abs(step).max())
 
 
+@pytest.mark.parametrize("kind", ["walk", "jumps", "full"])
+def test_zeros_of_a_system_are_passed_over(kind, monkeypatch):
+    """Systems with few entries are not handed to LAPACK; those that fill up are, and either way the answer is the same."""
+    n, rng = linear.SMALL + 50, np.random.default_rng(0)
+    chain = np.zeros((n, n))
+    if kind == "full":
+        chain = rng.dirichlet(np.ones(n), size=n)
+    elif kind == "walk":
+        for move in (1, -1):
+            chain[np.arange(n), np.clip(np.arange(n) + move, 0, n - 1)] += 0.5
+    else:
+        chain[np.arange(n), rng.integers(n, size=n)] += 0.9
+        chain[:, 7] += 0.1
+    right, solve, asked = rng.normal(size=n), np.linalg.solve, []
+    monkeypatch.setattr(np.linalg, "solve", lambda *system: (asked.append(1), solve(*system))[1])
+    for discount in (0.0, 0.9, 0.9999):
+        asked.clear()
+        step = linear.solve(chain, discount, right)
+        np.testing.assert_allclose(step - discount * chain @ step, right, rtol=0, atol=1e-11 * np.abs(step).max())
+        assert bool(asked) == (kind == "full" and discount > 0)
+
+
 def test_large_systems_are_solved_by_products_alone():
     rng = np.random.default_rng(0)
     chain = rng.dirichlet(np.ones(50), size=50)

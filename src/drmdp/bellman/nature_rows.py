@@ -313,10 +313,12 @@ def _row_l1_mean(piece, mean, x, share, moved, sort):
     u, mass = piece.u, piece.mass
     K = u.size
     left = share * moved if moved > 0.0 else 0.0
-    ascending = sort.entry
-    rank(u, ascending, sort.place)
     for j in range(K):
         mass[j] += x * mean[j]
+    if not left > 0.0:
+        return
+    ascending = sort.entry
+    rank(u, ascending, sort.place)
     for n in range(K):
         j = ascending[n]
         take = min(left, mean[j])

@@ -1,7 +1,7 @@
 """The linear systems (I − λP) δ = r of Newton's method.
 
-P is the chain of a pair. A plain matrix is solved directly: I − λP is diagonally dominant by rows, so that a small one needs neither
-pivots nor a library whose threads wait for each other longer than they compute. A sparse one, or one that only knows its product with a vector, by
+P is the chain of a pair. A plain matrix is solved directly: I − λP is diagonally dominant by rows, so that one which is small, or has many zeros, needs
+neither pivots nor a library whose threads wait for each other longer than they compute. A sparse one, or one that only knows its product with a vector, by
 BiCGStab (van der Vorst, 1992), two products and a few vector operations a step, whose error Newton's next step corrects; where it
 breaks down, GMRES goes on from the best point seen. The start is the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
 sum to 1, unless terminal states, whose rows are 0, spoil it.
@@ -20,7 +20,8 @@ from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
 from drmdp.core.vectors import dot, like, mean, norm
 
-SMALL = 400
+SMALL, FILLED = 400, 200
+"""States up to which elimination is always ours, and beyond, the share of n³ products after which it is left to LAPACK: 1/FILLED."""
 TIGHT, LOOSE, FEW = 1e-3, 0.03, 5
 """Share of r that may be left: in the first `FEW` steps, and later. Newton's next step takes it along; what costs few products saves sweeps, and
 what costs many does not (docs/methods.md)."""
@@ -32,7 +33,7 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if isinstance(chain, np.ndarray):
-        found: Array = like(right, _direct(chain, discount, np.array(right, dtype=np.float64)))
+        found: Array = like(right, _direct(chain, discount, np.asarray(right, dtype=np.float64)))
         return found
 
     def apply(z: Any) -> Any:
@@ -55,32 +56,49 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
 
 
 def _direct(chain: Array, discount: float, right: Array) -> Array:
-    matrix = np.eye(right.size) - discount * chain
-    if right.size > SMALL:
-        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
-    eliminate(matrix, right)
-    return right
+    n = right.size
+    system = np.eye(n) - discount * chain
+    work, found = system.copy() if n > SMALL else system, right.copy()
+    if eliminate(work, found, np.empty(n, dtype=np.int64), n**3 // (FILLED if n > SMALL else 1)):
+        return found
+    return np.asarray(np.linalg.solve(system, right), dtype=np.float64)
 
 
 @njit(**KERNEL)
-def eliminate(a, b):
-    """Replace b by a⁻¹b, and spoil a, by elimination without pivots.
+def eliminate(a, b, listed, limit):
+    """Replace b by a⁻¹b, and spoil a, by elimination without pivots that passes over zeros.
 
-    fills   a (n, n), b (n,)
+    reads   limit: products that are allowed
+    fills   a (n, n), b (n,), listed (n,): columns of a row that are not 0
+    returns whether the limit was kept
     """
     n = b.size
     for k in range(n):
+        count = np.int64(0)
+        for j in range(k + 1, n):
+            if a[k, j] != 0.0:
+                listed[count] = j
+                count += 1
+        few = 4 * count < n - k
         for i in range(k + 1, n):
             factor = a[i, k] / a[k, k]
             if factor != 0.0:
-                for j in range(k + 1, n):
-                    a[i, j] -= factor * a[k, j]
+                limit -= count
+                if few:
+                    for c in range(count):
+                        a[i, listed[c]] -= factor * a[k, listed[c]]
+                else:
+                    for j in range(k + 1, n):
+                        a[i, j] -= factor * a[k, j]
                 b[i] -= factor * b[k]
+        if limit < 0:
+            return False
     for k in range(n - 1, -1, -1):
         total = b[k]
         for j in range(k + 1, n):
             total -= a[k, j] * b[j]
         b[k] = total / a[k, k]
+    return True
 
 
 def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Array]:
