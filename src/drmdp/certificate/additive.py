@@ -99,24 +99,24 @@ def _bend(t, y, scale, u, z, point):
 def _row(mixture, y, scale, u, z, other, off, calls):
     """Build and measure one of nature's rows.
 
-    reads   mixture (3,): t₁, t₂, f; y (K,), scale, u (K,), off (of ŷ), calls: `point` and `cost`
+    reads   mixture (3,): t₁, t₂, f; y (K,), scale, u (K,), off (of ŷ), calls (see `_states`)
     fills   z, other
     returns what it is surely worth, and a bound on its cost
     """
     K, f = u.size, mixture[2]
     f = f if f >= 0.0 and f <= 1.0 else 0.0
-    top = (1.0 - f) * _bend(mixture[0] if f < 1.0 else mixture[1], y, scale, u, z, calls[0])
+    top = (1.0 - f) * _bend(mixture[0] if f < 1.0 else mixture[1], y, scale, u, z, calls[2])
     if f == 1.0:
-        top = _bend(mixture[1], y, scale, u, z, calls[0])
+        top = _bend(mixture[1], y, scale, u, z, calls[2])
     elif f > 0.0:
-        top += f * _bend(mixture[1], y, scale, u, other, calls[0])
+        top += f * _bend(mixture[1], y, scale, u, other, calls[2])
         for j in range(K):
             z[j] = (1.0 - f) * z[j] + f * other[j]
     mass, value = top, 0.0
     for j in range(K):
         mass += z[j]
         value += z[j] * u[j]
-    return value / mass - 2.0 * (K + 16) * EPS * abs(value), calls[1](z[:K], top, mass, y, scale, off)
+    return value / mass - 2.0 * (K + 16) * EPS * abs(value), calls[3](z[:K], top, mass, y, scale, off)
 
 
 @njit(**INLINE)
@@ -129,11 +129,11 @@ def _bent(mixture):
 def _states(start, stop, layout, view, claim, bounds, work, calls):
     """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
 
-    reads   layout, view, claim, calls: `dual`, `point`, `cost` and the kernels behind the mean
+    reads   layout, view, claim, calls: the kernels behind the mean, `dual`, `point` and `cost`
     fills   bounds, work
     """
     A, N = layout.available.shape[1], layout.weights.size
-    w, n_mean = layout.weights, calls[3]
+    w, n_mean = layout.weights, calls[0]
     for s in range(start, stop):
         base, unit = normalise(layout, view, s, work)
         if not base < np.inf:
@@ -153,8 +153,7 @@ def _states(start, stop, layout, view, claim, bounds, work, calls):
             for i in range(N):
                 y = layout.data[N * lo + i * (hi - lo) : N * lo + (i + 1) * (hi - lo)]
                 worth, cost = _row(
-                    mixtures[a], y, work.scale[a, i], work.u[lo - first : hi - first], work.reals[0], work.reals[1], off,
-                    (calls[1], calls[2]),
+                    mixtures[a], y, work.scale[a, i], work.u[lo - first : hi - first], work.reals[0], work.reals[1], off, calls
                 )  # fmt: skip
                 value += w[i] * worth
                 spent += w[i] * cost
@@ -167,7 +166,7 @@ def _states(start, stop, layout, view, claim, bounds, work, calls):
             if layout.available[s, a]:
                 bent = (1.0 - share) * work.worth[a] + share * work.actions[0, a] - 8.0 * EPS
                 work.worth[a] = bent if work.actions[0, a] != work.worth[a] else work.worth[a]
-        above = _above(layout, s, _price(x, claim.memory.by_action[s]), x, work, calls[0], n_mean)
+        above = _above(layout, s, _price(x, claim.memory.by_action[s]), x, work, calls[1], n_mean)
         finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
@@ -203,7 +202,7 @@ class Proof:
             layout = layout._replace(data=layout.mean, weights=np.ones(1))
             work = work._replace(scale=work.scale[:, :1].copy(), own=work.own[:, :1].copy())
         calls = _compiled(self.model.dual, self.model.point, self.model.cost, layout.data.dtype)
-        _states(start, stop, layout, view, claim, bounds, work, (*calls, n_mean))
+        _states(start, stop, layout, view, claim, bounds, work, (n_mean, *calls))
 
 
 KL, KL_MEAN = Proof(kl, mean=False), Proof(kl, mean=True)

@@ -284,15 +284,15 @@ def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
 def sweep(start, stop, layout, point, memory, out, tol, work, answers):
     """Update the states start … stop − 1 that are not terminal, or evaluate the policy in out.policy; see `drmdp.bellman.family`.
 
-    reads   layout, point, tol, answers: the response, the saturated point, and whether the policy is fixed
+    reads   layout, point, tol, answers: whether the policy is fixed, the response and the saturated point
     fills   memory, out, work
     """
     for s in range(start, stop):
         base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:
-            rows = rows_at(layout, s, work, answers[0], answers[1])
+            rows = rows_at(layout, s, work, answers[1], answers[2])
             own = memory.by_action[s], memory.by_row[s], out.policy[s]
-            if answers[2]:
+            if answers[0]:
                 upper, lower, out.passes[s] = evaluate_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])
             else:
                 upper, lower, out.passes[s] = solve_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])

@@ -104,7 +104,7 @@ class Family:
             radius.setflags(write=False)
             layout = layout._replace(radius=radius)
         calls = _compiled(self.response, self.saturated, layout.data.dtype)
-        additive.sweep(start, stop, layout, *others, (*calls, fixed))
+        additive.sweep(start, stop, layout, *others, (fixed, *calls))
 
     def _data(self, layout: Layout) -> Layout:
         """The rows that the set is around."""
