@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from drmdp.cli import main
-from drmdp_lab.bench import growth
+from drmdp_lab.bench import growth, robust_mdps
 
 
 def test_the_exponent_of_a_power_is_found():
@@ -30,3 +30,57 @@ def test_the_table_of_exponents_is_printed(monkeypatch):
     shown = CliRunner().invoke(main, ["bench", "growth"])
     assert shown.exit_code == 0
     assert "exponents of the cost of a warm sweep" in shown.stdout
+
+
+def small_suite(folder):
+    """Two instances and the seconds of one problem."""
+    for name, (kernel, rewards) in {"chain": robust_mdps.chain(4), "swim": robust_mdps.riverswim(3)}.items():
+        np.savez(folder / name, kernel=kernel, rewards=rewards, initial=np.eye(len(kernel))[0], discount=0.9)
+    (folder / "published_seconds.json").write_text(json.dumps({"chain|mild|kl": {"fast": 3.5}, "swim|mild|l2": {}}))
+
+
+def test_the_public_suite_is_read_from_a_folder_and_certified(tmp_path):
+    small_suite(tmp_path)
+    found = CliRunner().invoke(main, ["bench", "robust-mdps", str(tmp_path), "--json"])
+    assert found.exit_code == 0, found.output
+    *rows, total = [json.loads(line) for line in found.stdout.splitlines()]
+    assert len(rows) == 2 * 3 * 4
+    assert max(row["gap"] for row in rows) == total["gap"] <= 1e-4
+    assert (total["solved"], total["asked"]) == (24, 24)
+    assert total["seconds"] == pytest.approx(sum(row["seconds"] for row in rows))
+    theirs = {(row["instance"], row["level"], row["set"]): row["published"] for row in rows}
+    assert theirs.pop(("chain", "mild", "kl")) == total["published"] == 3.5
+    assert not any(theirs.values())
+    shown = CliRunner().invoke(main, ["bench", "robust-mdps", str(tmp_path)])
+    assert "arXiv:2602.05591" in shown.stdout
+    assert "–" in shown.stdout
+
+
+def test_what_is_no_suite_is_refused(tmp_path):
+    def message(*arguments):
+        found = CliRunner().invoke(main, ["bench", *arguments])
+        assert found.exit_code == 2, found.output
+        return found.output
+
+    assert "no instances" in message("robust-mdps", str(tmp_path))
+    assert "nowhere is no directory" in message("robust-mdps", "nowhere")
+    assert "unknown table 'nowhere'" in message("growth", "nowhere")
+    np.savez(tmp_path / "half.npz", kernel=np.ones((1, 1, 1)))
+    assert "half.npz: expected the arrays kernel, rewards, initial, discount, got kernel" in message(
+        "robust-mdps", str(tmp_path)
+    )
+    small_suite(tmp_path)
+    (tmp_path / "half.npz").unlink()
+    (tmp_path / "published_seconds.json").write_text('{"chain|mild|l1": {"fast": "quick"}}')
+    assert "chain|mild|l1: expected seconds, got 'quick'" in message("robust-mdps", str(tmp_path))
+
+
+def test_the_instances_whose_rules_are_public():
+    made = dict(robust_mdps.own_models())
+    assert {"chain10", "forest50", "riverswim6", "taxi"} < set(made)
+    for model in made.values():
+        assert model.n_kernels == 1
+        assert not model.terminal.any()
+        assert model.costs.shape == (model.n_states, model.n_actions, model.n_states)
+    assert -made["taxi"].costs.min() == 20
+    assert made["taxi"].n_states == 500

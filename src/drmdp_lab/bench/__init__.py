@@ -23,16 +23,25 @@ TABLES = {
     "states": "a cold update of one state, N = 1, S = A = 100",
     "threads": "what two threads gain",
     "scale": "large sparse models in float32",
+    "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
+ON_DEMAND = ("scale", "robust-mdps")
+"""Those that are made only when they are named."""
+PLACES = {
+    "sweeps": "sweeps:sweeps",
+    "solves": "solves:solves",
+    "conic": "solves:against_conic",
+    "scale": "scale:scale",
+    "robust-mdps": "robust_mdps:suite",
+}
 
 
-def table(name: str, n_states: int = 100_000) -> Iterator[Any]:
-    """Rows of a table; `n_states` is for "scale"."""
-    where = {"sweeps": "sweeps", "solves": "solves", "conic": "solves", "scale": "scale"}.get(name, "growth")
-    module = importlib.import_module(f"drmdp_lab.bench.{where}")
-    make: Callable[..., Iterator[Any]] = getattr(module, {"conic": "against_conic"}.get(name, name))
-    return make(n_states) if name == "scale" else make()
+def table(name: str, *of: Any) -> Iterator[Any]:
+    """Rows of a table; "scale" takes a number of states, "robust-mdps" a folder or none."""
+    module, _, function = PLACES.get(name, f"growth:{name}").partition(":")
+    make: Callable[..., Iterator[Any]] = getattr(importlib.import_module(f"drmdp_lab.bench.{module}"), function)
+    return make(*of)
 
 
 def machine() -> dict[str, str]:
