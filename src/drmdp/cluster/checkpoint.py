@@ -26,7 +26,7 @@ from drmdp.cluster.engine import Engine
 from drmdp.cluster.operator import Left, Nature
 from drmdp.cluster.vector import Vector
 from drmdp.core.archives import parse_json
-from drmdp.core.files import flush
+from drmdp.core.files import flush, replace_directory
 from drmdp.errors import InputError, Notice, brief
 from drmdp.solution import Record
 from drmdp.solvers.loop import Snapshot, Watch
@@ -36,6 +36,7 @@ from drmdp.solvers.problem import State
 FORMAT = "drmdp checkpoint 1"
 KNOWN = {known.__name__: known for known in (Update, Left, Nature, Record, Newton, State, Snapshot, Watch)}
 KEPT = 2
+FRESH = ".new"
 STATE = "state.json"
 
 
@@ -49,23 +50,23 @@ class Keeper:
     def save(self, snapshot: Snapshot) -> None:
         """Keep a state. Where that fails, the run goes on and the checkpoints before stay."""
         target = self._folder / f"sweep-{snapshot.iteration:06d}"
-        fresh = self._folder / f".new-{os.getpid()}"
+        fresh = self._folder / FRESH
         try:
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             self._write(fresh, snapshot)
-            shutil.rmtree(target, ignore_errors=True)
-            fresh.rename(target)
+            old = replace_directory(fresh, target)
             _sync(self._folder)
         except OSError as error:
-            shutil.rmtree(fresh, ignore_errors=True)
             reason = f"{error.strerror or error}"
             if reason != self._trouble:
                 warnings.warn(Notice(f"{target}: cannot be written: {reason}; earlier checkpoints stay"), stacklevel=2)
             self._trouble = reason
             return
-        for old in complete(self._folder)[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)  # what was there before, or is half done
+        for past in filter(None, (old, *complete(self._folder)[:-KEPT])):
+            shutil.rmtree(past, ignore_errors=True)
 
     def _write(self, folder: Path, snapshot: Snapshot) -> None:
         vectors: list[Any] = []
@@ -79,6 +80,7 @@ class Keeper:
 
     def load(self) -> Snapshot | None:
         """The newest state that is whole; None if there is none."""
+        shutil.rmtree(self._folder / FRESH, ignore_errors=True)  # of a run that was killed
         for folder in reversed(complete(self._folder)):
             try:
                 return self._read(folder)

@@ -2,7 +2,7 @@
 
 Vectors are pieces in Ray's object store: workers of one machine share them, others fetch them from each other, and the driver holds references. They
 outlive the worker that made them. Where a worker dies, Ray starts it again and repeats the call that was lost; the answer has the same bits, as calls
-depend on nothing but their arguments. A worker that no longer answers at all is an error that names it.
+depend on nothing but their arguments. A worker that dies of every call, or no longer answers at all, is an error that names it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.cluster.actor import Actor, Slot
 from drmdp.cluster.engine import Engine, Whole, own
 from drmdp.cluster.source import Source
 from drmdp.cluster.vector import Vector
-from drmdp.cluster.worker import Worker
-from drmdp.errors import InputError, imported
+from drmdp.errors import InputError, brief, imported
 from drmdp.sets import AmbiguitySet
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds without a sign of life after which a worker is given up."""
-
-
+REPEATS = 10
+"""How often a call is repeated whose worker died."""
+GO_ON = "what was checkpointed is kept, and `drmdp resume` goes on from there"
 TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
 
 
@@ -37,41 +38,6 @@ def _ask_for_tokens(alone: bool) -> None:
     known = os.environ.keys() & TOKENS or Path("~/.ray/auth_token").expanduser().exists()
     if alone and os.environ["RAY_AUTH_MODE"] == "token" and not known:
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-
-
-class _Slot:
-    """Where an argument was: the values from `start` on, put together if there are several."""
-
-    def __init__(self, start: int, stop: int | None = None) -> None:
-        self.start, self.stop = start, stop
-
-    def of(self, values: tuple[Any, ...]) -> Any:
-        return values[self.start] if self.stop is None else np.concatenate(values[self.start : self.stop])
-
-
-class Actor:
-    """A worker in a process of its own."""
-
-    def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
-        self._worker = Worker(source, ball, lo, hi, threads)
-
-    def call(self, name: str, facts: Any, args: tuple[Any, ...], kept: int | None, *values: Any) -> Any:
-        """Answer a call: the arrays one by one and then the rest, or, to be held, the arrays as one."""
-        given = tuple(_filled(arg, values) for arg in args)
-        arrays, answer = self._worker.call(name, facts, given)
-        if kept is None:
-            return arrays
-        return (*arrays, answer) if kept else answer
-
-    def alive(self) -> int:
-        """Number of the process; answered beside a call that is going on."""
-        return os.getpid()
-
-
-def _filled(arg: Any, values: tuple[Any, ...]) -> Any:
-    if isinstance(arg, tuple):
-        return tuple(_filled(part, values) for part in arg)
-    return arg.of(values) if isinstance(arg, _Slot) else arg
 
 
 class RayEngine(Engine):
@@ -85,10 +51,7 @@ class RayEngine(Engine):
         self._started = not ray.is_initialized()
         if self._started:
             self._start(address, len(self.ranges) * threads)
-        make = ray.remote(num_cpus=threads, max_restarts=-1, max_task_retries=-1, concurrency_groups={"signs": 1})(
-            Actor
-        )
-        self._actors = [make.remote(source, ball, lo, hi, threads) for lo, hi in self.ranges]
+        self._actors = [self._actor(source, ball, lo, hi, threads) for lo, hi in self.ranges]
 
     def _start(self, address: str | None, cores: int) -> None:
         if address is not None:
@@ -97,6 +60,11 @@ class RayEngine(Engine):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
         self._ray.init(num_cpus=cores, _node_ip_address="127.0.0.1", **quiet)
+
+    def _actor(self, *given: Any) -> Any:
+        """A worker; its arguments start it again."""
+        again = {"max_restarts": -1, "max_task_retries": REPEATS, "concurrency_groups": {"signs": 1}}
+        return self._ray.remote(num_cpus=self.threads, **again)(Actor).remote(*given)
 
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
         found = [self._call(k, name, args, kept) for k in range(len(self.ranges))]
@@ -117,9 +85,9 @@ class RayEngine(Engine):
                 return arg
             if isinstance(arg, Whole):
                 values.extend(arg.vector.pieces)
-                return _Slot(at, len(values))
+                return Slot(at, len(values))
             values.append(arg.pieces[k])
-            return _Slot(at)
+            return Slot(at)
 
         spec = tuple(own(arg, pick) for arg in args)
         method = self._actors[k].call.options(num_returns=(kept or 0) + 1)
@@ -136,6 +104,10 @@ class RayEngine(Engine):
                 self._look()
         except ray.exceptions.RayTaskError as error:
             raise error.cause or error from None
+        except ray.exceptions.RayActorError as error:
+            raise InputError(
+                f"a worker died {REPEATS + 1} times of one call: {brief(str(error), 500)}; {GO_ON}"
+            ) from None
 
     def _look(self) -> None:
         ray, begin = self._ray, time.monotonic()
@@ -143,10 +115,10 @@ class RayEngine(Engine):
         _, silent = ray.wait(list(signs), num_returns=len(signs), timeout=PATIENCE)
         if silent:
             lo, hi = self.ranges[signs[silent[0]]]
-            waited = time.monotonic() - begin
+            cores = f"{len(self.ranges)} × {self.threads}"
             raise InputError(
-                f"the worker of the states {lo} … {hi - 1} has not answered for {waited:.0f} s: it hangs or cannot be reached; "
-                "what was checkpointed is kept, and `drmdp resume` goes on from there"
+                f"the worker of the states {lo} … {hi - 1} has not answered for {time.monotonic() - begin:.0f} s: it hangs, cannot be "
+                f"reached, or has not found its place among {cores} free cores; {GO_ON}"
             )
 
     def gather(self, vector: Any) -> Array:

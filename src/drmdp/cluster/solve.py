@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,7 @@ def solve(task: Task, checkpoint: Any, callback: loop.Callback | None) -> Soluti
         )
     if task.out is not None:
         results.check_target(task.out)
-    folder = None if checkpoint is None else _new_folder(Path(checkpoint))
-    return _run(task, folder, callback, None)
+    return _everywhere(task, lambda: _run(task, _new_folder(checkpoint), callback, None))
 
 
 def resume(
@@ -81,10 +81,22 @@ def resume(
         found["model"], set_of(found["set"], folder), method_of(found["method"]), Tolerance(**found["tolerance"]),
         found["max_iters"], found["max_seconds"], cluster or KINDS[kind](**found["cluster"]), found["out"],
     )  # fmt: skip
-    return _run(task, folder, callback, found)
+    return _everywhere(task, lambda: _run(task, folder, callback, found))
 
 
-def _new_folder(folder: Path) -> Path:
+def _everywhere(task: Task, run: Callable[[], Solution]) -> Solution:
+    """Run here; of the ranks of an MPI job on the first, and the others work for it."""
+    if not isinstance(task.cluster, Mpi):
+        return run()
+    from drmdp.cluster.ranks import drive
+
+    return drive(run, task.out)
+
+
+def _new_folder(given: Any) -> Path | None:
+    if given is None:
+        return None
+    folder = Path(given)
     if folder.exists() and any(folder.iterdir()):
         cure = "; `drmdp resume` goes on with it" if (folder / INDEX).exists() else ""
         raise InputError(f"checkpoint: {folder} is not empty{cure}")

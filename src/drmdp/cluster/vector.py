@@ -32,7 +32,7 @@ class Vector(NDArrayOperatorsMixin):
 
     def mapped(self, function: Any, *args: Any, **settings: Any) -> Any:
         """`function`, which treats each state alone, of vectors and numbers."""
-        return self.engine.run("apply", function, args, settings, kept=1)[0][0]
+        return self.engine.run("apply", function, args, settings, kept=1, ask=False)[0][0]
 
     def scattered(self, values: Array) -> Any:
         """Numbers at hand, brought to the workers."""
@@ -79,7 +79,7 @@ class Vector(NDArrayOperatorsMixin):
         """Sums over the actions."""
         return self.mapped(np.sum, self, axis=axis, keepdims=keepdims)
 
-    def dot(self, other: Any) -> float:
-        """Sum of products, as `drmdp.core.vectors.dot` makes it."""
-        parts = self.engine.run("sums", self, other)[1]
-        return math.fsum(part for own in parts for part in own)
+    def dots(self, *pairs: tuple[Any, Any]) -> list[float]:
+        """Sums of products of pairs of vectors, as `drmdp.core.vectors.dots` makes them."""
+        parts = self.engine.run("sums", pairs)[1]
+        return [math.fsum(part for own in parts for part in own[k]) for k in range(len(pairs))]

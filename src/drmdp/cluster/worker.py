@@ -122,18 +122,19 @@ class Worker:
         """The piece of this range of what is sent to all."""
         return (values[self.lo : self.hi],), None
 
-    def sums(self, a: Array, b: Array) -> Answer:
-        """Sums of a·b over the blocks of this range."""
-        return (), block_sums(a, b, block(self._source.n_states))
+    def sums(self, pairs: tuple[tuple[Array, Array], ...]) -> Answer:
+        """Sums of a·b over the blocks of this range, for each pair a, b."""
+        length = block(self._source.n_states)
+        return (), [block_sums(a, b, length) for a, b in pairs]
 
     # ------------------------------------------------------------------ files
 
     def save(self, folder: str, names: list[str], vectors: tuple[Array, ...]) -> Answer:
-        """Write the pieces of this range; returns a digest of each."""
+        """Write the pieces of this range, also over those of a worker that died of it; returns a digest of each."""
         sums = []
         for name, vector in zip(names, vectors, strict=True):
             array = np.ascontiguousarray(vector)
-            with (Path(folder) / _piece(name, self.lo)).open("xb") as stream:
+            with (Path(folder) / _piece(name, self.lo)).open("wb") as stream:
                 out: Any = SimpleNamespace(write=stream.write)  # of a file NumPy would not say why it takes no more
                 np.lib.format.write_array(out, array, allow_pickle=False)
                 flush(stream)

@@ -32,11 +32,18 @@ def block_sums(a: Array, b: Array, length: int) -> list[float]:
     return list(out.tolist())
 
 
+def dots(*pairs: tuple[Any, Any]) -> list[float]:
+    """a·b for each pair a, b; workers are asked once."""
+    first = pairs[0][0]
+    if not isinstance(first, np.ndarray):
+        found: list[float] = first.dots(*pairs)
+        return found
+    return [math.fsum(block_sums(a, b, block(a.size))) for a, b in pairs]
+
+
 def dot(a: Any, b: Any) -> float:
     """a·b."""
-    if not isinstance(a, np.ndarray):
-        return float(a.dot(b))
-    return math.fsum(block_sums(a, b, block(a.size)))
+    return dots((a, b))[0]
 
 
 def norm(a: Any) -> float:

@@ -29,16 +29,15 @@ def lay_out(model: Model, ball: Intervals) -> Layout:
     costs, next_costs = np.asarray(model.costs) if not model.next_costs else np.zeros((S, A)), np.zeros(0)
     if model.next_costs:
         next_costs = _costs(model, pairs, columns)
-    full = bool((np.diff(indptr)[model.available.ravel()] == S).all())
     return Layout(
         indptr, columns, upper, lower, np.ones(1), model.available, costs, next_costs, np.ascontiguousarray(ball.radii(model)),
-        model.discount, False, not model.next_costs and full,
+        model.discount, False, not model.next_costs and ball.full,
     )  # fmt: skip
 
 
 def _costs(model: Model, pairs: IntArray, columns: Any) -> Array:
     """Cost of each listed transition; the first that has none is refused."""
-    S = model.n_states
+    S = model.n_next
     flat = model.costs
     if isinstance(flat, np.ndarray):
         found = flat.reshape(-1, S)[pairs, columns]

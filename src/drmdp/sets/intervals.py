@@ -91,7 +91,20 @@ class Intervals(AmbiguitySet):
             return compress_sparse(parts, np.ones((S, self.upper.shape[0] // S), dtype=bool), slack=0.0)
         return compress_dense(np.stack(parts), np.ones(self.upper.shape[:2], dtype=bool), slack=0.0)
 
+    @cached_property
+    def full(self) -> bool:
+        """Whether every row that lists anything lists all states."""
+        lengths = self.bounds.lengths
+        return bool(((lengths == self.bounds.n_states) | (lengths == 0)).all())
+
     # ------------------------------------------------------------------ what a set offers
+
+    def part(self, lo: int, hi: int) -> Self:
+        """The bounds of the states lo … hi − 1; what is true of all rows is told of them."""
+        other = copy.copy(self)
+        A = self.bounds.n_actions
+        other.__dict__ |= {"bounds": self.bounds.part(lo * A, hi * A), "full": self.full}
+        return other
 
     @property
     def radius(self) -> Any:
@@ -127,7 +140,7 @@ class Intervals(AmbiguitySet):
         """The set itself, after checking that every available row has a distribution between its bounds, and costs for it."""
         self.radii(model)
         bounds = self.bounds
-        shape = (bounds.n_states, bounds.n_actions)
+        shape = (bounds.lengths.size // bounds.n_actions, bounds.n_actions)
         if shape != model.available.shape:
             S, A = model.available.shape
             raise InputError(

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
-from drmdp.core.vectors import dot, like, mean, norm
+from drmdp.core.vectors import by_state, dot, dots, like, mean, norm
 
 SMALL, FILLED = 400, 200
 """States up to which elimination is always ours, and beyond, the share of n³ products after which it is left to LAPACK: 1/FILLED."""
@@ -38,7 +38,7 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
 
     def apply(z: Any) -> Any:
         checkpoint()
-        return z - discount * (chain @ z)
+        return by_state(_minus, z, discount, chain @ z)
 
     first = np.full_like(right, mean(right) / (1 - discount))
     left = right - apply(first)
@@ -114,22 +114,34 @@ def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Arra
         if not abs(down) > 1e-300:
             break
         alpha = rho / down
-        s = r - alpha * ap
+        s = by_state(_minus, r, alpha, ap)
         at = apply(s)
-        size = dot(at, at)
-        omega = dot(at, s) / size if size > 0.0 else 0.0
-        x = x + (alpha * p + omega * s)
-        r = s - omega * at
-        far = norm(r)
+        size, along = dots((at, at), (at, s))
+        omega = along / size if size > 0.0 else 0.0
+        x = by_state(_plus, x, alpha, p, omega, s)
+        r = by_state(_minus, s, omega, at)
+        square, new = dots((r, r), (shadow, r))
+        far = math.sqrt(square)
         if not far <= WILD * begin:
             break
         if far < least:
             best, least = (x, r), far
         if far <= (TIGHT if k < FEW else LOOSE) * begin:
             break
-        new = dot(shadow, r)
         if not (abs(new) > 1e-300 and abs(omega) > 1e-300):
             break
-        p = r + (new / rho) * (alpha / omega) * (p - omega * ap)
+        p = by_state(_turn, r, (new / rho) * (alpha / omega), p, omega, ap)
         rho = new
     return best
+
+
+def _minus(a: Array, x: float, b: Array) -> Array:
+    return a - x * b
+
+
+def _plus(a: Array, x: float, b: Array, y: float, c: Array) -> Array:
+    return a + (x * b + y * c)
+
+
+def _turn(a: Array, x: float, b: Array, y: float, c: Array) -> Array:
+    return a + x * (b - y * c)

@@ -1,0 +1,52 @@
+"""A worker in a process of its own, as Ray starts it, and how arguments reach it.
+
+Ray brings along what stands among the arguments of a call itself, not what is inside of them. So vectors travel as `values` after the others, and a `Slot`
+stands where one was.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from drmdp.cluster.source import Source
+from drmdp.cluster.worker import Worker
+from drmdp.sets import AmbiguitySet
+
+
+class Slot:
+    """Where an argument was: the value at `start`, or all up to `stop`, put together."""
+
+    def __init__(self, start: int, stop: int | None = None) -> None:
+        self.start, self.stop = start, stop
+
+    def of(self, values: tuple[Any, ...]) -> Any:
+        """What was there."""
+        return values[self.start] if self.stop is None else np.concatenate(values[self.start : self.stop])
+
+
+class Actor:
+    """A worker."""
+
+    def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
+        self._worker = Worker(source, ball, lo, hi, threads)
+
+    def call(self, name: str, facts: Any, args: tuple[Any, ...], kept: int | None, *values: Any) -> Any:
+        """Answer a call: the arrays one by one and then the rest, or, to be held, the arrays as one."""
+        given = tuple(_filled(arg, values) for arg in args)
+        arrays, answer = self._worker.call(name, facts, given)
+        if kept is None:
+            return arrays
+        return (*arrays, answer) if kept else answer
+
+    def alive(self) -> int:
+        """Number of the process; answered beside a call that is going on."""
+        return os.getpid()
+
+
+def _filled(arg: Any, values: tuple[Any, ...]) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(_filled(part, values) for part in arg)
+    return arg.of(values) if isinstance(arg, Slot) else arg
