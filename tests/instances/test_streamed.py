@@ -129,3 +129,11 @@ def test_options_without_a_meaning_are_refused(tmp_path):
         result = run("instance", *options, "--out", tmp_path / "m.drmdp")
         assert result.exit_code == 2
         assert "--same-support: has a meaning only where --kernels are sampled around one" in result.output
+
+
+def test_a_block_that_does_not_fit_in_memory_is_refused_before_it_is_drawn(tmp_path):
+    """Kernels sampled beyond the nominal one's next states reach a twentieth of all states each."""
+    drawn = perturbed(SOURCES["garnet"](10_000_000, 4, 8, sparse=True), 10)
+    with pytest.raises(drmdp.InputError, match=r"4,096 states × 4 actions × 10 kernels × 5,000,008 next states need"):
+        write_drawn(drawn, tmp_path / "large.drmdp")
+    assert not list(tmp_path.iterdir())

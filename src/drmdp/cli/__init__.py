@@ -23,6 +23,7 @@ from drmdp.cli.horizon import horizon
 from drmdp.cli.inspect import inspect
 from drmdp.cli.instance import instance
 from drmdp.cli.options import BAD_INPUT, FAULT, INTERRUPTED
+from drmdp.cli.past import resume
 from drmdp.cli.reproduce import reproduce
 from drmdp.cli.screen import say
 from drmdp.cli.show import notices
@@ -91,5 +92,7 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _verb in (instance, solve, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, bench, reproduce):
+for _verb in (
+    instance, solve, resume, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, bench, reproduce
+):  # fmt: skip
     main.add_command(_verb)

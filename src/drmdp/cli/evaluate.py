@@ -49,7 +49,7 @@ def evaluate(
 ) -> int:
     """Bound the worst-case value of a policy.
 
-    MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz), or a .json file that maps every
+    MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz, or a folder), or a .json file that maps every
     state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
     """
     from drmdp import api, formats

@@ -17,10 +17,11 @@ def read_policy(path: str, model: Model) -> Any:
     from drmdp.solution import Solution
 
     suffix = Path(path).suffix.lower()
-    if suffix not in (".npz", ".json"):
-        raise InputError(f"{path}: expected a saved solution (.npz) or a .json file")
+    folder = Path(path).is_dir()
+    if suffix not in (".npz", ".json") and not folder:
+        raise InputError(f"{path}: expected a saved solution (.npz, or a folder) or a .json file")
     try:
-        if suffix == ".json":
+        if suffix == ".json" and not folder:
             return model.policy(_policy_mapping(read_json(path), model))
         solution = Solution.load(path)
         for kind in ("states", "actions"):

@@ -19,13 +19,21 @@ from drmdp.errors import Notice
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from drmdp.core.spans import Head
     from drmdp.model import Model
     from drmdp.sets import AmbiguitySet
+    from drmdp.solution import Solution
 
 
 WIDTH = 80
 PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
 """A table without lines or header."""
+NUMBERS = (
+    "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds", "n_iters", "kernel_passes",
+    "settings",
+)  # fmt: skip
+ARRAYS = ("value", "lower", "upper", "policy")
+"""What JSON documents hold of a solution."""
 ROWS = 12
 """States shown in a table."""
 
@@ -111,13 +119,13 @@ def columns(left: list[str], right: list[str]) -> Any:
     return table
 
 
-def problem(model: Model) -> str:
+def problem(model: Model | Head) -> str:
     """Sizes in words."""
     sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
     return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"
 
 
-def worst(model: Model) -> str:
+def worst(model: Model | Head) -> str:
     """What a value is, in words."""
     return f"worst-case {'reward' if model.maximise else 'cost'}"
 
@@ -126,8 +134,6 @@ def print_summary(
     model: Model, ball: AmbiguitySet, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
 ) -> None:
     """Print what was asked, how it ended, and the first states."""
-    from drmdp.solution import choice
-
     out = console()
     region = f"radius {ball.radius:g}, {ball.words}"
     mean = f"{float(model.initial @ value):.6g} {worst(model)}, mean over the start distribution"
@@ -143,11 +149,33 @@ def print_summary(
             }
         )
     )
+    first_states(model.states, model.actions, policy, figures)
+
+
+def outcome(solution: Solution) -> dict[str, str]:
+    """How a run ended and what it took, in words."""
+    work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
+    return {
+        "Status": f"{solution.status}: {solution.status.sentence}",
+        "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
+        "Work": f"{solution.time_in_words}, {work}, {solution.settings['method']}",
+    }
+
+
+def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
+    """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
+    bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
+    return {worst(model): solution.value, f"optimum {bound[0]}": bound[1]}
+
+
+def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any]) -> None:
+    """Print the policy and some figures of the first states."""
+    from drmdp.solution import choice
+
+    out = console()
     table = columns(["state", "action"], list(figures))
-    for s in range(min(model.n_states, ROWS)):
-        table.add_row(
-            str(model.states[s]), choice(policy[s], model.actions), *(f"{x[s]:.6g}" for x in figures.values())
-        )
+    for s in range(min(len(states), ROWS)):
+        table.add_row(str(states[s]), choice(policy[s], actions), *(f"{x[s]:.6g}" for x in figures.values()))
     out.print(table)
-    if model.n_states > ROWS:
-        out.print(f"… {model.n_states - ROWS:,} more")
+    if len(states) > ROWS:
+        out.print(f"… {len(states) - ROWS:,} more")

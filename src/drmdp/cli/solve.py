@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp.cli import past
 from drmdp.cli import report as page
 from drmdp.cli.options import (
     BACKEND,
@@ -18,17 +19,14 @@ from drmdp.cli.options import (
     exit_code,
     paths,
 )
-from drmdp.cli.show import (
-    named,
-    print_json,
-    print_summary,
-    worst,
-)
+from drmdp.cli.show import ARRAYS, NUMBERS, limits, named, outcome, print_json, print_summary
 from drmdp.core.progress import stage
-from drmdp.core.text import count
+from drmdp.errors import InputError
 
 if TYPE_CHECKING:
-    pass
+    from drmdp.model import Model
+    from drmdp.sets import AmbiguitySet
+    from drmdp.solution import Solution
 
 
 @click.command()
@@ -41,13 +39,16 @@ if TYPE_CHECKING:
 @MAX_SECONDS
 @THREADS
 @click.option("--start", help="Saved solution to begin from.")
-@click.option("--out", help="Save the solution here (.npz).")
+@click.option("--out", help="Save the solution here (.npz); with --cluster a folder of arrays.")
 @click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`.")
 @click.option(
     "--report-radii",
     type=int,
     help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
 )
+@past.engine_options
+@click.option("--checkpoint", help="Folder for what `drmdp resume` needs; goes with --cluster.")
+@click.option("--dry-run", is_flag=True, help="Print what solving a .drmdp directory range by range takes, and stop.")
 def solve(
     model_path: str,
     discount: float | None,
@@ -63,13 +64,31 @@ def solve(
     out: str | None,
     report: str | None,
     report_radii: int | None,
+    cluster: str | None,
+    workers: int | None,
+    parts: int | None,
+    address: str | None,
+    checkpoint: str | None,
+    dry_run: bool,
     **region: Any,
 ) -> int:
     """Find the policy with the best worst case.
 
-    MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file.
+    MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file. With --cluster a .drmdp directory is not read
+    whole: `mpiexec -n 8 drmdp solve … --cluster mpi` and the like give the same answer as one process.
     """
     ball = ball_of(**region)
+    chosen_cluster = past.cluster_of(cluster, workers=workers, parts=parts, address=address, threads=threads)
+    if dry_run:
+        return past.foresee(model_path, ball, chosen_cluster, as_json)
+    if chosen_cluster is not None:
+        past.refuse(start=start, report=report, report_radii=report_radii, discount=discount)
+        return past.solve(
+            model_path, ball, chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
+            max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
+        )  # fmt: skip
+    if checkpoint is not None:
+        raise InputError("--checkpoint: goes with --cluster")
     from drmdp import api, formats
     from drmdp.core import clock
     from drmdp.solution import Solution, check_target, reached
@@ -81,7 +100,7 @@ def solve(
     outputs = {"--out": paths(out), "--report": paths(report)}
     check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
-    name, chosen = resolve(method)
+    chosen = resolve(method)[1]
     model = formats.read(model_path, discount=discount)
     first = None if start is None else Solution.load(start)
     deadline = clock.deadline(max_seconds)
@@ -97,34 +116,14 @@ def solve(
             page.write(model, ball, solution, report, report_radii, deadline)
     finally:  # a full disk must not cost the result as well
         if as_json:
-            names = (
-                "status",
-                "gap",
-                "duality_gap",
-                "scale",
-                "seconds",
-                "setup_seconds",
-                "compile_seconds",
-                "n_iters",
-                "kernel_passes",
-                "value",
-                "lower",
-                "upper",
-            )
-            fields = {name: getattr(solution, name) for name in (*names, "policy", "settings")}
+            fields = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS)}
             print_json({**fields, **named(model, ball)})
         else:
-            work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
-            lines = {
-                "Status": f"{solution.status}: {solution.status.sentence}",
-                "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
-                "Work": f"{solution.time_in_words}, {work}, {name}, backend {solution.settings['backend']}",
-            }
-            if out is not None:
-                lines["Saved"] = out
-            if report is not None:
-                lines["Report"] = report
-            limit = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
-            figures = {worst(model): solution.value, f"optimum {limit[0]}": limit[1]}
-            print_summary(model, ball, lines, solution.policy, solution.value, figures)
+            _print(model, ball, solution, {"Saved": out, "Report": report})
     return exit_code(solution.status, reached(solution))
+
+
+def _print(model: Model, ball: AmbiguitySet, solution: Solution, written: dict[str, str | None]) -> None:
+    lines = outcome(solution) | {name: path for name, path in written.items() if path is not None}
+    lines["Work"] += f", backend {solution.settings['backend']}"
+    print_summary(model, ball, lines, solution.policy, solution.value, limits(model, solution))

@@ -10,6 +10,7 @@ from typing import Any
 
 from drmdp.core import threads as cores
 from drmdp.core.validation import whole
+from drmdp.errors import imported
 
 __all__ = ["Local", "Mpi", "Ray"]
 
@@ -23,6 +24,10 @@ class Local:
 
     def __post_init__(self) -> None:
         whole("parts", self.parts, 1)
+
+    def ranges(self) -> int:
+        """Ranges of states, at most."""
+        return self.parts
 
     def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
         """The engine."""
@@ -43,6 +48,10 @@ class Ray:
         whole("workers", self.workers, 1)
         whole("threads", self.threads, 1)
 
+    def ranges(self) -> int:
+        """Ranges of states, at most."""
+        return self.workers
+
     def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
         """The engine."""
         from drmdp.cluster.ray import RayEngine
@@ -59,11 +68,24 @@ class Mpi:
     def __post_init__(self) -> None:
         whole("threads", self.threads, 1)
 
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that speaks for all."""
+        return bool(_ranks().rank == 0)
+
+    def ranges(self) -> int:
+        """Ranges of states, one for each rank."""
+        return int(_ranks().size)
+
     def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
         """The engine."""
         from drmdp.cluster.mpi import MpiEngine
 
         return MpiEngine(source, ball, self.threads)
+
+
+def _ranks() -> Any:
+    return imported("mpi4py.MPI", "mpi").COMM_WORLD
 
 
 KINDS: dict[str, Any] = {"local": Local, "ray": Ray, "mpi": Mpi}

@@ -19,6 +19,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.cluster.source import Source
 from drmdp.core.facts import Facts, together
+from drmdp.core.text import count, memory
 from drmdp.sets import AmbiguitySet
 
 
@@ -43,6 +44,9 @@ class Traffic:
     calls: dict[str, int] = field(default_factory=dict)
     exchanges: int = 0
     bytes: int = 0  # received by all workers together in exchanges
+
+    def __str__(self) -> str:
+        return f"{count(self.exchanges, 'exchange')}, {memory(self.bytes)}"
 
 
 class Engine(ABC):

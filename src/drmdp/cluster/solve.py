@@ -20,12 +20,12 @@ from drmdp.cluster.source import Source
 from drmdp.core import clock, spans
 from drmdp.core.archives import parse_json
 from drmdp.core.files import check_parent, write_whole
-from drmdp.core.progress import stage
+from drmdp.core.progress import line, stage
 from drmdp.core.tolerance import Tolerance, scale_of
 from drmdp.core.vectors import dot
 from drmdp.errors import InputError, described, shown
 from drmdp.sets import AmbiguitySet
-from drmdp.solution import Solution
+from drmdp.solution import Record, Solution
 from drmdp.solvers import loop
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -69,6 +69,17 @@ def resume(
     path: str | os.PathLike[str], cluster: Cluster | None = None, callback: loop.Callback | None = None
 ) -> Solution:
     """Go on with a run from its last checkpoint; on another engine, or another number of workers, if one is given."""
+    folder, found = Path(path), run_in(path)
+    kind = found["cluster"].pop("kind")
+    task = Task(
+        found["model"], set_of(found["set"], folder), method_of(found["method"]), Tolerance(**found["tolerance"]),
+        found["max_iters"], found["max_seconds"], cluster or KINDS[kind](**found["cluster"]), found["out"],
+    )  # fmt: skip
+    return _everywhere(task, lambda: _run(task, folder, callback, found))
+
+
+def run_in(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the folder of a run says of it."""
     folder = Path(path)
     try:
         found = parse_json((folder / INDEX).read_bytes())
@@ -76,12 +87,7 @@ def resume(
         raise InputError(f"{os.fspath(path)}: not the folder of a run: {INDEX}: {error.strerror}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{folder / INDEX}: expected format {FORMAT!r}, got {shown(found)}")
-    kind = found["cluster"].pop("kind")
-    task = Task(
-        found["model"], set_of(found["set"], folder), method_of(found["method"]), Tolerance(**found["tolerance"]),
-        found["max_iters"], found["max_seconds"], cluster or KINDS[kind](**found["cluster"]), found["out"],
-    )  # fmt: skip
-    return _everywhere(task, lambda: _run(task, folder, callback, found))
+    return found
 
 
 def _everywhere(task: Task, run: Callable[[], Solution]) -> Solution:
@@ -124,10 +130,12 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         snapshot = keeper.load() if keeper is not None and before is not None else None
         problem = DistributedProblem(Distributed(engine, model))  # type: ignore[arg-type]
         setup = clock.now() - begin
-        ends: Any = {"max_iters": task.max_iters, "deadline": deadline, "callback": callback}
-        found = loop.run(
-            task.method, problem, start=None, tolerance=task.tolerance, keeper=keeper, snapshot=snapshot, **ends
-        )
+        ends: Any = {"max_iters": task.max_iters, "deadline": deadline, "callback": _told(callback, engine)}
+        with stage("working") as shown:
+            shown.detail = lambda: str(engine.traffic)
+            found = loop.run(
+                task.method, problem, start=None, tolerance=task.tolerance, keeper=keeper, snapshot=snapshot, **ends
+            )
         facts = {
             "duality_gap": dot(model.initial, found.upper - found.lower), "scale": scale_of(model, found.upper),
             "settings": _settings(task, engine), "states": source.n_states, "actions": list(source.head.actions),
@@ -138,6 +146,16 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         return results.made(engine, task.ball, found, facts, task.out)
     finally:
         engine.close()
+
+
+def _told(callback: loop.Callback | None, engine: Engine) -> loop.Callback:
+    """The callback, after a line for whoever reads a log."""
+
+    def tell(record: Record) -> Any:
+        line(f"iteration {record.iteration:,}, gap {record.gap:.2e}, {engine.traffic}, {record.seconds:.0f} s")
+        return None if callback is None else callback(record)
+
+    return tell
 
 
 def _settings(task: Task, engine: Engine) -> dict[str, Any]:
@@ -180,4 +198,4 @@ def _compare(before: dict[str, Any], marks: str, bits: dict[str, str]) -> None:
         raise InputError(f"the run began with kernels that give other bits: {'; '.join(odd)}")
 
 
-__all__ = ["Task", "complete", "resume", "solve"]
+__all__ = ["Task", "complete", "resume", "run_in", "solve"]

@@ -115,6 +115,12 @@ def choose(wanted: bool | None) -> None:
     _wanted.set(wanted)
 
 
+def line(text: str) -> None:
+    """A line of a log; nothing on a terminal, where stages say it."""
+    if _kind() == "lines":
+        _write(f"drmdp: {_one_line(text)}\n")
+
+
 def _kind() -> str | None:
     """How stages are shown here: "live", "lines", or not at all."""
     wanted, stream = _wanted.get(), sys.stderr

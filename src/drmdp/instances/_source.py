@@ -53,7 +53,8 @@ class Source:
     costs_missing: bool = False  # of transitions that no kernel has
 
     def blocks(self) -> Iterator[Drawn]:
-        """All states, block after block."""
+        """All states, block after block, of which one must fit in memory."""
+        check_sizes(min(DRAWN, self.n_states), self.n_actions, self.n_kernels, self.successors)
         for lo in range(0, self.n_states, DRAWN):
             found = self.draw(lo, min(lo + DRAWN, self.n_states))
             yield replace(found, kernels=replace(found.kernels, is_sparse=self.is_sparse))

@@ -1,0 +1,100 @@
+"""What a run past one machine takes: memory, bytes, and time by a measured model, before it begins.
+
+For S states in W ranges, n of them and e listed next states in the largest, with A actions, N kernels, d bytes a probability and m bytes a state of what
+a sweep keeps (`drmdp.layout.memory`):
+
+====================== ========================================================================================================
+model, mapped          N d e + 4 e + 8 A n + costs: pages of files, which the system drops when memory is short
+worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) + 12 e (chain, at most) + 8 · 20 n (vectors)
+                       + 8 · 4 S (a vector of all states, and what a sweep makes of it; `ORDER` S more with support "all")
+driver                 numbers and references; with `Local` it is the worker, and keeps vectors of all S states, but nothing else, out of files
+an exchange            8 S (W − 1) bytes, received by all workers together
+exchanges of a run     one for each sweep, proof and product, and for each chain that depends on v (`EXCHANGED`)
+====================== ========================================================================================================
+
+**Time**, in CPU seconds of one thread, is linear: nanoseconds for each stored probability (N e), listed next state (e) or state (n), measured on
+one machine. How many calls a run makes depends on the problem; `USUAL` is a model whose chain mixes fast (a garnet with discount .95, to a relative 1e-3).
+Slow mixing multiplies the products, up to tens of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp.cluster.source import Source
+from drmdp.layout.memory import shapes_of
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of
+
+EXCHANGED = ("sweep", "evaluate", "prove", "chain", "product", "sweep_mean", "evaluate_mean", "prove_mean")
+"""Calls that send one vector of all states."""
+USUAL = {"survey": 1, "digests": 1, "sweep_mean": 4, "chain_mean": 3, "sweep": 3, "chain": 2, "product": 63, "prove": 1}
+"""Calls of a run that goes well."""
+NANOSECONDS: dict[str, tuple[float, float, float]] = {
+    "survey": (11.0, 0.0, 0.0), "digests": (5.0, 0.0, 0.0), "sweep": (12.0, 0.0, 0.0), "chain": (6.5, 0.0, 0.0), "prove": (11.0, 0.0, 0.0),
+    "sweep_mean": (0.0, 25.0, 0.0), "chain_mean": (0.0, 18.0, 0.0), "product": (0.0, 4.5, 60.0),
+}  # fmt: skip
+"""For each stored probability, listed next state and state; a product's last number is the method's work on vectors."""
+VECTORS, WHOLE, COPIES, ENTRY = 20, 4, 3, 12
+ORDER = 28
+"""Bytes a state for the order of v, with support "all"."""
+
+
+def exchanges(calls: Mapping[str, int]) -> int:
+    """Vectors that are made known to all workers in so many calls."""
+    return sum(calls.get(name, 0) for name in EXCHANGED)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run takes, in bytes and CPU seconds of one thread."""
+
+    ranges: int
+    states: int  # of the largest range
+    mapped: int  # bytes of the model that a worker maps
+    worker: int  # bytes of a worker that are in no file
+    scratch: int  # bytes in files without a name, with `Local`
+    checkpoint: int  # bytes of a checkpoint; two are kept, and for a moment three
+    out: int  # bytes of the result
+    exchange: int  # bytes that all workers receive in an exchange
+    exchanges: int  # of a run that goes well
+    seconds: float  # CPU seconds of a worker in such a run, on one thread
+
+    @property
+    def bytes(self) -> int:
+        """What all workers receive in a run that goes well."""
+        return self.exchange * self.exchanges
+
+
+def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> Plan:
+    """What a run with so many ranges takes; `one_process`: they take turns."""
+    head, stored = source.head, source.stored
+    S, A, N = head.n_states, head.n_actions, head.n_kernels
+    ranges = source.ranges(parts)
+    ends = [(int(stored.indptr[lo * A]), int(stored.indptr[hi * A])) for lo, hi in ranges]
+    n, e = max(hi - lo for lo, hi in ranges), max(hi - lo for lo, hi in ends)
+    keeps = entry_of(ball).keeps
+    real = head.dtype.itemsize if keeps.rounded else 8
+    sizes = [int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)]
+    left = 8 * (sizes[0] + sizes[1]) + real * sizes[2] + 8 * A
+    whole = 8 * WHOLE * S + (ORDER * S if ball.support == "all" else 0)
+    costs = stored.costs.nbytes * n // S
+    mapped = N * e * head.dtype.itemsize + 4 * e + 8 * A * n + costs
+    stays = COPIES * left * S + (8 + ENTRY) * int(stored.indices.size)
+    own = left * n + 8 * VECTORS * S if one_process else COPIES * left * n + (8 + ENTRY) * e + 8 * VECTORS * n
+    kept = left * S + 8 * S * 8
+    usual = {name: np.dot(NANOSECONDS[name], (N * e, e, n)) * count for name, count in USUAL.items()}
+    return Plan(
+        len(ranges), n, mapped, own + whole, stays if one_process else 0, 2 * kept, kept + 8 * S * (2 + A),
+        8 * S * (len(ranges) - 1), exchanges(USUAL),
+        float(sum(usual.values())) * 1e-9 * (len(ranges) if one_process else 1),
+    )  # fmt: skip
+
+
+def fields(found: Plan) -> dict[str, Any]:
+    """For a JSON document."""
+    return {**vars(found), "bytes": found.bytes}
