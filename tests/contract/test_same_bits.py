@@ -49,8 +49,8 @@ for function in compiled():
 def all_kept():
     for folder in kept.folders():
         for path in folder.glob("*" + kept.SUFFIX):
-            signature = pickle.loads(path.read_bytes()[32:])[3].args
             for function in by_name.get(path.name.rpartition("-")[0], ()):
+                signature = pickle.loads(path.read_bytes()[32:])[3].args
                 if function._cache.name(signature, context) == path.name:
                     yield path.stat().st_size, function.py_func.__qualname__, function, signature
 

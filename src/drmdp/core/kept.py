@@ -113,9 +113,10 @@ def load(path: Path, context: Any) -> Any:
             return None
         if time.time() - path.stat().st_mtime > DAY:
             os.utime(path)  # it was used
-    except OSError:
+        parts = pickle.loads(content[32:])
+    except (OSError, ImportError, AttributeError):  # a class is not where it was when the file was written
         return None
-    return CompileResult._rebuild(context, *pickle.loads(content[32:]))  # type: ignore[no-untyped-call]
+    return CompileResult._rebuild(context, *parts)  # type: ignore[no-untyped-call]
 
 
 def plain_name(function: Any) -> str:
