@@ -28,6 +28,7 @@ $(DOCS): pyproject.toml
 	touch $(DOCS)
 
 demo: $(DEMO)
+	$(BIN)/drmdp warm-up l2-2
 	$(BIN)/python examples/demo.py
 
 test: $(READY) browser

@@ -263,7 +263,7 @@ def test_compiling_is_announced_and_told_from_solving(tmp_path):
     script = RUN + (
         "import numpy as np; from drmdp.core import clock; from drmdp.solvers import linear\n"
         "with progress.showing(True), progress.stage('iterating', '(l2, 2)'):\n"
-        "    linear.eliminate(np.eye(2), np.ones(2))\n"
+        "    linear.eliminate(np.eye(2), np.ones(2), np.empty(2, dtype=np.int64), 8)\n"
         "print(clock.compiled() > 0)"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
@@ -272,9 +272,12 @@ def test_compiling_is_announced_and_told_from_solving(tmp_path):
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
         )
         assert found.stdout == f"{cold}\n"
-        announced = "drmdp: compiling kernels for (l2, 2), once per machine …\n" in found.stderr
+        announced = (
+            f"drmdp: compiling kernels for (l2, 2), once per machine, to be kept in {tmp_path / 'drmdp'} …\n"
+            in found.stderr
+        )
         assert announced == cold
-        assert found.stderr.count("compiling") == cold
+        assert found.stderr.count("compiling kernels") == cold
     assert linear.SMALL  # the module is what the script thinks it is
 
 

@@ -30,6 +30,7 @@ from drmdp.cli.show import notices
 from drmdp.cli.simulate import simulate
 from drmdp.cli.solve import solve
 from drmdp.cli.sweep import sweep
+from drmdp.cli.warm_up import warm_up
 from drmdp.cli.words import spoken
 from drmdp.core.interrupts import terminated_like_interrupted
 from drmdp.core.progress import on_command_line
@@ -93,6 +94,6 @@ def main(context: click.Context) -> None:
 
 
 for _verb in (
-    instance, solve, resume, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, bench, reproduce
+    instance, solve, resume, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, warm_up, bench, reproduce
 ):  # fmt: skip
     main.add_command(_verb)

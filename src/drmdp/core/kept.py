@@ -56,7 +56,7 @@ class Kept:
     @property
     def cache_path(self) -> str | None:
         """Where new files go."""
-        folder = _writable(folders())
+        folder = place()
         return None if folder is None else str(folder)
 
     def name(self, signature: Any, context: Any) -> str | None:
@@ -86,7 +86,7 @@ class Kept:
         name = self._names[signature]
         if name is None or compiled.lifted or compiled.library.has_dynamic_globals:
             return
-        folder = _writable(folders())
+        folder = place()
         try:
             if folder is None:
                 raise OSError("no folder can be written to")
@@ -131,6 +131,11 @@ def folders() -> tuple[Path, ...]:
     if own.CACHE_DIR:
         return (Path(own.CACHE_DIR) / "drmdp",)
     return Path(AppDirs("drmdp", appauthor=False).user_cache_dir), Path(__file__).parent.parent / "__pycache__"  # type: ignore[no-untyped-call]
+
+
+def place() -> Path | None:
+    """Where new files go."""
+    return _writable(folders())
 
 
 @cache

@@ -2,8 +2,8 @@
 
 Work is cut into stages, one inside the other: ``with stage("reading model.npz"):``. A thread looks at them ten times a second. On a terminal or in a
 notebook it keeps one line up to date, which disappears when the outermost stage ends. Elsewhere it writes one line for a stage that
-has lasted a second, and never again for that stage. Compilation is announced in the same way, whichever stage it
-happens in, and does not count as time of that stage.
+has lasted a second, and never again for that stage. Compilation is announced after a tenth of that, whichever stage it
+happens in, with where its result is kept, and does not count as time of that stage.
 
 Shown or not: `showing(True)` and `showing(False)` decide for what they enclose. With None, the default, stages are shown on a terminal and in a
 notebook, and on the command line everywhere.
@@ -188,7 +188,8 @@ class _Display:
         kind = self._stages[-1][1]
         stages = [own for own, _ in self._stages]
         root = stages[0]
-        text = _compilation(stages) if clock.is_compiling() and clock.compiled() - root.compiled >= DELAY else None
+        soon = clock.is_compiling() and clock.compiled() - root.compiled >= DELAY / 10
+        text = _compilation(stages) if soon else None
         if kind == "live":
             if text or root.long or self._line:
                 if not self._line and root.hint:
@@ -225,8 +226,16 @@ class _Display:
 
 
 def _compilation(stages: list[Stage]) -> str:
+    from drmdp.core.kept import place  # brings Numba, which is there if it compiles
+
     names = [own.kernels for own in stages if own.kernels]
-    return f"compiling kernels{f' for {names[-1]}' if names else ''}, once per machine …"
+    folder = place()
+    why = (
+        "in every process, for they can be kept nowhere"
+        if folder is None
+        else f"once per machine, to be kept in {folder}"
+    )
+    return f"compiling kernels{f' for {names[-1]}' if names else ''}, {why} …"
 
 
 def _line(stages: list[Stage]) -> str:

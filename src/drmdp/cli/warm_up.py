@@ -1,0 +1,111 @@
+"""`drmdp warm-up`: compile ahead what sets need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drmdp.cli.options import PROGRESS
+from drmdp.core.progress import counted, showing
+from drmdp.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from drmdp.model import Model
+    from drmdp.sets import AmbiguitySet
+
+RADIUS = 0.1
+CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(sys.argv[1])"
+
+
+@click.command("warm-up")
+@click.argument("sets", nargs=-1, metavar="[SET]…")
+@PROGRESS
+def warm_up(sets: tuple[str, ...]) -> None:
+    """Compile ahead what SETs need, such as l2-2 or kl; all of them by default.
+
+    Otherwise kernels are compiled when they are first used. They are kept in the cache folder of the user; what is there already is
+    not compiled again.
+    """
+    from drmdp.core import kept
+
+    known = examples()
+    for name in sets:
+        if name not in known:
+            raise InputError(f"unknown set {shown(name)}; known: {', '.join(known)}")
+    folder = kept.place()
+    if folder is None:
+        raise InputError("kernels can be kept nowhere; NUMBA_CACHE_DIR may name a folder")
+    before, begin = _count(folder), time.perf_counter()
+    names = dict.fromkeys(sets or known)
+    with counted("compiling kernels", len(names)) as step:
+        for _ in _in_processes(names):
+            step()
+    n = _count(folder) - before
+    click.echo(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {before + n}")
+
+
+def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
+    """A set of every kind for a model, by its name."""
+    from drmdp.sets import PAIRS, Divergence, Intervals, Reweighting, Wasserstein
+    from drmdp.sets.registry import DIVERGENCES
+
+    def of(kind: Any, *fields: Any) -> Callable[[Model], AmbiguitySet]:
+        return lambda model: kind(RADIUS, *fields)
+
+    found = {f"{metric}-{order:g}": of(Wasserstein, metric, order) for metric, order in PAIRS}
+    for around, end in (("mean", ""), ("kernels", "-kernels")):
+        found |= {f"{kind}{end}": of(Divergence, kind, around) for kind in DIVERGENCES}
+    found |= {f"reweighting-{kind}": of(Reweighting, kind) for kind in DIVERGENCES}
+    return found | {
+        "reweighting-cvar": lambda model: Reweighting(kind="cvar", level=0.5),
+        "reweighting-any": lambda model: Reweighting(kind="any"),
+        "intervals": lambda model: Intervals.of(model, RADIUS),
+    }
+
+
+def prepare(name: str) -> None:
+    """Use a set once in every usual way, on tiny models."""
+    from drmdp import api, instances
+
+    for sparse in (False, True):
+        model = instances.perturb(instances.garnet(4, 2, sparse=sparse), 2)
+        ball = examples()[name](model)
+        with showing(False):
+            found = api.solve(model, ball, tol=0.05, threads=1)
+            api.evaluate(model, ball, found.policy, tol=0.05, threads=1)
+            api.certify(model, ball, found.policy, found.kernel)
+
+
+def _in_processes(names: Iterable[str]) -> Iterator[str]:
+    """Prepare sets, as many at once as there are cores; yields those that are ready."""
+    waiting = list(names)
+    running: dict[str, subprocess.Popen[str]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                name = waiting.pop(0)
+                running[name] = subprocess.Popen([sys.executable, "-c", CHILD, name], stderr=subprocess.PIPE, text=True)
+            for name, job in list(running.items()):
+                with suppress(subprocess.TimeoutExpired):
+                    said = job.communicate(timeout=0.1)[1]
+                    del running[name]
+                    if job.returncode:
+                        raise RuntimeError(f"{name}: {said.strip()}")
+                    yield name
+    finally:
+        for job in running.values():
+            job.kill()
+            job.communicate()
+
+
+def _count(folder: Any) -> int:
+    from drmdp.core.kept import SUFFIX
+
+    return sum(path.suffix == SUFFIX for path in folder.iterdir())
