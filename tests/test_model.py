@@ -760,12 +760,12 @@ BAD = {
     "names a set": ({"states": {"a", "b", "c"}}, "states: expected a sequence of 3 names, got {"),
     "names a mapping": ({"states": {"a": 0, "b": 1, "c": 2}}, "states: expected a sequence of 3 names, got {"),
     "names 0-d": ({"states": np.array("a")}, "states: expected a sequence of 3 names, got array"),
-    "names 2-d": ({"states": np.eye(3)}, "states: names are strings or integers .* got array"),
-    "names unhashable": ({"states": ["a", "b", ["c"]]}, r"states: names are strings or integers .* got \['c'\]"),
-    "names None": ({"actions": ["a", None]}, "actions: names are strings or integers .* got None"),
-    "names floats": ({"actions": [0.0, 1.0]}, "actions: names are strings or integers .* got 0.0"),
-    "names bools": ({"actions": [False, True]}, "actions: names are strings or integers .* got False"),
-    "names huge": ({"actions": [0, 10**5000]}, "actions: names are strings or integers .* got <int>"),
+    "names 2-d": ({"states": np.eye(3)}, "states: names are hashable, .* got array"),
+    "names unhashable": ({"states": ["a", "b", ["c"]]}, r"states: names are hashable, .* got \['c'\]"),
+    "names None": ({"actions": ["a", None]}, "actions: names are hashable, .* got None"),
+    "names NaN": ({"actions": [0.0, float("nan")]}, "actions: names are hashable, .* got nan"),
+    "names bools": ({"actions": [False, True]}, "actions: names are hashable, .* got False"),
+    "names huge": ({"actions": [0, 10**5000]}, "actions: names are hashable, .* got <int>"),
     # available actions, terminal states
     "available shape": (
         {"available": [[True, True]]}, r"available: expected a bool array of shape \(3, 2\), got bool \(1, 2\)"

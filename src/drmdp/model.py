@@ -23,6 +23,7 @@ from drmdp.core import html as _html
 from drmdp.core import text as words
 from drmdp.core import validation as checks
 from drmdp.core.facts import Facts, facts_of
+from drmdp.core.made import Made
 from drmdp.core.mapped import check_unchanged
 from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
@@ -31,7 +32,7 @@ from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
 
 
-class Model:
+class Model(Made):
     """A Markov decision process with N observed kernels; validated once, immutable.
 
     Parameters
@@ -52,7 +53,7 @@ class Model:
     initial : (S,) array or mapping from state to probability, optional
         Start distribution; uniform by default. Used only for averages over states.
     states, actions : sequences of names, optional
-        Distinct strings or integers (of up to 128 bits); 0, 1, 2, … by default.
+        Distinct and hashable: strings, integers, tuples, frozen dataclasses; 0, 1, 2, … by default. `drmdp.core.names` says what files hold.
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
     terminal : (S,) bool array or collection of state names, optional
@@ -60,7 +61,7 @@ class Model:
         How kernels are stored; arithmetic is in float64 always. float32 halves the memory of a model whose rows are then
         the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
-        Where each kernel comes from: a year, a machine, a hospital. Distinct strings or integers; 0, 1, 2, … by default.
+        Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
     normalize : bool

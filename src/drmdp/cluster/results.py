@@ -33,7 +33,7 @@ from drmdp.cluster.operator import Nature
 from drmdp.cluster.source import Source
 from drmdp.core.archives import load_json
 from drmdp.core.files import beside, check_parent, flush, landing, replace_directory
-from drmdp.core.names import StoredNames, to_arrays
+from drmdp.core.names import StoredNames, back, to_arrays
 from drmdp.errors import InputError, shown
 from drmdp.layout.memory import Memory
 from drmdp.sets import AmbiguitySet
@@ -185,6 +185,6 @@ def _solution(
     found = Solution(
         value=arrays["lower" if flipped else "upper"], kernel=kernel, status=Status(meta.pop("status")),
         history=tuple(Record(**record) for record in meta.pop("history")), **bounds,
-        **meta | {"states": states, "actions": tuple(meta["actions"]), "notes": tuple(meta["notes"])},
+        **meta | {"states": states, "actions": back(meta["actions"]), "notes": tuple(meta["notes"])},
     )  # fmt: skip
     return found

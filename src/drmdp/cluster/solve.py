@@ -20,6 +20,7 @@ from drmdp.cluster.source import Source
 from drmdp.core import clock, spans
 from drmdp.core.archives import parse_json
 from drmdp.core.files import check_parent, write_whole
+from drmdp.core.names import listed
 from drmdp.core.progress import line, stage
 from drmdp.core.tolerance import Tolerance, scale_of
 from drmdp.core.vectors import dot
@@ -138,7 +139,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             )
         facts = {
             "duality_gap": dot(model.initial, found.upper - found.lower), "scale": scale_of(model, found.upper),
-            "settings": _settings(task, engine), "states": source.n_states, "actions": list(source.head.actions),
+            "settings": _settings(task, engine), "states": source.n_states, "actions": listed("actions", source.head.actions),
             "fingerprint": marks, "seconds": found.seconds, "setup_seconds": setup,
             "compile_seconds": clock.compiled() - compiled, "notes": list(source.head.notes),
             "maximise": source.head.maximise, "model": os.path.abspath(task.model),

@@ -1,19 +1,24 @@
 """Names of very many things, without an object for each.
 
-0, 1, 2, … are a `range`. Names in a file are one long text: each is JSON, a string or a whole number, and ends with a line feed, which JSON never holds
-as it is; an array says where each ends. They are read where they are asked for.
+A name is anything hashable but True, False, None and NaN. In files it is JSON (`plain`): strings, numbers and tuples of them, nested as they are, come back as
+they were; anything else, such as a frozen dataclass or an enumeration, is its `repr` and comes back as that string. Fingerprints hash the same JSON, so that a
+model and its copy from a file share one.
+
+0, 1, 2, … are a `range`. Names in a file are one long text: each ends with a line feed, which JSON never holds as it is; an array says where each
+ends. They are read where they are asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, repeated, shown
 
 CHUNK = 2**16
 """Names that are decoded at a time."""
@@ -68,7 +73,7 @@ class StoredNames(Sequence[Hashable]):
         for lo in range(0, len(self), CHUNK):
             for name in self._decoded(lo, min(lo + CHUNK, len(self)), what):
                 if not is_name(name):
-                    raise InputError(f"{what}: names are strings or integers of up to 128 bits, got {shown(name)}")
+                    raise InputError(f"{what}: {RULE}, got {shown(name)}")
 
     def _decoded(self, lo: int, hi: int, what: str = "names") -> list[Any]:
         text = self._text[int(self._ends[lo]) : int(self._ends[hi])].tobytes()
@@ -78,23 +83,59 @@ class StoredNames(Sequence[Hashable]):
             raise InputError(f"{what}: the names {lo:,} … {hi - 1:,} cannot be read: {error}") from None
         if len(found) != hi - lo or text.count(b"\n") != hi - lo or not text.endswith(b"\n"):
             raise InputError(f"{what}: expected {hi - lo:,} names from {lo:,} on, got {len(found):,}")
-        return found  # type: ignore[no-any-return]
+        return [back(name) for name in found] if b"[" in text else found
+
+
+RULE = "names are hashable, and neither True, False, None nor NaN nor integers of more than 128 bits"
 
 
 def is_name(label: object) -> bool:
-    """Whether something is a string or an integer of up to 128 bits."""
-    if isinstance(label, str):
-        return True
-    return isinstance(label, int) and not isinstance(label, bool) and label.bit_length() <= 128
+    """Whether something can name a state, an action or a kernel."""
+    if isinstance(label, bool) or label is None:
+        return False
+    if isinstance(label, int):
+        return label.bit_length() <= 128
+    try:
+        hash(label)
+    except Exception:  # a class may do anything there
+        return False
+    return bool(label == label)
+
+
+def plain(name: Any, what: str | None = None) -> Any:
+    """A name as JSON holds it; see the module. With `what`, names that say nothing of themselves are refused."""
+    kind = type(name)
+    if kind in (str, int) or (kind is float and math.isfinite(name)):
+        return name
+    if kind is tuple:
+        return [part if part is None or type(part) is bool else plain(part, what) for part in name]
+    if what and getattr(kind, "__repr__", None) is object.__repr__:
+        raise InputError(f"{what}: {shown(name)} cannot be written: its class has no `__repr__` of its own")
+    return repr(name)
+
+
+def back(value: Any) -> Any:
+    """The name that JSON holds: lists are tuples."""
+    return tuple(map(back, value)) if isinstance(value, list) else value
+
+
+def text_of(names: Sequence[Any], what: str | None = None) -> list[bytes]:
+    """Each name as JSON, with its line feed."""
+    return [json.dumps(plain(name, what)).encode() + b"\n" for name in names]
 
 
 def encoded(what: str, names: Sequence[Any]) -> tuple[bytes, Any]:
-    """The text of names, and how long each is; what JSON would not give back, such as enumerations, is refused."""
-    texts = [json.dumps(name).encode() + b"\n" for name in names]
-    for name, text in zip(names, texts, strict=True):
-        if repr(json.loads(text)) != repr(name):
-            raise InputError(f"{what}: a file holds plain strings and integers only, got {shown(name)}")
+    """The text of names, and how long each is."""
+    texts = text_of(names, what)
     return b"".join(texts), np.array([len(text) for text in texts], dtype=np.int64)
+
+
+def listed(what: str, names: Sequence[Any]) -> list[Any]:
+    """Names as a list that JSON holds; two that would be the same there are refused."""
+    texts = text_of(names, what)
+    if len(set(texts)) < len(texts):
+        raise InputError(f"{what}: two names are both {shown(back(json.loads(repeated(texts))))} in a file")  # type: ignore[arg-type]
+    return [json.loads(text) for text in texts]
 
 
 def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
@@ -111,10 +152,10 @@ def key(text: bytes) -> int:
 
 
 def same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two sequences hold the same names in the same order."""
+    """Whether two sequences hold the same names in the same order, or what files make of them."""
     if isinstance(one, range) and isinstance(other, range):
         return one == other
-    return len(one) == len(other) and all(a == b for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(a == b or plain(a) == plain(b) for a, b in zip(one, other, strict=True))
 
 
 class Numbers(Mapping[Hashable, int]):

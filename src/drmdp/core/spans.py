@@ -21,6 +21,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.core import distributions
 from drmdp.core import text as words
 from drmdp.core.distributions import Labels, Scaled
+from drmdp.core.names import text_of
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names, check_costs
 from drmdp.errors import InputError
@@ -130,9 +131,9 @@ def digests(held: Held, lo: int, hi: int) -> list[bytes]:
 
 def fingerprint(head: Head, blocks: Iterable[bytes]) -> str:
     """Join a head and the digests of all its blocks of states."""
-    names = (list(head.actions), None if isinstance(head.kernel_names, range) else list(head.kernel_names))
+    names = (text_of(head.actions), None if isinstance(head.kernel_names, range) else text_of(head.kernel_names))
     sizes = (head.n_kernels, head.n_states, head.n_actions, BLOCK, head.dtype.name, head.costs, bool(head.maximise))
-    digest = hashlib.sha256(repr(("drmdp model", sizes, names)).encode(errors="surrogatepass"))
+    digest = hashlib.sha256(repr(("drmdp model", sizes, names)).encode())
     for array in (head.weights, np.array([head.discount])):
         digest.update(_bytes(array, "<f8"))
     for block in blocks:
@@ -152,7 +153,7 @@ def _digest(span: Span) -> bytes:
     digest.update(_bytes(span.terminal, "?"))
     digest.update(_bytes(span.initial, "<f8"))
     if not isinstance(span.names, range):
-        digest.update(repr(list(span.names)).encode(errors="surrogatepass"))
+        digest.update(b"".join(text_of(span.names)))
     return digest.digest()
 
 

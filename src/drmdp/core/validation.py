@@ -16,7 +16,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
-from drmdp.core.names import Numbers, StoredNames, is_name, same
+from drmdp.core.names import RULE, Numbers, StoredNames, is_name, same
 from drmdp.errors import InputError, repeated, shown
 
 Names = Sequence[Hashable]
@@ -116,7 +116,7 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
         raise InputError(f"{name}: expected {size} names, got {'more' if len(names) > size else len(names)}")
     for label in names:
         if not is_name(label):
-            raise InputError(f"{name}: names are strings or integers of up to 128 bits, got {shown(label)}")
+            raise InputError(f"{name}: {RULE}, got {shown(label)}")
     if len(set(names)) < size:
         raise InputError(f"{name}: the name {shown(repeated(names))} is given twice")
     return names if names != tuple(range(size)) else range(size)

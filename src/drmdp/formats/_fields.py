@@ -13,7 +13,7 @@ next_rewards                                unknown elsewhere                   
 discount               number
 weights                (N,)                 optional; required in the compressed layout
 initial                (S,)                 optional
-states, actions,       S, A and N names     optional; an array of strings or integers, or one string: a JSON list
+states, actions,       S, A and N names     optional; an array of strings or integers, or one string: a JSON list (`drmdp.core.names`)
 kernel_names
 notes                  texts                optional; likewise
 available, terminal    (S, A) and (S,) bool optional
@@ -25,7 +25,6 @@ A field that is none of these is refused: a `weight` passed over in silence woul
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,6 +33,7 @@ from scipy import sparse
 
 from drmdp.core.archives import Field, Header, parse_json
 from drmdp.core.files import memory_limit
+from drmdp.core.names import back, listed
 from drmdp.core.storage import Kernels, compress_dense, from_arrays
 from drmdp.errors import InputError, brief, shown
 from drmdp.model import Model
@@ -176,7 +176,7 @@ def _name_list(name: str, value: Any) -> list[Any]:
             raise InputError(f"{name}: expected a JSON list of names: {error}") from None
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of names, got {type(value).__name__}")
-    return value
+    return list(back(value))
 
 
 # ---------------------------------------------------------------------- model → fields
@@ -208,7 +208,7 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
     for name in NAMES:
         names = getattr(model, name)
         if names and not isinstance(names, range):
-            fields[name] = _storable(name, list(names))
+            fields[name] = list(names) if name == "notes" else listed(name, names)
     return fields
 
 
@@ -220,11 +220,3 @@ def _plain_kernels(model: Model) -> Any:
     again = compress_dense(kernels, model.available)
     same = np.array_equal(again.indptr, blocks.indptr) and np.array_equal(again.indices, blocks.indices)
     return kernels if same else None
-
-
-def _storable(name: str, names: list[Any]) -> list[Any]:
-    back = json.loads(json.dumps(names))
-    if repr(back) != repr(names):  # enumerations and the like
-        label = next(old for old, new in zip(names, back, strict=True) if repr(old) != repr(new))
-        raise InputError(f"{name}: a file holds plain strings and integers only, got {shown(label)}")
-    return names

@@ -169,7 +169,7 @@ class Files:
                 text = line.rstrip(b"\n")
                 if texts.key(text) in twice:
                     if text in seen:
-                        raise InputError(f"states: the name {shown(json.loads(text))} is given twice")
+                        raise InputError(f"states: the name {shown(texts.back(json.loads(text)))} is given twice")
                     seen.add(text)
 
     def _check_mass(self) -> None:

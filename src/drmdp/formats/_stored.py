@@ -39,7 +39,7 @@ from drmdp.core.archives import Field, check_header, decoding, load_json, read_h
 from drmdp.core.distributions import Labels
 from drmdp.core.files import open_regular, require
 from drmdp.core.mapped import map_array
-from drmdp.core.names import StoredNames
+from drmdp.core.names import StoredNames, back
 from drmdp.core.spans import Head, Span
 from drmdp.core.storage import ENTRIES, Kernels, rounding, wrong_column
 from drmdp.core.validation import Names
@@ -314,7 +314,7 @@ def shape_of(given: Any) -> tuple[int, int, int]:
 def _names(name: str, given: Any, size: int) -> Names:
     if given is not None and not isinstance(given, list):
         raise InputError(f"{name}: expected a list of names, got {type(given).__name__}")
-    return checks.names_of(name, given, size)
+    return checks.names_of(name, given if given is None else list(back(given)), size)
 
 
 def _check_shapes(N: int, S: int, A: int, weights: Any, found: dict[str, Any]) -> None:

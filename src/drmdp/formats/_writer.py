@@ -237,8 +237,7 @@ class Writer:
         for name in ("actions", "kernel_names"):
             names = getattr(head, name)
             if not isinstance(names, range):
-                texts.encoded(name, names)
-                index[name] = list(names)
+                index[name] = texts.listed(name, names)
         if head.notes or self._scaled.note:
             index["notes"] = [*head.notes, *self._scaled.note]
         self._files.finish(index)

@@ -16,6 +16,7 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import validation as checks
 from drmdp.core.files import require
+from drmdp.core.names import is_name
 from drmdp.core.progress import stage
 from drmdp.core.random import Seed, generator
 from drmdp.core.validation import whole
@@ -123,9 +124,10 @@ def simulate(
 
 
 def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArray:
-    if start is not None and not isinstance(start, Mapping) and np.ndim(start) == 0:
-        s = checks.find(checks.lookup(model.states), start, "start", "state")
-        return np.full(n, s, dtype=np.int64)
+    if start is not None and not isinstance(start, Mapping):
+        names = checks.lookup(model.states)
+        if (isinstance(start, tuple) and is_name(start) and start in names) or np.ndim(start) == 0:
+            return np.full(n, checks.find(names, start, "start", "state"), dtype=np.int64)
     initial = model.initial if start is None else checks.distribution("start", start, model.states, "state")
     return _Rows(initial[None, :]).draw(np.zeros(n, dtype=np.int64), rng)
 

@@ -25,7 +25,7 @@ from drmdp.core import archives
 from drmdp.core import compact as rows
 from drmdp.core.archives import Field, Header
 from drmdp.core.files import AnyPath, write_whole
-from drmdp.core.names import StoredNames, to_arrays
+from drmdp.core.names import RULE, StoredNames, back, is_name, listed, to_arrays
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, shown
@@ -73,6 +73,7 @@ def write(solution: Solution, path: AnyPath) -> None:
         "status": str(solution.status),
         "history": [asdict(record) for record in solution.history],
         **{name: getattr(solution, name) for name in PLAIN},
+        "actions": listed("actions", solution.actions),
     }
     arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
     write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
@@ -153,7 +154,7 @@ def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
     status, history = Status(meta.pop("status")), _history(meta.pop("history"))
     for name in ("actions", "notes"):
         _check_type(name, meta.setdefault(name, []), list)
-        meta[name] = tuple(meta[name])
+        meta[name] = back(meta[name])
     _check_meta(meta)
     S, A = arrays["policy"].shape
     if len(meta["actions"]) != A:
@@ -191,7 +192,8 @@ def _check_meta(meta: dict[str, Any]) -> None:
     for name in ("duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds"):
         _check_type(name, meta[name], float | int)
     for name in meta["actions"]:
-        _check_type(f"actions: name {shown(name)}", name, str | int)
+        if not is_name(name):
+            raise InputError(f"actions: {RULE}, got {shown(name)}")
     for note in meta["notes"]:
         _check_type(f"note {shown(note)}", note, str)
     _check_type("fingerprint", meta["fingerprint"], str)
