@@ -2,6 +2,8 @@
 
 import copy
 import functools
+import io
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -20,6 +22,7 @@ FEW, MANY = 40, 600
 TOKENS = [
     "", "0", "1", "-1", "2", "3", "7", "0.5", "1e-9", "1e308", "-0.0", "nan", "inf", "x", '"', '""', "'", ",", "\0", "é",
     "99999999999", "2147483647", "1_0", "٣", "0x1", " ", "\t", "\n", "\r", "#", "0:", '0="init"', "discount", "idoutcome",
+    "[0,1]", "[0.5,0.5]", "[1,0]", "[0,", "[nan,1]", "[0.2, 0.4]", "[]",
 ]  # fmt: skip
 ODD = [
     0,
@@ -137,7 +140,69 @@ def test_damaged_prism_files(draw, folder):
     hit(draw, folder, files, "m.tra", discount=0.9)
 
 
-def hit(draw, folder, files, main, **options):
+@functools.cache
+def bounded_of(name, suffix):
+    """Files of a model between bounds, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = variety()[name]
+        formats.write_intervals(model, drmdp.Intervals.of(model, 0.1), Path(folder) / f"m.{suffix}")
+        return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
+def bounded_or_refused(path, discount):
+    """Read a model between bounds; whatever goes in, it is inside them or refused."""
+    found = []
+
+    def make():
+        found[:] = formats.read_intervals(path, discount=discount)
+        return found[0]
+
+    if usable_or_refused(make, f"{path}: "):
+        model, intervals = found
+        assert intervals.fitted(model) is intervals
+        kernel = model.blocks.matrix(model.blocks.entries(0)).toarray()
+        shown = model.available.ravel()
+        lower, upper = intervals.lower.toarray(), intervals.upper.toarray()
+        assert (lower[shown] <= kernel[shown] + 1e-12).all()
+        assert (kernel[shown] <= upper[shown] + 1e-12).all()
+
+
+@fuzz
+def test_damaged_prism_files_with_intervals(draw, folder):
+    name = draw(st.sampled_from(["ragged", "next state", "sparse"]))
+    hit(draw, folder, {file: text.decode() for file, text in bounded_of(name, "tra").items()}, "m.tra", read=False)
+    bounded_or_refused(folder / "m.tra", 0.9)
+
+
+@fuzz
+def test_damaged_umb_files(draw, folder):
+    """Members of the archive are damaged one by one; a checksum would notice damage of the whole."""
+    files = bounded_of(draw(st.sampled_from(["ragged", "next state", "sparse"])), "umb")
+    pytest.importorskip("umbi")
+    with tarfile.open(fileobj=io.BytesIO(files["m.umb"])) as archive:
+        members = {info.name: archive.extractfile(info).read() for info in archive}
+    name = draw(st.sampled_from(sorted(members)))
+    content = bytearray(members[name])
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, max(len(content) - 1, 0)))
+        kind = draw(st.sampled_from(["flip", "cut", "drop"]))
+        if kind == "flip" and content:
+            content[place] ^= 1 << draw(st.integers(0, 7))
+        elif kind == "cut":
+            del content[place : place + draw(st.integers(1, 30))]
+        else:
+            members.pop(name, None)
+    members |= {name: bytes(content)} if name in members else {}
+    path = folder / "m.umb"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    bounded_or_refused(path, 0.9)
+
+
+def hit(draw, folder, files, main, read=True, **options):
     """Damage one of the files and read."""
     for old in folder.iterdir():
         if old.is_file():
@@ -146,7 +211,8 @@ def hit(draw, folder, files, main, **options):
     for file, text in files.items():
         (folder / file).write_bytes(damaged(draw, text) if file == name else text.encode())
     path = folder / main
-    usable_or_refused(lambda: drmdp.read(path, **options), f"{path}: ")
+    if read:
+        usable_or_refused(lambda: drmdp.read(path, **options), f"{path}: ")
 
 
 LOG = "state,action,next_state,cost,group,episode,time\n" + "".join(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source")
 @click.argument("target")
-@click.option("--from", "from_format", help="Format of SOURCE: npz, drmdp, craam or prism; by default from its suffix.")
+@click.option(
+    "--from", "from_format", help="Format of SOURCE: npz, drmdp, craam, prism or umb; by default from its suffix."
+)
 @click.option("--to", "to_format", help="Format of TARGET.")
 @click.option("--discount", type=float, help="For files that hold none.")
 @click.option("--base", type=int, default=0, show_default=True, help="First number of states in craam files: 0 or 1.")
@@ -32,7 +34,7 @@ def convert(
 ) -> None:
     """Write a model in another format.
 
-    Suffixes: .npz and .drmdp (ours), .csv (craam), .tra (PRISM).
+    Suffixes: .npz and .drmdp (ours), .csv (craam), .tra (PRISM), .umb (PRISM and Storm).
     """
     from drmdp import formats
 

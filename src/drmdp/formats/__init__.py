@@ -1,7 +1,8 @@
 """Models of files and of other programs.
 
-`read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's. `from_quantecon`,
-`from_mdptoolbox` and `from_gymnasium` take over objects in memory, the same with ``to_`` gives them back.
+`read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's, ``.umb`` that of PRISM and Storm. `read_intervals` and
+`write_intervals` take the last two with an interval for each probability. `from_quantecon`, `from_mdptoolbox` and `from_gymnasium` take over objects in
+memory, the same with ``to_`` gives them back.
 
 A new file format is one module with `read`, `write`, `check_target` and `files_of`, and two lines here.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,17 +21,19 @@ import numpy as np
 from drmdp.core.files import check_path
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
-from drmdp.formats import craam, directory, npz, prism
+from drmdp.formats import craam, directory, npz, prism, umb
 from drmdp.formats._options import Options
 from drmdp.formats._writer import Writer
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model, check_model
+from drmdp.sets.base import check_set
+from drmdp.sets.intervals import Intervals
 
 __all__ = [
-    "FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "to_gymnasium",
-    "to_mdptoolbox", "to_quantecon", "write",
+    "FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "read_intervals",
+    "to_gymnasium", "to_mdptoolbox", "to_quantecon", "write", "write_intervals",
 ]  # fmt: skip
 
 
@@ -56,6 +61,7 @@ FORMATS: dict[str, Format] = {
     "drmdp": directory,
     "craam": craam,
     "prism": prism,
+    "umb": umb,
 }
 NAMES = {
     "states": "names of states",
@@ -63,7 +69,7 @@ NAMES = {
     "kernel_names": "names of kernels",
     "notes": "notes",
 }
-SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism"}
+SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism", ".umb": "umb"}
 
 
 def read(
@@ -76,20 +82,20 @@ def read(
     parameters: str | os.PathLike[str] | None = None,
     normalize: bool = False,
 ) -> Model:
-    """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv`` or PRISM ``.tra``.
+    """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv``, PRISM ``.tra`` or ``.umb``.
 
     An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; see `drmdp.formats._fields` for
-    what else it may hold, `drmdp.formats.craam` and `drmdp.formats.prism` for the others. Nothing is ever unpickled,
+    what else it may hold, `drmdp.formats.craam`, `drmdp.formats.prism` and `drmdp.formats.umb` for the others. Nothing is ever unpickled,
     and sizes are checked before anything is allocated.
 
     Parameters
     ----------
     path : path
         A directory, or a path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
-    format : "npz", "drmdp", "craam" or "prism", optional
+    format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
     discount : float in [0, 1), optional
-        For formats that hold none ("prism"), or instead of that in a file of parameters ("craam").
+        For formats that hold none ("prism", "umb"), or instead of that in a file of parameters ("craam").
     base : 0 or 1
         First number of states, actions and kernels ("craam").
     initial, parameters : paths, optional
@@ -113,13 +119,60 @@ def read(
     True
     """
     chosen = _choose(path, format)
-    options = Options(discount, base, initial, parameters, normalize)
+    with _reading(path):
+        return chosen.read(Path(path), Options(discount, base, initial, parameters, normalize))
+
+
+def read_intervals(
+    path: str | os.PathLike[str], format: str | None = None, *, discount: float | None = None
+) -> tuple[Model, Intervals]:
+    """Read a model with an interval for each probability: PRISM ``.tra`` or ``.umb``, which PRISM and Storm write of interval MDPs.
+
+    Parameters
+    ----------
+    path : path
+    format : "prism" or "umb", optional
+        Instead of going by the suffix.
+    discount : float in [0, 1)
+        The files hold none.
+
+    Returns
+    -------
+    model : Model
+        With one kernel between the bounds, the midpoint wherever that is a distribution.
+    intervals : Intervals
+
+    Raises
+    ------
+    InputError
+        If the file is no such model; the message begins with the path and names line and value.
+
+    Examples
+    --------
+    >>> import drmdp, os, tempfile
+    >>> model = drmdp.instances.machine(8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "machine.tra")
+    ...     drmdp.formats.write_intervals(model, drmdp.Intervals.of(model, 0.05), path)
+    ...     found, intervals = drmdp.formats.read_intervals(path, discount=0.8)
+    >>> bool(drmdp.solve(found, intervals).gap < 1e-4)
+    True
+    """
+    chosen = _bounded(path, format)
+    with _reading(path):
+        found: tuple[Model, Intervals] = chosen.read_intervals(Path(path), Options(discount))
+        return found
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the path in what goes wrong."""
     try:
         with (
             stage(f"reading {os.fspath(path)}"),
             np.errstate(over="ignore", invalid="ignore"),
         ):  # the model refuses what overflows
-            return chosen.read(Path(path), options)
+            yield
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
@@ -132,7 +185,7 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     """Write a model so that `read` gives back an equal one; what was there is replaced at the very end, or not at all.
 
     What the formats of other programs do not hold is refused or said in their modules: `drmdp.formats.craam`,
-    `drmdp.formats.prism`. Names and notes that are left out make a `drmdp.Notice`, a warning.
+    `drmdp.formats.prism`, `drmdp.formats.umb`. Names and notes that are left out make a `drmdp.Notice`, a warning.
 
     Parameters
     ----------
@@ -140,7 +193,7 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     path : path
         ``.npz`` for one file; ``.drmdp``, or a path that ends in "/" or is a directory, for a directory of arrays to be
         memory-mapped. An existing directory is replaced only if it is empty or holds a model and nothing else.
-    format : "npz", "drmdp", "craam" or "prism", optional
+    format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
 
     Raises
@@ -150,16 +203,49 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     """
     check_model(model)
     chosen = _choose(path, format)
+    _store(model, path, chosen, lambda: chosen.write(model, Path(path)))
+
+
+def write_intervals(
+    model: Model, intervals: Intervals, path: str | os.PathLike[str], format: str | None = None
+) -> None:
+    """Write a model with an interval for each probability so that `read_intervals` gives both back; the kernels of the model are not written.
+
+    Parameters
+    ----------
+    model : Model
+    intervals : Intervals
+        A margin is written as part of the bounds.
+    path : path
+        ``.tra`` or ``.umb``.
+    format : "prism" or "umb", optional
+        Instead of going by the suffix.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written, or the format does not hold such a model.
+    """
+    check_model(model)
+    check_set(intervals)
+    if not isinstance(intervals, Intervals):
+        raise InputError(f"intervals: expected a drmdp.Intervals, got {intervals!r}")
+    chosen = _bounded(path, format)
+    _store(model, path, chosen, lambda: chosen.write_intervals(model, intervals, Path(path)))
+
+
+def _store(model: Model, path: str | os.PathLike[str], chosen: Format, write: Callable[[], None]) -> None:
+    """Write, and warn of what is left out."""
     chosen.check_target(Path(path))
     try:
         with stage(f"writing {os.fspath(path)}"):
-            chosen.write(model, Path(path))
+            write()
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
     lost = [words for name, words in NAMES.items() if name not in chosen.HOLDS and _given(getattr(model, name))]
     if lost:
         warnings.warn(
-            f"{os.fspath(path)}: left out, for the format holds none: {', '.join(lost)}", Notice, stacklevel=2
+            f"{os.fspath(path)}: left out, for the format holds none: {', '.join(lost)}", Notice, stacklevel=3
         )
 
 
@@ -180,6 +266,19 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
 def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Path]:
     """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it or in it."""
     return _choose(path, format).files_of(Path(path))
+
+
+def holds_intervals(path: str | os.PathLike[str], format: str | None = None) -> bool:
+    """Whether the format has an interval for each probability."""
+    return hasattr(_choose(path, format), "read_intervals")
+
+
+def _bounded(path: str | os.PathLike[str], format: str | None) -> Any:
+    """A format with intervals."""
+    if not holds_intervals(path, format):
+        known = ", ".join(suffix for suffix, name in SUFFIXES.items() if hasattr(FORMATS[name], "read_intervals"))
+        raise InputError(f"{os.fspath(path)}: the format holds no intervals; those that do: {known}")
+    return _choose(path, format)
 
 
 def _choose(path: str | os.PathLike[str], format: str | None) -> Format:

@@ -79,7 +79,7 @@ def model_of(cells: Cells, shape: tuple[int, int, int], parts: Parts) -> Model:
     if n_rows > memory_limit() // 64:
         raise InputError(f"{N} kernels × {S} states × {A} actions do not fit in memory")
     pair = cells.s * A + cells.a
-    _check_once(cells, pair, S, A)
+    check_once(cells, pair)
     available = np.zeros((S, A), dtype=bool)
     available.ravel()[pair] = True
     terminal: Any = ~available.any(axis=1) if parts.terminal is None else parts.terminal
@@ -112,7 +112,8 @@ def _by_kernel(kernel: IntArray, keys: IntArray, p: Array, N: int) -> list[tuple
     return [(keys[order[lo:hi]], p[order[lo:hi]]) for lo, hi in pairwise(bounds.tolist())]
 
 
-def _check_once(cells: Cells, pair: IntArray, S: int, A: int) -> None:
+def check_once(cells: Cells, pair: IntArray) -> None:
+    """Refuse a transition that is given twice."""
     keys = np.stack([cells.kernel, pair, cells.t])
     order = np.lexsort(keys[::-1])
     same = (keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)
@@ -208,15 +209,15 @@ def list_cells(model: Model) -> Iterator[tuple[int, int, int, int, float, float]
                     yield i, s, a, int(blocks.indices[k]), float(data[k]), reward
 
 
-def check_holdable(model: Model, what: str) -> None:
-    """Refuse a model that a list of transitions cannot give back."""
-    if not np.allclose(model.weights, 1 / model.n_kernels, rtol=0, atol=1e-12):
+def check_holdable(model: Model, what: str, next_states: Any = None) -> None:
+    """Refuse a model that a list of transitions cannot give back; `next_states` are those listed, if not the kernels are."""
+    if next_states is None and not np.allclose(model.weights, 1 / model.n_kernels, rtol=0, atol=1e-12):
         raise InputError(f"{what} holds no weights of kernels, and these are not equal")
     closed = ~model.available.any(axis=0)
     if closed.any():
         raise InputError(f"{what} cannot hold action {model.actions[int(np.argmax(closed))]!r}: no state has it")
     reached = np.zeros(model.n_states, dtype=bool)
-    reached[model.blocks.indices] = True
+    reached[model.blocks.indices if next_states is None else next_states] = True
     lost = model.terminal & ~reached
     if lost.any():
         raise InputError(f"{what} cannot hold state {model.states[int(np.argmax(lost))]!r}: terminal and never reached")

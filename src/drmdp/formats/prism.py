@@ -9,6 +9,8 @@ file   first line                             other lines
 .lab   0="init" 1="deadlock" …                state: numbers of its labels; "init" makes the start distribution
 ====== ====================================== =================================================================
 
+A probability may be an interval, ``[lower,upper]``: such files hold a model and a set (`drmdp.formats.read_intervals`).
+
 Numbers start at 0; lines that start with # are skipped. Actions are named by the file if each choice has an action of its
 own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
 
@@ -22,17 +24,19 @@ from __future__ import annotations
 import re
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.files import check_file, write_together
 from drmdp.errors import InputError, repeated, shown
+from drmdp.formats._bounded import check_bounds, list_bounds, model_between
 from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
 from drmdp.formats._options import Options
 from drmdp.formats._text import index, lines_of, number, within, words
 from drmdp.model import Model
+from drmdp.sets.intervals import Intervals
 
 HOLDS = frozenset({"actions"})
 """Which names and notes it holds."""
@@ -42,22 +46,53 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
 
 
+class Listed(NamedTuple):
+    """What a file of transitions holds, line by line."""
+
+    n_states: int
+    keys: list[Key]
+    lower: Array
+    upper: Array
+    labels: list[str | None]
+    lines: Any
+
+    def place(self, k: int) -> str:
+        """Where a transition is."""
+        return f"line {self.lines[k]}"
+
+
 def read(path: Path, options: Options) -> Model:
     """Read a model and the files beside it."""
+    cells, listed, A, parts = _parts(path, options)
+    wide = listed.lower < listed.upper
+    if wide.any():
+        k = int(np.argmax(wide))
+        interval = f"[{listed.lower[k]:g},{listed.upper[k]:g}]"
+        raise InputError(f"{listed.place(k)}: {interval} is an interval: `drmdp.formats.read_intervals` reads those")
+    return model_of(cells, (1, listed.n_states, A), parts)
+
+
+def read_intervals(path: Path, options: Options) -> tuple[Model, Intervals]:
+    """Read a model between bounds, and the bounds."""
+    cells, listed, A, parts = _parts(path, options)
+    return model_between(cells, listed.upper, (listed.n_states, A), parts)
+
+
+def _parts(path: Path, options: Options) -> tuple[Cells, Listed, int, Parts]:
+    """Transitions with their lower bounds, all that is said of them, the number of actions, and what else a model has."""
     options.refuse("base", "initial", "parameters")
     if options.discount is None:
         raise InputError("no discount: the file holds none, so give one")
-    S, keys, p, labels, lines = _transitions(path)
-    actions, a = _actions(keys, labels)
+    listed = _transitions(path)
+    keys, S = listed.keys, listed.n_states
+    actions, a = actions_of(keys, listed.labels)
     s, t = np.array([key[0] for key in keys]), np.array([key[2] for key in keys])
-    reward = _rewards(path, S, keys)
-    cells = Cells(np.zeros(s.size, dtype=np.int64), s, a, t, p, reward, lambda k: f"line {lines[k]}")
+    cells = Cells(np.zeros(s.size, dtype=np.int64), s, a, t, listed.lower, _rewards(path, S, keys), listed.place)
     A = len(actions) if actions else int(a.max()) + 1
-    parts = Parts(options.discount, _initial(path, S), actions=actions, normalize=options.normalize)
-    return model_of(cells, (1, S, A), parts)
+    return cells, listed, A, Parts(options.discount, _initial(path, S), actions=actions, normalize=options.normalize)
 
 
-def _transitions(path: Path) -> tuple[int, list[Key], Array, list[str | None], Any]:
+def _transitions(path: Path) -> Listed:
     rows = words(path)
     line, header = next(rows, (1, []))
     if len(header) != 3:
@@ -66,12 +101,15 @@ def _transitions(path: Path) -> tuple[int, list[Key], Array, list[str | None], A
         index(line, name, text) for name, text in zip(("states", "choices", "transitions"), header, strict=True)
     ]
     keys: list[Key] = []
-    p, labels, lines = array("d"), [], array("q")
+    lower, upper, labels, lines = array("d"), array("d"), [], array("q")
     for line, fields in rows:
+        if len(fields) > 4 and fields[3].startswith("[") and not fields[3].endswith("]"):
+            fields[3:5] = ["".join(fields[3:5])]  # a blank after the comma
         if len(fields) not in (4, 5):
             raise InputError(f"line {line}: expected state, choice, next state, probability, got {len(fields)} words")
         keys.append(_key(line, fields))
-        p.append(number(line, "probability", fields[3]))
+        for bound, own in zip(_bounds(line, fields[3]), (lower, upper), strict=True):
+            own.append(bound)
         labels.append(fields[4] if len(fields) == 5 else None)
         lines.append(line)
     if not keys:
@@ -84,7 +122,20 @@ def _transitions(path: Path) -> tuple[int, list[Key], Array, list[str | None], A
     for name, here, there in zip(("states", "choices", "transitions"), promised, found, strict=True):
         if here != there:
             raise InputError(f"line 1: promises {here} {name}, but there are {there}")
-    return found[0], keys, np.array(p), labels, lines
+    return Listed(found[0], keys, np.array(lower), np.array(upper), labels, lines)
+
+
+def _bounds(line: int, text: str) -> tuple[float, float]:
+    """A probability, or the two ends of an interval."""
+    if not text.startswith("["):
+        p = number(line, "probability", text)
+        return p, p
+    ends = text.removeprefix("[").removesuffix("]").split(",")
+    if not text.endswith("]") or len(ends) != 2:
+        raise InputError(f"line {line}: probability: expected a number or [lower,upper], got {shown(text)}")
+    lower, upper = (number(line, "probability", end) for end in ends)
+    check_bounds(f"line {line}", lower, upper, shown(text))
+    return lower, upper
 
 
 def _key(line: int, fields: list[str]) -> Key:
@@ -94,8 +145,8 @@ def _key(line: int, fields: list[str]) -> Key:
     return s, choice, t
 
 
-def _actions(keys: list[Key], labels: list[str | None]) -> tuple[list[Any] | None, Any]:
-    """Names of the actions if the file has them, and the action of each transition."""
+def actions_of(keys: list[Key], labels: list[str | None]) -> tuple[list[Any] | None, Any]:
+    """Names of the actions if each choice has one of its own, and the action of each transition."""
     by_choice: dict[tuple[int, int], set[str | None]] = {}
     for (s, choice, _), label in zip(keys, labels, strict=True):
         by_choice.setdefault((s, choice), set()).add(label)
@@ -174,23 +225,41 @@ def _initial(path: Path, S: int) -> Array | None:
 def write(model: Model, path: Path) -> None:
     """Write a model, its rewards and its initial states."""
     check_holdable(model, "PRISM")
-    if model.n_kernels > 1:
-        raise InputError(f"PRISM holds one kernel, not {model.n_kernels}")
+    check_single(model, "PRISM")
+    cells = [(s, a, t, repr(p), r) for _, s, a, t, p, r in list_cells(model)]
+    if any(p == "0.0" for _, _, _, p, _ in cells):
+        raise InputError("PRISM cannot hold rewards of transitions of probability 0")
+    _write(model, path, cells)
+
+
+def write_intervals(model: Model, intervals: Intervals, path: Path) -> None:
+    """Write a model and bounds on its probabilities; its kernel is not written."""
+    check_single(model, "PRISM", kernels=False)
+    cells = [(s, a, t, f"[{low!r},{high!r}]", r) for s, a, t, low, high, r in list_bounds(model, intervals)]
+    check_holdable(model, "PRISM", [t for _, _, t, _, _ in cells])
+    _write(model, path, cells)
+
+
+def check_single(model: Model, what: str, kernels: bool = True) -> None:
+    """Refuse a model with several kernels, or a start that is not uniform on some states."""
+    if kernels and model.n_kernels > 1:
+        raise InputError(f"{what} holds one kernel, not {model.n_kernels}")
+    first = model.initial > 0
+    if not np.allclose(model.initial[first], 1 / first.sum(), rtol=1e-9, atol=0):
+        raise InputError(f"{what} holds initial states, all equally likely, and these are not")
+
+
+def _write(model: Model, path: Path, cells: list[tuple[int, int, int, str, float]]) -> None:
+    """Write transitions, (s, a, t, probability, reward), and what belongs to them."""
     names = ["_".join(str(name).split()) for name in model.actions]
     wrong = "" if "" in names else repeated(names)
     if wrong is not None:
         name = model.actions[len(names) - 1 - names[::-1].index(str(wrong))]
         raise InputError(f"PRISM cannot hold the action name {shown(name)} beside the others")
-    first = model.initial > 0
-    if not np.allclose(model.initial[first], 1 / first.sum(), rtol=1e-9, atol=0):
-        raise InputError("PRISM holds initial states, all equally likely, and these are not")
     choice = np.cumsum(model.available, axis=1) - 1
-    cells = list(list_cells(model))
-    if any(p == 0 for *_, p, _ in cells):
-        raise InputError("PRISM cannot hold rewards of transitions of probability 0")
     head = f"{model.n_states} {int(model.available.sum())} {len(cells)}"
-    rows = [(f"{s} {choice[s, a]} {t}", f"{p!r} {names[a]}", f"{r!r}") for _, s, a, t, p, r in cells]
-    labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(first).tolist())]
+    rows = [(f"{s} {choice[s, a]} {t}", f"{p} {names[a]}", f"{r!r}") for s, a, t, p, r in cells]
+    labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(model.initial > 0).tolist())]
     write_together(
         {
             path.with_suffix(".lab"): lines_of(labels),
