@@ -239,7 +239,7 @@ def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
         ("sweep none.npz", "none.npz"),
         ("inspect machine.npz --radius -1", "radius must be finite and not negative, got -1.0"),
         ("inspect machine.npz --radius .1 --loss -1", "loss must not be negative, got -1.0"),
-        ("simulate machine.npz solution.npz --kernel worst", "--kernel worst needs --radius"),
+        ("simulate machine.npz solution.npz --kernel worst", "Missing option '--radius'"),
         (
             "simulate machine.npz solution.npz --kernel best",
             "--kernel: expected mean, worst or the name of a kernel (0, 1, 2, 3), got 'best'",

@@ -57,23 +57,30 @@ def cases(pair: tuple[str, float], n: int, seed: int = 0) -> Iterator[Case]:
     The problems of two pairs differ in their radii only. Rows and costs of unavailable pairs and terminal states are
     NaN, for nobody may read them.
     """
-    hands = {name: _deal(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
+    for number, (rng, draw, model, value, support) in enumerate(problems(n, seed)):
+        radius = _radius(rng, drmdp.Wasserstein(2.0 * model.n_actions, *pair, support), model, value, draw["radius"])
+        ball = drmdp.Wasserstein(radius, *pair, support)
+        yield Case(named(number, draw, model, ball), model, ball, value)
+
+
+def problems(n: int, seed: int = 0) -> Iterator[tuple]:
+    """A generator for what else is to be drawn, what was drawn, model, value and support of n problems, the same ones for the same seed."""
+    hands = {name: dealt(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
     for number in range(n):
         draw = {name: next(hand) for name, hand in hands.items()}
         rng = np.random.default_rng([seed, len(DECKS), number])
-        model, value, support = _problem(rng, draw)
-        radius = _radius(rng, drmdp.Wasserstein(2.0 * model.n_actions, *pair, support), model, value, draw["radius"])
-        ball = drmdp.Wasserstein(radius, *pair, support)
-        yield Case(_name(number, draw, model, ball), model, ball, value)
+        yield rng, draw, *_problem(rng, draw)
 
 
-def _deal(rng, deck):
+def dealt(rng, deck):
+    """The kinds of a property for ever: the deck is shuffled, dealt out, and shuffled again."""
     while True:
         for k in rng.permutation(len(deck)):
             yield deck[k]
 
 
-def _name(number, draw, model, ball):
+def named(number, draw, model, ball):
+    """What is special about a problem."""
     S, A, N = model.n_states, model.n_actions, model.n_kernels
     words = [f"{number:03d}", f"S{S}A{A}N{N}", f"{draw['rows']}-rows", f"{draw['value']}-value"]
     words += [f"{draw['levels']}-{draw['sign']}-by-{draw['cost']}"]

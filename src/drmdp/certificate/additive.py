@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from drmdp._typing import Array
 from drmdp.certificate.rows import burg, chi2, kl, tv
 from drmdp.certificate.sums import EPS, dot, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit, wall
@@ -170,6 +171,17 @@ def _states(start, stop, layout, view, claim, bounds, work, calls):
         finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
+@njit(**KERNEL)
+def _duals(y, u, t, off, duals, dual):
+    """Bound conjugates of dense rows.
+
+    reads   y (R, K), u (R, K), t (R,), off, dual
+    fills   duals (R,)
+    """
+    for r in range(t.size):
+        duals[r] = dual(t[r], y[r], 1.0, u[r], off)
+
+
 @cache
 def _compiled(dual: Any, point: Any, cost: Any, real: Any) -> tuple[Any, Any, Any]:
     """The functions of a row model behind walls, for data of a type."""
@@ -201,8 +213,38 @@ class Proof:
             n_mean = layout.weights.size
             layout = layout._replace(data=layout.mean, weights=np.ones(1))
             work = work._replace(scale=work.scale[:, :1].copy(), own=work.own[:, :1].copy())
-        calls = _compiled(self.model.dual, self.model.point, self.model.cost, layout.data.dtype)
+        calls = self._compiled(layout.data.dtype)
         _states(start, stop, layout, view, claim, bounds, work, (n_mean, *calls))
+
+    def dual_rows(self, ball: Any, data: Any, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
+        """R_i of each row and Σ|terms|, (n, N) each, for `drmdp.certificate.dense`: Σ_a top_a + μ h((x z − top)/μ), and the budget μ B."""
+        n, A, N, S = data.nominal.shape
+        allowed = np.broadcast_to(data.allowed[:, :, None, :], data.nominal.shape)
+        below = np.where(allowed, xz - top[:, :, None, None], 0.0)
+        unit = np.maximum(-below.min(axis=3), 1e-300)  # (n, A, N)
+        price = np.broadcast_to(mu[:, None, :] / self.unit, unit.shape)
+        usable = (price > 0) & (unit / np.where(price > 0, price, 1.0) < 1e200)
+        t = np.where(usable, unit / np.where(usable, price, 1.0), 1.0)
+        u = np.minimum(below / unit[..., None], 0.0)
+        y, stakes = _listed(data.nominal, allowed, u)
+        h = np.empty(n * A * N)
+        dual, _, _ = self._compiled(np.float64)
+        _duals(y, stakes, np.ascontiguousarray(t).ravel(), 4.0 * (S + data.n_kernels + 4), h, dual)
+        each = np.where(data.available[:, :, None], np.where(usable, price * h.reshape(n, A, N), np.inf), 0.0)
+        paid = mu * data.radius[:, None]
+        size = np.abs(each) + np.abs(top)[:, :, None] + 4 * np.where(data.available[:, :, None], unit, 0.0)
+        return each.sum(axis=1) + top.sum(axis=1)[:, None] + paid, size.sum(axis=1) + paid
+
+    def _compiled(self, real: Any) -> tuple[Any, Any, Any]:
+        return _compiled(self.model.dual, self.model.point, self.model.cost, real)
+
+
+def _listed(nominal: Array, allowed: Any, u: Array) -> tuple[Array, Array]:
+    """Rows and stakes, (R, S) each, as a row model reads them: what is not allowed is never seen, and no top."""
+    S = nominal.shape[3]
+    rows = np.where(allowed, nominal, 0.0).reshape(-1, S)
+    rows.setflags(write=False)
+    return rows, np.where(allowed, u, -1.0).reshape(-1, S)
 
 
 KL, KL_MEAN = Proof(kl, mean=False), Proof(kl, mean=True)

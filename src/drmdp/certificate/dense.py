@@ -13,7 +13,7 @@ with q = 1 for ℓ1 and ℓ∞, q = 2 for ℓ2, one μ for finite orders and one
     ℓ2:   R_i = Σ_a τ + Σ_t { d ŷ + d²/(4 μ_i)  if  ŷ + d/(2 μ_i) > 0,  else  −μ_i ŷ² }
     ℓ∞:   R_i = max_{0≤r≤1} Σ_a τ + Σ_t [ d⁺ (ŷ + r) − d⁻ (ŷ − r)⁺ ] − μ_i r     (order ∞: r = θ and μ_i = 0).
 
-R_i is `dual_rows` of the set's module (`l1`, `l2`, `linf`, `linf_radii`).
+R_i is `dual_rows` of the set's module (`l1`, `l2`, `linf`, `linf_radii`), for divergences of `additive`.
 
 In the other direction any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B is pulled towards ŷ
 until it is.
@@ -84,6 +84,7 @@ class Block:
     radius: Array  # (n,); (n, A) with a budget for each action
     weights: Array  # (N,)
     noise: Array  # rounding of the stakes themselves, (n, A)
+    n_kernels: int  # behind the rows: they may be means
 
     def by_pair(self) -> Block:
         """Every pair as a state with one action."""
@@ -91,7 +92,7 @@ class Block:
         return Block(
             self.start, self.stop, self.nominal.reshape(n * A, 1, N, S), self.stakes.reshape(n * A, 1, S), np.repeat(self.base, A),
             self.allowed.reshape(n * A, 1, S), self.available.reshape(n * A, 1), self.radius.ravel(), self.weights,
-            self.noise.reshape(n * A, 1),
+            self.noise.reshape(n * A, 1), self.n_kernels,
         )  # fmt: skip
 
 
@@ -126,6 +127,7 @@ def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int)
         weights,
         4 * EPS * (np.abs(stakes).max(axis=2) + 2 * np.abs(base)[:, None] + 2 * model.discount * np.abs(value).max())
         + TINY,
+        int(used.sum()),
     )
 
 

@@ -38,6 +38,7 @@ COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
 SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
 TRIALS = 4
 LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
+PLAIN, FLAT = 1e9, 1e-13  # beyond that multiplier, stakes this near to the top are the top's
 
 
 class Row(NamedTuple):
@@ -160,6 +161,26 @@ def _usable(t):
     return t > LEAST and t < MOST
 
 
+@njit(**INLINE)
+def _level(u, first, K, bend, kappa):
+    """Raise stakes that are the top's up to rounding to it, where a multiplier is so large that it would tell them apart.
+
+    U is then of larger stakes, and holds. L is too large by no more than was raised.
+
+    reads   first, K, bend, kappa (N,)
+    fills   u
+    returns the largest rise
+    """
+    most = 1.0
+    for i in range(kappa.size):
+        most = max(most, kappa[i])
+    if not bend * most > PLAIN:
+        return 0.0
+    for j in range(first, first + K):
+        u[j] = 0.0 if u[j] > -FLAT else u[j]
+    return FLAT
+
+
 @njit(**LEAN)
 def _visit(layout, view, s, a, x, bend, claim, work):
     """Add an action's Φ_ia to the duals and its squared distances to what is spent, and find its gains.
@@ -176,8 +197,8 @@ def _visit(layout, view, s, a, x, bend, claim, work):
     dual, kappa, spent = work.kernels[0], work.kernels[1], work.kernels[2]
     lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
     first, n = lo - layout.indptr[s * A], depth(K) + 16
+    margin = _level(u, first, K, bend, kappa if every else w)
     weigh_rows(layout, s, a, work)
-    margin = 0.0
     for i in range(N):
         row, settled = Row(layout.data, N * lo + i * K, K, u, first, scale[a, i]), -1.0
         work.gain[a, i] = 0.0

@@ -11,7 +11,7 @@ from drmdp.cli.options import (
     MAX_SECONDS,
     RADIUS,
     THREADS,
-    ball_of,
+    Asked,
     common,
     exit_code,
 )
@@ -57,8 +57,9 @@ def evaluate(
     from drmdp.core.tolerance import Tolerance
     from drmdp.solution import reached, time_in_words
 
-    ball = ball_of(**region)
+    asked = Asked(**region)
     model = formats.read(model_path, discount=discount)
+    ball = asked.around(model)
     policy = read_policy(policy_path, model)
     backend = backend or api.DEFAULT_BACKEND
     begin, compiled = clock.now(), clock.compiled()
@@ -77,6 +78,6 @@ def evaluate(
             "Gap": Tolerance(tol, rtol).compare(found.gap, found.scale),
             "Work": f"{time_in_words(seconds, compiled)}, backend {backend}",
         }
-        figures = {f"{worst(model)}, at least": found.lower, "at most": found.upper}
+        figures = {f"{worst(model, ball.nature)}, at least": found.lower, "at most": found.upper}
         print_summary(model, ball, lines, policy, found.value, figures)
     return exit_code(found.status, reached(found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import MAX_SECONDS, RADIUS, THREADS, ball_of, common, exit_code
+from drmdp.cli.options import MAX_SECONDS, RADIUS, THREADS, Asked, common, exit_code
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.archives import Field, read_array, read_json
 from drmdp.core.text import discount as shown_discount
@@ -51,8 +51,9 @@ def horizon(
     from drmdp.policies import horizon as plans
     from drmdp.solution import reached
 
-    ball = ball_of(**region)
+    asked = Asked(**region)
     model = formats.read(model_path, discount=discount)
+    ball = asked.around(model)
     values = None if final is None else _final(final, model)
     prices = None if costs is None else _costs(costs)
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import RADIUS, ball_of, common, exit_code
+from drmdp.cli.options import RADIUS, Asked, common, exit_code
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.progress import stage
@@ -45,8 +45,9 @@ def inspect(
     from drmdp import api, formats, policies
     from drmdp.solution import reached
 
-    ball = ball_of(**region)
+    asked = Asked(**region)
     model = formats.read(model_path, discount=discount)
+    ball = asked.around(model)
     rounded = near = None
     if policy_path is not None:
         policy = read_policy(policy_path, model)

@@ -13,12 +13,19 @@ from drmdp.core import progress
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
+    from drmdp.model import Model
     from drmdp.sets import AmbiguitySet
     from drmdp.solution import Status
 
 Files = Mapping[str, Sequence[Path]]
 FAULT, BAD_INPUT, LIMIT, INTERRUPTED = 1, 2, 3, 130
-RADIUS = click.option("--radius", type=float, required=True, help="Radius of the ball, at every state.")
+RADIUS = click.option(
+    "--radius",
+    "--margin",
+    "radius",
+    type=float,
+    help="Radius of the set, at every state; for intervals the margin around the envelope of the kernels, 0 by default.",
+)
 THREADS = click.option(
     "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
 )
@@ -40,8 +47,16 @@ OPTIONS = {
     "rtol": click.option(
         "--rtol", type=float, default=1e-6, show_default=True, help="Largest certified gap, relative."
     ),
+    "nature": click.option(
+        "--nature", default="adversarial", show_default=True, help="Whether nature is adversarial or cooperative."
+    ),
+    "upper": click.option("--upper", help="For --set intervals: the same for the largest probabilities."),
+    "lower": click.option(
+        "--lower", help="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an envelope."
+    ),
+    "level": click.option("--level", type=float, help="For --set reweight-cvar: share of the worst kernels."),
     "support": click.option(
-        "--support", default="observed", show_default=True, help="Where mass may move: observed next states, or all."
+        "--support", help="Where mass may move: observed next states, the default, or all; not for every set."
     ),
     "order": click.option(
         "--order", help="Order of the ball: 1, 2 or inf; by default the metric's: l1 1, l2 2, linf inf."
@@ -52,13 +67,13 @@ OPTIONS = {
     "around": click.option(
         "--around", help="What kl, burg, chi2 and tv are measured from: the mean kernel, mean, or each kernel, kernels."
     ),
-    "metric": click.option("--metric", default="l2", show_default=True, help="Metric of the ball: l1, l2 or linf."),
+    "metric": click.option("--metric", help="Metric of a Wasserstein ball: l1, l2 or linf; l2 by default."),
     "set": click.option(
         "--set",
         "kind",
         default="wasserstein",
         show_default=True,
-        help="What is feared: wasserstein, kl, burg, chi2 or tv.",
+        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
     ),
     "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
 }
@@ -80,26 +95,76 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
-def ball_of(
-    radius: float, metric: str, order: str | None, support: str, kind: str = "wasserstein", **others: str | None
-) -> AmbiguitySet:
-    """The set of the options, which may be typed in capitals; a set takes those options that it has, and others are refused if they were given."""
-    from drmdp.sets.registry import MAKERS, load
-    from drmdp.sets.wasserstein import parse_order
+SIZES = {"reweight-cvar": "level", "reweight-any": ""}
+"""The option that says how large a set is, where that is not the radius."""
 
-    name = kind.lower()
-    if name not in MAKERS:
-        raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
-    fields = load(MAKERS[name]).__dataclass_fields__
-    given: dict[str, Any] = {key: text.lower() for key, text in others.items() if text is not None}
-    if order is not None:
-        given["order"] = parse_order(order)
-    for key in given:
-        if key not in fields:
-            raise InputError(f"--{key}: the set {name} has none")
-    asked = {"radius": radius, "metric": metric.lower(), "support": support.lower(), "kind": name, **given}
-    found: AmbiguitySet = load(MAKERS[name])(**{key: value for key, value in asked.items() if key in fields})
-    return found
+
+class Asked:
+    """The set of the options, checked as far as it can be before a model is read."""
+
+    def __init__(self, kind: str, nature: str, sized: bool = True, **given: Any) -> None:
+        """`given` holds what options may say of a set, None where they do not; not `sized`: the size comes later."""
+        from drmdp.sets.registry import MAKERS, load
+        from drmdp.sets.wasserstein import parse_order
+
+        self.name, self.nature = kind.lower(), nature.lower()
+        if self.name not in MAKERS:
+            raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
+        self._new, size = load(MAKERS[self.name]), SIZES.get(self.name, "radius")
+        known = {*self._new.__dataclass_fields__, size} - ({"kind", "margin", "radius", "level"} - {size})
+        self._given = {key: value for key, value in given.items() if value is not None}
+        for key, value in self._given.items():
+            if key not in known:
+                raise InputError(f"--{key}: the set {self.name} has none")
+            if isinstance(value, str) and key not in ("lower", "upper"):
+                self._given[key] = value.lower()
+        if "order" in self._given:
+            self._given["order"] = parse_order(self._given["order"])
+        if self.name == "intervals":
+            self._check_bounds()
+            self._made = None
+            return
+        if size and not sized:
+            self._given[size] = 0.0
+        if size and size not in self._given:
+            raise click.MissingParameter(param_hint=f"'--{size}'", param_type="option")
+        self._made = self._made_of_options()
+
+    def _check_bounds(self) -> None:
+        for one, other in (("lower", "upper"), ("upper", "lower")):
+            if one in self._given and other not in self._given:
+                raise InputError(f"--{one}: there is no --{other}")
+        if {"lower", "radius"} <= self._given.keys():
+            raise InputError("--radius: bounds from files have no margin")
+
+    def _made_of_options(self) -> AmbiguitySet:
+        kind = {"kind": self.name.removeprefix("reweight-")} if "kind" in self._new.__dataclass_fields__ else {}
+        found: AmbiguitySet = self._new(**self._given, **kind)
+        return found.facing(self.nature)
+
+    def alone(self) -> AmbiguitySet:
+        """The set without a model, for one that nobody reads whole."""
+        if self._made is None and "lower" not in self._given:
+            raise InputError(
+                "--set: the envelope of a model that is not read whole is not known; give --lower and --upper"
+            )
+        return self.around(None)
+
+    def around(self, model: Model | None) -> AmbiguitySet:
+        """The set around a model."""
+        if self._made is not None:
+            return self._made
+        from drmdp.core.archives import Field, read_array
+
+        bounds = []
+        for name in ("lower", "upper"):
+            if name in self._given:
+                try:
+                    bounds.append(read_array(self._given[name], Field("biuf", (3,))))
+                except InputError as error:
+                    raise InputError(f"{self._given[name]}: {error}") from None
+        found: AmbiguitySet = self._new(*bounds) if bounds else self._new.of(model, self._given.get("radius", 0.0))
+        return found.facing(self.nature)
 
 
 def exit_code(status: Status, reached: bool) -> int:

@@ -45,9 +45,9 @@ def write(
     n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
     sweep = None
     left = deadline - clock.now()
-    if n and left > 0 and solution.status not in CUT_SHORT:
+    if n and ball.sized and left > 0 and solution.status not in CUT_SHORT:
         far = float(ball.saturation(model).max())
         top = min(2 * float(ball.radius), far) or far
-        limits: Any = {"top": top or None, "max_seconds": left}
+        limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": left}
         sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
     solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))

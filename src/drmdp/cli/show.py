@@ -125,9 +125,9 @@ def problem(model: Model | Head) -> str:
     return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"
 
 
-def worst(model: Model | Head) -> str:
+def worst(model: Model | Head, nature: Any = None) -> str:
     """What a value is, in words."""
-    return f"worst-case {'reward' if model.maximise else 'cost'}"
+    return f"{'best' if nature == 'cooperative' else 'worst'}-case {'reward' if model.maximise else 'cost'}"
 
 
 def print_summary(
@@ -135,8 +135,9 @@ def print_summary(
 ) -> None:
     """Print what was asked, how it ended, and the first states."""
     out = console()
-    region = f"radius {ball.radius:g}, {ball.words}"
-    mean = f"{float(model.initial @ value):.6g} {worst(model)}, mean over the start distribution"
+    helps = ", cooperative nature" if ball.nature == "cooperative" else ""
+    region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
+    mean = f"{float(model.initial @ value):.6g} {worst(model, ball.nature)}, mean over the start distribution"
     notes = said(model, ball)
     out.print(
         grid(
@@ -165,7 +166,7 @@ def outcome(solution: Solution) -> dict[str, str]:
 def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
     """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
     bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
-    return {worst(model): solution.value, f"optimum {bound[0]}": bound[1]}
+    return {worst(model, solution.settings.get("nature")): solution.value, f"optimum {bound[0]}": bound[1]}
 
 
 def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any]) -> None:

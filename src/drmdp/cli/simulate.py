@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import OPTIONS, ball_of, check_outputs, paths
+from drmdp.cli.options import OPTIONS, RADIUS, Asked, check_outputs, options, paths
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import console, grid, print_json, problem
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -28,23 +28,21 @@ FORMULA = tuple("=+-@\t\r")
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="POLICY")
 @click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's name.")
-@click.option("--radius", type=float, help="Radius of the ball, for --kernel worst.")
+@RADIUS
 @click.option("-n", "--trajectories", "n", type=int, default=1000, show_default=True, help="How many.")
 @click.option("--steps", type=int, default=100, show_default=True, help="Their length.")
 @click.option("--start", help="State to start from; by default the start distribution.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
 @click.option("--keep-formulas", is_flag=True, help="Write names such as =1+1 too, which spreadsheets run as formulas.")
-@OPTIONS["metric"]
-@OPTIONS["order"]
-@OPTIONS["support"]
+@options("nature", "upper", "lower", "level", "support", "rectangular", "around", "order", "metric", "set")
 @OPTIONS["rtol"]
 @OPTIONS["tol"]
 @OPTIONS["discount"]
 @OPTIONS["json"]
 @OPTIONS["progress"]
 def simulate(
-    model_path: str, policy_path: str, kernel: str, radius: float | None, n: int, steps: int, start: str | None,
+    model_path: str, policy_path: str, kernel: str, n: int, steps: int, start: str | None,
     seed: int, out: str | None, keep_formulas: bool, tol: float | None, rtol: float, discount: float | None, as_json: bool,
     **region: Any,
 ) -> None:  # fmt: skip
@@ -59,17 +57,15 @@ def simulate(
         check_suffix(out, (".csv",), "trajectories are written to a .csv file")
         check_file(out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "POLICY": paths(policy_path)})
-    if kernel == "worst" and radius is None:
-        raise InputError("--kernel worst needs --radius")
+    asked = Asked(**region) if kernel == "worst" else None
     model = formats.read(model_path, discount=discount)
     if out is not None and not keep_formulas:
         _check_labels(model)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     nature: Any = None
-    if kernel == "worst":
-        assert radius is not None
-        nature = api.evaluate(model, ball_of(radius, **region), policy, tol, rtol).kernel
+    if asked is not None:
+        nature = api.evaluate(model, asked.around(model), policy, tol, rtol).kernel
     elif kernel != "mean":
         nature = _kernel(model, kernel)
     found = simulation.simulate(model, policy, nature, n, steps, first, seed)

@@ -13,7 +13,7 @@ from drmdp.cli.options import (
     MAX_SECONDS,
     RADIUS,
     THREADS,
-    ball_of,
+    Asked,
     check_outputs,
     common,
     exit_code,
@@ -77,14 +77,14 @@ def solve(
     MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file. With --cluster a .drmdp directory is not read
     whole: `mpiexec -n 8 drmdp solve … --cluster mpi` and the like give the same answer as one process.
     """
-    ball = ball_of(**region)
+    asked = Asked(**region)
     chosen_cluster = past.cluster_of(cluster, workers=workers, parts=parts, address=address, threads=threads)
     if dry_run:
-        return past.foresee(model_path, ball, chosen_cluster, as_json)
+        return past.foresee(model_path, asked.alone(), chosen_cluster, as_json)
     if chosen_cluster is not None:
         past.refuse(start=start, report=report, report_radii=report_radii, discount=discount)
         return past.solve(
-            model_path, ball, chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
+            model_path, asked.alone(), chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
         )  # fmt: skip
     if checkpoint is not None:
@@ -102,6 +102,7 @@ def solve(
 
     chosen = resolve(method)[1]
     model = formats.read(model_path, discount=discount)
+    ball = asked.around(model)
     first = None if start is None else Solution.load(start)
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):

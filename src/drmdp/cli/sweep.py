@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, ball_of, check_outputs, common, exit_code, paths
+from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, Asked, check_outputs, common, exit_code, paths
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError
@@ -79,8 +79,9 @@ def sweep(
     seed, confidence = seed or 0, 0.95 if confidence is None else confidence
     judges = [] if held_out is None else formats.files_of(held_out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
-    ball = ball_of(0.0, **region)
+    asked = Asked(sized=False, **region)
     model = formats.read(model_path, discount=discount)
+    ball = asked.around(model)
     other = None
     if held_out is not None:
         other = fixed.matrices_of(model, formats.read(held_out, discount=discount), "held_out")

@@ -179,7 +179,7 @@ def path(
     points: list[Point] = []
     with showing(progress), counted("radii", asked if isinstance(asked, int) else asked.size) as step:
         limit = float(ball.saturation(model).max())
-        most = limit if top is None else _top(top)
+        most = 0.0 if not isinstance(asked, int) else ball.longest(limit) if top is None else _top(top)
         ball.with_radius(most if isinstance(asked, int) else asked.max()).fitted(model)
         tracer = Tracer(model, ball, tolerance, limit, followed, threads, deadline)
         marks = _marks(model, ball)

@@ -179,6 +179,12 @@ class AmbiguitySet(ABC):
                 out[k] = max(self.farthest(rows, places, w) for rows, places in parts)
         return out
 
+    def longest(self, saturation: float) -> float:
+        """Where a path over its radii ends unless somebody says otherwise; `saturation` is the largest."""
+        if np.isfinite(saturation):
+            return saturation
+        raise InputError(f"top: {self.short} is never unconstrained: give the largest radius, or all of them")
+
     def spread(self, model: Model, states: Any) -> Array:
         """Distance of the N kernels from their mean in each of some states (numbers), measured as the ball does."""
         used = model.weights > 0
@@ -248,6 +254,11 @@ class AmbiguitySet(ABC):
     def centred(self, nominal: Array, weights: Array) -> tuple[Array, Array]:
         """What it is around, as rows (…, N, K) with weights (N,); the kernels of the data."""
         return nominal, weights
+
+    @property
+    def size_words(self) -> str:
+        """How large it is, in words; nothing where it has no size."""
+        return f"radius {self.radius_text}"
 
     @property
     def radius_text(self) -> str:

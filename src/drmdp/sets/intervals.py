@@ -112,6 +112,11 @@ class Intervals(AmbiguitySet):
         return 0.0 if self.margin is None else self.margin
 
     @property
+    def size_words(self) -> str:
+        """The margin, if there is one."""
+        return "" if self.margin is None else f"margin {self.radius_text}"
+
+    @property
     def sized(self) -> bool:  # type: ignore[override]
         """Whether there is a margin."""
         return self.margin is not None

@@ -48,7 +48,11 @@ ENTRIES: dict[Hashable, Entry] = {}
 """Every set that can be solved, by its key."""
 MAKERS = {"wasserstein": "drmdp.sets.wasserstein:Wasserstein"}
 MAKERS |= dict.fromkeys(("kl", "burg", "chi2", "tv"), "drmdp.sets.divergence:Divergence")
-"""Every class of sets by its name on the command line."""
+MAKERS |= {
+    f"reweight-{kind}": "drmdp.sets.reweighting:Reweighting" for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
+}
+MAKERS["intervals"] = "drmdp.sets.intervals:Intervals"
+"""Every class of sets by its names on the command line."""
 
 
 def entry_of(ball: Any) -> Entry:
@@ -95,12 +99,17 @@ ENTRIES |= {
     ),
 }
 ENTRIES["intervals"] = Entry(
-    "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), layout="drmdp.layout.bounded:lay_out"
-)
+    "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
+    layout="drmdp.layout.bounded:lay_out",
+)  # fmt: skip
 DIVERGENCES = ("kl", "burg", "chi2", "tv")
+PROGRAMS = {"kl": "entropy:Kl", "burg": "entropy:Burg", "chi2": "cone:Chi2", "tv": "linear:Tv"}
 ENTRIES |= {
     (kind, around): Entry(
-        f"drmdp.bellman.frame.models:{name}", f"drmdp.certificate.additive:{name}", Kept(False, True, width=3)
+        f"drmdp.bellman.frame.models:{name}",
+        f"drmdp.certificate.additive:{name}",
+        Kept(False, True, width=3),
+        f"drmdp.bellman.conic.{PROGRAMS[kind]}",
     )
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
@@ -110,6 +119,7 @@ ENTRIES |= {
         f"drmdp.bellman.reweighting:{kind.upper()}",
         f"drmdp.certificate.reweighting:{kind.upper()}_PROOF",
         Kept(True, False),
+        "drmdp.bellman.conic.mixing:Mixing",
     )
     for kind in (*DIVERGENCES, "cvar", "any")
 }

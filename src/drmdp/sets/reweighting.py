@@ -85,7 +85,8 @@ class Reweighting(AmbiguitySet):
             object.__setattr__(self, "radius", 0.0)
             return
         name, other = ("level", "radius") if self.kind == "cvar" else ("radius", "level")
-        self._refuse(other)
+        if not (self.kind == "cvar" and np.array_equal(self.radius, self.level)):  # as it comes from its own fields
+            self._refuse(other)
         given = getattr(self, name)
         if given is None:
             raise InputError(f"{name}: kind={self.kind!r} needs one")
@@ -117,6 +118,11 @@ class Reweighting(AmbiguitySet):
         return f"reweighting {self.kind}" + ("" if self.rectangular == "s" else " sa")
 
     @property
+    def size_words(self) -> str:
+        """Radius or level; nothing for "any"."""
+        return {"any": "", "cvar": f"level {self.radius_text}"}.get(self.kind, super().size_words)
+
+    @property
     def words(self) -> str:
         """The same."""
         return f"reweighting {self.kind}, rectangular {self.rectangular}"
@@ -145,6 +151,10 @@ class Reweighting(AmbiguitySet):
         far = FARTHEST[self.kind](float(model.weights[model.weights > 0].min()))
         out = np.where(model.terminal, 0.0, far)
         return out if states is None else np.asarray(out[np.asarray(states)])
+
+    def longest(self, saturation: float) -> float:
+        """Where a path over its sizes ends: of "cvar" at the level 1."""
+        return 1.0 if self.kind == "cvar" else super().longest(saturation)
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         """Not asked: `saturation` needs the weights only."""

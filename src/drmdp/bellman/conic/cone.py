@@ -2,11 +2,12 @@
 
 Variables: the displacement δ = (y − ŷ)/ρ of each entry, and γ in the update. Rows, in Clarabel's form A x + s = b:
 sums Σ_t δ_ia = 0; signs −δ ≤ ŷ/ρ; in the update γ − Σ w z·δ ≤ room of each action; and the cone
-‖(√w_i δ_i)‖₂ ≤ θ/ρ over all kernels (order 2) or ‖δ_i‖₂ ≤ θ/ρ for each (order ∞).
+‖(√w_i δ_i)‖₂ ≤ θ/ρ over all kernels (order 2) or ‖δ_i‖₂ ≤ θ/ρ for each (order ∞); for χ² ‖(√(w_i/ŷ) δ)‖₂ ≤ √θ/ρ.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,22 @@ try:
 except ImportError as error:
     raise MissingExtra("clarabel", "conic") from error
 
+__all__ = ["Chi2", "ConeProgram", "clarabel", "settings"]
 TOL = 1e-11  # of gap and feasibility on normalised data; what is not reached shows in the certificate
 
 
 class ConeProgram:
     """Update and evaluation of one state with an ℓ2 ball."""
+
+    power, own_support = 1.0, False
+
+    def _size(self) -> float:
+        """What the norm is bounded by."""
+        return self._entries.radius
+
+    def _factors(self) -> Array:
+        """Of each entry in the norm over all kernels."""
+        return np.asarray(np.sqrt(self._entries.weights[self._entries.i]))
 
     def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
         self._entries, self._ball = entries, ball
@@ -60,7 +72,7 @@ class ConeProgram:
         A, N = entries.n_actions, entries.weights.size
         price = dual[cones : cones + 1] if not self._ball.by_kernel else dual[cones + self._heads()] / entries.weights
         thresholds = dual[: A * N].reshape(A, N) / entries.weights
-        return Answer(policy, np.maximum(price, 0.0) / (2 * entries.radius), thresholds, displacement)
+        return Answer(policy, np.maximum(price, 0.0) / (2 * self._size()), thresholds, displacement)
 
     def _heads(self) -> Any:
         """Offsets of the first rows of the cones of order ∞."""
@@ -86,9 +98,9 @@ class ConeProgram:
         if free:
             parts.append((gammas + entries.a, column, np.full(E, np.pi)))  # a mark, found again below
             parts.append((gammas + np.arange(A), np.full(A, E), np.ones(A)))
-        reach = entries.radius / entries.scale
+        reach = self._size() / entries.scale
         if not self._ball.by_kernel:
-            parts.append((cones + 1 + column, column, -np.sqrt(entries.weights[entries.i])))
+            parts.append((cones + 1 + column, column, -self._factors()))
             heads, kinds = np.array([0]), [clarabel.SecondOrderConeT(E + 1)]
             n_rows = cones + E + 1
         else:
@@ -109,14 +121,27 @@ class ConeProgram:
             objective[-1] = -1
         limits = [clarabel.ZeroConeT(A * N), clarabel.NonnegativeConeT(E + (A if free else 0)), *kinds]
         none = sparse.csc_matrix((matrix.shape[1], matrix.shape[1]))
-        solver = clarabel.DefaultSolver(none, objective, matrix, rhs, limits, _settings())
+        solver = clarabel.DefaultSolver(none, objective, matrix, rhs, limits, settings())
         return solver, matrix, np.flatnonzero(matrix.data == np.pi), rhs
 
 
-def _settings() -> Any:
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.presolve_enable = False  # the data must stay updatable
-    settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOL
-    return settings
+class Chi2(ConeProgram):
+    """χ² = Σ_i w_i Σ (y − ŷ)²/ŷ ≤ θ, no row leaving its support."""
+
+    power, own_support = 0.5, True
+
+    def _size(self) -> float:
+        return math.sqrt(self._entries.radius)
+
+    def _factors(self) -> Array:
+        return np.asarray(np.sqrt(self._entries.weights[self._entries.i] / self._entries.nominal))
+
+
+def settings() -> Any:
+    """How Clarabel is run: exactly, alone, and with data that can be changed."""
+    made = clarabel.DefaultSettings()
+    made.verbose = False
+    made.presolve_enable = False  # the data must stay updatable
+    made.max_threads = 1
+    made.tol_gap_abs = made.tol_gap_rel = made.tol_feas = TOL
+    return made

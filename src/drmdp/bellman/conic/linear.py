@@ -29,6 +29,7 @@ FEASIBILITY_TOL = 1e-10  # the least HiGHS accepts
 class LinearProgram(ABC):
     """Update and evaluation of one state; what the ball adds is said by its own class below."""
 
+    power, own_support = 1.0, False
     radii = False  # a column for the radius of each kernel
 
     def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
@@ -171,6 +172,13 @@ class L1Shared(LinearProgram):
 
     def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
         return [(np.full(column.size, self._ball_rows[0]), column, self._entries.weights[kernel])]
+
+
+class Tv(L1Shared):
+    """tv: ½ Σ_i w_i (up + down) ≤ θ."""
+
+    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
+        return [(np.full(column.size, self._ball_rows[0]), column, self._entries.weights[kernel] / 2)]
 
 
 class L1Each(LinearProgram):

@@ -1,12 +1,14 @@
-"""Robust Bellman operators by conic programming: slow, independent, for all six balls.
+"""Robust Bellman operators by conic programming: slow, independent, for every set that states a program.
 
 For one state with z_a(t) = c(s,a,t) + λ v(t), strong duality turns the update into one program over N-tuples,
 
     F(v) = max { γ : γ ≤ Σ_i w_i y_ia·z_a for every available a,  y in the ball },
 
-whose duals on the first constraints are the optimal policy; with a policy x fixed it is max Σ_a x_a Σ_i w_i y_ia·z_a.
-ℓ1 and ℓ∞ balls are linear programs for HiGHS, ℓ2 balls second-order cone programs for Clarabel. A program is built once
-per state; afterwards only the stakes change, and HiGHS starts from its last basis.
+whose duals on the first constraints are the optimal policy; with a policy x fixed it is max Σ_a x_a Σ_i w_i y_ia·z_a. With a budget for
+each action there is a program for each pair, with one action, and the best one is played.
+ℓ1, ℓ∞ and tv are linear programs for HiGHS, ℓ2 and χ² second-order cone programs for Clarabel, KL and Burg have exponential cones. A program is
+built once per state; afterwards only the stakes change, and HiGHS starts from its last basis. Sets whose choice is no tuple of rows
+(`mixing`, `boxes`) pose their programs themselves.
 
 The programs see stakes below each action's top, normalised to [−1, 0], and displacements (y − ŷ)/ρ, ρ = min(θ, 1), so
 neither the scale and level of the costs nor a small radius costs digits; actions that cannot be optimal are not bent.
@@ -65,7 +67,10 @@ class Answer:
 
 
 class Program(Protocol):
-    """A conic program of one state, built once."""
+    """A conic program of one state, built once. A class says what its displacements are like when the radius is small."""
+
+    power: float  # ρ = min(θ^power, 1)
+    own_support: bool  # rows never leave the support of the row they are compared with
 
     def update(self, stakes: Array, room: Array) -> Answer:
         """Solve max γ: γ ≤ room_a + Σ_i w_i stakes·(y − ŷ)/ρ for every a; stakes are per entry, (E,), room (A,)."""
@@ -74,10 +79,26 @@ class Program(Protocol):
         """Solve max Σ_i w_i stakes·(y − ŷ)/ρ; stakes (E,) include the policy, which the answer leaves out."""
 
 
-class ConicOperator:
-    """Bellman operator of a (model, ball) on Clarabel (ℓ2) and HiGHS (ℓ1, ℓ∞)."""
+class Direct(Protocol):
+    """A set that poses the programs of its states itself; its claims are those of the exact operator."""
 
-    chunk = 1
+    def sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
+        """Update the states start … stop − 1, or evaluate a policy (S, A)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a program says of some actions of a state, A' of them, in units of the costs."""
+
+    share: Array  # (A',) how they are played
+    multipliers: Array  # (1,) or (N,)
+    thresholds: Array  # (A', N)
+    kernels: Array  # (A', N, S)
+
+
+class ConicOperator:
+    """Bellman operator of a (model, set) on Clarabel and HiGHS."""
+
     accuracy = 0.0  # that of the solvers
 
     def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
@@ -86,8 +107,10 @@ class ConicOperator:
         if not program:
             raise InputError(f"{ball.short} has no conic program; take the exact backend")
         self._new: Any = load(program)
+        self._direct: Direct | None = self._new(model, ball) if hasattr(self._new, "sweep") else None
+        self.chunk = 1 if self._direct is None else model.n_states
         self._radii = ball.radii(model)
-        self._programs: dict[int, tuple[Entries, Program]] = {}
+        self._programs: dict[tuple[int, int], tuple[Entries, Program]] = {}  # by state and, with a budget each, action
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""
@@ -98,70 +121,102 @@ class ConicOperator:
         return self._sweep(value, policy, start, stop)
 
     def _sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
+        if self._direct is not None:
+            return self._direct.sweep(value, policy, start, stop)
         model, n = self.model, stop - start
-        A, S = model.n_actions, model.n_states
-        N = int((model.weights > 0).sum())
+        A = model.n_actions
+        kernels, w = self._rows(start, stop)
+        shape = (n, A) if self.ball.by_pair else (n,)
+        multipliers = np.zeros((*shape, w.size) if self.ball.by_kernel else shape)
+        witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, w.size)), kernels)
         u = value - levels.level(value)
-        multipliers = np.zeros((n, N) if self.ball.by_kernel else n)
-        witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, N)), np.zeros((n, A, N, S)))
         for s in range(start, stop):
             if not model.terminal[s]:
                 with put_off():  # or Clarabel takes it for bad data
-                    self._solve(s, u, None if policy is None else policy[s], witness, s - start)
+                    self._fill(s, u, None if policy is None else policy[s], witness, s - start)
         fixed = policy is not None
         new, low, high, kernel = certificate.derive(model, self.ball, value, witness, start, stop, fixed)
         return Update(new, low, high, witness.policy, Tabled(kernel), witness)
 
-    def _solve(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
+    def _fill(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
         """Fill row k of a witness with the solution of state s."""
-        entries, program = self._program(s)
         own = np.flatnonzero(self.model.available[s])
         z = self.model.stakes(u, s, s + 1)[0][own]  # (A', S)
         allowed = self.ball.allowed(self.model, s, s + 1)[0][own]
         top = np.where(allowed, z, -np.inf).max(axis=1)
+        kernels = witness.kernels[k]
+        if not self.ball.by_pair:
+            found = self._solve(s, own, z, top, None if policy is None else policy[own])
+            witness.policy[k, own] = found.share
+            witness.multipliers[k] = found.multipliers if self.ball.by_kernel else found.multipliers[0]
+            witness.thresholds[k, own], kernels[own] = found.thresholds, found.kernels
+            return
+        for j, a in enumerate(own.tolist()):
+            found = self._solve(s, own[[j]], z[[j]], top[[j]], np.ones(1))
+            witness.multipliers[k, a] = found.multipliers if self.ball.by_kernel else found.multipliers[0]
+            witness.thresholds[k, a] = found.thresholds[0] + (top[j] - top.min())
+            kernels[a] = found.kernels[0]
+        if policy is not None:
+            witness.policy[k] = policy
+            return
+        w = self.ball.centred(np.zeros((self._used.sum(), 1)), self.model.weights[self._used])[1]
+        worst = ((np.einsum("i,ait->at", w, kernels[own]) * np.where(allowed, z - top[:, None], 0.0)).sum(axis=1)) + top
+        witness.policy[k, own[np.argmin(worst)]] = 1.0
+
+    def _solve(self, s: int, own: Any, z: Array, top: Array, policy: Array | None) -> Found:
+        """Solve the program of some actions of state s, their stakes and tops given; `policy` (A',) if it is fixed."""
+        entries, program = self._program(s, own)
         below = z[entries.a, entries.t] - top[entries.a]
         nominal = np.zeros(own.size)  # of z minus the top
         np.add.at(nominal, entries.a, entries.weights[entries.i] * entries.nominal * below)
         nominal += top - top.min()
-        witness.kernels[k] = self.model.blocks.dense(s, s + 1)[0][:, self.model.weights > 0]
+        kernels = self._rows(s, s + 1)[0][0][own]
+        n_multipliers = entries.weights.size if self.ball.by_kernel else 1
         if policy is None:
-            witness.policy[k, own[np.argmin(nominal if entries.radius == 0 else top)]] = 1
+            share = np.zeros(own.size)
+            share[np.argmin(nominal if entries.radius == 0 else top)] = 1
             # 0 is what the best action costs against an unconstrained nature: others that cost as much anyway are out
             matters = nominal < 0
             matters[np.argmin(top)] = True
-            share = matters.astype(float)
+            played = matters.astype(float)
         else:
-            witness.policy[k] = policy
-            share = policy[own]
-        stakes = share[entries.a] * below
-        unit = -stakes.min()
+            share = played = policy
+        stakes = played[entries.a] * below
+        unit = -stakes.min(initial=0.0)
         if entries.radius == 0 or not unit > 0:
-            return
+            return Found(share, np.zeros(n_multipliers), np.zeros(kernels.shape[:2]), kernels)
         if policy is None:
             room = np.where(matters, np.minimum((nominal - nominal.min()) / unit, 2.0), 2.0)
             answer = program.update(stakes / unit, room / entries.scale)
             share = np.where(matters, answer.policy, 0.0)
             share = share / share.sum()
-            witness.policy[k] = 0
-            witness.policy[k, own] = share
         else:
             answer = program.evaluate(stakes / unit)
-        witness.multipliers[k] = unit * (answer.multipliers if self.ball.by_kernel else answer.multipliers[0])
-        witness.thresholds[k, own] = unit * answer.thresholds + (share * (top - top.min()))[:, None]
+        thresholds = unit * answer.thresholds + (share * (top - top.min()))[:, None]
         moved = np.maximum(entries.nominal + entries.scale * answer.displacement, 0.0)
         bent = matters[entries.a] if policy is None else share[entries.a] > 0
-        witness.kernels[k, own[entries.a], entries.i, entries.t] = np.where(bent, moved, entries.nominal)
+        kernels[entries.a, entries.i, entries.t] = np.where(bent, moved, entries.nominal)
+        return Found(share, unit * answer.multipliers, thresholds, kernels)
 
-    def _program(self, s: int) -> tuple[Entries, Program]:
-        if s not in self._programs:
-            model = self.model
-            own, kernels = model.available[s], model.weights > 0
-            nominal = model.blocks.dense(s, s + 1)[0][own][:, kernels]  # (A', N', S)
-            allowed = np.broadcast_to(self.ball.allowed(model, s, s + 1)[0][own][:, None, :], nominal.shape)
-            a, i, t = np.nonzero(allowed)
-            radius = float(self._radii[s])
-            entries = Entries(
-                a, i, t, nominal[a, i, t], model.weights[kernels], int(own.sum()), radius, min(radius, 1.0) or 1.0
-            )
-            self._programs[s] = entries, self._new(entries, self.ball)
-        return self._programs[s]
+    @property
+    def _used(self) -> Any:
+        return self.model.weights > 0
+
+    def _rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """What the set is around in the states start … stop − 1, rows (n, A, N, S), and weights (N,)."""
+        used = self._used
+        rows, w = self.ball.centred(self.model.blocks.dense(start, stop)[:, :, used], self.model.weights[used])
+        return rows.copy(), w
+
+    def _program(self, s: int, own: Any) -> tuple[Entries, Program]:
+        place = (s, int(own[0]) if self.ball.by_pair else -1)
+        if place not in self._programs:
+            rows, w = self._rows(s, s + 1)
+            nominal = rows[0][own]  # (A', N, S)
+            allowed = np.broadcast_to(self.ball.allowed(self.model, s, s + 1)[0][own][:, None, :], nominal.shape)
+            a, i, t = np.nonzero(allowed & (nominal > 0) if self._new.own_support else allowed)
+            radius = float(self._radii[s, own[0]] if self.ball.by_pair else self._radii[s])
+            scale = min(radius**self._new.power, 1.0) or 1.0
+            entries = Entries(a, i, t, nominal[a, i, t], w, int(own.size), radius, scale)
+            self._programs[place] = entries, self._new(entries, self.ball)
+        return self._programs[place]

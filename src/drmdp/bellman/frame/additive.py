@@ -159,13 +159,13 @@ def climb(rows, curves, x, budget, tol, best, trial):
     for rounds in range(1, ROUNDS + 1):
         lower, holds = level_of(curves, budget, upper)
         for k in range(curves.cost.size):
-            t, value = curves.last[k, T], curves.cost[k] + curves.last[k, V]
-            if t == np.inf and value < upper:
-                upper = value
+            end = curves.points[k, curves.count[k] - 1]
+            if end[T] == np.inf and curves.cost[k] + end[V] < upper:
+                upper = curves.cost[k] + end[V]
                 play_alone(best, k)
                 best[k] = np.inf
-            elif t < np.inf:
-                guess = max(guess, t)
+            if curves.last[k, T] < np.inf:
+                guess = max(guess, curves.last[k, T])
         bound = bound_of(curves, budget, lower, trial)
         if bound < upper:
             upper = bound

@@ -265,7 +265,7 @@ def propose(curves, k, aim, level, held, guess):
     if aim == aim and j >= 0:
         near = nearest(curves, k, level)
         t = points[near, T] + (aim - curves.cost[k] - points[near, V]) / points[near, D]
-    if end[T] < np.inf and (t > end[T] if t == t and j == n - 2 else held):
+    if end[T] < np.inf and (held or (j == n - 2 and t > end[T])):
         far = GROWTH * end[T]
         if t > (1.0 + SAME) * end[T] and t < far:
             return t

@@ -12,3 +12,6 @@ not listed, and `mass` their sum. ŷ may be off by `off` ε, relatively, beyond 
 n = depth(K) + 16 + off, the roundings that a number meets in a sum (`drmdp.certificate.sums`), with ε = 2⁻⁵²; exp, log and their kin are right up to
 2 ε, relatively.
 """
+
+FLAT = 1e-13
+"""Stakes this near to the top are plateaus for `point`, as they are for the response: what they are worth differs by no more, and leaving them costs."""

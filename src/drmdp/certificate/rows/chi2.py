@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drmdp.certificate.rows import FLAT
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
 
@@ -76,9 +77,10 @@ def point(t, y, scale, u, z):
                 mass += scale * y[j]
                 mean += scale * y[j] * (u[j] - top)
     for j in range(u.size):
-        ratio = 1.0 if u[j] == top else 0.0
+        below = u[j] - top if u[j] < top - FLAT else 0.0
+        ratio = 1.0 if below == 0.0 else 0.0
         if mass > 0.0:
-            ratio = max(1.0 / mass + t * ((u[j] - top) - mean / mass), 0.0)
+            ratio = max(1.0 / mass + t * (below - mean / mass), 0.0)
         z[j] = scale * y[j] * ratio if y[j] > 0.0 else 0.0
     return 0.0
 

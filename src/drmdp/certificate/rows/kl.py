@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from drmdp.certificate.rows import FLAT
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
 
@@ -60,7 +61,7 @@ def point(t, y, scale, u, z):
     """
     top = _top(y, u)
     for j in range(u.size):
-        fall = t * (u[j] - top) if u[j] < top else 0.0
+        fall = t * (u[j] - top) if u[j] < top - FLAT else 0.0
         z[j] = scale * y[j] * math.exp(fall) if y[j] > 0.0 else 0.0
     return 0.0
 

@@ -8,8 +8,11 @@ itself it is exactly 0.
 
 from __future__ import annotations
 
+from drmdp.certificate.rows import FLAT
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
+
+STEP = 1e-12  # prices are mostly those at which an entry is about to go: then it goes
 
 
 @njit(**LEAN)
@@ -36,11 +39,11 @@ def point(t, y, scale, u, z):
     fills   z (K,)
     returns what goes to the top
     """
-    moved = 0.0
+    moved, cut = 0.0, min(STEP - 1.0 / t, -FLAT)
     for j in range(u.size):
         p = scale * y[j]
         z[j] = p
-        if u[j] < 0.0 and -t * u[j] >= 1.0:
+        if u[j] <= cut:
             z[j] = 0.0
             moved += p
     return moved

@@ -1,0 +1,127 @@
+"""Re-weighting by conic programs of one state.
+
+With G_ai = ŷ_ia·z_a, brought to [0, 1], nature's mixture q solves
+
+    max { γ :  γ ≤ Σ_i q_i G_ai for every a,  Σ q = 1,  q ≥ 0,  q in the ball },
+
+the duals of the first rows being the policy; with a policy x it is max Σ_i q_i Σ_a x_a G_ai. tv, cvar and any are linear programs for HiGHS, χ² has a
+second-order cone and KL and Burg have exponential ones, for Clarabel: those of `entropy`, with q for y and w for ŷ. With "sa" every action has a
+program of its own.
+
+Claim: q, and τ = unit/μ with μ the multiplier of the budget and the unit of `drmdp.layout.point`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from drmdp._typing import Array
+from drmdp.bellman.conic.cone import clarabel, settings
+from drmdp.bellman.conic.direct import DirectOperator, Game
+from drmdp.certificate.reweighting import KINDS, pull
+from drmdp.layout.memory import Memory
+from drmdp.sets.reweighting import Reweighting
+
+TINY = 1e-300
+
+
+class Mixing(DirectOperator):
+    """Nature's mixtures in each state."""
+
+    ball: Reweighting
+
+    def solve(self, game: Game, memory: Memory) -> tuple[Array, Array]:
+        """Policy and nature's rows."""
+        model, s, own, used = self.model, game.s, game.own, self.model.weights > 0
+        y = model.blocks.dense(s, s + 1)[0][own][:, used]  # (A', N, S)
+        y = y / y.sum(axis=2, keepdims=True)
+        G = np.einsum("ait,at->ai", y, game.z) + (game.top - game.top.min())[:, None]
+        radii, w = self.ball.radii(model), model.weights[used] / math.fsum(model.weights[used])
+        if not self.ball.by_pair:
+            x, q, price = mixture(self.ball.kind, float(radii[s]), w, G, game.policy)
+            memory.by_action[s], memory.by_kernel[s] = game.unit.max() / price, q
+            return x, np.einsum("i,ait->at", self._inside(q, radii[s], w), y)
+        rows, worst = np.zeros(game.z.shape), np.zeros(own.size)
+        kept = memory.by_kernel[s].reshape(model.n_actions, -1)
+        for k, a in enumerate(own.tolist()):
+            _, kept[a], price = mixture(self.ball.kind, float(radii[s, a]), w, G[[k]], np.ones(1))
+            memory.by_action[s, a] = game.unit[k] / price
+            q = self._inside(kept[a], radii[s, a], w)
+            rows[k], worst[k] = q @ y[k], q @ G[k]
+        return np.eye(own.size)[np.argmin(worst)] if game.policy is None else game.policy, rows
+
+    def _inside(self, q: Array, size: float, w: Array) -> Array:
+        """The mixture, surely in the ball."""
+        out = np.array(q)[None]
+        pull(KINDS[self.ball.kind], np.array([size]), w, out)
+        return np.asarray(out[0])
+
+
+def mixture(kind: str, size: float, w: Array, G: Array, x: Array | None) -> tuple[Array, Array, float]:
+    """Policy, mixture and price of a state; the price is that of ½ χ² for χ², and positive."""
+    low, span = float(G.min()), float(np.ptp(G))
+    start = (np.eye(len(G))[np.argmin(G @ w)] if x is None else x), w, TINY
+    if not span > TINY or (size == 0 and kind not in ("cvar", "any")):
+        return start
+    g = (G - low) / span if x is None else (x @ (G - low) / span)[None]
+    solve = linear if kind in ("tv", "cvar", "any") else conic
+    policy, q, price = solve(kind, size, w, g)
+    q, policy = np.maximum(q, 0.0), np.maximum(policy, 0.0)
+    if not (q.sum() > 0 and policy.sum() > 0):
+        return start
+    return policy / policy.sum() if x is None else x, q / q.sum(), max(price * span, TINY)
+
+
+def linear(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array, float]:
+    """tv, cvar and any. Columns: q, for tv what goes up, and γ."""
+    n, N = g.shape
+    up = N if kind == "tv" else 0
+    most = w / size if kind == "cvar" and size > 0 else np.ones(N)
+    bounds = [(0.0, min(top, 1.0)) for top in most.tolist()] + [(0.0, None)] * up + [(None, None)]
+    left, right = [np.hstack([-g, np.zeros((n, up)), np.ones((n, 1))])], [np.zeros(n)]
+    if up:
+        left += [np.hstack([np.eye(N), -np.eye(N), np.zeros((N, 1))]), np.r_[np.zeros(N), np.ones(N), 0.0][None]]
+        right += [w, np.array([size])]
+    total = np.r_[np.ones(N), np.zeros(up + 1)][None]
+    found = linprog(
+        -np.r_[np.zeros(N + up), 1.0], np.vstack(left), np.concatenate(right), total, [1.0], bounds, method="highs"
+    )
+    if found.x is None:
+        return np.zeros(n), np.zeros(N), 1.0
+    return -found.ineqlin.marginals[:n], found.x[:N], 1.0
+
+
+def conic(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array, float]:
+    """kl, burg and chi2. Columns: q, for the entropies what each costs, and γ. Rows: the sum, γ, signs or the budget, the cones."""
+    n, N = g.shape
+    eye, last = np.eye(N), np.zeros((N, 1))
+    if kind == "chi2":
+        head = np.vstack([np.zeros((1, N)), -eye / np.sqrt(w)])
+        blocks = [np.hstack([-eye, last]), np.hstack([head, np.zeros((N + 1, 1))])]
+        rhs = [np.zeros(N), np.r_[math.sqrt(size), -np.sqrt(w)]]
+        cones = [clarabel.NonnegativeConeT(n + N), clarabel.SecondOrderConeT(N + 1)]
+    else:
+        place = 1 if kind == "kl" else 2
+        cone = np.zeros((3 * N, 2 * N + 1))
+        cone[3 * np.arange(N), N + np.arange(N)] = 1.0
+        cone[3 * np.arange(N) + place, np.arange(N)] = -1.0
+        given = np.zeros(3 * N)
+        given[3 - place :: 3] = w
+        blocks, rhs = [np.r_[np.zeros(N), np.ones(N), 0.0][None], cone], [np.array([size]), given]
+        cones = [clarabel.NonnegativeConeT(n + 1), *(clarabel.ExponentialConeT() for _ in range(N))]
+    more = blocks[0].shape[1] - N - 1
+    first = np.r_[np.ones(N), np.zeros(more + 1)][None]
+    gains = np.hstack([-g, np.zeros((n, more)), np.ones((n, 1))])
+    matrix: Any = sparse.csc_matrix(np.vstack([first, gains, *blocks]))
+    objective = -np.r_[np.zeros(N + more), 1.0]
+    zero = sparse.csc_matrix((objective.size, objective.size))
+    b = np.concatenate([[1.0], np.zeros(n), *rhs])
+    found = clarabel.DefaultSolver(zero, objective, matrix, b, [clarabel.ZeroConeT(1), *cones], settings()).solve()
+    dual, head_row = np.array(found.z), 1 + n + (N if kind == "chi2" else 0)
+    price = float(dual[head_row]) / (math.sqrt(size) if kind == "chi2" else 1.0)
+    return dual[1 : 1 + n], np.array(found.x)[:N], price

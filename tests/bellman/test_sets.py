@@ -1,0 +1,40 @@
+"""Every registered set, with one budget a state or one a pair, against its conic twin and against its own bounds (`decks`)."""
+
+import numpy as np
+import pytest
+
+from decks import ONE_PER_SOLVER, SETS, deck, judge
+from drmdp.sets.registry import ENTRIES
+
+CONIC = 1e-7  # what a twin is worth, in ranges of the stakes, unless its own bounds say less
+OWN = 1e-9
+EASY = 0.8  # share of the cases in which the twin must reach that; cones at radii near 0 do not
+
+
+def compare(name, n, seed):
+    judged = [judge(case) for case in deck(name, n, seed)]
+    assert max(one.own.max() for one in judged) <= OWN
+    assert np.mean([one.twin.max() <= CONIC for one in judged]) >= EASY
+
+
+def test_every_entry_is_dealt():
+    assert {kind.key for kind in SETS.values()} == set(ENTRIES)
+
+
+@pytest.mark.parametrize("name", ONE_PER_SOLVER)
+def test_a_set_agrees_with_its_twin(name):
+    compare(name, 15, 1)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_agrees_with_its_twin_often(name):
+    compare(name, 300, 2)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(3, 13))
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_certifies_itself_often(name, seed):
+    for case in deck(name, 500, seed):
+        assert judge(case, twin=False).own.max() <= OWN, case.name

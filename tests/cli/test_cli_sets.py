@@ -1,0 +1,155 @@
+"""Every set by its options: what it becomes in the library, and one line for every mistake."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import drmdp
+from drmdp import instances
+from drmdp.cli import main
+from drmdp.cli.options import Asked
+from drmdp.sets.registry import MAKERS
+
+OPTIONS = ("radius", "metric", "order", "support", "around", "rectangular", "level", "lower", "upper")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sets")
+    model = instances.perturb(instances.machine(6), 4)
+    drmdp.write(model, folder / "machine.npz")
+    rows = np.asarray(model.mean_kernel)
+    np.save(folder / "lower.npy", np.maximum(rows - 0.1, 0))
+    np.save(folder / "upper.npy", np.minimum(rows + 0.1, 1) * (rows > 0))
+    np.save(folder / "flat.npy", np.zeros((6, 2)))
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+    def run(line, code=0):
+        result = CliRunner().invoke(main, line.split())
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+        assert result.exit_code == code, result.output + result.stderr
+        return result
+
+    return run
+
+
+def asked(text, model, **more):
+    """The set of options, as the command line sees them."""
+    words = text.split()
+    given = dict.fromkeys(OPTIONS) | {key[2:]: value for key, value in zip(words[::2], words[1::2], strict=True)}
+    kind, nature = given.pop("set", "wasserstein"), given.pop("nature", "adversarial")
+    numbers = {key: float(given[key]) for key in ("radius", "level") if given[key] is not None}
+    return Asked(kind, nature, **{**given, **numbers, **more}).around(model)
+
+
+def test_options_become_sets(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    model = drmdp.read("machine.npz")
+    bounds = [np.load(f"{side}.npy") for side in ("lower", "upper")]
+    for text, want in (
+        ("--radius 0.3", drmdp.Wasserstein(0.3)),
+        ("--radius 0.3 --metric L1 --order inf --rectangular SA", drmdp.Wasserstein(0.3, "l1", np.inf, rectangular="sa")),
+        ("--set KL --radius 0.3", drmdp.Divergence(0.3)),
+        ("--set burg --radius 0.3 --around kernels --support all", drmdp.Divergence(0.3, "burg", "kernels", "all")),
+        ("--set chi2 --radius 0.3 --rectangular sa", drmdp.Divergence(0.3, "chi2", rectangular="sa")),
+        ("--set reweight-tv --radius 0.3", drmdp.Reweighting(0.3, "tv")),
+        ("--set reweight-cvar --level 0.3 --rectangular sa", drmdp.Reweighting(kind="cvar", level=0.3, rectangular="sa")),
+        ("--set reweight-any", drmdp.Reweighting(kind="any")),
+        ("--set intervals", drmdp.Intervals.of(model)),
+        ("--set intervals --radius 0.1", drmdp.Intervals.of(model, 0.1)),
+        ("--set intervals --lower lower.npy --upper upper.npy", drmdp.Intervals(*bounds)),
+    ):  # fmt: skip
+        assert asked(text, model) == want
+    assert asked("--set kl --radius 1 --nature Cooperative", model).nature == "cooperative"
+    for name in MAKERS:
+        size = {"reweight-cvar": "--level 0.5", "reweight-any": "", "intervals": ""}.get(name, "--radius 0.1")
+        assert asked(f"--set {name} {size}", model).short
+
+
+VERBS = (
+    "solve machine.npz",
+    "evaluate machine.npz policy.json",
+    "horizon machine.npz --stages 3",
+    "inspect machine.npz",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--set kl --radius 0.1", "radius 0.1, kl around mean, support observed, rectangular s"),
+        ("--set reweight-cvar --level 0.5", "level 0.5, reweighting cvar, rectangular s"),
+        ("--set reweight-any", "reweighting any, rectangular s"),
+        ("--set intervals --margin 0.05", "margin 0.05, intervals"),
+        ("--set intervals --lower lower.npy --upper upper.npy", "intervals"),
+    ],
+)
+def test_every_verb_takes_every_set(run, folder, text, words):
+    model = drmdp.read(folder / "machine.npz")
+    (folder / "policy.json").write_text(json.dumps({str(s): str(model.actions[0]) for s in model.states}))
+    found = run(f"{VERBS[0]} {text}").stdout
+    assert " ".join(f"Ball {words}".split()) in " ".join(found.split())
+    for verb in VERBS:
+        document = json.loads(run(f"{verb} {text} --json").stdout)
+        assert document["status"] in ("solved", "finished", "precision_limit")
+        assert run(f"{verb} {text}").stdout
+
+
+@pytest.mark.parametrize("text", ["--set kl", "--set reweight-kl", "--set intervals", "--set reweight-cvar"])
+def test_a_sweep_goes_over_the_sizes(run, text):
+    worst = [
+        point["worst"]
+        for point in json.loads(run(f"sweep machine.npz {text} --radii 0,0.1,0.5 --json").stdout)["points"]
+    ]
+    assert np.all(np.diff(worst) >= -1e-9) or (text.endswith("cvar") and np.all(np.diff(worst) <= 1e-9))
+    assert run(f"sweep machine.npz {text} --radii 3").stdout
+
+
+def test_a_nature_that_helps(run):
+    worst, best = (
+        json.loads(run(f"solve machine.npz --set kl --radius 0.1 --nature {nature} --json").stdout)["value"]
+        for nature in ("adversarial", "cooperative")
+    )
+    assert np.all(np.array(best) < np.array(worst))
+    assert "best-case cost" in run("solve machine.npz --set kl --radius 0.1 --nature cooperative").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("solve machine.npz", "Missing option '--radius'"),
+        ("solve machine.npz --set reweight-kl", "Missing option '--radius'"),
+        ("solve machine.npz --set reweight-cvar", "Missing option '--level'"),
+        ("solve machine.npz --set reweight-cvar --level 2", "--level: expected a share from 0 to 1, got 2.0"),
+        ("solve machine.npz --set reweight-cvar --level 0.5 --radius 1", "--radius: the set reweight-cvar has none"),
+        ("solve machine.npz --set reweight-any --radius 1", "--radius: the set reweight-any has none"),
+        ("solve machine.npz --set kl --radius 1 --level 1", "--level: the set kl has none"),
+        ("solve machine.npz --set kl --radius 1 --metric l1", "--metric: the set kl has none"),
+        ("solve machine.npz --set reweight-kl --radius 1 --support all", "--support: the set reweight-kl has none"),
+        ("solve machine.npz --radius 1 --around mean", "--around: the set wasserstein has none"),
+        ("solve machine.npz --set kl --radius 1 --around here", "--around is 'mean', 'kernels', got 'here'"),
+        ("solve machine.npz --radius 1 --nature kind", "--nature is 'adversarial' or 'cooperative', got 'kind'"),
+        ("solve machine.npz --radius 1 --lower lower.npy", "--lower: the set wasserstein has none"),
+        ("solve machine.npz --set intervals --lower lower.npy", "--lower: there is no --upper"),
+        ("solve machine.npz --set intervals --upper upper.npy", "--upper: there is no --lower"),
+        ("solve machine.npz --set intervals --lower lower.npy --upper upper.npy --radius 1",
+         "--radius: bounds from files have no margin"),
+        ("solve machine.npz --set intervals --lower no.npy --upper upper.npy", "no.npy: No such file or directory"),
+        ("solve machine.npz --set intervals --lower flat.npy --upper flat.npy", "flat.npy: "),
+        ("solve machine.npz --set intervals --lower upper.npy --upper lower.npy", "expected 0 ≤ lower ≤ upper ≤ 1"),
+        ("solve machine.npz --set hellinger --radius 1", "--set: expected one of wasserstein, kl, "),
+        ("sweep machine.npz --set reweight-any", "reweighting any has no radius"),
+        ("sweep machine.npz --set intervals --lower lower.npy --upper upper.npy", "intervals has no radius"),
+        ("sweep machine.npz --set burg --radii 3", "--top: burg is never unconstrained"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_said_in_one_line(run, line, message):
+    result = run(line, code=2)
+    assert message in " ".join(result.stderr.split())
