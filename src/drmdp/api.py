@@ -154,6 +154,7 @@ def solve(
         notes=(*model.notes, *ball.remarks(model)),
     )
     object.__setattr__(solution, "problem", (model, ball))
+    object.__setattr__(solution, "swept", found.nature.swept)
     return solution
 
 

@@ -36,6 +36,7 @@ class Entry:
     projection: str = ""  # a `prox.registry.Family`; without it there is no first-order method
     entropy: str = ""  # the same with the relative entropy for the distance, where it is cheap
     layout: str = ""  # makes the data that its kernels read, `(model, ball) -> Layout`; without it they read the kernels of the model
+    witness: str = ""  # what a proof file says of it; without it none is written
     nearest: str = ""  # searches a tuple with a given mean; without it means are attained by fractions
 
     @property
@@ -123,3 +124,10 @@ ENTRIES |= {
     )
     for kind in (*DIVERGENCES, "cvar", "any")
 }
+_WITNESSES: dict[Hashable, str] = {
+    ("l1", 1): "L1_MEAN", ("l1", math.inf): "L1", ("l2", 2): "L2", ("l2", math.inf): "L2", ("linf", 1): "LINF", ("linf", math.inf): "LINF",
+    "intervals": "INTERVALS",
+    **{(kind, "mean"): f"{kind.upper()}_MEAN" for kind in DIVERGENCES}, **{(kind, "kernels"): kind.upper() for kind in DIVERGENCES},
+    **{("reweighting", kind): f"MIX_{kind.upper()}" for kind in (*DIVERGENCES, "cvar", "any")},
+}  # fmt: skip
+ENTRIES |= {key: replace(ENTRIES[key], witness=f"drmdp.proof.witnesses:{name}") for key, name in _WITNESSES.items()}

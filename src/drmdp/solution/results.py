@@ -107,6 +107,8 @@ class Solution:
     notes: tuple[str, ...] = ()  # of the model, and what there is to say of this solution
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
 
+    swept: ClassVar[Any] = None  # where the sweep was made that proves it, in costs; likewise
+
     def __post_init__(self) -> None:
         for name in ARRAYS:
             array = getattr(self, name)

@@ -97,6 +97,11 @@ class Best:
         return self._sweep is not None
 
     @property
+    def swept(self) -> Array | None:
+        """Where that sweep was made; None before the first, or where a pair was judged by its values."""
+        return None if self._sweep is None or self._verdict is not None else self._sweep[0]
+
+    @property
     def nature(self) -> Any:
         """Nature's side of that sweep; None before the first."""
         return None if self._sweep is None else self._sweep[1].nature
