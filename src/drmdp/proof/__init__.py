@@ -53,7 +53,7 @@ def _lines(model: Model, ball: AmbiguitySet, solution: Any) -> Iterator[dict[str
     bounds = sorted((sign * solution.lower, sign * solution.upper), key=lambda side: float(side.sum()))
     yield {
         "format": FORMAT, "version": __version__, "kind": "optimum", "model": digest(model), "fingerprint": model.fingerprint,
-        "set": _witness(ball).told(ball), "support": "all" if isinstance(ball, Intervals) else ball.support, "rectangular": ball.rectangular,
+        "set": _witness(ball).told(ball), "support": "all" if isinstance(ball, Intervals) else ball.support, "rectangular": "sa" if ball.by_pair else "s",
     }  # fmt: skip
     yield {"v": solution.swept.tolist(), "lower": bounds[0].tolist(), "upper": bounds[1].tolist()}
     writer = _Writer(model, ball, solution)
