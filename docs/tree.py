@@ -31,7 +31,7 @@ def lines(folder, depth):
 def tree():
     """The whole tree as text."""
     parts = []
-    for package in ("drmdp", "drmdp_lab"):
+    for package in ("drmdp", "drmdp_check", "drmdp_lab"):
         parts += [f"{package + '/':24} {sentence(ROOT / package / '__init__.py')}", *lines(ROOT / package, 1), ""]
     return "```\n" + "\n".join(parts).rstrip() + "\n```\n"
 

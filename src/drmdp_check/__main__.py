@@ -28,7 +28,7 @@ The file holds v, x, a y for every state and what shows that no y does more.
 Around the mean there is one row, Σ_i w_i ŷ_i. The ℓ1 ball of order 1, total variation and transport of order 1 are checked there too: the means of their
 tuples are the ball around the mean. With a budget for each action (sa) every action is bounded alone, and U = Σ_a x_a U_a.
 
-**L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is measured by the definition of the set, from
+**L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is measured by the set's definition, from
 above. All costs are convex and 0 at the data: if C exceeds the budget B, the rows ŷ + (B/C)(y − ŷ) are in the set and count instead.
 """
 
@@ -50,7 +50,7 @@ from fractions import Fraction
 FORMAT = "drmdp proof 1"
 LIMIT = 1 << 33  # bytes of an array or of a line, at most
 MALFORMED = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, MemoryError, OSError, zipfile.BadZipFile,
-             zipfile.zlib.error, NotImplementedError, RuntimeError, EOFError)
+             zipfile.zlib.error, NotImplementedError, RuntimeError, EOFError, SyntaxError)
 
 class Refused(Exception):
     """What is wrong with a file."""
@@ -206,7 +206,7 @@ class Model:
         fields = self._fields
         if "kernels" in fields:
             self.N, self.S, self.A, again = (1, *fields["kernels"][0])[-4:]
-            need(self.S == again, f"kernels: shape {fields['kernels'][0]}")
+            need(again == self.S, f"kernels: shape {fields['kernels'][0]}")
         else:
             self.N, self.S, self.A = fields["shape"][1]
             indptr, indices, data = (fields[name][1] for name in ("indptr", "indices", "data"))
@@ -416,7 +416,7 @@ class Divergence(Region):
         number, kappa, eta = st.number, st.number(side["kappa"]), st.number(side["eta"][k][i])
         if side["kappa"] == 0 and self.kind != "burg":  # any price: no row leaves the support of its own
             return p * largest(st.z(a, t) for t, y in st.rows[a][i].items() if high(y) > 0)
-        need(low(kappa) > 0 and (self.kind != "burg" or low(eta) >= 0), "kappa, eta: out of range")
+        need(low(kappa) > 0 and (self.kind != "burg" or low(eta + kappa) >= 0), "kappa, eta: out of range")
         stakes = ((p * (st.z(a, t) - st.top(a)), y) for t, y in st.rows[a][i].items() if high(y) > 0)
         return p * st.top(a) + eta + kappa * number.add(self.conjugate(number, number(high((g - eta) / kappa)), y) for g, y in stakes)
     def conjugate(self, number, s, y):  # φ*(s; ŷ) of one entry, from above; it increases in s

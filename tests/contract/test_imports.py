@@ -21,7 +21,7 @@ LAYERS = (
     {"instances"},
     {"layout"},
     {"certificate", "prox"},
-    {"bellman"},
+    {"bellman", "proof"},
     {"solvers"},
     {"api"},
     {"formats", "estimate", "radius", "policies"},
@@ -34,6 +34,7 @@ LAYERS = (
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
 UPWARDS = {
     ("solution.results", "report"),
+    ("solution.results", "proof"),
     ("api", "cluster"),
     ("api", "cluster.solve"),
     ("solution.results", "cluster.results"),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     type=int,
     help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
 )
+@click.option("--proof", help="Write here what `drmdp verify` needs to check the bounds.")
 @past.engine_options
 @click.option("--checkpoint", help="Folder for what `drmdp resume` needs; goes with --cluster.")
 @click.option("--dry-run", is_flag=True, help="Print what solving a .drmdp directory range by range takes, and stop.")
@@ -64,6 +65,7 @@ def solve(
     out: str | None,
     report: str | None,
     report_radii: int | None,
+    proof: str | None,
     cluster: str | None,
     workers: int | None,
     parts: int | None,
@@ -82,7 +84,7 @@ def solve(
     if dry_run:
         return past.foresee(model_path, asked.alone(), chosen_cluster, as_json)
     if chosen_cluster is not None:
-        past.refuse(start=start, report=report, report_radii=report_radii, discount=discount)
+        past.refuse(start=start, report=report, report_radii=report_radii, proof=proof, discount=discount)
         return past.solve(
             model_path, asked.alone(), chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
@@ -97,7 +99,7 @@ def solve(
     if out is not None:
         check_target(out)
     page.check(report, report_radii)
-    outputs = {"--out": paths(out), "--report": paths(report)}
+    outputs = {"--out": paths(out), "--report": paths(report), "--proof": paths(proof)}
     check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
     chosen = resolve(method)[1]
@@ -113,6 +115,8 @@ def solve(
     try:
         if out is not None:
             solution.save(out)
+        if proof is not None:
+            solution.proof(proof)
         if report is not None:
             page.write(model, ball, solution, report, report_radii, deadline)
     finally:  # a full disk must not cost the result as well
@@ -120,7 +124,7 @@ def solve(
             fields = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS)}
             print_json({**fields, **named(model, ball)})
         else:
-            _print(model, ball, solution, {"Saved": out, "Report": report})
+            _print(model, ball, solution, {"Saved": out, "Proof": proof, "Report": report})
     return exit_code(solution.status, reached(solution))
 
 

@@ -32,7 +32,9 @@ FORMAT = "drmdp proof 1"
 def write(path: str | os.PathLike[str], solution: Any) -> int:
     """Write the proof of a solution; returns the bytes written."""
     if solution.problem is None or solution.swept is None:
-        raise InputError("proof: a solution that was loaded, or that is not of an exact sweep, has no witnesses; solve again")
+        raise InputError(
+            "proof: a solution that was loaded, or that is not of an exact sweep, has no witnesses; solve again"
+        )
     model, ball = solution.problem
     if ball.nature != "adversarial":
         raise InputError("proof: cannot be written for a nature that helps yet")
@@ -77,7 +79,10 @@ class _Writer:
     """Writes the lines of states."""
 
     def __init__(self, model: Model, ball: AmbiguitySet, solution: Any) -> None:
-        self.model, self.ball, self.v, self.policy = model, ball, solution.swept, solution.policy
+        self.model, self.ball, self.policy = model, ball, solution.policy
+        self.u = (
+            solution.swept - solution.swept.max()
+        )  # a level would cost digits, and only differences of stakes count
         self.witness = _witness(ball)
         self.used = np.flatnonzero(model.weights > 0)
         self.weights = model.weights[self.used] / model.weights[self.used].sum()
@@ -101,7 +106,9 @@ class _Writer:
         if self.ball.by_pair:
             sizes = np.broadcast_to(self.radii[s], (self.model.n_actions,))
             line["r"] = [float(sizes[a]) for a in acts]
-            line["up"] = [self._above(own[k : k + 1], [1.0], line["r"][k]) if x[a] > 0 else {} for k, a in enumerate(acts)]
+            line["up"] = [
+                self._above(own[k : k + 1], [1.0], line["r"][k]) if x[a] > 0 else {} for k, a in enumerate(acts)
+            ]
             line["low"] = [self._below(s, [a], own[k : k + 1]) for k, a in enumerate(acts)]
         else:
             line["up"] = self._above(own, [float(x[a]) for a in acts], float(self.radii[s]))
@@ -130,7 +137,7 @@ class _Writer:
             costs = layout.next_costs[entries] if layout.next_costs.size else layout.costs[s, a]
             own[k] = (*own[k], (columns, both, costs))
             for name, values in zip(ends, both, strict=True):
-                row = np.zeros(self.v.size)
+                row = np.zeros(self.u.size)
                 row[columns] = values
                 ends[name].append(_listed(row, own[k][0]))
         return ends
@@ -144,7 +151,9 @@ class _Writer:
             return found
         places = np.cumsum(np.asarray(x) > 0) - 1
         return {
-            name: [value[k] if p > 0 else None for k, p in zip(places, x, strict=True)] if isinstance(value, list) else value
+            name: [value[k] if p > 0 else None for k, p in zip(places, x, strict=True)]
+            if isinstance(value, list)
+            else value
             for name, value in found.items()
         }
 
@@ -153,16 +162,16 @@ class _Writer:
         columns, rows, costs = pair[:3]
         if isinstance(self.ball, Intervals):
             columns, rows, costs = pair[3]
-            return Row(*_below_top(p, costs + self.model.discount * self.v[columns]), rows)
+            return Row(*_below_top(p, costs + self.model.discount * self.u[columns]), rows)
         own = self.weights @ rows if self.witness.mean else rows
-        listed = costs if costs.size != self.v.size or costs.size == 1 else costs[columns]
-        stakes, y = listed + self.model.discount * self.v[columns], np.atleast_2d(own)
+        listed = costs if costs.size != self.u.size or costs.size == 1 else costs[columns]
+        stakes, y = listed + self.model.discount * self.u[columns], np.atleast_2d(own)
         seen = (rows > 0).any(axis=0)
         if self.ball.support == "observed":
             stakes, y = stakes[seen], y[:, seen]
         else:
-            others = np.setdiff1d(np.arange(self.v.size), columns)
-            more = (costs if costs.size == 1 else costs[others]) + self.model.discount * self.v[others]
+            others = np.setdiff1d(np.arange(self.u.size), columns)
+            more = (costs if costs.size == 1 else costs[others]) + self.model.discount * self.u[others]
             stakes, y = np.concatenate([stakes, more]), np.pad(y, ((0, 0), (0, others.size)))
         return Row(*_below_top(p, stakes), y)
 
@@ -172,7 +181,10 @@ class _Writer:
         if self.witness.mixture:
             q = (self.nature[s, acts[0]] if self.nature.ndim == 3 else self.nature[s]).tolist()
             return {"y": [q if self.witness.kind in ("cvar", "any") else [q]]}
-        rows = [[_listed(_kernel_row(kernel, s, a), pair[0]) for kernel in self.nature] for a, pair in zip(acts, own, strict=True)]
+        rows = [
+            [_listed(_kernel_row(kernel, s, a), pair[0]) for kernel in self.nature]
+            for a, pair in zip(acts, own, strict=True)
+        ]
         return {"y": [row[0] for row in rows] if boxed else rows}
 
 

@@ -76,7 +76,8 @@ def l2(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Any]:
         every = _bisect(lambda k: sum(w * _far_l2(rows, i, k) for i, w in enumerate(weights)), radius**2, scale)
         kappas = [every] * weights.size
     return [
-        [[[1, _project(row.g, row.y[i], kappas[i]) if kappas[i] > 0 else 0.0, kappas[i]]] for i in kernels] for row in rows
+        [[[1, _project(row.g, row.y[i], kappas[i]) if kappas[i] > 0 else 0.0, kappas[i]]] for i in kernels]
+        for row in rows
     ]
 
 
@@ -175,7 +176,7 @@ def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
         eta = float(etas[active - 1])
         ratio = np.maximum(1 + (g - eta) / (2 * kappa), 0.0)
         return eta, float(y @ (ratio - 1) ** 2)
-    lo, hi = 0.0, kappa - float(g.min()) * 0 + kappa
+    lo, hi = 0.0, kappa  # z = κ ŷ/(hi − g), and η = hi − κ
     with np.errstate(divide="ignore"):
         while kappa * float((y / (hi - g)).sum()) > 1:
             hi *= 2
@@ -187,7 +188,7 @@ def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
             break
         lo, hi = (middle, hi) if kappa * float((y / (middle - g)).sum()) > 1 else (lo, middle)
     with np.errstate(divide="ignore"):
-        return hi, float(y @ np.log((hi - g) / kappa)) if (hi > g).all() else math.inf
+        return max(hi - kappa, -kappa), float(y @ np.log((hi - g) / kappa)) if (hi > g).all() else math.inf
 
 
 def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dict[str, Any]:

@@ -214,6 +214,15 @@ class Solution:
 
         write(self, path, sweep, model=model, ball=ball, title=title, command=command)
 
+    def proof(self, path: str | os.PathLike[str]) -> int:
+        """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and `python -m drmdp_check` read it.
+
+        It is made of what `solve` found: a solution that was loaded has no witnesses any more.
+        """
+        from drmdp import proof
+
+        return proof.write(path, self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
         from drmdp.solution import file as saved

@@ -1,0 +1,259 @@
+"""Proofs of drmdp are accepted by a checker that shares no line with it, and forged ones are not."""
+
+import ast
+import json
+import math
+import subprocess
+import sys
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import drmdp
+import drmdp_check
+from drmdp.cli import main
+from drmdp_check.__main__ import Interval, Numbers
+from proofs import SETS, dealt, written
+
+CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
+FEW = [("l2", 2), ("l1", 1), ("intervals",)]
+
+
+def accepted(proof, model, interval=False):
+    """What the checker proves, if that is all that is claimed."""
+    found = drmdp_check.check(proof, model, interval)
+    assert not list(found.failures())
+    return found.bounds[0]
+
+
+@pytest.mark.parametrize("name", FEW, ids=str)
+def test_proofs_are_accepted_and_what_is_proved_lies_within_the_claim(name, tmp_path):
+    for seed in range(12):
+        solution, proof, model = written(name, seed, tmp_path)
+        lower, upper, least, most = accepted(proof, model)
+        assert all(
+            claim <= one <= other <= end for claim, one, other, end in zip(least, lower, upper, most, strict=True)
+        )
+        sign = -1 if seed % 5 == 0 else 1
+        assert sorted((sign * float(least[0]), sign * float(most[0]))) == [solution.lower[0], solution.upper[0]]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", SETS, ids=str)
+def test_every_proof_is_accepted(name, tmp_path):
+    for seed in range(100):
+        accepted(*written(name, seed, tmp_path)[1:])
+
+
+def test_outward_rounding_proves_nearly_as_much(tmp_path):
+    for seed in range(1, 8):
+        _, proof, model = written(("l2", 2), seed, tmp_path)
+        exact, rounded = drmdp_check.check(proof, model).bounds[0], drmdp_check.check(proof, model, True).bounds[0]
+        scale = max(map(abs, exact[1])) or 1
+        assert all(rough <= one for rough, one in zip(rounded[0], exact[0], strict=True))
+        assert all(rough >= one for rough, one in zip(rounded[1], exact[1], strict=True))
+        assert max(rough - one for rough, one in zip(rounded[1], exact[1], strict=True)) <= 1e-8 * scale
+
+
+# ---------------------------------------------------------------------- forgeries
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rewrite(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def refused(proof, model):
+    with pytest.raises(drmdp_check.Refused) as why:
+        drmdp_check.check(proof, model)
+    return str(why.value)
+
+
+def test_forged_files_are_refused_with_a_reason(tmp_path):
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    good = lines_of(proof)
+
+    def forged(change):
+        lines = json.loads(json.dumps(good))
+        change(lines)
+        rewrite(proof, lines)
+        return refused(proof, model)
+
+    assert "not the one" in forged(lambda lines: lines[0].update(model="0" * 64))
+    assert "expected format" in forged(lambda lines: lines[0].update(format="drmdp proof 9"))
+    assert "cannot check the set 'secret' yet" in forged(lambda lines: lines[0].update(set={"family": "secret"}))
+    assert "expected state" in forged(lambda lines: lines.insert(2, lines.pop(3)))
+    assert "x is no policy" in forged(lambda lines: lines[2].update(x=[-1.0] * len(lines[2]["x"])))
+    assert "no distribution" in forged(lambda lines: lines[2]["low"]["y"][0][0].__setitem__(0, -1.0))
+    assert "does not end" in forged(lambda lines: lines.append({"end": True}))
+    assert "is no number" in forged(lambda lines: lines[1]["v"].__setitem__(0, "1e999999999"))
+    assert "a negative radius" in forged(lambda lines: lines[2].update(r=-1.0))
+    rewrite(proof, good)
+    whole = proof.read_bytes()
+    proof.write_bytes(whole[: len(whole) // 2])
+    assert "cut off" in refused(proof, model)
+    for word, reason in (
+        (b"NaN", "no finite"),
+        (b"1e999", "no finite"),
+        (b"9" * 5000, "too many digits"),
+        (b"[" * 90000, ""),
+    ):
+        proof.write_bytes(whole.replace(b'"v": [', b'"v": [' + word + b",", 1))
+        assert reason in refused(proof, model)
+
+
+def test_a_policy_that_does_not_sum_to_1_counts_as_its_share(tmp_path):
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    lines = lines_of(proof)
+    for line in lines[2:-1]:
+        line["x"] = [3 * p for p in line["x"]]
+    rewrite(proof, lines)
+    found = drmdp_check.check(proof, model)
+    assert all(one <= other for one, other in zip(*found.bounds[0][:2], strict=True))
+
+
+def test_models_that_lie_are_refused(tmp_path):
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    with zipfile.ZipFile(model) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+
+    def packed(**changed):
+        with zipfile.ZipFile(model, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in {**members, **changed}.items():
+                archive.writestr(name, data)
+        return refused(proof, model)
+
+    bomb = members["kernels.npy"][:128] + bytes(1 << 24)
+    assert "too tightly" in packed(**{"kernels.npy": bomb})
+    assert "cannot be read" in packed(**{"kernels.npy": b"\x93NUMPY\x01\x00\x10\x00{'shape': (9**9**9"})
+    assert "cut off" in packed(**{"costs.npy": members["costs.npy"][:-8]})
+    model.write_bytes(b"PK not a zip")
+    assert "cannot be read" in refused(proof, model)
+
+
+@pytest.mark.parametrize("name", FEW, ids=str)
+def test_no_forgery_proves_what_is_false(name, tmp_path):
+    """Numbers of a proof are changed at random: whatever is still proved is true of the optimum, known from the untouched proof."""
+    _forge(name, range(4), 40, tmp_path)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", SETS, ids=str)
+def test_no_forgery_of_many_proves_what_is_false(name, tmp_path):
+    _forge(name, range(1, 13), 20, tmp_path)
+
+
+def _forge(name, seeds, times, folder):
+    for seed in seeds:
+        _, proof, model = written(name, seed, folder)
+        rng, good, truth = np.random.default_rng(seed), lines_of(proof), drmdp_check.check(proof, model).bounds[0]
+        for _ in range(times):
+            lines = json.loads(json.dumps(good))
+            for _ in range(int(rng.integers(1, 4))):
+                _change(lines[int(rng.integers(1, len(lines) - 1))], rng)
+            rewrite(proof, lines)
+            try:
+                found = drmdp_check.check(proof, model).bounds[0]
+            except drmdp_check.Refused:
+                continue
+            if lines[2:-1] and all(
+                line.get(key) == old.get(key)
+                for line, old in zip(lines[2:-1], good[2:-1], strict=True)
+                for key in ("r", "lo", "hi")
+            ):
+                assert all(one <= most for one, most in zip(found[0], truth[1], strict=True))
+                assert all(one >= least for one, least in zip(found[1], truth[0], strict=True))
+
+
+def _change(value, rng):
+    """Change one number somewhere inside, but no radius and no interval: they are what is claimed."""
+    keys = [
+        k
+        for k in (value if isinstance(value, dict) else range(len(value)))
+        if k not in ("r", "lo", "hi", "s", "lower", "upper")
+    ]
+    if not keys:
+        return
+    key = keys[int(rng.integers(len(keys)))]
+    if isinstance(value[key], list | dict) and value[key]:
+        _change(value[key], rng)
+    elif isinstance(value[key], int | float):
+        value[key] = float(
+            rng.choice([0.0, 1.0, -1.0, 1e300, 2 * value[key], value[key] + 1e-9, rng.random(), -value[key]])
+        )
+
+
+def test_a_proof_of_a_wrong_kernel_proves_less(tmp_path, monkeypatch):
+    """What drmdp says of itself counts for nothing: bounds that are claimed too tightly are found out."""
+    solution, proof, model = written(("l2", 2), 2, tmp_path)
+    lines = lines_of(proof)
+    off = 1e-6 * max(abs(solution.upper).max(), 1e-300)
+    lines[1]["upper"] = [x - off - solution.gap for x in lines[1]["upper"]]
+    rewrite(proof, lines)
+    assert drmdp_check.main([str(proof), str(model)]) == 1
+
+
+# ---------------------------------------------------------------------- the checker itself
+
+
+def test_the_checker_imports_the_standard_library_only():
+    tree = ast.parse(CHECKER.read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
+
+
+def test_the_checker_runs_as_a_single_file(tmp_path):
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    alone = tmp_path / "checker.py"
+    alone.write_text(CHECKER.read_text())
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", alone, proof, model], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all claimed bounds hold" in done.stdout
+
+
+def test_the_command_line_writes_and_verifies(tmp_path):
+    model = tmp_path / "m.npz"
+    drmdp.write(dealt(2), model)
+    run = CliRunner()
+    proof = str(tmp_path / "run.proof")
+    done = run.invoke(main, ["solve", str(model), "--radius", "0.3", "--proof", proof])
+    assert done.exit_code == 0, done.output
+    done = run.invoke(main, ["verify", proof, str(model)])
+    assert done.exit_code == 0, done.output
+    assert run.invoke(main, ["verify", proof, proof]).exit_code == 2
+
+
+def test_a_loaded_solution_has_no_witnesses(tmp_path):
+    solution, proof, _ = written(("l2", 2), 2, tmp_path)
+    solution.save(tmp_path / "s.npz")
+    with pytest.raises(drmdp.errors.InputError, match="no witnesses"):
+        drmdp.Solution.load(tmp_path / "s.npz").proof(proof)
+
+
+def test_irrational_numbers_are_enclosed():
+    number = Numbers(False, 40)
+    rng = np.random.default_rng(0)
+    for x in 10.0 ** rng.uniform(-12, 12, 50):
+        q = Fraction(float(x))
+        assert number.root(q) ** 2 >= q >= (number.root(q) * (1 - Fraction(1, 10**35))) ** 2
+        assert number.log(q, up=False) < number.log(q, up=True) <= number.log(q, up=False) + Fraction(1, 10**30)
+        assert float(number.log(q, up=True)) == pytest.approx(math.log(x), rel=1e-15, abs=1e-15)
+    assert Fraction(math.e) < number.exp(Fraction(1)) < Fraction(math.e) + Fraction(1, 10**15)
+
+
+def test_intervals_hold_what_they_stand_for():
+    rng = np.random.default_rng(1)
+    for a, b in rng.normal(size=(200, 2)).tolist():
+        for name in ("__add__", "__sub__", "__mul__", "__truediv__"):
+            found = getattr(Interval.of(a), name)(Interval.of(b))
+            assert Fraction(found.lo) <= getattr(Fraction(a), name)(Fraction(b)) <= Fraction(found.hi)
