@@ -17,4 +17,5 @@ def verify(proof: str, model_path: str, interval: bool) -> int:
     """
     import drmdp_check
 
-    return drmdp_check.main([*(["--interval"] if interval else []), proof, model_path])
+    code: int = drmdp_check.main([*(["--interval"] if interval else []), proof, model_path])  # type: ignore[no-untyped-call]
+    return code

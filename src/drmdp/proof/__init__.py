@@ -146,7 +146,7 @@ class _Writer:
         """What bounds nature from above at a policy; lists by action have nothing for those that are not played."""
         played = [self._row(pair, p) for pair, p in zip(own, x, strict=True) if p > 0]
         one = self.witness.mean
-        found = self.witness.above(self.ball, played, np.ones(1) if one else self.weights, radius)
+        found: dict[str, Any] = self.witness.above(self.ball, played, np.ones(1) if one else self.weights, radius)
         if self.witness.mixture:
             return found
         places = np.cumsum(np.asarray(x) > 0) - 1

@@ -195,7 +195,9 @@ def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dic
     """κ, and η by action and kernel."""
 
     def spent(kappa: float) -> float:
-        return sum(w * _tilted(kind, row.g, y, kappa)[1] for row in rows for w, y in zip(weights, row.y, strict=True))
+        return float(
+            sum(w * _tilted(kind, row.g, y, kappa)[1] for row in rows for w, y in zip(weights, row.y, strict=True))
+        )
 
     kappa = _bisect(spent, budget, _scale(rows))
     if kappa == 0.0:

@@ -33,8 +33,8 @@ class Norm:
         return {"family": "norm", "metric": ball.metric, "order": order, **({"around": "mean"} if self.mean else {})}
 
     def above(self, ball: AmbiguitySet, rows: list[Row], weights: Array, radius: float) -> Side:
-        """Thresholds and sizes."""
-        return {"rows": self.find(rows, weights, radius, ball)}
+        """Thresholds and sizes; nothing moves without a radius."""
+        return {"rows": self.find(rows, weights, radius, ball)} if radius > 0 else {}
 
 
 L1, L1_MEAN, L2, LINF = Norm(responses.l1), Norm(responses.l1, mean=True), Norm(responses.l2), Norm(responses.linf)
@@ -53,7 +53,9 @@ class Divergence:
         return {"family": "divergence", "kind": self.kind, "around": "mean" if self.mean else "kernels"}
 
     def above(self, ball: AmbiguitySet, rows: list[Row], weights: Array, radius: float) -> Side:
-        """A multiplier and thresholds."""
+        """A multiplier and thresholds; nothing moves without a radius."""
+        if not radius > 0:
+            return {}
         if self.kind == "tv":
             return {"rows": responses.l1_shared(rows, weights, 2 * radius)}
         return responses.divergence(self.kind, rows, weights, radius)
