@@ -153,8 +153,7 @@ def solve(
         weights=found.weights,
         notes=(*model.notes, *ball.remarks(model)),
     )
-    object.__setattr__(solution, "problem", (model, ball))
-    object.__setattr__(solution, "swept", found.nature.swept)
+    vars(solution).update(problem=(model, ball), swept=found.nature.swept)
     return solution
 
 
