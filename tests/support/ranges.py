@@ -57,6 +57,8 @@ def model(*features, S=37, A=3, N=3, seed=0, discount=0.9):
         given |= {"states": [f"place {s}" for s in range(S)], "actions": [f"go {a}" for a in range(A)]}
     if "initial" in features:
         given["initial"] = rng.dirichlet(np.ones(S))
+    if "dense" in features:
+        kernels = [kernel.toarray().reshape(S, A, S) for kernel in kernels]
     return drmdp.Model(kernels, **{"rewards" if "rewards" in features else "costs": costs}, **given)
 
 

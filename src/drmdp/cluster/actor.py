@@ -30,20 +30,25 @@ class Slot:
 class Actor:
     """A worker."""
 
+    _busy = False
+
     def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
         self._worker = Worker(source, ball, lo, hi, threads)
 
-    def call(self, name: str, facts: Any, args: tuple[Any, ...], kept: int | None, *values: Any) -> Any:
-        """Answer a call: the arrays one by one and then the rest, or, to be held, the arrays as one."""
-        given = tuple(_filled(arg, values) for arg in args)
-        arrays, answer = self._worker.call(name, facts, given)
-        if kept is None:
-            return arrays
-        return (*arrays, answer) if kept else answer
+    def call(self, name: str, facts: Any, args: tuple[Any, ...], held: bool, *values: Any) -> Any:
+        """Answer a call: the arrays one by one, or as one to be held, and then the rest."""
+        self._busy = True
+        try:
+            arrays, answer = self._worker.call(name, facts, tuple(_filled(arg, values) for arg in args))
+        finally:
+            self._busy = False
+        if held:
+            return arrays, answer
+        return (*arrays, answer) if arrays else answer
 
-    def alive(self) -> int:
-        """Number of the process; answered beside a call that is going on."""
-        return os.getpid()
+    def alive(self) -> tuple[int, bool]:
+        """Number of the process, and whether it is at work; told beside a call that is going on."""
+        return os.getpid(), self._busy
 
 
 def _filled(arg: Any, values: tuple[Any, ...]) -> Any:

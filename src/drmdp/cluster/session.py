@@ -1,0 +1,47 @@
+"""How Ray is started: it accepts nobody without a token, and on one machine it listens to that machine only.
+
+Both have to be said before Ray is imported. Where somebody imported it before, it is as they have it, with tokens unless they switched them off.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from drmdp.errors import InputError, imported
+
+TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Where it is 0, which is the default of two systems, Ray listens on the loopback interface only."""
+
+
+def prepare(alone: bool) -> None:
+    """Have Ray, before it is imported, accept nobody without a token, and `alone` listen to this machine only, with a token of its own."""
+    if "ray" in sys.modules:
+        return
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if not alone:
+        return
+    os.environ.setdefault(CLUSTERS, "0")
+    known = os.environ.keys() & TOKENS or Path("~/.ray/auth_token").expanduser().exists()
+    if os.environ["RAY_AUTH_MODE"] == "token" and not known:
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+
+def start(address: str | None, cores: int) -> tuple[Any, bool]:
+    """Ray, with as many cores here or connected to an address, and whether it was started by this; it may be running."""
+    prepare(address is None)
+    ray = imported("ray", "ray")
+    if ray.is_initialized():
+        return ray, False
+    if address is None:
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    elif os.environ.get(CLUSTERS) == "0":
+        raise InputError(f"address: Ray keeps to this machine in this process ({CLUSTERS}=0); take another one")
+    else:
+        ray.init(address=address, log_to_driver=False)
+    return ray, True
