@@ -103,7 +103,7 @@ class Intervals(AmbiguitySet):
         """The bounds of the states lo … hi − 1; what is true of all rows is told of them."""
         other = copy.copy(self)
         A = self.bounds.n_actions
-        other.__dict__ |= {"bounds": self.bounds.part(lo * A, hi * A), "full": self.full}
+        other.__dict__.update(bounds=self.bounds.part(lo * A, hi * A), full=self.full)
         return other
 
     @property
