@@ -75,7 +75,7 @@ class Answer(NamedTuple):
     """How a family's memory becomes rows."""
 
     kernel: Any
-    single: int  # entries of a row beside the listed ones; EACH: one for each kernel
+    single: Any  # entries of a row beside the listed ones; EACH: one for each kernel; or how many for each pair, from the layout
     prefixes: bool  # whether rows have prefix terms, one for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
@@ -94,7 +94,7 @@ def respond(
     """
     S, A = layout.available.shape
     N = layout.weights.size
-    extra = N if answer.single == EACH else answer.single
+    extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     used = (weights > 0) & layout.available
     entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
     np.cumsum(used.ravel() * (np.diff(layout.indptr) + extra), out=entry_at[1:])

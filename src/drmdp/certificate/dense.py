@@ -161,7 +161,7 @@ def upper(ball: AmbiguitySet, data: Block, policy: Array, multipliers: Array, th
     value = np.where(better, value, free)
     size = np.where(better, size, np.abs(top).sum(axis=1, keepdims=True))
     weights = data.weights if ball.by_kernel else np.ones(1)
-    still = data.radius == 0
+    still = (data.radius == 0) & (not ball.free)
     nominal = (data.nominal * xz).sum(axis=(1, 3)) @ data.weights
     value = np.where(still, nominal, value @ weights)
     size = np.where(still, np.abs(data.nominal * xz).sum(axis=(1, 3)) @ data.weights, size @ weights)
@@ -192,10 +192,13 @@ def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
 
 
 def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
-    """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality."""
+    """Nearest that is surely in the ball on the segment from ŷ to a tuple (n, A, N, S) of any quality; a proof may have its own way."""
     n, A, N, S = data.nominal.shape
     if ball.by_pair:
         return feasible(ball.each, data.by_pair(), kernels.reshape(n * A, 1, N, S)).reshape(kernels.shape)
+    own = getattr(load(entry_of(ball).certificate), "feasible", None)
+    if own is not None:
+        return np.asarray(own(ball, data, kernels))
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)
     top = y.max(axis=3, keepdims=True)  # divided out first: a sum of large numbers may overflow
     y = y / np.where(top > 0, top, 1.0)

@@ -50,7 +50,7 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     key = "layout", ball.listing
     if key not in model.kept:
         own = entry_of(ball).layout
-        model.kept[key] = _uniform(load(own)(model, ball) if own else _choose(model, ball))
+        model.kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
     return at_radius(model.kept[key], model, ball)
 
 
@@ -68,7 +68,12 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
     It takes as long as some ten sweeps save.
     """
     whole = model.n_next * model.facts.pairs
-    if not layout.unlisted or model.facts.entries < NEARLY * whole or layout.weights.size * whole > LARGE:
+    if (
+        entry_of(ball).layout
+        or not layout.unlisted
+        or model.facts.entries < NEARLY * whole
+        or layout.weights.size * whole > LARGE
+    ):
         return layout
     key = "full layout", ball.listing
     if key not in model.kept:
@@ -79,7 +84,8 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
 def _uniform(layout: Layout) -> Layout:
     """Plain and read-only arrays, so that a kernel is compiled once and not for each mixture; kernels make weights of their own."""
     parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
-    return Layout(*parts)._replace(weights=np.array(layout.weights))
+    made: Layout = type(layout)(*parts)
+    return made._replace(weights=np.array(layout.weights))
 
 
 def at_radius(layout: Layout, model: Model, ball: AmbiguitySet) -> Layout:
@@ -93,7 +99,8 @@ def _plain(array: Any) -> Any:
     return view
 
 
-def _choose(model: Model, ball: AmbiguitySet) -> Layout:
+def choose(model: Model, ball: AmbiguitySet) -> Layout:
+    """The layout of a model and a set that moves mass within its support."""
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     facts, S = model.facts, model.n_next

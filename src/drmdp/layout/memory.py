@@ -15,13 +15,14 @@ class Memory(NamedTuple):
 
     by_action: Array  # (S, A)
     by_kernel: Array  # (S, N) or (S, 0); (S, A·N) with a budget for each action
-    by_row: Array  # (S, A, N), or (S, A, width)
+    by_row: Array  # (S, A, N), (S, A, width) or (S, A, width·N)
 
 
 def shapes_of(S: int, A: int, N: int, keeps: Kept) -> tuple[tuple[int, ...], ...]:
     """Shapes of the three parts."""
     kernels = (N if keeps.by_kernel else 0) * (A if keeps.by_pair else 1)
-    return (S, A), (S, kernels), (S, A, keeps.width or N) if keeps.by_row else (S, 0, 0)
+    rows = (keeps.width or 1) * (N if keeps.by_kernel or not keeps.width else 1)
+    return (S, A), (S, kernels), (S, A, rows) if keeps.by_row else (S, 0, 0)
 
 
 def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:

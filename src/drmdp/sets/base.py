@@ -33,6 +33,8 @@ class AmbiguitySet(ABC):
     """Or "cooperative": what she does with it."""
     sized: bool = True
     """Whether it has a radius."""
+    free: bool = False
+    """Whether nature can move at radius 0."""
 
     @property
     def by_pair(self) -> bool:

@@ -21,7 +21,9 @@ class Kept(NamedTuple):
     by_kernel: bool  # a number for each kernel
     by_row: bool  # and one for each action and kernel
     rounded: bool = False  # rows may be stored in the precision of the data
-    width: int = 0  # numbers for each action instead of one for each kernel
+    width: int = (
+        0  # numbers for each action instead of one for each kernel; with by_kernel so many for each action and kernel
+    )
     by_pair: bool = False  # all of it for each action on its own
 
 
@@ -114,6 +116,19 @@ ENTRIES |= {
     )
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
+}
+ENTRIES |= {
+    ("transport", order): Entry(
+        f"drmdp.bellman.frame.{family}",
+        f"drmdp.certificate.transport:{proof}",
+        Kept(each, True, width=3),
+        f"drmdp.bellman.conic.transport:{proof}",
+        layout="drmdp.layout.grounded:lay_out",
+    )
+    for order, family, proof, each in (
+        (1, "transport:FIRST", "MEAN", False),
+        (math.inf, "transport_each:EACH", "EACH", True),
+    )
 }
 ENTRIES |= {
     ("reweighting", kind): Entry(

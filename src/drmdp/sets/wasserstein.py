@@ -122,6 +122,11 @@ class Wasserstein(AmbiguitySet):
         return NORMS[self.metric]
 
     @property
+    def free(self) -> bool:  # type: ignore[override]
+        """Whether nature can move at radius 0: where mass goes to another state at no cost."""
+        return self.ground is not None and self.ground.free
+
+    @property
     def listing(self) -> str:
         """What tells its layout from that of others."""
         return self.support if self.ground is None else f"{self.support} {self.ground.digest}"

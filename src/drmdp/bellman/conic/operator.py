@@ -183,7 +183,7 @@ class ConicOperator:
             share = played = policy
         stakes = played[entries.a] * below
         unit = -stakes.min(initial=0.0)
-        if entries.radius == 0 or not unit > 0:
+        if (entries.radius == 0 and not self.ball.free) or not unit > 0:
             return Found(share, np.zeros(n_multipliers), np.zeros(kernels.shape[:2]), kernels)
         if policy is None:
             room = np.where(matters, np.minimum((nominal - nominal.min()) / unit, 2.0), 2.0)

@@ -1,0 +1,192 @@
+"""The data of transport: those of a `Layout`, and for every source of mass the list of where it can go, nearest first.
+
+Costs are divided by a power of two, which is exact, so that none exceeds 1. A list begins with the source itself. Targets are positions in what the
+stakes are read from:
+
+* where all actions have the same stakes (`common`), and where rows list every state: a list for each state, targets are states;
+* otherwise a list for each listed entry, targets are entries of its pair: mass stays within what the pair lists.
+
+The length of a list is that of the ground's row, so that memory is linear in the entries, times the length of their lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.core.compiled import KERNEL, njit
+from drmdp.errors import InputError
+from drmdp.layout.layout import Layout, choose
+from drmdp.layout.sorting import rank
+from drmdp.model import Model
+from drmdp.sets.ground import Ground
+
+MOST = 2**27
+"""Numbers that lists may have."""
+BLOCK = 2**20
+
+
+class Lists(NamedTuple):
+    """Where mass can go."""
+
+    ptr: Any  # (n + 1,) int64, where each list begins
+    target: Any  # int32
+    cost: Array  # ascending in each list, divided by the ground's scale
+
+
+class Grounded(NamedTuple):
+    """A `Layout`, field by field, and the lists."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    mean: Array
+    weights: Array
+    available: Any
+    costs: Array
+    next_costs: Array
+    radius: Array
+    discount: float
+    unlisted: bool
+    common: bool
+    lists: Lists
+    source: Any  # (nnz,) int32: the list of each entry
+    unit: float  # the ground's scale
+    free: bool  # mass can move at no cost
+
+
+def plain(layout: Any) -> Layout:
+    """The layout alone."""
+    return Layout(*layout[: len(Layout._fields)])
+
+
+def lay_out(model: Model, ball: Any) -> Grounded:
+    """The layout of a model and a ball of transport."""
+    layout, ground = choose(model, ball), ball.ground
+    seen = model.facts.shortest_seen if ball.support == "observed" else model.facts.shortest
+    if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
+        lists, source = by_state(ground), layout.indices
+    else:
+        lists, source = by_entry(layout, ground), np.arange(layout.indices.size, dtype=np.int32)
+    source.setflags(write=False)
+    for part in lists:
+        part.setflags(write=False)
+    return Grounded(*layout, lists, source, ground.scale, ground.free)
+
+
+def by_state(ground: Ground) -> Lists:
+    """A list for each state."""
+    S = ground.n_states
+    if ground.kind == "sparse":
+        return _stored(ground)
+    _check_size(S * S, ground)
+    lengths, targets, costs = [], [], []
+    for lo in range(0, S, max(1, BLOCK // S)):
+        block = np.arange(lo, min(lo + max(1, BLOCK // S), S))
+        near = ground.between(block, np.arange(S))
+        near[np.arange(block.size), block] = -1.0  # first, whatever else costs nothing
+        order = np.argsort(near, axis=1, kind="stable")
+        near = np.maximum(np.take_along_axis(near, order, axis=1), 0.0)
+        there = np.isfinite(near)
+        lengths.append(there.sum(axis=1))
+        targets.append(order[there])
+        costs.append(near[there])
+    ptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return Lists(ptr, np.concatenate(targets).astype(np.int32), np.concatenate(costs) / ground.scale)
+
+
+def _stored(ground: Ground) -> Lists:
+    """The same of a sparse ground, diagonal included."""
+    S, costs = ground.n_states, ground.data
+    row = np.repeat(np.arange(S), np.diff(costs.indptr))
+    keep = (row != costs.indices) & np.isfinite(costs.data)
+    row = np.concatenate([np.arange(S), row[keep]])
+    target = np.concatenate([np.arange(S), costs.indices[keep]])
+    cost = np.concatenate([np.full(S, -1.0), costs.data[keep]])
+    order = np.lexsort((target, cost, row))
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=S))]).astype(np.int64)
+    return Lists(ptr, target[order].astype(np.int32), np.maximum(cost[order], 0.0) / ground.scale)
+
+
+def by_entry(layout: Layout, ground: Ground) -> Lists:
+    """A list for each listed entry, within its pair."""
+    lengths = np.diff(layout.indptr)
+    longest, none = int(lengths.max(initial=0)), np.zeros(0, dtype=np.int32)
+    if ground.kind == "sparse":
+        stored, places = _stored(ground), np.zeros((0, 0))
+        most = int(np.diff(stored.ptr)[layout.indices].sum())
+    else:
+        stored = Lists(np.zeros(1, dtype=np.int64), none, np.zeros(0))
+        places = ground.data if ground.kind == "dense" else ground.data.reshape(ground.n_states, -1)
+        most = int((lengths * lengths).sum())
+    _check_size(most, ground)
+    out = Lists(np.zeros(layout.indices.size + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.empty(most))
+    space = (
+        np.empty(longest),
+        np.empty(longest, dtype=np.int64),
+        np.empty(longest, dtype=np.int64),
+        np.full(ground.n_states, -1),
+    )
+    end = _fill(layout.indptr, layout.indices, stored, places, ground.kind == "dense", out, space)
+    unit = 1.0 if ground.kind == "sparse" else ground.scale  # stored lists are divided already
+    return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
+
+
+@njit(**KERNEL)
+def _fill(indptr, indices, stored, places, dense, out, space):
+    """Write the lists of all entries.
+
+    reads   indptr, indices, stored: the lists of a sparse ground, or empty; places: costs (S, S) if dense, else coordinates (S, k)
+    fills   out, space: key, order and spare (K,), where (S,), which holds −1 before and after
+    returns how long all lists are
+    """
+    key, order, spare, where = space
+    end = 0
+    for pair in range(indptr.size - 1):
+        lo, hi = indptr[pair], indptr[pair + 1]
+        for e in range(lo, hi):
+            where[indices[e]] = e - lo
+        for e in range(lo, hi):
+            j = indices[e]
+            if stored.target.size > 0:
+                base = stored.ptr[j]
+                for k in range(base, stored.ptr[j + 1]):
+                    if where[stored.target[k]] >= 0:
+                        out.target[end], out.cost[end] = where[stored.target[k]], stored.cost[k]
+                        end += 1
+            else:
+                for k in range(lo, hi):
+                    key[k - lo] = -1.0 if k == e else _cost(places, dense, j, indices[k])
+                rank(key[: hi - lo], order, spare)
+                for k in range(hi - lo):
+                    if key[order[k]] < np.inf:
+                        out.target[end], out.cost[end] = order[k], max(key[order[k]], 0.0)
+                        end += 1
+            out.ptr[e + 1] = end
+        for e in range(lo, hi):
+            where[indices[e]] = -1
+    return end
+
+
+@njit(**KERNEL)
+def _cost(places, dense, j, k):
+    """What it costs to move from j to k.
+
+    reads   places, dense, j, k
+    returns the cost
+    """
+    if dense:
+        return places[j, k]
+    total = 0.0
+    for d in range(places.shape[1]):
+        total += abs(places[j, d] - places[k, d])
+    return total
+
+
+def _check_size(numbers: int, ground: Ground) -> None:
+    if numbers > MOST:
+        raise InputError(
+            f"ground: {ground.words} makes lists of {numbers} costs, more than {MOST}: give a sparse matrix of what is near"
+        )
