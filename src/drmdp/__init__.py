@@ -1,4 +1,4 @@
-"""Exact, certified solvers for Wasserstein distributionally robust Markov decision processes."""
+"""Exact, certified solvers for distributionally robust Markov decision processes."""
 
 from drmdp import cluster, formats, instances, plot, policies, radius
 from drmdp._version import __version__
