@@ -1,13 +1,16 @@
 """Interval MDPs of PRISM and Storm: explicit files and .umb archives, as they occur, round trips, and an error with a place for every mistake."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
 import drmdp
 from drmdp import InputError, Intervals, Model, formats
+from drmdp.cli import main
 from texts import back, ragged, variety
 
 umbi = pytest.importorskip("umbi")
@@ -85,7 +88,7 @@ def test_mistakes_have_a_line(old, new, message, tmp_path):
 
 
 def test_a_model_is_not_read_of_intervals_and_no_intervals_of_other_formats(tmp_path):
-    with pytest.raises(InputError, match=r"line 2: \[0.2,0.6\] is an interval: `drmdp.formats.read_intervals` reads"):
+    with pytest.raises(InputError, match=r"line 2: \[0.2,0.6\] is an interval: `read_intervals` reads"):
         drmdp.read(files(tmp_path), discount=0.9)
     model, intervals = formats.read_intervals(files(tmp_path), discount=0.9)
     formats.write_intervals(model, intervals, tmp_path / "m.umb")
@@ -216,3 +219,24 @@ def test_what_umb_does_not_hold_is_refused(tmp_path):
     with pytest.raises(InputError, match="UMB holds initial states, all equally likely"):
         drmdp.write(variety()["known everywhere"], tmp_path / "m.umb")
     assert not (tmp_path / "m.umb").exists()
+
+
+# ---------------------------------------------------------------------- the command line
+
+
+@pytest.mark.parametrize("suffix", ["tra", "umb"])
+def test_the_command_line_takes_the_intervals_of_a_file(suffix, tmp_path):
+    model, intervals = formats.read_intervals(files(tmp_path), discount=0.9)
+    path = str(tmp_path / f"m.{suffix}")
+    formats.write_intervals(model, intervals, path)
+    known = ["--set", "intervals", "--discount", "0.9", "--json"]
+    found = CliRunner().invoke(main, ["solve", path, *known, "--out", str(tmp_path / "s.npz")])
+    assert found.exit_code == 0, found.output
+    value = drmdp.solve(model, intervals).value
+    np.testing.assert_allclose(json.loads(found.stdout)["value"], value, rtol=1e-6)
+    judged = CliRunner().invoke(main, ["evaluate", path, str(tmp_path / "s.npz"), *known])
+    assert judged.exit_code == 0, judged.output
+    np.testing.assert_allclose(json.loads(judged.stdout)["value"], value, rtol=1e-6)
+    refused = CliRunner().invoke(main, ["solve", path, "--radius", "0.1", "--discount", "0.9"])
+    assert refused.exit_code == 2
+    assert "is an interval: --set intervals reads those" in " ".join(refused.output.split())

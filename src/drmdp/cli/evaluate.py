@@ -52,14 +52,13 @@ def evaluate(
     MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz, or a folder), or a .json file that maps every
     state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
     """
-    from drmdp import api, formats
+    from drmdp import api
     from drmdp.core import clock
     from drmdp.core.tolerance import Tolerance
     from drmdp.solution import reached, time_in_words
 
     asked = Asked(**region)
-    model = formats.read(model_path, discount=discount)
-    ball = asked.around(model)
+    model, ball = asked.read(model_path, discount)
     policy = read_policy(policy_path, model)
     backend = backend or api.DEFAULT_BACKEND
     begin, compiled = clock.now(), clock.compiled()

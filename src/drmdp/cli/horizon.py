@@ -46,14 +46,12 @@ def horizon(
 
     Stage 0 is the first decision. One sweep a stage, as accurate as can be: --tol and --rtol only decide the status.
     """
-    from drmdp import formats
     from drmdp.core.tolerance import Tolerance
     from drmdp.policies import horizon as plans
     from drmdp.solution import reached
 
     asked = Asked(**region)
-    model = formats.read(model_path, discount=discount)
-    ball = asked.around(model)
+    model, ball = asked.read(model_path, discount)
     values = None if final is None else _final(final, model)
     prices = None if costs is None else _costs(costs)
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}

@@ -42,12 +42,11 @@ def inspect(
     policy also the best policy without randomisation and what it loses, actions that lose at most --loss if played once, and what nature
     changed.
     """
-    from drmdp import api, formats, policies
+    from drmdp import api, policies
     from drmdp.solution import reached
 
     asked = Asked(**region)
-    model = formats.read(model_path, discount=discount)
-    ball = asked.around(model)
+    model, ball = asked.read(model_path, discount)
     rounded = near = None
     if policy_path is not None:
         policy = read_policy(policy_path, model)

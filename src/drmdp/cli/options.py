@@ -24,7 +24,7 @@ RADIUS = click.option(
     "--margin",
     "radius",
     type=float,
-    help="Radius of the set, at every state; for intervals the margin around the envelope of the kernels, 0 by default.",
+    help="Radius of the set, at every state; for intervals the margin around the envelope of the kernels, or none for the bounds in a .tra or .umb file.",
 )
 THREADS = click.option(
     "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
@@ -75,7 +75,7 @@ OPTIONS = {
         show_default=True,
         help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
     ),
-    "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra)."),
+    "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra, .umb)."),
 }
 
 
@@ -120,6 +120,9 @@ class Asked:
                 self._given[key] = value.lower()
         if "order" in self._given:
             self._given["order"] = parse_order(self._given["order"])
+        self._stored = (
+            self.name == "intervals" and sized and not self._given
+        )  # its bounds may be in the file of the model
         if self.name == "intervals":
             self._check_bounds()
             self._made = None
@@ -149,6 +152,16 @@ class Asked:
                 "--set: the envelope of a model that is not read whole is not known; give --lower and --upper"
             )
         return self.around(None)
+
+    def read(self, path: str, discount: float | None) -> tuple[Model, AmbiguitySet]:
+        """Read a model, and give the set around it; intervals without a size are those of the file, if its format has some."""
+        from drmdp import formats
+
+        if self._stored and formats.holds_intervals(path):
+            model, found = formats.read_intervals(path, discount=discount)
+            return model, found.facing(self.nature)
+        model = formats.read(path, discount=discount)
+        return model, self.around(model)
 
     def around(self, model: Model | None) -> AmbiguitySet:
         """The set around a model."""

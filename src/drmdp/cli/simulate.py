@@ -57,15 +57,18 @@ def simulate(
         check_suffix(out, (".csv",), "trajectories are written to a .csv file")
         check_file(out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "POLICY": paths(policy_path)})
-    asked = Asked(**region) if kernel == "worst" else None
-    model = formats.read(model_path, discount=discount)
+    ball = None
+    if kernel == "worst":
+        model, ball = Asked(**region).read(model_path, discount)
+    else:
+        model = formats.read(model_path, discount=discount)
     if out is not None and not keep_formulas:
         _check_labels(model)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     nature: Any = None
-    if asked is not None:
-        nature = api.evaluate(model, asked.around(model), policy, tol, rtol).kernel
+    if ball is not None:
+        nature = api.evaluate(model, ball, policy, tol, rtol).kernel
     elif kernel != "mean":
         nature = _kernel(model, kernel)
     found = simulation.simulate(model, policy, nature, n, steps, first, seed)

@@ -76,7 +76,7 @@ def solve(
 ) -> int:
     """Find the policy with the best worst case.
 
-    MODEL is an .npz file, a .drmdp directory, a craam .csv file or a PRISM .tra file. With --cluster a .drmdp directory is not read
+    MODEL is an .npz file, a .drmdp directory, a craam .csv file, a PRISM .tra file or a .umb file. With --cluster a .drmdp directory is not read
     whole: `mpiexec -n 8 drmdp solve … --cluster mpi` and the like give the same answer as one process.
     """
     asked = Asked(**region)
@@ -103,8 +103,7 @@ def solve(
     check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
     chosen = resolve(method)[1]
-    model = formats.read(model_path, discount=discount)
-    ball = asked.around(model)
+    model, ball = asked.read(model_path, discount)
     first = None if start is None else Solution.load(start)
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):

@@ -80,8 +80,7 @@ def sweep(
     judges = [] if held_out is None else formats.files_of(held_out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
     asked = Asked(sized=False, **region)
-    model = formats.read(model_path, discount=discount)
-    ball = asked.around(model)
+    model, ball = asked.read(model_path, discount)
     other = None
     if held_out is not None:
         other = fixed.matrices_of(model, formats.read(held_out, discount=discount), "held_out")

@@ -21,8 +21,8 @@ import click
 
 QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")
 VERB = r"(?=:| must\b| is\b| has\b| \()"
-COMMANDS = {"check_log": "drmdp check", "estimate": "drmdp estimate"}
-"""Functions of Python that are commands here."""
+COMMANDS = {"check_log": "drmdp check", "estimate": "drmdp estimate", "read_intervals": "--set intervals"}
+"""Functions of Python that are commands or options here."""
 
 
 def spoken(message: str, command: click.Command | None, convert: click.Command | None = None) -> str:

@@ -68,7 +68,7 @@ def read(path: Path, options: Options) -> Model:
     if wide.any():
         k = int(np.argmax(wide))
         interval = f"[{listed.lower[k]:g},{listed.upper[k]:g}]"
-        raise InputError(f"{listed.place(k)}: {interval} is an interval: `drmdp.formats.read_intervals` reads those")
+        raise InputError(f"{listed.place(k)}: {interval} is an interval: `read_intervals` reads those")
     return model_of(cells, (1, listed.n_states, A), parts)
 
 

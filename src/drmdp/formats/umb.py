@@ -46,7 +46,7 @@ def read(path: Path, options: Options) -> Model:
     if wide.any():
         k = int(np.argmax(wide))
         interval = f"[{cells.p[k]:g},{upper[k]:g}]"
-        raise InputError(f"{cells.place(k)}: {interval} is an interval: `drmdp.formats.read_intervals` reads those")
+        raise InputError(f"{cells.place(k)}: {interval} is an interval: `read_intervals` reads those")
     return model_of(cells, (1, *shape), parts)
 
 
