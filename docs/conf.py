@@ -26,7 +26,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
 ]
-exclude_patterns = ["_build", "_ipython", "reproduction/**"]  # the last are included by a page
+exclude_patterns = ["_build", "_ipython", "_parts", "reproduction/**"]  # the last two are included by pages
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"drmdp {version}"

@@ -135,7 +135,7 @@ def killed_again_and_again(problem, folder, kind, method, times, seed):
         child = Child(DRIVER, kind, path, folder, method, RTOL[method], mark=mark, ranks=2 * (kind == "mpi"))
         try:
             going = child.wait_for(max(last, 0))
-            assert last <= child.sweeps, "more than one sweep was lost"
+            assert last <= child.sweeps, "more than one sweep was lost" if going else child.process.stderr.read()
             going = going and child.wait_for(child.sweeps + dice.randrange(0, 4))
             last = max(last, child.sweeps)
             if not going:

@@ -50,7 +50,7 @@ def _digest(ball: AmbiguitySet, real: Any) -> str:
     """Of two sweeps, nature's rows and a proof."""
     model = _model(real)
     of: Any = getattr(type(ball), "of", None)  # sets that are made for a model are made for this one
-    example = of(model, RADIUS) if of else ball.with_radius(RADIUS)
+    example = of(model, RADIUS) if of else ball.with_radius(RADIUS) if ball.sized else ball
     operator = ExactOperator(model, example, threads=1)
     parts: list[Array] = []
     for slope in (37, 23):  # the second begins where the first ended
