@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import drmdp
 import engines
 import ranges
 from drmdp.cluster import Local, Ray
+from drmdp.cluster.actor import plain
 from drmdp.cluster.worker import Worker
 from drmdp.sets.registry import ENTRIES
 
@@ -133,6 +135,18 @@ def test_a_worker_that_compiles_for_itself_is_equal_or_refused(variable, tmp_pat
     else:
         want = ranges.digest(drmdp.solve(model, drmdp.Wasserstein(0.1), threads=1))
         assert done.stdout.split() == [want, want]
+
+
+def test_what_ray_hands_out_looks_like_any_other_array():
+    held = np.arange(12.0).reshape(3, 4)
+    assert plain(held) is held
+    held.flags.writeable = False
+    for array in (held, held[:, :0]):
+        view = plain(array)
+        assert view.flags.writeable
+        assert view.shape == array.shape
+        assert view.ctypes.data == array.ctypes.data
+        assert view.base.array is array  # which stays as long as the view
 
 
 def test_workers_that_would_give_other_bits_are_refused(tmp_path, monkeypatch):
