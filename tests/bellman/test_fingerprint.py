@@ -60,3 +60,8 @@ def test_differences_are_said_in_words():
     other = {"drmdp": "2", "features": "avx fma sse", "processor": "a", "more": "x"}
     assert differences(one, other) == ["drmdp: 1 and 2", "features: avx2, sse on one side only", "more: none and x"]
     assert differences(one, one) == []
+
+
+def test_a_ground_of_other_states_does_not_matter():
+    near, far = (drmdp.Wasserstein(0.1, "transport", ground=("line", np.arange(n) / 2)) for n in (3, 90))
+    assert fingerprint(near) == fingerprint(far)

@@ -7,6 +7,7 @@ enough for vectorised loops and their ends.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import numba
@@ -49,8 +50,7 @@ def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
 def _digest(ball: AmbiguitySet, real: Any) -> str:
     """Of two sweeps, nature's rows and a proof."""
     model = _model(real)
-    of: Any = getattr(type(ball), "of", None)  # sets that are made for a model are made for this one
-    example = of(model, RADIUS) if of else ball.with_radius(RADIUS) if ball.sized else ball
+    example = _example(ball, model)
     operator = ExactOperator(model, example, threads=1)
     parts: list[Array] = []
     for slope in (37, 23):  # the second begins where the first ended
@@ -60,6 +60,16 @@ def _digest(ball: AmbiguitySet, real: Any) -> str:
     proof = RobustProver(model, example, 1).prove(value, update.policy, update.claim, fixed=False)
     parts += [proof.lower_step, proof.upper_step, update.kernel.compact @ value]
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()[:16]
+
+
+def _example(ball: AmbiguitySet, model: Model) -> AmbiguitySet:
+    """A set of the same kind for another model."""
+    of: Any = getattr(type(ball), "of", None)
+    if of:
+        return of(model, RADIUS)  # type: ignore[no-any-return]
+    if getattr(ball, "ground", None) is not None:
+        ball = replace(ball, ground=("line", np.arange(model.n_states) / 8.0))  # type: ignore[type-var]
+    return ball.with_radius(RADIUS) if ball.sized else ball
 
 
 def _model(real: Any) -> Model:
