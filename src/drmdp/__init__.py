@@ -3,6 +3,7 @@
 from drmdp import cluster, formats, instances, plot, policies, radius
 from drmdp._version import __version__
 from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, resume, solve
+from drmdp.core.grid import Grid
 from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
@@ -21,7 +22,7 @@ from drmdp.solvers.registry import METHODS
 from drmdp.solvers.value_iteration import ValueIteration
 
 __all__ = [
-    "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel",
+    "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel", "Grid",
     "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
     "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
     "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "write",

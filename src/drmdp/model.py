@@ -156,6 +156,12 @@ class Model(Made):
         value = checks.costs_of(name, given, blocks, open_pairs, self.discount, labels)
         self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0
 
+    @classmethod
+    def _of_events(cls, given: dict[str, Any]) -> Any:
+        from drmdp.events.make import build
+
+        return build(given)
+
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
             if isinstance(value, np.ndarray):
@@ -183,9 +189,13 @@ class Model(Made):
     @property
     def blocks(self) -> Kernels:
         """The probabilities as they are stored; if they or the costs are in files, these must be the files that were read."""
+        self.check_unchanged()
+        return self._blocks
+
+    def check_unchanged(self) -> None:
+        """Raise an error if a file that holds arrays of this model is not what it was."""
         check_unchanged(self._blocks.data)
         check_unchanged(self._costs)
-        return self._blocks
 
     @cached_property
     def mean(self) -> Array:
@@ -281,6 +291,16 @@ class Model(Made):
     def facts(self) -> Facts:
         """Extremes and sums over the available pairs, of the whole model in a part of it."""
         return facts_of(self)
+
+    @property
+    def choices(self) -> Any:
+        """How many next states kernels of positive weight have for each pair, (S, A)."""
+        pairs = np.repeat(np.arange(self.available.size), self.blocks.lengths)
+        return np.bincount(pairs[self.mean > 0], minlength=self.available.size).reshape(self.available.shape)
+
+    def mean_matrix(self) -> tuple[Any, Array | None]:
+        """The mean kernel, sparse (S·A, S); costs that go with it, (S, A), where they do not follow from those of the transitions."""
+        return self.blocks.matrix(self.mean), None
 
     def part(self, lo: int, hi: int) -> Model:
         """The states lo … hi − 1 with their transitions to all states: what a worker has. It has the facts of the whole model."""

@@ -17,7 +17,7 @@ ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_typing", "_version"},
     {"core"},
-    {"solution", "model", "sets"},
+    {"solution", "model", "events", "sets"},
     {"instances"},
     {"layout"},
     {"certificate", "prox"},

@@ -21,7 +21,8 @@ from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
-from drmdp.layout.layout import Layout, at_radius, fill_up, lay_out
+from drmdp.layout import events
+from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
@@ -109,13 +110,23 @@ class Remembered:
         """The memory with what single kernels have of it."""
         if self.answer.split is None:
             return self.memory
-        return self.memory._replace(by_row=self.answer.split(self.layout, self.point, self.memory))
+        S = self.layout.available.shape[0]
+        parts = [
+            self.answer.split(part, self.point, _of(self.memory, own))
+            for _, _, part, own in events.pieces(self.layout, 0, S)
+        ]
+        return self.memory._replace(by_row=np.concatenate(parts))
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         share = np.ones((self.layout.available.shape[0], 1)) if self.share is None else self.share
         return respond(
             self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads
         )  # fmt: skip
+
+
+def _of(arrays: Any, own: slice) -> Any:
+    """Some states of a memory, or of what a sweep finds."""
+    return type(arrays)(*(array[own] for array in arrays))
 
 
 class ExactOperator:
@@ -125,13 +136,13 @@ class ExactOperator:
         self.model, self.ball = model, ball
         self.chunk = model.n_states
         self.threads = workers.count(threads)
-        self._layout = lay_out(model, ball)
+        self._layout = events.spread_out(model, ball)
         entry = entry_of(ball)
         family: Any = load(entry.response)
         self._family = Pairwise(family) if entry.keeps.by_pair else family
-        self._work = np.ascontiguousarray(self._layout.indptr[:: model.n_actions]) * self._layout.weights.size
+        self._work = events.work(self._layout)
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
-        memory = empty_memory(S, A, N, entry.keeps, self._layout.data.dtype)
+        memory = empty_memory(S, A, N, entry.keeps, getattr(self._layout, "data", np.empty(0)).dtype)
         self.left = Left(memory, np.zeros((S, A)), 0)
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
@@ -168,7 +179,9 @@ class ExactOperator:
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
 
         def over(lo: int, hi: int) -> None:
-            kernel(lo, hi, layout, point, memory, out, tol, self._family.workspace(layout, point, lo, hi))
+            for first, last, part, own in events.pieces(layout, lo, hi):
+                room = self._family.workspace(part, point, first, last)
+                kernel(first, last, part, point, _of(memory, own), _of(out, own), tol, room)
 
         workers.run(over, self._work, start, stop, self.threads)
         self.left = Left(memory, out.policy, left.sweeps + 1)

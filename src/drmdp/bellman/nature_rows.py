@@ -18,6 +18,7 @@ from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.core.compact import Rows
 from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
@@ -42,6 +43,14 @@ class Question(NamedTuple):
     weights: Array  # (S, A) of each pair; those of weight 0 get none
     share: Array  # (S, N), or (S, 1) for all kernels, as in the module
     target: Target
+
+    def of(self, own: slice, A: int) -> Question:
+        """The same for some states."""
+        if own.start is None:
+            return self
+        pairs = slice(own.start * A, own.stop * A + 1)
+        target = self.target._replace(entry_at=self.target.entry_at[pairs], prefix_at=self.target.prefix_at[pairs])
+        return Question(self.weights[own], self.share[own], target)
 
 
 class Work(NamedTuple):
@@ -97,9 +106,11 @@ def respond(
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     used = (weights > 0) & layout.available
     entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
-    np.cumsum(used.ravel() * (np.diff(layout.indptr) + extra), out=entry_at[1:])
+    np.cumsum(used.ravel() * (events.lengths(layout) + extra), out=entry_at[1:])
     np.cumsum(used.ravel() * (N if layout.unlisted and answer.prefixes else 0), out=prefix_at[1:])
-    real = np.float64 if by_pair else layout.data.dtype  # a Newton direction needs no more
+    real = (
+        layout.data.dtype if isinstance(layout, Layout) and not by_pair else np.float64
+    )  # a Newton direction needs no more
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
@@ -109,7 +120,9 @@ def respond(
     question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
-        answer.kernel(lo, hi, layout, point, memory, question, workspace(layout, point, lo, hi))
+        for first, last, part, own in events.pieces(layout, lo, hi):
+            parts = Memory(*(array[own] for array in memory))
+            answer.kernel(first, last, part, point, parts, question.of(own, A), workspace(part, point, first, last))
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step = 1 if by_pair else A

@@ -66,9 +66,9 @@ class NominalOperator:
     ball = None
     accuracy = 0.0  # it is exact
 
-    def __init__(self, model: Model, kernel: Any, threads: int = 1) -> None:
+    def __init__(self, model: Model, kernel: Any, threads: int = 1, costs: Array | None = None) -> None:
         self.model, self.chunk, self.threads = model, model.n_states, threads
-        self.fixed = FixedKernel(model, kernel, threads)
+        self.fixed = FixedKernel(model, kernel, threads, costs)
         self.nature = Fixed(self.fixed.matrix, (model.n_states, model.n_actions), threads)
 
     @property

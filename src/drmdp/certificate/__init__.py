@@ -24,7 +24,7 @@ from drmdp._typing import Array
 from drmdp.certificate import compressed, dense
 from drmdp.core import levels
 from drmdp.errors import InputError, shown
-from drmdp.layout.layout import lay_out
+from drmdp.layout.events import spread_out
 from drmdp.layout.memory import Memory, shapes_of
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
@@ -74,7 +74,7 @@ class RobustProver:
         if isinstance(claim, dense.Witness):
             _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
             return Proof(low, high, kernel=kernel)
-        layout = lay_out(model, self.ball)
+        layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
         shift = levels.level(value)
         u = value - shift

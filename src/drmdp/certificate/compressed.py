@@ -19,6 +19,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
+from drmdp.layout import events
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -45,12 +46,16 @@ def derive(
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
     def over(lo: int, hi: int) -> None:
-        if split:
-            pairs.states(proof, lo, hi, layout, seen, claim, found)
-        else:
-            proof.states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
+        for first, last, part, own in events.pieces(layout, lo, hi):
+            memory = type(claim.memory)(*(array[own] for array in claim.memory))
+            asked = claim._replace(policy=claim.policy[own], memory=memory)
+            proved = Found(*(array[own] for array in found))
+            if split:
+                pairs.states(proof, first, last, part, seen, asked, proved)
+            else:
+                proof.states(first, last, part, seen, asked, proved, work_space(part, first, last))
 
-    workers.run(over, N * layout.indptr[:: layout.available.shape[1]], 0, S, threads)
+    workers.run(over, events.work(layout), 0, S, threads)
     return found
 
 

@@ -22,9 +22,9 @@ from drmdp.model import Model
 
 
 class FixedKernel:
-    """A model with one kernel: (S, A, S), or sparse (S·A, S)."""
+    """A model with one kernel: (S, A, S), or sparse (S·A, S); `prices` (S, A) are c̄, if they are known already."""
 
-    def __init__(self, model: Model, kernel: Any, threads: int = 1) -> None:
+    def __init__(self, model: Model, kernel: Any, threads: int = 1, prices: Array | None = None) -> None:
         S, A = model.n_states, model.n_actions
         self.model, self.threads = model, threads
         is_sparse = sparse.issparse(kernel)
@@ -32,7 +32,9 @@ class FixedKernel:
         self.matrix = matrix
         longest = int(np.diff(matrix.indptr).max(initial=0)) if is_sparse else S
         self._terms = max(longest, model.facts.longest)
-        if not model.next_costs:
+        if prices is not None:
+            costs = prices
+        elif not model.next_costs:
             costs = np.asarray(model.costs)
         elif is_sparse:
             listed = model.blocks.matrix(model.listed_costs())

@@ -194,8 +194,8 @@ class Worker:
     @property
     def _mean(self) -> NominalOperator:
         if "mean" not in self._made:
-            matrix = self.model.blocks.matrix(self.model.mean)
-            self._made["mean"] = NominalOperator(self.model, matrix, self._threads)
+            matrix, costs = self.model.mean_matrix()
+            self._made["mean"] = NominalOperator(self.model, matrix, self._threads, costs)
         found: NominalOperator = self._made["mean"]
         return found
 

@@ -88,3 +88,66 @@ class Made:
                 terminal=found.terminal,
                 kernel_names=kernel_names,
             )
+
+    @classmethod
+    def from_events(
+        cls,
+        states: Any,
+        actions: Any,
+        events: Any,
+        transition: Callable[..., Any],
+        laws: ArrayLike,
+        *,
+        discount: float,
+        costs: ArrayLike = None,
+        rewards: ArrayLike = None,
+        law: Any = None,
+        weights: ArrayLike = None,
+        available: Any = None,
+        terminal: ArrayLike = None,
+        initial: ArrayLike = None,
+        names: Names | None = None,
+        kernel_names: Names | None = None,
+        store: bool | None = None,
+    ) -> Any:
+        """A model of events: the next state is transition(state, action, event), and N laws say how likely events are. No kernel is stored.
+
+        Parameters
+        ----------
+        states : int or `drmdp.Grid`
+        actions, events : int, or sequence of names
+        transition : function (state, action, event) of numbers
+            Of NumPy arrays, (n, 1, 1), (1, A, 1) and (1, 1, E), or compiled with ``numba.njit``. It returns the next state, or (next state, cost). A compiled
+            function (state, action, next, cost) fills the arrays of all events of a pair instead.
+        laws : (N, E) or (C, N, E) array
+            N laws of the events, for each of C classes.
+        discount, weights, initial, kernel_names
+            As for a model of arrays.
+        costs, rewards : (S, A) or (S,) array, optional
+            If transition tells none. Costs of events are what nature moves with them; ``rewards=True`` says that they are rewards.
+        law : (S, A) array or function (state, action), optional
+            Class of laws of each pair, if there are several.
+        available : (S, A) bool array, mapping, or function (state, action), optional
+        terminal : (S,) bool array or collection of states, optional
+        names : sequence of names of the states, optional
+        store : bool, optional
+            Whether to keep next states and costs in a table; by default if it fits in a quarter of memory. Otherwise transition is asked in every sweep.
+
+        Examples
+        --------
+        >>> import drmdp, numpy as np
+        >>> def transition(stock, order, demand):
+        ...     left = np.maximum(stock + order - demand, 0)
+        ...     return np.minimum(left, 9), 2.0 * order + 5.0 * np.maximum(demand - stock - order, 0) + left
+        >>> laws = [[0.2, 0.5, 0.3], [0.1, 0.4, 0.5]]  # of demand, one a year
+        >>> model = drmdp.Model.from_events(10, 4, 3, transition, laws, discount=0.95)
+        >>> bool(drmdp.solve(model, drmdp.Wasserstein(0.1)).gap < 1e-3)
+        True
+        """
+        given = dict(locals())
+        given.pop("cls")
+        return cls._of_events(given)
+
+    @classmethod
+    def _of_events(cls, given: dict[str, Any]) -> Any:
+        raise NotImplementedError

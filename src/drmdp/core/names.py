@@ -24,7 +24,16 @@ CHUNK = 2**16
 """Names that are decoded at a time."""
 
 
-class StoredNames(Sequence[Hashable]):
+class LazyNames(Sequence[Hashable]):
+    """Names that are made when they are asked for, and were found to be distinct."""
+
+    @property
+    def numbers(self) -> Mapping[Hashable, int] | None:
+        """The place of each name, if it can be computed."""
+        return None
+
+
+class StoredNames(LazyNames):
     """Names in a text; equal to any sequence of the same names."""
 
     def __init__(self, text: Any, ends: Any) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.core.mapped import check_unchanged
 from drmdp.core.validation import numbers
 from drmdp.errors import InputError
 
@@ -31,7 +30,7 @@ def outward(model: Model, cost: Array) -> Array:
 
 def sides(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Bounds on costs in the user's sign, if they are of the data that was read."""
-    check_unchanged(model.blocks.data)
+    model.check_unchanged()
     return (0.0 - upper, 0.0 - lower) if model.maximise else (lower, upper)  # never −0.0
 
 

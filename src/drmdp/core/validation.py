@@ -16,7 +16,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
-from drmdp.core.names import RULE, Numbers, StoredNames, is_name, same
+from drmdp.core.names import RULE, LazyNames, Numbers, is_name, same
 from drmdp.errors import InputError, repeated, shown
 
 Names = Sequence[Hashable]
@@ -106,7 +106,7 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
     """Distinct names of the right number: as a tuple, as a range where they are 0, 1, 2 and so on, or as they are in a file."""
     if given is None:
         return range(size)
-    if len(given) == size if isinstance(given, StoredNames) else isinstance(given, range) and given == range(size):
+    if len(given) == size if isinstance(given, LazyNames) else isinstance(given, range) and given == range(size):
         return given
     labels = _items(given, size + 1)
     if labels is None or isinstance(given, set | frozenset):  # a set has no order
@@ -155,6 +155,8 @@ def lookup(names: Names) -> Mapping[Hashable, int]:
     """Index by name."""
     if isinstance(names, range):
         return Numbers(len(names))
+    if isinstance(names, LazyNames) and names.numbers is not None:
+        return names.numbers
     table = {name: index for index, name in enumerate(names)}
     if len(table) < len(names):
         raise InputError(f"the name {shown(repeated(names))} is given twice")

@@ -202,9 +202,7 @@ class AmbiguitySet(ABC):
         """In which states nature could move mass at a large radius, (S,): where some action has two allowed next states."""
         if self.support == "all":
             return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
-        pairs = np.repeat(np.arange(model.available.size), model.blocks.lengths)
-        allowed = np.bincount(pairs[model.mean > 0], minlength=model.available.size)
-        return np.asarray((allowed > 1).reshape(model.available.shape).any(axis=1))
+        return np.asarray((model.choices > 1).any(axis=1))
 
     def remarks(self, model: Model) -> tuple[str, ...]:
         """What there is to say of this set around this model: that it has no room, if so."""

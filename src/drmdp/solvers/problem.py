@@ -127,7 +127,8 @@ class Problem:
 
 def of_mean_kernel(model: Model, policy: Array | None = None, threads: int = 1) -> Problem:
     """The problem in which nature plays the mean kernel of a model."""
-    return Problem(NominalOperator(model, model.blocks.matrix(model.mean), threads), policy)
+    matrix, costs = model.mean_matrix()
+    return Problem(NominalOperator(model, matrix, threads, costs), policy)
 
 
 def _finite(numbers: Array) -> None:

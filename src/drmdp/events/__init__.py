@@ -1,0 +1,295 @@
+"""Models of events: the next state is f(state, action, event), and N laws say how likely events are.
+
+Next states and laws are held, or the function itself; kernels are made of them a few states at a time (`drmdp.core.merging`). An `EventModel` is a
+`Model`: whatever asks for kernels as arrays gets them while they fit (`MOST` bytes), and is told what to do where they do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike
+from drmdp.core import spans
+from drmdp.core import text as words
+from drmdp.core import validation as checks
+from drmdp.core.facts import Facts
+from drmdp.core.mapped import check_unchanged
+from drmdp.core.merging import Asked, Block, Laws, block_of, checked_laws, fill, laws_of
+from drmdp.core.names import text_of
+from drmdp.core.progress import stage
+from drmdp.core.rules import Function, Table
+from drmdp.core.storage import Kernels
+from drmdp.core.sums import add_rows
+from drmdp.core.validation import Names
+from drmdp.errors import InputError
+from drmdp.model import Model, assembled
+
+MOST = 2**30
+"""Bytes up to which kernels are made as arrays when something asks for them."""
+BATCH = 2**20
+"""Bytes of probabilities that are made at a time."""
+
+
+class EventModel(Model):
+    """A model whose kernels are laws of events; made by `drmdp.Model.from_events`."""
+
+    rule: Table | Function
+    laws: Array  # (C, N, E)
+    classes: Any  # (S, A) class of laws, or (0, 0)
+    priced: bool  # events have costs
+    _prices: Array  # (S, A), zeros where events have costs
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs."""
+        held = (*Model.__annotations__, *EventModel.__annotations__)
+        return {name: getattr(self, name) for name in held if name not in ("_blocks", "_costs")}
+
+    @property
+    def next_costs(self) -> bool:
+        """Whether events have costs."""
+        return self.priced
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return int(self.laws.shape[2])
+
+    def check_unchanged(self) -> None:
+        """Raise an error if a file that holds the table is not what it was."""
+        for array in (getattr(self.rule, "next", None), getattr(self.rule, "costs", None)):
+            if array is not None:
+                check_unchanged(array)
+
+    # ------------------------------------------------------------------ a few states at a time
+
+    def asked(self, lo: int, hi: int) -> Asked:
+        """What the rule says of the states lo … hi − 1."""
+        available = self.available[lo:hi]
+        there, costs = self.rule.rows(lo, hi, available)
+        classes = self.classes[lo:hi] if self.classes.size else self.classes
+        return Asked(there, costs if self.priced else np.zeros((0, 0, 0)), classes, available)
+
+    def batches(self, laws: Laws, lo: int, hi: int, merged: bool = True) -> Iterator[tuple[int, int, Block, int]]:
+        """The rows of the states lo … hi − 1, some states at a time, always in the same block; with the number of entries."""
+        A, (_, N, E) = self.n_actions, laws.p.shape
+        n = max(1, min(4096, BATCH // (8 * A * E * max(1, N)), hi - lo))
+        block = block_of(n, A, E, N)
+        for first in range(lo, hi, n):
+            last = min(first + n, hi)
+            yield first, last, block, int(fill(self.asked(first, last), laws, merged, block))
+
+    @property
+    def used(self) -> Laws:
+        """The laws of positive weight."""
+        return laws_of(self.laws, self.weights > 0)
+
+    @cached_property
+    def lengths(self) -> Any:
+        """How many slots of positive weight each pair has, (S, A) int32."""
+        found = np.zeros(self.available.shape, np.int32)
+        laws = self.used._replace(p=np.zeros((len(self.laws), 0, self.n_events)))
+        for first, last, block, _ in self.batches(laws, 0, self.n_states):
+            found[first:last] = np.diff(block.indptr[: (last - first) * self.n_actions + 1]).reshape(last - first, -1)
+        return found
+
+    @property
+    def choices(self) -> Any:
+        """How many next states, or pairs of next state and cost, each pair can lead to, (S, A)."""
+        return self.lengths
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Extremes and sums over the available pairs."""
+        lengths = self.lengths[self.available]
+        S = self.n_states
+        least, most = np.inf, -np.inf
+        live = np.zeros((len(self.laws), self.n_events), bool)
+        np.put_along_axis(live, self.used.live, np.arange(self.n_events) < self.used.n_live[:, None], axis=1)
+        for lo in range(0, S, 4096) if self.priced else ():
+            asked = self.asked(lo, min(lo + 4096, S))
+            counts = asked.available[:, :, None] & live[asked.classes if asked.classes.size else 0]
+            least = min(least, float(asked.costs.min(where=counts, initial=np.inf)))
+            most = max(most, float(asked.costs.max(where=counts, initial=-np.inf)))
+        if not self.priced:
+            known = self._prices[self.available]
+            least, most = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
+        shortest = int(lengths.min(initial=S))
+        return Facts(
+            least, most, shortest, shortest, int(lengths.max(initial=0)), lengths.size,
+            self.available.size - lengths.size, int(lengths.sum()), self.priced,
+        )  # fmt: skip
+
+    def mean_matrix(self) -> tuple[Any, Array]:
+        """The mean kernel, sparse (S·A, S), and the costs that go with it, (S, A); of N no array is made."""
+        A, used = self.n_actions, self.weights > 0
+        weights = np.ascontiguousarray(self.weights[used])
+        indptr = np.zeros(self.available.size + 1, np.int64)
+        np.cumsum(self.lengths.ravel(), out=indptr[1:])
+        indices, mean = np.empty(indptr[-1], np.int32), np.zeros(indptr[-1])
+        costs = np.array(self._prices)
+        for first, last, block, n in self.batches(self.used, 0, self.n_states):
+            own = slice(int(indptr[first * A]), int(indptr[last * A]))
+            ends = block.indptr[: (last - first) * A + 1]
+            indices[own] = block.indices[:n]
+            add_rows(ends, block.data[: weights.size * n], weights, mean[own])
+            if self.priced:
+                filled = np.diff(ends) > 0
+                part = costs[first:last].reshape(-1)
+                part[filled] = np.add.reduceat(mean[own] * block.costs[:n], ends[:-1][filled]) if n else 0.0
+        blocks = Kernels(self.n_states, A, 1, indptr, indices, mean, is_sparse=True)
+        return blocks.matrix(mean), costs
+
+    # ------------------------------------------------------------------ kernels as arrays
+
+    @cached_property
+    def _blocks(self) -> Kernels:  # type: ignore[override]
+        return self._merged[0]
+
+    @property
+    def _costs(self) -> Array:  # type: ignore[override]
+        return self._merged[1] if self.priced else self._prices
+
+    @cached_property
+    def _merged(self) -> tuple[Kernels, Array]:
+        """All kernels, and the costs of their entries; refused where they are too large, or where no kernel can hold them."""
+        size = 8 * self.n_kernels * self.facts.entries
+        if size > MOST:
+            raise InputError(
+                f"the kernels of this model of events take {words.memory(size)} as arrays, and this asks for them: call model.stored() "
+                "if they fit in memory, or do without"
+            )
+        return self._arrays()
+
+    def _arrays(self) -> tuple[Kernels, Array]:
+        S, A, N = self.n_states, self.n_actions, self.n_kernels
+        parts: list[tuple[Any, ...]] = []
+        for first, last, block, n in self.batches(laws_of(self.laws, np.ones(N, bool)), 0, S):
+            ends = block.indptr[: (last - first) * A + 1]
+            self._check_apart(block, ends, n, first)
+            held = np.diff(ends), block.indices[:n], block.data[: N * n], block.costs[:n]
+            parts.append(tuple(part.copy() for part in held))
+        lengths, indices, data, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return Kernels(S, A, N, indptr, indices, data, self.is_sparse), costs
+
+    def _check_apart(self, block: Block, ends: Any, n: int, first: int) -> None:
+        """Refuse two costs of one transition."""
+        twice = np.zeros(n, bool)
+        twice[1:] = block.indices[1:n] == block.indices[: n - 1]
+        twice[ends[:-1][ends[:-1] < n]] = False
+        if twice.any():
+            k = int(np.argmax(twice))
+            pair = first * self.n_actions + int(np.searchsorted(ends, k, side="right")) - 1
+            s, a = divmod(pair, self.n_actions)
+            raise InputError(
+                f"state {self.states[s]!r}, action {self.actions[a]!r}: events lead to next state {self.states[int(block.indices[k])]!r} at "
+                f"{float(block.costs[k - 1])!r} and at {float(block.costs[k])!r}: a kernel has one cost for a transition, and this asks for kernels"
+            )
+
+    def stored(self) -> Model:
+        """The same model with its kernels as arrays; needs memory for all of them, and one cost for each transition."""
+        blocks, costs = self._arrays()
+        held = {name: getattr(self, name) for name in Model.__annotations__ if name not in ("_blocks", "_costs")}
+        return assembled(**held, _blocks=blocks, _costs=costs if self.priced else self._prices)
+
+    # ------------------------------------------------------------------ other models
+
+    def _with(self, **fields: Any) -> EventModel:
+        other = object.__new__(EventModel)
+        other._set(**self.__getstate__() | fields)
+        return other
+
+    def with_laws(self, laws: ArrayLike, weights: ArrayLike = None, kernel_names: Names | None = None) -> EventModel:
+        """The same rule with other laws, (N, E) or (C, N, E); nothing is asked or copied."""
+        own = checked_laws(laws, self.n_events, len(self.laws))
+        names = checks.names_of("kernel_names", kernel_names, own.shape[1])
+        w = checks.distribution("weights", weights, names, "kernel")
+        return self._with(laws=own, n_kernels=own.shape[1], kernel_names=names, weights=w)
+
+    def tabulate(self) -> EventModel:
+        """The same model with what its function says in a table, 4 bytes for each event of each pair, and 8 if events have costs."""
+        return self if isinstance(self.rule, Table) else self._with(rule=tabulated(self))
+
+    # ------------------------------------------------------------------ looks
+
+    @property
+    def head(self) -> spans.Head:
+        """What does not grow with the number of states."""
+        return spans.Head(
+            self.n_kernels, self.n_states, self.n_actions, self.discount, self.weights, self.maximise, self.is_sparse,
+            np.dtype(np.float64), 1 if self.priced else 2, self.actions, self.kernel_names, self.notes,
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in arrays."""
+        held = [self.laws, self.classes, self._prices, self.initial, self.available, self.terminal]
+        held += [part for part in (getattr(self.rule, name, None) for name in ("next", "costs")) if part is not None]
+        return sum(array.nbytes for array in held)
+
+    @cached_property
+    @stage("hashing the model")
+    def fingerprint(self) -> str:
+        """Hash of what events lead to, of the laws and of the names: the same for a function and its table."""
+        digest = hashlib.sha256(spans.fingerprint(self.head, [b"events"]).encode())
+        for array in (self.laws, self.initial, self._prices):
+            digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+        for lo in range(0, self.n_states, spans.BLOCK):
+            hi = min(lo + spans.BLOCK, self.n_states)
+            asked = self.asked(lo, hi)
+            flags = asked.available[:, :, None]
+            digest.update(np.ascontiguousarray(np.where(flags, asked.next, 0), dtype="<i4").data)
+            if self.priced:
+                digest.update(np.ascontiguousarray(np.where(flags, asked.costs, 0.0) + 0.0, dtype="<f8").data)
+            digest.update(np.ascontiguousarray(asked.classes, dtype="<u2").data)
+            digest.update(np.ascontiguousarray(asked.available).data)
+            digest.update(np.ascontiguousarray(self.terminal[lo:hi]).data)
+            if not isinstance(self.states, range):
+                digest.update(b"".join(text_of(self.states[lo:hi])))
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        S, A, N = (words.count(getattr(self, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
+        lo, hi = self.cost_range
+        lo, hi = (0.0 - hi, 0.0 - lo) if self.maximise else (lo, hi)
+        kind = "rewards" if self.maximise else "costs"
+        shape = "of events" if self.priced else "(S, A)"
+        how = "in a table" if isinstance(self.rule, Table) else "asked of a function"
+        first = f"Model: {S} × {A} × {N}, discount {words.discount(self.discount)}"
+        held = f"  {words.count(self.n_events, 'event')}, next states {how}, {words.memory(self.nbytes)}"
+        return "\n".join([first, f"  {kind} {shape} in [{lo:g}, {hi:g}]", held])
+
+
+def tabulated(model: EventModel, keep: bool = True) -> Table:
+    """Ask a function for everything once; costs that are no numbers are refused with their place."""
+    shape = (model.n_states, model.n_actions, model.n_events)
+    there = np.zeros(shape if keep else (0, 0, 0), np.int32)
+    costs = np.zeros(shape) if keep and model.priced else None
+    step = max(1, 2**18 // (model.n_actions * model.n_events))
+    for lo in range(0, model.n_states, step):
+        hi = min(lo + step, model.n_states)
+        asked = model.asked(lo, hi)
+        if model.priced:
+            _check_prices(model, asked, lo)
+        if keep:
+            there[lo:hi] = asked.next
+            if costs is not None:
+                costs[lo:hi] = np.where(asked.available[:, :, None], asked.costs, 0.0)
+    for array in (there, costs):
+        if array is not None:
+            array.setflags(write=False)
+    return Table(there, costs)
+
+
+def _check_prices(model: EventModel, asked: Asked, lo: int) -> None:
+    bad = ~(np.abs(asked.costs) <= 1e300 * (1 - model.discount)) & asked.available[:, :, None]
+    if bad.any():
+        s, a, e = (int(k) for k in np.argwhere(bad)[0])
+        raise InputError(
+            f"transition({lo + s}, {a}, {e}) costs {float(asked.costs[s, a, e])!r}, expected a finite number"
+        )

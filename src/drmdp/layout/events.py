@@ -1,0 +1,98 @@
+"""The data of a model of events as compiled code reads it: a `Layout` for a few states at a time.
+
+Rows are made in scratch memory (`drmdp.core.merging`), and whoever runs kernels over a range of states runs them over its pieces. States of a piece are
+numbered from 0, next states as in the whole model, so that the kernels of stored models run unchanged, on the same rows in the same order: same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.core.merging import Laws
+from drmdp.core.sums import add_rows
+from drmdp.events import EventModel
+from drmdp.layout.layout import Layout, lay_out
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.sets.registry import entry_of
+
+
+class EventLayout(NamedTuple):
+    """Static data of a (model of events, set)."""
+
+    model: EventModel
+    laws: Laws  # of positive weight
+    mean: Array  # (N,) weights of the mean rows
+    weights: Array  # (N,) positive
+    available: Any  # (S, A) bool
+    radius: Array  # (S,), or (S, A)
+    discount: float
+    unlisted: bool
+    common: bool
+
+
+def spread_out(model: Model, ball: AmbiguitySet) -> Any:
+    """The layout of a model and a set: a `Layout`, or that of events, which is laid out piece by piece."""
+    if not isinstance(model, EventModel) or entry_of(ball).layout:
+        return lay_out(model, ball)
+    facts, S = model.facts, model.n_states
+    if ball.support == "all" and facts.shortest < S and model.next_costs:
+        return lay_out(model, ball)
+    weights = np.array(model.weights[model.weights > 0])
+    full = ball.support == "all" or facts.shortest == S
+    unlisted = ball.support == "all" and not model.priced and bool(facts.shortest < S or facts.closed)
+    radius = np.ascontiguousarray(ball.radii(model))
+    return EventLayout(
+        model, model.used, weights, weights, model.available, radius, model.discount, unlisted, not model.priced and full
+    )  # fmt: skip
+
+
+EVERYTHING = slice(None)
+
+
+def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, slice]]:
+    """Layouts that cover the states lo … hi − 1: first and last of their own states, and where these are among all.
+
+    That of a stored model is one, and its states are numbered as all are. The others share memory: one is gone when the next is asked for.
+    """
+    if isinstance(layout, Layout):
+        yield lo, hi, layout, EVERYTHING
+        return
+    kind: Any = (layout.discount, layout.unlisted, layout.common)
+    model, A, N = layout.model, layout.available.shape[1], layout.weights.size
+    for first, last, block, n in model.batches(layout.laws, lo, hi):
+        indptr = block.indptr[: (last - first) * A + 1]
+        mean = np.zeros(n)
+        add_rows(indptr, block.data[: N * n], layout.mean, mean)
+        parts = (
+            indptr, block.indices[:n], block.data[: N * n], mean, layout.weights, layout.available[first:last],
+            model._prices[first:last], block.costs[:n] if model.priced else np.zeros(0), layout.radius[first:last],
+        )  # fmt: skip
+        own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
+        yield 0, last - first, Layout(*own, *kind), slice(first, last)
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def lengths(layout: Any) -> Any:
+    """Most entries that each pair may have, (S·A,)."""
+    if isinstance(layout, Layout):
+        return np.diff(layout.indptr)
+    return np.where(layout.available.ravel(), layout.model.lengths.ravel(), 0).astype(np.int64)
+
+
+def work(layout: Any) -> Any:
+    """Probabilities before each state, (S + 1,), by which ranges are cut."""
+    A, N = layout.available.shape[1], layout.weights.size
+    if isinstance(layout, Layout):
+        return np.ascontiguousarray(layout.indptr[::A]) * N
+    per_state = N * A * layout.model.n_events
+    return np.arange(layout.available.shape[0] + 1, dtype=np.int64) * per_state
