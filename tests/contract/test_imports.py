@@ -17,7 +17,7 @@ ROOT = Path(drmdp.__file__).parent
 LAYERS = (
     {"errors", "_typing", "_version"},
     {"core"},
-    {"solution", "model", "events", "sets"},
+    {"solution", "model", "sets"},
     {"instances"},
     {"layout"},
     {"certificate", "prox"},

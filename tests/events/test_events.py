@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein, events
+from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
 from drmdp.core import threads as workers
 from drmdp.core.rules import Function, Table
+from drmdp.model import events
 
 S, A, E, N, C = 24, 3, 6, 4, 2
 SETS = {

@@ -14,9 +14,9 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core.merging import Laws
 from drmdp.core.sums import add_rows
-from drmdp.events import EventModel
 from drmdp.layout.layout import Layout, lay_out
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of
 

@@ -158,7 +158,7 @@ class Model(Made):
 
     @classmethod
     def _of_events(cls, given: dict[str, Any]) -> Any:
-        from drmdp.events.make import build
+        from drmdp.model.make import build
 
         return build(given)
 

@@ -17,7 +17,7 @@ from drmdp.core.progress import stage
 from drmdp.core.rules import Function
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, shown
-from drmdp.events import EventModel, tabulated
+from drmdp.model.events import EventModel, tabulated
 
 
 def build(given: dict[str, Any]) -> EventModel:
