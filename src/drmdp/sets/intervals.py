@@ -36,6 +36,8 @@ class Intervals(AmbiguitySet):
     ----------
     lower, upper : (S, A, S) arrays, or sparse (S·A, S) matrices with row s·A + a, where an absent entry is 0
         Bounds on each probability. Rows of unavailable actions and of terminal states are ignored.
+    margin : float or (S,) array, optional
+        By how much both bounds are widened; given by `Intervals.of`, where it is the radius. Without it the set has no radius.
 
     Examples
     --------

@@ -47,6 +47,7 @@ class Wasserstein(AmbiguitySet):
     radius : float or (S,) array
         How far nature may go, at every state or state by state; see `saturation` for what is large.
     metric : "l1", "l2", "linf" or "transport"
+        How far a kernel is from another: a norm of the difference, or what moving the mass costs.
     order : 1, 2 or math.inf, optional
         The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf".
     rectangular : "s" or "sa"
