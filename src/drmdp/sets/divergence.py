@@ -41,7 +41,7 @@ class Divergence(AmbiguitySet):
     radius : float, (S,) array, or with rectangular="sa" (S, A) array
         Largest divergence, added up over the actions of a state or for each of them.
     kind : "kl", "burg", "chi2" or "tv"
-        Σ y log(y/ŷ), Σ ŷ log(ŷ/y), Σ (y − ŷ)²/ŷ (no ½), or ½ Σ |y − ŷ|.
+        Σ y log(y/ŷ), Σ ŷ log(ŷ/y), Σ (y − ŷ)²/ŷ (no ½), or ½ ‖y − ŷ‖₁.
     around : "mean" or "kernels"
         Whether nature bends the mean kernel, or each kernel with the mean divergence bounded.
     support : "observed" or "all"

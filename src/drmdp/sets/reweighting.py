@@ -52,7 +52,7 @@ class Reweighting(AmbiguitySet):
     radius : float or (S,) array, with "sa" also (S, A)
         How far the mixture may be from the weights; not for "cvar" and "any".
     kind : "kl", "burg", "chi2", "tv", "cvar" or "any"
-        Σ q log(q/w), Σ w log(w/q), Σ (q − w)²/w (no ½), ½ Σ |q − w|, the worst kernels, or any mixture.
+        Σ q log(q/w), Σ w log(w/q), Σ (q − w)²/w (no ½), ½ ‖q − w‖₁, the worst kernels, or any mixture.
     rectangular : "s" or "sa"
         One mixture for all actions of a state, or one for each action.
     level : float or (S,) array, with "sa" also (S, A)
