@@ -197,9 +197,10 @@ class ExactOperator:
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
-        layout = self._laid_out(sweeps)
-        point = point_at(layout, value - levels.level(value))
-        return Remembered(self.model, self._family.NATURE, layout, point, memory, None, self.threads)
+        layout, answer = self._laid_out(sweeps), self._family.NATURE
+        lowest = answer.lowest(memory) if layout.unlisted and answer.lowest else -np.inf
+        point = point_at(layout, value - levels.level(value), lowest)
+        return Remembered(self.model, answer, layout, point, memory, None, self.threads)
 
     def _laid_out(self, sweeps: int) -> Layout:
         """The data for the last of so many sweeps."""

@@ -40,7 +40,7 @@ NANOSECONDS: dict[str, tuple[float, float, float]] = {
 }  # fmt: skip
 """For each stored probability, listed next state and state; a product's last number is the method's work on vectors."""
 VECTORS, WHOLE, COPIES, ENTRY = 20, 4, 3, 12
-ORDER = 28
+ORDER = 44
 """Bytes a state for the order of v, with support "all"."""
 
 

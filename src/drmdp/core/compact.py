@@ -46,8 +46,8 @@ class Rows:
     prefix_length: Any
     prefix_slope: Array  # α
     prefix_level: Array  # β
-    states: Any  # (S,) the order, or empty
-    u: Array  # (S,) in that order, or empty
+    states: Any  # (P,) the beginning of the order, as long as the longest prefix
+    u: Array  # (P,) in that order
     threads: int = 1
 
     def __matmul__(self, z: Array) -> Array:
@@ -82,7 +82,7 @@ class Rows:
 def _product(start, stop, parts, z, sums, out):
     """Multiply the rows start … stop − 1 with a vector.
 
-    reads   start, stop, parts, z (S,), sums (2, S + 1)
+    reads   start, stop, parts, z (S,), sums (2, P + 1)
     fills   out (R,)
     """
     for r in range(start, stop):
@@ -99,7 +99,7 @@ def _product(start, stop, parts, z, sums, out):
 def _spell(start, parts, states, u, out):
     """Write rows out, from row `start` on.
 
-    reads   start, parts, states (S,), u (S,)
+    reads   start, parts, states (P,), u (P,)
     fills   out (n, S): from 0 on
     """
     for r in range(out.shape[0]):
@@ -186,8 +186,8 @@ def restored(n_states: int, n_actions: int, arrays: dict[str, Any]) -> MeanKerne
         if any(arrays[f"{kind}_{member}"].size != ptr[-1] for member in members):
             raise InputError(f"kernel.{kind}_ptr does not fit what it points to")
     most = arrays["states"].size
-    if arrays["u"].size != most or most not in (0, S):
-        raise InputError(f"kernel.states has {most} entries, expected {S} or none")
+    if arrays["u"].size != most or most > S:
+        raise InputError(f"kernel.states has {most} entries, expected as many as kernel.u, at most {S}")
     for name, below in (("entry_state", S), ("states", S), ("prefix_length", most + 1)):
         if arrays[name].size and not 0 <= arrays[name].min() <= arrays[name].max() < below:
             raise InputError(f"kernel.{name} is out of range")

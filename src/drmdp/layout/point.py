@@ -7,6 +7,9 @@ unit = the largest range of any z_a, the kernels work on
 
 which keeps full precision at any scale and level of costs and values, and near saturation where nature sends all mass to the top.
 Plateaus: differences of u below `FLAT` are rounding and count as 0; this moves a value by at most FLAT·unit.
+
+**The top.** Nature uses few of the unlisted states, the best for her. Whoever knows the lowest u that matters has only the states from there
+on sorted: they are the beginning of the order of all, bit for bit, as are prefix sums over them.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ TINY = 1e-280  # a smaller unit is 0
 
 
 class Order(NamedTuple):
-    """v as all actions see it, and in descending order for the unlisted states; empty unless the layout needs it."""
+    """v as all actions see it, and in descending order for the unlisted states; empty unless the layout needs it.
+
+    Of the top alone, all but `common` are as long as the top, and `rank` is empty.
+    """
 
     common: Array  # (S,) u of each state
     states: Any  # (S,) int32, best for nature first
@@ -47,13 +53,13 @@ class Point(NamedTuple):
     order: Order
 
 
-def point_at(layout: Layout, value: Array) -> Point:
-    """Look at v, (S,) over all states and without its level, once for a sweep."""
+def point_at(layout: Layout, value: Array, lowest: float = -np.inf) -> Point:
+    """Look at v, (S,) over all states and without its level, once for a sweep; states with u below `lowest` are not put in order."""
     top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    return Point(value, top, span, order_of(layout, value))
+    return Point(value, top, span, order_of(layout, value, lowest))
 
 
-def order_of(layout: Layout, value: Array) -> Order:
+def order_of(layout: Layout, value: Array, lowest: float = -np.inf) -> Order:
     """Normalise v once per sweep where all actions see the same, and sort it if unlisted states matter."""
     empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
     if not layout.common:
@@ -64,10 +70,15 @@ def order_of(layout: Layout, value: Array) -> Order:
     common[common > -FLAT] = 0.0
     if not layout.unlisted:
         return Order(common, none, empty, empty, empty, none, none, 0.0)
-    states = np.argsort(-value, kind="stable").astype(np.int32)
+    position = none
+    if lowest > -1.0:
+        upper = np.flatnonzero(common >= min(lowest, 0.0))
+        states = upper[np.argsort(-value[upper], kind="stable")].astype(np.int32)
+    else:
+        states = np.argsort(-value, kind="stable").astype(np.int32)
+        position = np.empty_like(states)
+        position[states] = np.arange(states.size, dtype=np.int32)
     u = common[states]
-    position = np.empty_like(states)
-    position[states] = np.arange(states.size, dtype=np.int32)
     prefix = np.zeros((2, u.size + 1))
     np.cumsum(u, out=prefix[0, 1:])
     np.cumsum(u * u, out=prefix[1, 1:])

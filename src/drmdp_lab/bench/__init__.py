@@ -23,22 +23,24 @@ TABLES = {
     "states": "a cold update of one state, N = 1, S = A = 100",
     "threads": "what two threads gain",
     "scale": "large sparse models in float32",
+    "cluster": "one large model on every engine: digests, exchanges, bytes, memory, seconds against two threads",
     "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
-ON_DEMAND = ("scale", "robust-mdps")
+ON_DEMAND = ("scale", "cluster", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
     "solves": "solves:solves",
     "conic": "solves:against_conic",
     "scale": "scale:scale",
+    "cluster": "cluster:cluster",
     "robust-mdps": "robust_mdps:suite",
 }
 
 
 def table(name: str, *of: Any) -> Iterator[Any]:
-    """Rows of a table; "scale" takes a number of states, "robust-mdps" a folder or none."""
+    """Rows of a table; "scale" and "cluster" take a number of states, "robust-mdps" a folder or none."""
     module, _, function = PLACES.get(name, f"growth:{name}").partition(":")
     make: Callable[..., Iterator[Any]] = getattr(importlib.import_module(f"drmdp_lab.bench.{module}"), function)
     return make(*of)
