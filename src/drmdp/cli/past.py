@@ -116,6 +116,9 @@ def foresee(path: str, ball: AmbiguitySet, cluster: Cluster | None, as_json: boo
     source = Source(path)
     alone = isinstance(chosen, Local)
     found = plan(source, ball, chosen.ranges(), alone)
+    with _one_voice(chosen) as speaks:
+        if not speaks:
+            return 0
     if as_json:
         print_json({**fields(found), "cluster": repr(chosen), "ball": repr(ball)})
         return 0
