@@ -232,3 +232,40 @@ def test_the_report_speaks_of_it(tmp_path):
         page = tmp_path / f"{name}.html"
         drmdp.solve(model, ball).report(page)
         assert "an interval for each probability" in page.read_text()
+
+
+STORM = {
+    (1, "adversarial"): [1.548546254165379, 1.878765671616526, 1.5845545436502206, 1.4445586295058357, 1.9490408391756462],
+    (1, "cooperative"): [1.3324871029876386, 1.7801363434409854, 1.4263530704861616, 1.2387188215688598, 1.796732325342998],
+    (2, "adversarial"): [0.4345871633957962, 0.8105112390801187, 1.0629081976208723, 0.5471908303083931, 0.6350282210988152],
+    (2, "cooperative"): [0.3300996962420008, 0.6431162675649381, 0.9332191507393768, 0.4215212018657506, 0.4786674002626394],
+    (3, "adversarial"): [0.782879489420573, 1.1135637045379656, 1.0722240618682521, 0.9965259924970714, 0.771009164631839],
+    (3, "cooperative"): [0.6567695051112303, 0.9756263885532891, 0.8902269102034617, 0.8679571508763186, 0.620739721896564],
+}  # fmt: skip
+"""Values of Storm's robust value iteration (stormpy 2.0.0, `Pmin=? [F "goal"]`, ROBUST and COOPERATIVE, precision 1e-6), divided by 1 − λ.
+
+A discounted cost is the probability to reach a goal: from (s, a) to t with λ times its interval, to the goal with (1 − λ) c(s, a), else to a sink.
+"""
+
+
+def storm_instance(seed):
+    """Bounds and costs, all of them multiples of 1/1024 but for rounding of the middle."""
+    rng = np.random.default_rng(seed)
+    middle = np.round(rng.dirichlet(np.full(5, 0.6), size=(5, 2)) * 64) / 64
+    middle[..., 0] += 1 - middle.sum(axis=-1)
+    middle[middle < 0] = 0
+    middle /= middle.sum(axis=-1, keepdims=True)
+    width = rng.integers(0, 3, size=middle.shape) / 16
+    lower = np.clip(middle - width, 0, 1) * (middle > 0)
+    upper = np.clip(middle + width, 0, 1) * (middle > 0)
+    lower = np.where(upper > 0, np.maximum(lower, 1 / 1024), 0)  # Storm asks for positive ones
+    upper = np.maximum(upper, lower)
+    return middle, lower, upper, rng.integers(0, 9, size=(5, 2)) / 8
+
+
+@pytest.mark.parametrize(("seed", "nature"), STORM)
+def test_storm_finds_the_same(seed, nature):
+    middle, lower, upper, costs = storm_instance(seed)
+    model = drmdp.Model(middle, costs=costs, discount=0.75)
+    found = drmdp.solve(model, drmdp.Intervals(lower, upper), tol=1e-9, nature=nature)
+    np.testing.assert_allclose(found.value, STORM[seed, nature], rtol=0, atol=4e-6)
