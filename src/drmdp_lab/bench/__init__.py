@@ -17,6 +17,7 @@ from drmdp._version import __version__
 
 TABLES = {
     "sweeps": "warm and cold sweeps in nominal sweeps over the same kernels, one thread",
+    "sets": "the same for every other set",
     "solves": "sweeps and CPU milliseconds to certified relative gaps",
     "conic": "the default method against value iteration with conic updates",
     "growth": "exponents of the cost of a warm sweep",
@@ -31,6 +32,7 @@ ON_DEMAND = ("scale", "cluster", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
+    "sets": "sweeps:sets",
     "solves": "solves:solves",
     "conic": "solves:against_conic",
     "scale": "scale:scale",

@@ -21,7 +21,7 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.core.compiled import FAST
 from drmdp.layout.layout import lay_out
 from drmdp.model import Model
-from drmdp.sets import PAIRS, Wasserstein
+from drmdp.sets import PAIRS, AmbiguitySet, Divergence, Intervals, Reweighting, Wasserstein
 
 SWEEPS, LAST = 14, 6
 ACCURACY = 1e-10
@@ -30,11 +30,10 @@ ACCURACY = 1e-10
 
 @dataclass(frozen=True)
 class SweepRow:
-    """Cost of sweeps of one pair on one instance, in nominal sweeps."""
+    """Cost of sweeps of one set on one instance, in nominal sweeps."""
 
     instance: str
-    metric: str
-    order: float
+    set: str
     radius: float
     nominal_ms: float
     warm: float
@@ -91,7 +90,7 @@ def nominal_seconds(model: Model, repeats: int = 7) -> float:
     return cpu(lambda: _nominal(layout, value, out), repeats)
 
 
-def sweep_row(name: str, model: Model, ball: Wasserstein) -> SweepRow:
+def sweep_row(name: str, model: Model, ball: AmbiguitySet) -> SweepRow:
     """Measure warm and cold sweeps along value iteration."""
     nominal = nominal_seconds(model)
     S = model.n_states
@@ -106,7 +105,7 @@ def sweep_row(name: str, model: Model, ball: Wasserstein) -> SweepRow:
         value = update.value
     cold = [_timed(ExactOperator(model, ball, threads=1), value, operator.accuracy) for _ in range(3)]
     return SweepRow(
-        name, ball.metric, ball.order, float(ball.radius), 1e3 * nominal, float(np.median(times[-LAST:])) / nominal,
+        name, ball.short, float(ball.radius), 1e3 * nominal, float(np.median(times[-LAST:])) / nominal,
         float(np.median(cold)) / nominal, operator.passes,
     )  # fmt: skip
 
@@ -140,3 +139,22 @@ def sweeps() -> Iterator[SweepRow]:
         for metric, order in PAIRS:
             for radius in (0.1, 0.5, math.sqrt(0.2 * model.n_actions)):
                 yield sweep_row(name, model, Wasserstein(radius, metric, order, support="all"))
+
+
+def sets() -> Iterator[SweepRow]:
+    """The same for every other set: a budget for each action, divergences, re-weighting, intervals."""
+    kinds = ("kl", "burg", "chi2", "tv")
+    for S, A, N in ((30, 30, 30), (70, 30, 30)):
+        model = instances.perturb(instances.garnet(S, A), N)
+        found: list[AmbiguitySet] = [Wasserstein(0.3, *pair, support="all", rectangular="sa") for pair in PAIRS]
+        for rectangular in ("s", "sa"):
+            found += [
+                Divergence(0.1, kind, around, "all", rectangular) for kind in kinds for around in ("mean", "kernels")
+            ]
+            found += [Reweighting(0.1, kind, rectangular) for kind in kinds]
+            found += [
+                Reweighting(kind="cvar", level=0.2, rectangular=rectangular),
+                Reweighting(kind="any", rectangular=rectangular),
+            ]
+        for ball in [*found, Intervals.of(model, 0.01)]:
+            yield sweep_row(f"garnet {S}/{A}/{N}", model, ball.fitted(model))
