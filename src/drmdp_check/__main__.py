@@ -106,7 +106,7 @@ class Numbers:
     """How to calculate: exactly or with intervals, and to how many digits what is irrational."""
     def __init__(self, interval, digits):
         self.interval = interval
-        self.up, self.down = (Context(digits, way, -(10**9), 10**9) for way in (ROUND_CEILING, ROUND_FLOOR))
+        self.up, self.down = (Context(digits, way, -(10**4), 10**4) for way in (ROUND_CEILING, ROUND_FLOOR))
     def exact(self, x):
         need(type(x) in (int, float, Fraction), f"{str(x)[:40]!r} is no number")
         return Fraction(x)
@@ -115,12 +115,12 @@ class Numbers:
     def _bound(self, function, x, up):  # an increasing function of a rational, from above or from below
         context = self.up if up else self.down
         found = function(context, context.divide(Decimal(x.numerator), Decimal(x.denominator)))
-        return self(Fraction(found.next_plus(context) if up else found.next_minus(context)))
+        return self(Fraction((found.next_plus(context) if up else found.next_minus(context)) if found else 0))  # 0 is exact: log 1
     def root(self, x):  # √x, from above
         return self._bound(Context.sqrt, high(x), up=True) if high(x) > 0 else self(0)
-    def exp(self, x):  # e^x, from above; for x below −10⁶ that of −10⁶
-        need(high(x) < 10**6, "an exponential that is too large")
-        return self._bound(Context.exp, max(high(x), Fraction(-(10**6))), up=True)
+    def exp(self, x):  # e^x, from above; for x below −700 that of −700
+        need(high(x) < 700, "an exponential that is too large")
+        return self._bound(Context.exp, max(high(x), Fraction(-700)), up=True)
     def log(self, x, up):  # log x, from above or from below
         x = high(x) if up else low(x)
         need(x > 0, "the logarithm of a number that is not positive")
@@ -414,8 +414,8 @@ class Divergence(Region):
         need(self.kind in ("kl", "burg", "chi2") and given["around"] in ("mean", "kernels"), "an unknown divergence")
     def row(self, st, a, i, p, side, k, kept):
         number, kappa, eta = st.number, st.number(side["kappa"]), st.number(side["eta"][k][i])
-        if side["kappa"] == 0 and self.kind != "burg":  # any price: no row leaves the support of its own
-            return p * largest(st.z(a, t) for t, y in st.rows[a][i].items() if high(y) > 0)
+        if side["kappa"] == 0:  # whatever is spent: only burg leaves the support of a row
+            return p * (st.top(a) if self.kind == "burg" else largest(st.z(a, t) for t, y in st.rows[a][i].items() if high(y) > 0))
         need(low(kappa) > 0 and (self.kind != "burg" or low(eta + kappa) >= 0), "kappa, eta: out of range")
         stakes = ((p * (st.z(a, t) - st.top(a)), y) for t, y in st.rows[a][i].items() if high(y) > 0)
         return p * st.top(a) + eta + kappa * number.add(self.conjugate(number, number(high((g - eta) / kappa)), y) for g, y in stakes)

@@ -257,3 +257,9 @@ def test_intervals_hold_what_they_stand_for():
         for name in ("__add__", "__sub__", "__mul__", "__truediv__"):
             found = getattr(Interval.of(a), name)(Interval.of(b))
             assert Fraction(found.lo) <= getattr(Fraction(a), name)(Fraction(b)) <= Fraction(found.hi)
+
+
+def test_the_logarithm_of_1_is_0():
+    """One step beyond 0 would be a number of a billion digits."""
+    number = Numbers(False, 40)
+    assert number.log(Fraction(1), up=True) == number.log(Fraction(1), up=False) == 0

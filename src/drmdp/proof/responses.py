@@ -169,13 +169,14 @@ def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
         z = y * np.exp((g - high) / kappa) / mass
         return float(high + kappa * math.log(mass)), float(max(z @ ((g - high) / kappa - math.log(mass)), 0.0))
     if kind == "chi2":
-        order = np.argsort(-g, kind="stable")
+        shift = g.max()  # the highest stakes are 0 exactly, however small κ is
+        g, order = g - shift, np.argsort(-g, kind="stable")
         p0, p1 = np.cumsum(y[order]), np.cumsum((y * g)[order])
         etas = (p1 + 2 * kappa * (p0 - 1)) / p0
         active = np.count_nonzero(g[order] - etas > -2 * kappa)
         eta = float(etas[active - 1])
         ratio = np.maximum(1 + (g - eta) / (2 * kappa), 0.0)
-        return eta, float(y @ (ratio - 1) ** 2)
+        return float(eta + shift), float(y @ (ratio - 1) ** 2)
     lo, hi = 0.0, kappa  # z = κ ŷ/(hi − g), and η = hi − κ
     with np.errstate(divide="ignore"):
         while kappa * float((y / (hi - g)).sum()) > 1:
