@@ -617,3 +617,24 @@ def test_spoiled_bytes_give_the_same_solution_or_an_error(kind, data):
             assert_same(drmdp.Solution.load(path), hand_made() if kind == "dense" else thin())
     finally:
         os.unlink(path)
+
+
+# ---------------------------------------------------------------------- made later
+
+
+def test_the_kernel_is_made_once_and_only_if_somebody_asks(monkeypatch):
+    from drmdp.bellman.exact import Remembered
+
+    made, usual = [], Remembered.kernel
+    monkeypatch.setattr(Remembered, "kernel", lambda self: (made.append(1), usual(self))[1])
+    found = drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.3))
+    repr(found)
+    assert not made
+    again = pickle.loads(pickle.dumps(found))
+    assert found.kernel is found.kernel
+    assert len(made) == 1
+    np.testing.assert_array_equal(again.kernel, found.kernel)
+    assert not found.kernel.flags.writeable
+    assert not again.kernel.flags.writeable
+    with pytest.raises(AttributeError, match="kernal"):
+        found.kernal  # noqa: B018

@@ -26,6 +26,7 @@ from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
+from drmdp.solution.results import Later
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
@@ -129,7 +130,7 @@ def solve(
         policy=found.policy,
         lower=lower,
         upper=upper,
-        kernel=found.kernel,
+        kernel=Later(found.make_kernel),
         duality_gap=dot(model.initial, upper - lower),
         status=found.status,
         history=found.history,

@@ -21,7 +21,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.core.tolerance import Tolerance
 from drmdp.sets import PAIRS
-from drmdp.solvers import linear, loop, policy_iteration
+from drmdp.solvers import linear, loop, mean_start, policy_iteration
 from drmdp.solvers.best import Best
 from drmdp.solvers.problem import Problem, State
 from drmdp.solvers.stopping import RULES
@@ -622,16 +622,16 @@ def test_the_nominal_start_is_not_lost_when_a_run_is_cut_short_in_it():
     for error in (KeyboardInterrupt, None):
         clock, calls = Clock(), []
 
-        def third(self, value, start, stop, error=error, clock=clock, calls=calls, usual=NominalOperator.update):
+        def third(*args, error=error, clock=clock, calls=calls, usual=mean_start.improve):
             calls.append(1)
             if len(calls) == 3:
                 clock.time += 10
                 if error is not None:
                     raise error
-            return usual(self, value, start, stop)
+            return usual(*args)
 
         operator = ExactOperator(model, ball)
-        with mock.patch.object(NominalOperator, "update", third), mock.patch.object(loop, "clock", clock):
+        with mock.patch.object(mean_start, "improve", third), mock.patch.object(loop, "clock", clock):
             found = run(drmdp.PolicyIteration(), operator, deadline=5)
         assert found.status == ("interrupted" if error else "time_limit")
         assert found.history[-1].kernel_passes == 1
@@ -704,17 +704,19 @@ def test_ctrl_c_inside_a_sweep(method, call):
 
 def test_ctrl_c_outside_the_sweeps():
     model, ball = problem("ring")
-    with mock.patch.object(NominalOperator, "update", side_effect=KeyboardInterrupt):
+    with mock.patch.object(mean_start, "improve", side_effect=KeyboardInterrupt):
         found = drmdp.solve(model, ball, NEWTON)  # in the nominal problem it starts from
         assert found.status == "interrupted"
         assert agree(found, answer("ring"))
-        with pytest.raises(KeyboardInterrupt):
-            drmdp.certify(model, ball, np.zeros(7), model.mean_kernel)
-    with mock.patch.object(NominalOperator, "evaluate", side_effect=KeyboardInterrupt):
-        with pytest.raises(KeyboardInterrupt):
-            drmdp.solve(model, ball, NEWTON, start=answer("ring").policy)
         found = drmdp.evaluate(model, ball, np.zeros(7))
         assert found.status == "interrupted"
+    with mock.patch.object(NominalOperator, "update", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        drmdp.certify(model, ball, np.zeros(7), model.mean_kernel)
+    with (
+        mock.patch.object(NominalOperator, "evaluate", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        drmdp.solve(model, ball, NEWTON, start=answer("ring").policy)
     found = drmdp.solve(model, ball, PLAIN, callback=mock.Mock(side_effect=KeyboardInterrupt))
     assert found.status == "interrupted"
 

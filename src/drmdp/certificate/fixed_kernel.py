@@ -42,11 +42,11 @@ class FixedKernel:
         else:
             z = model.stakes(np.zeros(S), 0, S)
             costs = (matrix.reshape(S, A, S) * np.where(matrix.reshape(S, A, S) > 0, z, 0.0)).sum(axis=2)
-        self._costs = np.where(model.available, costs, 0.0)
+        self.costs = np.where(model.available, costs, 0.0)
 
     def stakes(self, value: Array) -> Array:
         """c̄ + λ y·v at v without its level, (S, A)."""
-        return self._costs + self.model.discount * self._means(value - level(value)).reshape(self._costs.shape)
+        return self.costs + self.model.discount * self._means(value - level(value)).reshape(self.costs.shape)
 
     def _means(self, u: Array) -> Array:
         """y·u of every pair, (S·A,)."""
@@ -70,7 +70,7 @@ class FixedKernel:
         """L − v and U − v, (S,) each, from the stakes."""
         model, shift = self.model, level(value)
         u, ends = value - shift, model.terminal
-        most = np.abs(self._costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
+        most = np.abs(self.costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
         u = u[model.own]
         if model.next_costs:
             most = most + max(map(abs, model.cost_range))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.certificate import Proof, Prover
@@ -18,6 +20,7 @@ from drmdp.core.compact import DENSE
 from drmdp.core.facts import Facts
 from drmdp.layout.memory import Memory
 from drmdp.sets import AmbiguitySet
+from drmdp.solvers.mean_start import Rows
 from drmdp.solvers.problem import Problem
 
 LEFT = len(Memory._fields) + 1
@@ -176,6 +179,14 @@ class DistributedProblem(Problem):
         own: Any = self.operator
         operator: Any = OfMeanKernel(own.engine, own.model)
         return DistributedProblem(operator, self.policy)
+
+    def mean_rows(self) -> Rows:
+        """The mean kernel, gathered."""
+        own: Any = self.operator
+        parts = own.engine.run("mean_rows", kept=0)[1]
+        lengths, indices, data, costs, available = (np.concatenate(part) for part in zip(*parts, strict=True))
+        indptr = np.append(0, np.cumsum(lengths))
+        return Rows.of(indptr, indices, data, costs, available, own.model.discount)
 
     @cached_property
     def _prover(self) -> Prover:

@@ -256,6 +256,12 @@ class Worker:
         """The same with the mean kernel."""
         return self._rows(self._mean.nature.rows(policy))
 
+    def mean_rows(self) -> Answer:
+        """The mean kernel on the range, where it is small."""
+        fixed = self._mean.fixed
+        matrix = fixed.matrix
+        return (), (np.diff(matrix.indptr), matrix.indices, matrix.data, fixed.costs, self.model.available)
+
     def _rows(self, rows: Rows) -> Answer:
         return tuple(getattr(rows, name) for name in PARTS), None
 

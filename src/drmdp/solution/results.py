@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -78,6 +79,12 @@ class Record:
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
 
 
+class Later(NamedTuple):
+    """Something that is made when it is first asked for."""
+
+    make: Callable[[], Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's."""
@@ -111,9 +118,24 @@ class Solution:
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
-            array = getattr(self, name)
+            array = self.__dict__[name]
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
+        if isinstance(self.kernel, Later):
+            self.__dict__["_later"] = self.__dict__.pop("kernel")
+
+    def __getattr__(self, name: str) -> Any:
+        """The kernel, when it is first asked for."""
+        if name != "kernel" or "_later" not in self.__dict__:
+            raise AttributeError(f"a Solution has no {name!r}")
+        kernel = self.__dict__["_later"].make()
+        if isinstance(kernel, np.ndarray):
+            kernel.setflags(write=False)
+        return self.__dict__.setdefault("kernel", kernel)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs: what is made later is made now."""
+        return {"kernel": self.kernel} | {name: value for name, value in self.__dict__.items() if name != "_later"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies are read-only too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -107,11 +108,11 @@ class Best:
         return None if self._sweep is None else self._sweep[1].nature
 
     @property
-    def kernel(self) -> Any:
-        """Nature's mean kernel of that sweep."""
+    def make_kernel(self) -> Callable[[], Any]:
+        """What makes nature's mean kernel of that sweep."""
         if self._sweep is None:
-            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).kernel
-        return self._sweep[1].kernel
+            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).nature.kernel
+        return self._sweep[1].nature.kernel
 
     @property
     def kernels(self) -> Any:

@@ -1,10 +1,10 @@
 """The linear systems (I − λP) δ = r of Newton's method.
 
-P is the chain of a pair. A plain matrix is solved directly: I − λP is diagonally dominant by rows, so that one which is small, or has many zeros, needs
-neither pivots nor a library whose threads wait for each other longer than they compute. A sparse one, or one that only knows its product with a vector, by
-BiCGStab (van der Vorst, 1992), two products and a few vector operations a step, whose error Newton's next step corrects; where it
-breaks down, GMRES goes on from the best point seen. The start is the constant mean(r)/(1−λ), which is exact for a constant r as rows of P
-sum to 1, unless terminal states, whose rows are 0, spoil it.
+P is the chain of a pair. I − λP is diagonally dominant by rows, so that elimination needs no pivots. A plain matrix is solved directly: up to
+`SMALL` states by elimination, and so is one with few numbers that are not 0, as long as that takes few products; one that mixes fast by products
+(`relax`), and others by LAPACK. A sparse one, or one that only knows its product with a vector, by BiCGStab (van der Vorst, 1992), two products and a few
+vector operations a step, whose error Newton's next step corrects; where it breaks down, GMRES goes on from the best point seen. The start is the constant
+mean(r)/(1−λ), which is exact for a constant r as rows of P sum to 1, unless terminal states, whose rows are 0, spoil it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
 from drmdp.core.vectors import by_state, dot, dots, like, mean, norm
 
-SMALL, FILLED = 400, 200
-"""States up to which elimination is always ours, and beyond, the share of n³ products after which it is left to LAPACK: 1/FILLED."""
+SMALL, THIN, FILLED = 64, 10, 200
+"""States up to which systems are eliminated. Beyond, the share of numbers that are not 0 with which that is tried, 1/THIN, and the share of n³ products
+after which it is given up, 1/FILLED."""
+EXACT, RATE, SLACK, PRODUCTS = 2e-13, 0.5, 10.0, 50
+"""Of `relax`: what may be left, relative to δ; what a step must leave at most, in the long run, and by how much it may be behind."""
 TIGHT, LOOSE, FEW = 1e-3, 0.03, 5
 """Share of r that may be left: in the first `FEW` steps, and later. Newton's next step takes it along; what costs few products saves sweeps, and
 what costs many does not (docs/methods.md)."""
@@ -33,7 +36,7 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if isinstance(chain, np.ndarray):
-        found: Array = like(right, _direct(chain, discount, np.asarray(right, dtype=np.float64)))
+        found: Array = like(right, direct(chain, discount, np.asarray(right, dtype=np.float64)))
         return found
 
     def apply(z: Any) -> Any:
@@ -55,13 +58,41 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
     return first + step
 
 
-def _direct(chain: Array, discount: float, right: Array) -> Array:
+def direct(chain: Array, discount: float, right: Array) -> Array:
+    """The same for a plain matrix, up to rounding."""
     n = right.size
-    system = np.eye(n) - discount * chain
-    work, found = system.copy() if n > SMALL else system, right.copy()
-    if eliminate(work, found, np.empty(n, dtype=np.int64), n**3 // (FILLED if n > SMALL else 1)):
+    if n <= SMALL:
+        found = right.copy()
+        eliminate(np.eye(n) - discount * chain, found, np.empty(n, dtype=np.int64), n**3)
         return found
-    return np.asarray(np.linalg.solve(system, right), dtype=np.float64)
+    if THIN * np.count_nonzero(chain) <= n * n:
+        found = right.copy()
+        if eliminate(np.eye(n) - discount * chain, found, np.empty(n, dtype=np.int64), n**3 // FILLED):
+            return found
+    close = relax(chain, discount, right)
+    return np.asarray(
+        np.linalg.solve(np.eye(n) - discount * chain, right) if close is None else close, dtype=np.float64
+    )
+
+
+def relax(chain: Array, discount: float, right: Array) -> Array | None:
+    """The same by products, if the chain mixes fast.
+
+    With r = m + d, m its mean, δ = m/(1−λ) + d leaves λPd, whose differences are smaller than those of d by what a step of the chain evens out, whatever
+    λ is: the rest shrinks by the second eigenvalue of λP a product. Where terminal states take mass away, the constant is wrong and what is left says so.
+    """
+    found, left = np.zeros_like(right), right
+    first = float(np.abs(right).max())
+    for n in range(PRODUCTS):
+        size = float(np.abs(left).max())
+        if size <= EXACT * float(np.abs(found).max()):
+            return found
+        if not size <= SLACK * RATE**n * first:
+            return None
+        step = left + left.mean() * (discount / (1 - discount))
+        found = found + step
+        left = left - step + discount * (chain @ step)
+    return None
 
 
 @njit(**KERNEL)

@@ -68,9 +68,15 @@ class Outcome:
         return (self.lower + self.upper) / 2
 
     @property
+    def make_kernel(self) -> Callable[[], Any]:
+        """What makes nature's mean kernel, (S, A, S); it holds no more of the run than that needs."""
+        make: Callable[[], Any] = self.nature.make_kernel
+        return make
+
+    @property
     def kernel(self) -> Any:
         """Nature's mean kernel, (S, A, S), made when it is asked for."""
-        return self.nature.kernel
+        return self.make_kernel()
 
     @property
     def kernels(self) -> Any:

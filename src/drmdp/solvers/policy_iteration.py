@@ -21,7 +21,9 @@ from drmdp.bellman.operator import Update
 from drmdp.core.compact import DENSE
 from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
+from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
+from drmdp.solvers.mean_start import optimum
 from drmdp.solvers.problem import NOISY, Problem, State, swept
 
 ACCEPT = 0.7
@@ -108,13 +110,22 @@ def newton(problem: Problem, value: Array, residual: Array, update: Update) -> A
 
 def nominal_value(problem: Problem) -> Array:
     """Optimal value of the mean kernel, or that of the problem's policy under it."""
+    low, high = value_range(problem.model)
+    near = 1e-9 * max(abs(low), abs(high))
+    if problem.model.n_states <= DENSE:
+
+        def checkpoint(value: Array) -> None:
+            problem.latest = like(problem.model.initial, value)
+            problem.checkpoint()
+
+        policy = None if problem.policy is None else np.asarray(problem.policy)
+        found: Array = like(problem.model.initial, optimum(problem.mean_rows(), policy, near, checkpoint))
+        return found
     nominal = problem.of_mean_kernel()
     nominal.checkpoint = problem.checkpoint
-    low, high = value_range(problem.model)
-    near = max(1e-9 * max(abs(low), abs(high)), START * (high - low) * (problem.model.n_states > DENSE))
     try:
         return loop.run(
-            PolicyIteration(), nominal, start=None, tolerance=Tolerance(near), max_iters=100, inner=True,
+            PolicyIteration(), nominal, start=None, tolerance=Tolerance(max(near, START * (high - low))), max_iters=100, inner=True,
             proof=False, title="solving the mean kernel",
         ).middle  # fmt: skip
     finally:  # cut short, the newest point there is one to begin with here

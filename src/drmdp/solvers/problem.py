@@ -14,9 +14,11 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
+from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
+from drmdp.solvers.mean_start import Rows
 
 SLACK = 1e-12
 """Sums of probabilities that differ from 1 by less are rounding."""
@@ -103,6 +105,18 @@ class Problem:
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""
         return of_mean_kernel(self.model, self.policy, self.operator.threads)
+
+    def mean_rows(self) -> Rows:
+        """The mean kernel, here; for models of moderate size."""
+        model = self.model
+        if "mean" not in model.kept:
+            fixed = FixedKernel(model, model.blocks.matrix(model.mean))
+            matrix = fixed.matrix
+            model.kept["mean"] = Rows.of(
+                matrix.indptr, matrix.indices, matrix.data, fixed.costs, model.available, model.discount
+            )
+        found: Rows = model.kept["mean"]
+        return found
 
     def _map(self, value: Array, policy: Array | None) -> Update:
         self.latest = value
