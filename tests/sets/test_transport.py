@@ -1,5 +1,6 @@
 """Transport against linear programs of its definition, and what it reduces to."""
 
+import json
 import math
 
 import numpy as np
@@ -215,3 +216,48 @@ def test_grounds_are_described_compared_and_refused():
         drmdp.Wasserstein(1, "transport", 2, ground=np.zeros((2, 2)))
     with pytest.raises(drmdp.InputError, match="expected costs between 6 states, got 2"):
         drmdp.solve(problem(), drmdp.Wasserstein(1, "transport", ground=1 - np.eye(2)))
+
+
+def test_the_command_line_reads_grounds(tmp_path):
+    from click.testing import CliRunner
+
+    from drmdp.cli import main
+
+    model, x = problem(), np.arange(6.0)
+    drmdp.write(model, tmp_path / "m.npz")
+    np.save(tmp_path / "d.npy", dense(("line", x), 6))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "g.npy", x[:, None])
+    sparse.save_npz(tmp_path / "d.npz", sparse.csr_array(dense(("line", x), 6)))
+    shown = set()
+    for ground in ("d.npy", "d.npz", "line:x.npy", "grid:g.npy"):
+        word, _, name = ground.rpartition(":")
+        path = f"{word}:{tmp_path / name}" if word else str(tmp_path / name)
+        options = ["--metric", "transport", "--ground", path, "--radius", "0.3", "--json"]
+        ran = CliRunner().invoke(main, ["solve", str(tmp_path / "m.npz"), *options])
+        assert ran.exit_code == 0, ran.output
+        shown.add(str(json.loads(ran.output)["value"]))
+    assert len(shown) == 1
+    ran = CliRunner().invoke(
+        main, ["solve", str(tmp_path / "m.npz"), "--metric", "transport", "--ground", "no.npy", "--radius", "1"]
+    )
+    assert ran.exit_code == 2
+    assert "there is no file no.npy" in ran.output
+
+
+@ORDERS
+def test_parts_of_a_model_on_disk_give_the_same_bits(tmp_path, order):
+    model = problem()
+    drmdp.write(model, tmp_path / "m.drmdp")
+    for rectangular in ("s", "sa"):
+        for ground in (
+            None,
+            ("line", np.arange(6.0)),
+            sparse.csr_array(ground_of(np.random.default_rng(5), "sparse", 6)),
+        ):
+            ball = ball_of(order=order, rectangular=rectangular, ground=ground, support="observed")
+            whole, parts = (
+                drmdp.solve(tmp_path / "m.drmdp", ball, cluster=drmdp.cluster.Local(parts=n)) for n in (1, 3)
+            )
+            np.testing.assert_array_equal(whole.value, parts.value)
+            np.testing.assert_array_equal(whole.policy, parts.policy)

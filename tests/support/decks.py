@@ -62,6 +62,18 @@ def _all() -> dict[str, Kind]:
                 return drmdp.Wasserstein(r, metric, order, support, rectangular)
 
             found[f"{metric}-{order:g}{end}"] = Kind((metric, order), _scaled(ball, rectangular), pairs=pairs)
+        for order in (1, np.inf):
+
+            def moved(model, size, support, order=order, rectangular=rectangular):
+                ground = np.random.default_rng(model.n_states).random((model.n_states, model.n_states))
+                np.fill_diagonal(ground, 0)
+
+                def ball(r, support):
+                    return drmdp.Wasserstein(r, "transport", order, support, rectangular, ground=ground)
+
+                return _scaled(ball, rectangular)(model, size, support)
+
+            found[f"transport-{order:g}{end}"] = Kind(("transport", order), moved, pairs=pairs)
         for kind in DIVERGENCES:
             for around in ("mean", "kernels"):
 

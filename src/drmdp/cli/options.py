@@ -67,7 +67,11 @@ OPTIONS = {
     "around": click.option(
         "--around", help="What kl, burg, chi2 and tv are measured from: the mean kernel, mean, or each kernel, kernels."
     ),
-    "metric": click.option("--metric", help="Metric of a Wasserstein ball: l1, l2 or linf; l2 by default."),
+    "ground": click.option(
+        "--ground",
+        help="For --metric transport: costs between states, a .npy file (S, S) or a sparse .npz matrix; line:FILE or grid:FILE of positions.",
+    ),
+    "metric": click.option("--metric", help="Metric of a Wasserstein ball: l1, l2, linf or transport; l2 by default."),
     "set": click.option(
         "--set",
         "kind",
@@ -116,13 +120,15 @@ class Asked:
         for key, value in self._given.items():
             if key not in known:
                 raise InputError(f"--{key}: the set {self.name} has none")
-            if isinstance(value, str) and key not in ("lower", "upper"):
+            if isinstance(value, str) and key not in ("lower", "upper", "ground"):
                 self._given[key] = value.lower()
         if "order" in self._given:
             self._given["order"] = parse_order(self._given["order"])
         self._stored = (
             self.name == "intervals" and sized and not self._given
         )  # its bounds may be in the file of the model
+        if "ground" in self._given:
+            self._given["ground"] = _ground(self._given["ground"])
         if self.name == "intervals":
             self._check_bounds()
             self._made = None
@@ -178,6 +184,26 @@ class Asked:
                     raise InputError(f"{self._given[name]}: {error}") from None
         found: AmbiguitySet = self._new(*bounds) if bounds else self._new.of(model, self._given.get("radius", 0.0))
         return found.facing(self.nature)
+
+
+def _ground(text: str) -> Any:
+    """Costs between states, or places of states, from a file."""
+    from scipy import sparse
+
+    from drmdp.core.archives import Field, read_array
+
+    word, _, path = text.partition(":")
+    placed = word in ("line", "grid")
+    path = path if placed else text
+    try:
+        if Path(path).suffix == ".npz":
+            return sparse.load_npz(path)
+        found = read_array(path, Field("biuf", (1,) if word == "line" else (2,)))
+    except FileNotFoundError:
+        raise InputError(f"--ground: there is no file {path}") from None
+    except (InputError, ValueError, OSError, KeyError) as error:
+        raise InputError(f"--ground: {path}: {error}") from None
+    return (word, found) if placed else found
 
 
 def exit_code(status: Status, reached: bool) -> int:

@@ -22,6 +22,7 @@ from drmdp.layout.layout import Layout, choose
 from drmdp.layout.sorting import rank
 from drmdp.model import Model
 from drmdp.sets.ground import Ground
+from drmdp.sets.transport import check_fits
 
 MOST = 2**27
 """Numbers that lists may have."""
@@ -64,6 +65,7 @@ def plain(layout: Any) -> Layout:
 
 def lay_out(model: Model, ball: Any) -> Grounded:
     """The layout of a model and a ball of transport."""
+    check_fits(ball, model)
     layout, ground = choose(model, ball), ball.ground
     seen = model.facts.shortest_seen if ball.support == "observed" else model.facts.shortest
     if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
