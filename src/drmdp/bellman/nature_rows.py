@@ -115,7 +115,7 @@ def respond(
     np.cumsum(used.ravel() * (events.lengths(layout) + extra), out=entry_at[1:])
     np.cumsum(used.ravel() * (N if layout.unlisted and answer.prefixes else 0), out=prefix_at[1:])
     real = (
-        layout.data.dtype if isinstance(layout, Layout) and not by_pair else np.float64
+        layout.data.dtype if hasattr(layout, "data") and not by_pair else np.float64
     )  # a Newton direction needs no more
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)

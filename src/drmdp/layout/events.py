@@ -59,7 +59,7 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
 
     That of a stored model is one, and its states are numbered as all are. The others share memory: one is gone when the next is asked for.
     """
-    if isinstance(layout, Layout):
+    if not isinstance(layout, EventLayout):
         yield lo, hi, layout, EVERYTHING
         return
     kind: Any = (layout.discount, layout.unlisted, layout.common)
@@ -84,7 +84,7 @@ def _read_only(array: Any) -> Any:
 
 def lengths(layout: Any) -> Any:
     """Most entries that each pair may have, (S·A,)."""
-    if isinstance(layout, Layout):
+    if not isinstance(layout, EventLayout):
         return np.diff(layout.indptr)
     return np.where(layout.available.ravel(), layout.model.lengths.ravel(), 0).astype(np.int64)
 
@@ -92,7 +92,7 @@ def lengths(layout: Any) -> Any:
 def work(layout: Any) -> Any:
     """Probabilities before each state, (S + 1,), by which ranges are cut."""
     A, N = layout.available.shape[1], layout.weights.size
-    if isinstance(layout, Layout):
+    if not isinstance(layout, EventLayout):
         return np.ascontiguousarray(layout.indptr[::A]) * N
     per_state = N * A * layout.model.n_events
     return np.arange(layout.available.shape[0] + 1, dtype=np.int64) * per_state
