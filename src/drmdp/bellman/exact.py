@@ -179,9 +179,9 @@ class ExactOperator:
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
 
         def over(lo: int, hi: int) -> None:
+            room = events.Room(layout, lambda part, *ends: self._family.workspace(part, point, *ends))
             for first, last, part, own in events.pieces(layout, lo, hi):
-                room = self._family.workspace(part, point, first, last)
-                kernel(first, last, part, point, _of(memory, own), _of(out, own), tol, room)
+                kernel(first, last, part, point, _of(memory, own), _of(out, own), tol, room(part, first, last))
 
         workers.run(over, self._work, start, stop, self.threads)
         self.left = Left(memory, out.policy, left.sweeps + 1)

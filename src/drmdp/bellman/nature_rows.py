@@ -126,9 +126,10 @@ def respond(
     question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
+        room = events.Room(layout, lambda part, *ends: workspace(part, point, *ends))
         for first, last, part, own in events.pieces(layout, lo, hi):
             parts = Memory(*(array[own] for array in memory))
-            answer.kernel(first, last, part, point, parts, question.of(own, A), workspace(part, point, first, last))
+            answer.kernel(first, last, part, point, parts, question.of(own, A), room(part, first, last))
 
     workers.run(over, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max(initial=0))

@@ -46,6 +46,7 @@ def derive(
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
     def over(lo: int, hi: int) -> None:
+        room = events.Room(layout, work_space)
         for first, last, part, own in events.pieces(layout, lo, hi):
             memory = type(claim.memory)(*(array[own] for array in claim.memory))
             asked = claim._replace(policy=claim.policy[own], memory=memory)
@@ -53,7 +54,7 @@ def derive(
             if split:
                 pairs.states(proof, first, last, part, seen, asked, proved)
             else:
-                proof.states(first, last, part, seen, asked, proved, work_space(part, first, last))
+                proof.states(first, last, part, seen, asked, proved, room(part, first, last))
 
     workers.run(over, events.work(layout), 0, S, threads)
     return found

@@ -28,8 +28,8 @@ from drmdp.errors import InputError
 class Laws(NamedTuple):
     """Laws by class, the live events of each class first."""
 
-    p: Array  # (C, N, E)
-    tail: Array  # (C, N, E + 1), sums from each live event on
+    p: Array  # (C, E, N)
+    tail: Array  # (C, E, N), sums from each live event on
     live: Any  # (C, E) events
     n_live: Any  # (C,)
 
@@ -39,9 +39,8 @@ def laws_of(laws: Array, used: Any) -> Laws:
     own = laws[:, used]
     alive = (own > 0).any(axis=1)
     order = np.argsort(~alive, axis=1, kind="stable")
-    p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2))
-    tail = np.zeros((*p.shape[:2], p.shape[2] + 1))
-    tail[:, :, :-1] = np.cumsum(p[:, :, ::-1], axis=2)[:, :, ::-1]
+    p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
+    tail = np.ascontiguousarray(np.cumsum(p[:, ::-1], axis=1)[:, ::-1])
     return Laws(p, tail, order.astype(np.int64), alive.sum(axis=1).astype(np.int64))
 
 
@@ -107,7 +106,7 @@ def fill(asked, laws, merged, block):
     returns the number of entries
     """
     n, A = asked.available.shape
-    N = laws.p.shape[1]
+    N = laws.p.shape[2]
     at = np.int64(0)
     block.indptr[0] = 0
     for s in range(n):
@@ -133,14 +132,14 @@ def _events(asked, s, a, laws, c, at, block):
     reads   asked, s, a, laws, c, at
     fills   block
     """
-    N, K = laws.p.shape[1], laws.n_live[c]
+    N, K = laws.p.shape[2], laws.n_live[c]
     for k in range(K):
         e = laws.live[c, k]
         block.indices[at + k] = asked.next[s, a, e]
         block.costs[at + k] = asked.costs[s, a, e] if asked.costs.size > 0 else 0.0
     for i in range(N):
         for k in range(K):
-            block.data[N * at + i * K + k] = laws.p[c, i, k]
+            block.data[N * at + i * K + k] = laws.p[c, k, i]
 
 
 @njit(**INLINE)
@@ -219,22 +218,19 @@ def _rows(laws, c, K, runs, base, block):
     reads   laws, c (its class), K (its slots), runs, base (where its rows begin), block: slot, first, place
     fills   block.data
     """
-    n_live = laws.n_live[c]
-    for i in range(laws.p.shape[1]):
-        row = base + i * K
-        if runs:
-            for j in range(K):
-                lo, hi = block.first[j], block.first[j + 1]
-                total = laws.p[c, i, lo]
-                if hi > lo + 1:
-                    if hi == n_live:
-                        total = laws.tail[c, i, lo]
-                    else:
-                        for k in range(lo + 1, hi):
-                            total += laws.p[c, i, k]
-                block.data[row + block.place[j]] = total
+    n_live, step = laws.n_live[c], np.uint64(K)
+    for k in range(n_live):
+        j = block.slot[k]
+        q = np.uint64(base + block.place[j])
+        rest = runs and block.first[j] == k and block.first[j + 1] == n_live
+        column = laws.tail[c, k] if rest else laws.p[c, k]
+        if block.first[j] == k:
+            for i in range(column.size):
+                block.data[q] = column[i]
+                q += step
         else:
-            for j in range(K):
-                block.data[row + j] = 0.0
-            for k in range(n_live):
-                block.data[row + block.place[block.slot[k]]] += laws.p[c, i, k]
+            for i in range(column.size):
+                block.data[q] += column[i]
+                q += step
+        if rest:
+            break

@@ -6,7 +6,7 @@ numbered from 0, next states as in the whole model, so that the kernels of store
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,23 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
         yield 0, last - first, Layout(*own, *kind), slice(first, last)
+
+
+class Room:
+    """Work space for the pieces of a range: made once, for the longest rows there are."""
+
+    def __init__(self, layout: Any, make: Callable[[Layout, int, int], Any]) -> None:
+        self._layout, self._make, self._held = layout, make, None
+
+    def __call__(self, part: Layout, first: int, last: int) -> Any:
+        """Work space for a piece, none of which is longer than the first one."""
+        layout = self._layout
+        if isinstance(layout, Layout) or layout.model.facts.longest >= layout.model.n_states:
+            return self._make(part, first, last)  # where a pair may list every state, its order is in there
+        if self._held is None:
+            most = np.arange(part.indptr.size) * layout.model.facts.longest
+            self._held = self._make(part._replace(indptr=most), first, last)
+        return self._held
 
 
 def _read_only(array: Any) -> Any:

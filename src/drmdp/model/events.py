@@ -31,7 +31,7 @@ from drmdp.model import Model, assembled
 
 MOST = 2**30
 """Bytes up to which kernels are made as arrays when something asks for them."""
-BATCH = 2**20
+BATCH = 2**22
 """Bytes of probabilities that are made at a time."""
 
 
@@ -76,7 +76,7 @@ class EventModel(Model):
 
     def batches(self, laws: Laws, lo: int, hi: int, merged: bool = True) -> Iterator[tuple[int, int, Block, int]]:
         """The rows of the states lo … hi − 1, some states at a time, always in the same block; with the number of entries."""
-        A, (_, N, E) = self.n_actions, laws.p.shape
+        A, (_, E, N) = self.n_actions, laws.p.shape
         n = max(1, min(4096, BATCH // (8 * A * E * max(1, N)), hi - lo))
         block = block_of(n, A, E, N)
         for first in range(lo, hi, n):
@@ -92,7 +92,8 @@ class EventModel(Model):
     def lengths(self) -> Any:
         """How many slots of positive weight each pair has, (S, A) int32."""
         found = np.zeros(self.available.shape, np.int32)
-        laws = self.used._replace(p=np.zeros((len(self.laws), 0, self.n_events)))
+        none = np.zeros((len(self.laws), self.n_events, 0))
+        laws = self.used._replace(p=none, tail=none)
         for first, last, block, _ in self.batches(laws, 0, self.n_states):
             found[first:last] = np.diff(block.indptr[: (last - first) * self.n_actions + 1]).reshape(last - first, -1)
         return found
