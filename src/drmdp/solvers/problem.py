@@ -110,7 +110,8 @@ class Problem:
         """The mean kernel, here; for models of moderate size."""
         model = self.model
         if "mean" not in model.kept:
-            fixed = FixedKernel(model, model.blocks.matrix(model.mean))
+            kernel, costs = model.mean_matrix()
+            fixed = FixedKernel(model, kernel, prices=costs)
             matrix = fixed.matrix
             model.kept["mean"] = Rows.of(
                 matrix.indptr, matrix.indices, matrix.data, fixed.costs, model.available, model.discount
