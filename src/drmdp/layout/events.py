@@ -85,7 +85,7 @@ class Room:
     def __call__(self, part: Layout, first: int, last: int) -> Any:
         """Work space for a piece, none of which is longer than the first one."""
         layout = self._layout
-        if isinstance(layout, Layout) or layout.model.facts.longest >= layout.model.n_states:
+        if not isinstance(layout, EventLayout) or layout.model.facts.longest >= layout.model.n_states:
             return self._make(part, first, last)  # where a pair may list every state, its order is in there
         if self._held is None:
             most = np.arange(part.indptr.size) * layout.model.facts.longest
