@@ -164,11 +164,12 @@ def test_nearly_full_rows_are_filled_up_in_a_long_run(pair):
     operator = ExactOperator(model, drmdp.Wasserstein(0.2, *pair, support="all"))
     value = np.random.default_rng(5).random(12)
     first = operator.update(value, 0, 12)
-    assert operator._layout.unlisted
-    for _ in range(MANY):
-        last = operator.update(value, 0, 12)
-    assert not operator._layout.unlisted
-    assert operator._layout.indices.size == 12 * 5 * 12
+    for _ in range(MANY - 2):
+        assert operator.update(value, 0, 12).nature.layout.unlisted
+    last = operator.update(value, 0, 12)
+    assert first.nature.layout.unlisted
+    assert not last.nature.layout.unlisted
+    assert last.nature.layout.indices.size == 12 * 5 * 12
     early, late = (Problem(operator).prove(value, update, fixed=False) for update in (first, last))
     for a, b in ((first, last), (early, late)):
         assert np.allclose(a.lower_step, b.lower_step, rtol=0, atol=1e-9)
