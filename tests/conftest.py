@@ -1,12 +1,15 @@
 """Workers of a parallel run share what is compiled: two processes do that ahead, or each worker would do all of it."""
 
+import contextlib
 import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from drmdp.cluster.session import prepare
 from drmdp.core import progress
 
 HALVES = (("l2-2", "l2-inf", "l1-1", "linf-inf"), ("l1-inf", "linf-1"))
@@ -30,3 +33,19 @@ def pytest_configure(config):
 def _quiet(monkeypatch):
     """Nothing is mentioned because a machine is slow."""
     monkeypatch.setattr(progress, "DELAY", math.inf)
+
+
+@pytest.fixture(scope="session")
+def session():
+    """A running Ray for the tests of engines; one that a busy machine kept from starting in time gets another chance."""
+    prepare(True)
+    here = os.environ.get("PYTHONPATH")  # workers import what tests share
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "support"), *filter(None, [here])])
+    ray = pytest.importorskip("ray")
+    for last in (False, False, True):
+        with contextlib.nullcontext() if last else contextlib.suppress(RuntimeError):
+            ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+            break
+        ray.shutdown()
+    yield ray
+    ray.shutdown()

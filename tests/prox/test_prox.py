@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import drmdp
-from cases import _deal
+from cases import dealt
 from drmdp.layout.layout import lay_out
 from drmdp.prox import project as module
 from drmdp.prox import registry
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 def cases(pair, n, seed=0):
-    hands = {name: _deal(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
+    hands = {name: dealt(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
     for number in range(n):
         draw = {name: next(hand) for name, hand in hands.items()}
         rng = np.random.default_rng([seed, len(DECKS), number])
