@@ -10,7 +10,9 @@ import pytest
 import drmdp
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "tables"]  # those are parts of a page
+PAGES = [
+    page for page in sorted(DOCS.rglob("*.md")) if page.parent.name not in ("tables", "_parts")
+]  # those are parts of a page
 NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
 RUN, PLAIN = (
     {"{code-cell}"},

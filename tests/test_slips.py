@@ -187,7 +187,7 @@ def test_what_does_not_fit_says_how_much_was_wanted(monkeypatch):
     ):
         drmdp.finite_horizon(MODEL, BALL, 10**5)
     with pytest.raises(
-        InputError, match=r"garnet: 1,000 states × 1,000 actions × 200 next states need 4\.8 GB of memory"
+        InputError, match=r"1,000 states × 1,000 actions × 1 kernel × 200 next states need 6\.4 GB of memory"
     ):
         drmdp.instances.garnet(1000, 1000)
 
@@ -241,7 +241,7 @@ def run(tmp_path, monkeypatch):
         ("solve one.csv --radius 1 --discount .9", "is the file 1-based (drmdp convert --base 1)?"),
         ("convert one.csv x.npz --base 2", "--base is 0 or 1, got 2"),
         ("horizon m.npz --radius 1 --stages 100000000", "--stages: expected a whole number from 1 to 1,000,000"),
-        ("instance garnet --states 100000 --out x.npz", "garnet: 100,000 states × 100,000 actions × 20,000 next states need 4.8e+03 TB"),
+        ("instance garnet --states 100000 --out x.npz", "100,000 states × 100,000 actions × 1 kernel × 20,000 next states need 6.4e+03 TB"),
     ],
 )  # fmt: skip
 def test_messages_speak_of_options(run, words, message):

@@ -92,7 +92,7 @@ def test_the_wheel_is_complete(tmp_path):
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".html") or path.name == "py.typed"]
     assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= names
     assert "drmdp/report/page.html" in names
-    assert all(name.startswith(("drmdp/", "drmdp_lab/")) for name in names)
+    assert all(name.startswith(("drmdp/", "drmdp_check/", "drmdp_lab/")) for name in names)
 
 
 @pytest.mark.walk

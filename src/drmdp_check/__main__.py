@@ -632,20 +632,23 @@ def check(proof, model, interval=False):
     return found if interval or next(found.failures(), None) is None else Proof(proof, data, Numbers(False, 150))
 
 def main(arguments=None):
-    """Print what is proved; returns 0 if it is all that is claimed, 1 if it is less, 2 if a file is refused."""
+    """Check and show; returns 2 if a file is refused."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     interval, files = "--interval" in given, [word for word in given if word != "--interval"]
     try:
         need(len(files) == 2, "usage: python -m drmdp_check [--interval] PROOF MODEL")
-        found = check(*files, interval)
+        return show(check(*files, interval))
     except Refused as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
+
+def show(found):
+    """Print what is proved; returns 0 if it is all that is claimed, else 1."""
     header, failures = found.header, list(found.failures())
     lower, upper = found.bounds[-1][:2]
     least, most = sorted(float(-bound[0] if found.model.maximise else bound[0]) for bound in (lower, upper))
     print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}")
-    print(f"written by  drmdp {str(header.get('version'))[:40]}; checked in {'floats, rounded outwards' if interval else 'exact arithmetic'}")
+    print(f"written by  drmdp {str(header.get('version'))[:40]}; checked in {'floats, rounded outwards' if found.number.interval else 'exact arithmetic'}")
     print(f"state 0     from {least!r} to {most!r}{' at the first stage' if found.stages else ''}")
     print(f"gap         {float(max(u - x for one in found.bounds for x, u in zip(*one[:2], strict=True))):.3e} at most, in {found.model.S} states")
     for k, s, proved, claimed in failures[:5]:

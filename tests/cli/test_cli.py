@@ -333,7 +333,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         ("evaluate machine.npz --radius 1", "Missing argument 'POLICY'"),
         ("evaluate machine.npz nowhere.json --radius 1", "nowhere.json: No such file or directory"),
         ("evaluate machine.npz nowhere.npz --radius 1", "nowhere.npz: No such file or directory"),
-        ("evaluate machine.npz machine.drmdp --radius 1", "expected a saved solution (.npz) or a .json file"),
+        ("evaluate machine.npz machine.drmdp --radius 1", "expected a saved solution (.npz, or a folder) or a .json file"),
         ("evaluate machine.npz forest.npz --radius 1", "forest.npz: not a saved solution"),
         ("evaluate forest.npz machine-solution.npz --radius 1", "machine-solution.npz: it is for other states"),
         ("evaluate forest.npz machine.json --radius 1", "machine.json: policy: unknown state '1'"),

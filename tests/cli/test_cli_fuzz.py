@@ -26,6 +26,9 @@ COMMANDS = {
     "check": "log.csv --cost cost",
     "reproduce": "--no-figures --spec nowhere.json",
     "bench": "nothing",
+    "warm-up": "nothing",
+    "resume": "nowhere",
+    "verify": "nowhere.proof m.npz",
 }
 FEW = ["", "x", "-1", "nan", "99999999999999999999", "\udcff"]
 MANY = [

@@ -144,7 +144,7 @@ def _show(solution: Solution, path: str, out: str | None, as_json: bool) -> int:
     from drmdp.cluster.source import Source
 
     if as_json:
-        names = NUMBERS if out else (*NUMBERS, *ARRAYS)
+        names = (*NUMBERS, *(() if out else ARRAYS), "settings")
         fields = {name: getattr(solution, name) for name in (*names, "fingerprint", "notes")}
         print_json({**fields, "out": out})
         return _code(solution)

@@ -17,7 +17,7 @@ def read_policy(path: str, model: Model) -> Any:
     from drmdp.solution import Solution
 
     suffix = Path(path).suffix.lower()
-    folder = Path(path).is_dir()
+    folder = (Path(path) / "solution.json").exists()
     if suffix not in (".npz", ".json") and not folder:
         raise InputError(f"{path}: expected a saved solution (.npz, or a folder) or a .json file")
     try:

@@ -30,7 +30,6 @@ PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header"
 """A table without lines or header."""
 NUMBERS = (
     "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds", "n_iters", "kernel_passes",
-    "settings",
 )  # fmt: skip
 ARRAYS = ("value", "lower", "upper", "policy")
 """What JSON documents hold of a solution."""

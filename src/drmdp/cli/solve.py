@@ -120,7 +120,7 @@ def solve(
             page.write(model, ball, solution, report, report_radii, deadline)
     finally:  # a full disk must not cost the result as well
         if as_json:
-            fields = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS)}
+            fields = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "settings")}
             print_json({**fields, **named(model, ball)})
         else:
             _print(model, ball, solution, {"Saved": out, "Proof": proof, "Report": report})

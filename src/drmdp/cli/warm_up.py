@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drmdp.cli.options import PROGRESS
+from drmdp.cli.screen import say
 from drmdp.core.progress import counted, showing
 from drmdp.errors import InputError, shown
 
@@ -48,7 +49,7 @@ def warm_up(sets: tuple[str, ...]) -> None:
         for _ in _in_processes(names):
             step()
     n = _count(folder) - before
-    click.echo(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {before + n}")
+    say(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {before + n}")
 
 
 def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:

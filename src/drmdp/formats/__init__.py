@@ -119,8 +119,9 @@ def read(
     True
     """
     chosen = _choose(path, format)
+    options = Options(discount, base, initial, parameters, normalize)
     with _reading(path):
-        return chosen.read(Path(path), Options(discount, base, initial, parameters, normalize))
+        return chosen.read(Path(path), options)
 
 
 def read_intervals(

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from drmdp._typing import Array
 from drmdp.core.files import require
 from drmdp.core.storage import Kernels, compress_sparse
+from drmdp.core.text import count
 from drmdp.core.validation import whole
 from drmdp.errors import InputError
 
@@ -26,7 +27,7 @@ SPREAD = 0.3
 
 def check_sizes(n_states: int, n_actions: int, n_kernels: int, successors: int) -> None:
     """Refuse sizes that do not fit in memory, with so many next states of a pair."""
-    what = f"{n_states:,} states × {n_actions:,} actions × {n_kernels:,} kernels × {successors:,} next states"
+    what = f"{n_states:,} states × {n_actions:,} actions × {count(n_kernels, 'kernel')} × {count(successors, 'next state')}"
     require(8.0 * n_states * n_actions * successors * (n_kernels + 3), what)
 
 
