@@ -71,8 +71,8 @@ def test_a_generator_is_used_block_after_block(tmp_path, monkeypatch):
 
 def test_seeds_give_what_they_gave():
     """Only with additions and divisions, which are the same everywhere."""
-    assert instances.garnet(50, 4, seed=3).fingerprint.startswith("082cf98719d8")
-    assert instances.garnet(5000, 2, 3, sparse=True).fingerprint.startswith("6638528af9bc")
+    assert instances.garnet(50, 4, seed=3).fingerprint.startswith("06ee6678da8f")
+    assert instances.garnet(5000, 2, 3, sparse=True).fingerprint.startswith("f79b4adf635c")
 
 
 # ---------------------------------------------------------------------- memory
