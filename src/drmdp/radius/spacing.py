@@ -7,9 +7,9 @@ On the way from radius 0 to the largest one the policy x_θ goes a way and so do
 
 of both, where |x| is half the ℓ1 distance of two policies, summed over the states, |v| a difference, and the sums are over all intervals. The next radius
 halves the interval with the largest share, in the middle of the logarithms unless it begins at 0. Intervals narrower than `NARROW` of their upper
-end are not halved: at a jump the share does not shrink. So the radii are dense where decisions are made, wherever that is, and few where nothing
-happens. The first ones are 0, the largest, and `marks` between them: the distance of the observed kernels from their mean, which is the scale
-of the data, and the radius that was asked about, if any.
+end are not halved: at a jump the share does not shrink. A difference of at most `ROUNDING`, that of v beside the largest |v|, is none. So the
+radii are dense where decisions are made, wherever that is, and few where nothing happens. The first ones are 0, the largest, and `marks`
+between them: the distance of the observed kernels from their mean, which is the scale of the data, and the radius that was asked about, if any.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ NARROW = 0.05
 """Of its upper end: an interval no wider is not halved while others change."""
 SMALL = 1e-3
 """Of the largest radius: so near 0 nothing is halved."""
+ROUNDING = 1e-9
+"""What is no more is not a change: far above what rounding leaves, and far below any tolerance that is asked for."""
 
 
 class Solved(Protocol):
@@ -66,7 +68,9 @@ def _shares(points: Sequence[Solved], initial: Array) -> Array:
     """Share of each interval between neighbours in what happens on the whole way, (K − 1,)."""
     policy = np.array([np.abs(b.policy - a.policy).sum() for a, b in pairwise(points)])
     value = np.array([abs(float(initial @ (b.value - a.value))) for a, b in pairwise(points)])
+    largest = max(float(np.abs(point.value).max()) for point in points)
     total = np.zeros(len(points) - 1)
-    for weight, way in ((POLICY, policy), (1 - POLICY, value)):
+    for weight, way, scale in ((POLICY, policy, 1.0), (1 - POLICY, value, largest)):
+        way[way <= ROUNDING * scale] = 0.0
         total += weight * way / (way.sum() or 1.0)
     return total
