@@ -274,7 +274,7 @@ def check(model):
     assert np.array_equal(model.observed(0, S), (y[model.weights > 0] > 0).any(axis=0))
     for names, size in ((model.states, S), (model.actions, A)):
         assert len(set(names)) == len(names) == size
-        assert all(type(name) in (str, int) for name in names)
+        assert all(name is not None and not isinstance(name, bool) and name == name for name in names)  # NaN ≠ NaN
     assert len(repr(model).splitlines()) <= 6
     playing = model.policy(np.where(model.available, 1 / np.maximum(model.available.sum(axis=1, keepdims=True), 1), 0))
     assert np.abs(playing.sum(axis=1) - ~model.terminal).max() <= 1e-12
