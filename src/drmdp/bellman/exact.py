@@ -75,7 +75,8 @@ class Remembered:
         return kernel if self.model.is_sparse else np.asarray(kernel)
 
     def pairs(self) -> Rows:
-        """Its rows, one for each pair, in compact form."""
+        """Its rows, one for each pair, in compact form; long after the run files may have changed that it reads."""
+        self.model.check_unchanged()
         return self._rows(np.ones(self.layout.available.shape), by_pair=True)
 
     @property
