@@ -565,7 +565,7 @@ def test_a_pickle_in_the_file_is_not_run(tmp_path):
 def test_a_missing_file_and_a_directory_are_refused_with_their_path(tmp_path):
     with pytest.raises(drmdp.InputError, match=r"gone.npz: No such file or directory"):
         drmdp.Solution.load(tmp_path / "gone.npz")
-    with pytest.raises(drmdp.InputError, match=f"{tmp_path.name}: Is a directory"):
+    with pytest.raises(drmdp.InputError, match=f"{tmp_path.name}: solution.json: No such file or directory"):
         drmdp.Solution.load(tmp_path)
 
 

@@ -162,7 +162,7 @@ def member(array=None, dtype="<f8", shape=()):
 def archive(name, **members):
     with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as target:
         for key, content in members.items():
-            with target.open(key.replace("_", ".") + ".npy", "w", force_zip64=True) as stream:
+            with target.open(key + ".npy", "w", force_zip64=True) as stream:
                 head, zeros = content if isinstance(content, tuple) else (content, 0)
                 stream.write(head)
                 for _ in range(zeros >> 24):
