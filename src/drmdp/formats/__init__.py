@@ -151,9 +151,9 @@ def read_intervals(
     Examples
     --------
     >>> import drmdp, os, tempfile
-    >>> model = drmdp.instances.machine(8)
+    >>> model = drmdp.instances.garnet(8, 2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "machine.tra")
+    ...     path = os.path.join(folder, "garnet.tra")
     ...     drmdp.formats.write_intervals(model, drmdp.Intervals.of(model, 0.05), path)
     ...     found, intervals = drmdp.formats.read_intervals(path, discount=0.8)
     >>> bool(drmdp.solve(found, intervals).gap < 1e-4)
