@@ -430,7 +430,7 @@ import os, sys, numpy as np, drmdp
 from drmdp import policies, radius
 model = drmdp.read(sys.argv[1])
 ball = drmdp.Wasserstein(.1)
-solution = drmdp.solve(model, ball)
+solution, friendly = (drmdp.solve(model, ball, nature=nature) for nature in ("adversarial", "cooperative"))
 policy = solution.policy
 value = policies.under(model, policy, [None])
 os.truncate(sys.argv[1] + "/data.npy", 1000)
@@ -438,7 +438,7 @@ for call in (
     lambda: drmdp.evaluate(model, ball, policy), lambda: drmdp.certify(model, ball, solution), lambda: radius.path(model, ball),
     lambda: ball.saturation(model), lambda: model.kernels, lambda: model.astype("float32"),
     lambda: drmdp.write(model, sys.argv[2] + "/w.npz"), lambda: drmdp.write(model, sys.argv[2] + "/w.tra"), lambda: solution.report(sys.argv[2] + "/r.html"),
-    lambda: policies.under(model, policy, [1]), lambda: drmdp.simulate(model, policy, kernel=1),
+    lambda: policies.under(model, policy, [1]), lambda: drmdp.simulate(model, policy, kernel=1), lambda: solution.kernel, lambda: friendly.kernel,
 ):
     try:
         call()

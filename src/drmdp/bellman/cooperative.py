@@ -52,8 +52,13 @@ class ByPair:
     def kernel(self) -> Any:
         """Her kernel, (S, A, S)."""
         S, A = self.model.available.shape
-        kernel = MeanKernel(S, A, lambda: self._rows(np.ones((S * A, 1))))
+        kernel = MeanKernel(S, A, self.pairs)
         return kernel if self.model.is_sparse else np.asarray(kernel)
+
+    def pairs(self) -> Rows:
+        """Its rows, one for each pair, in compact form; long after the run files may have changed that it reads."""
+        self.model.check_unchanged()
+        return self._rows(np.ones((self.model.available.size, 1)))
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
