@@ -21,7 +21,7 @@ from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
 from drmdp.layout import events
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, part_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
@@ -40,7 +40,7 @@ def derive(
     entry = entry_of(ball)
     split = entry.keeps.by_pair
     found = Found(np.zeros(S), np.zeros(S), np.ones((S, A * N if split else N)))
-    proof = load(entry.certificate)
+    proof = part_of(entry.certificate, ball)
     seen = view(layout, value)
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)

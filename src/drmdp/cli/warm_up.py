@@ -60,7 +60,10 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
     def of(kind: Any, *fields: Any) -> Callable[[Model], AmbiguitySet]:
         return lambda model: kind(RADIUS, *fields)
 
-    found = {f"{metric}-{order:g}": of(Wasserstein, metric, order) for metric, order in PAIRS}
+    found = {
+        f"{metric}-{order:g}": of(Wasserstein, metric, order)
+        for metric, order in (*PAIRS, ("l1", 2), ("l2", 1), ("linf", 2))
+    }
     for around, end in (("mean", ""), ("kernels", "-kernels")):
         found |= {f"{kind}{end}": of(Divergence, kind, around) for kind in DIVERGENCES}
     found |= {f"reweighting-{kind}": of(Reweighting, kind) for kind in DIVERGENCES}
