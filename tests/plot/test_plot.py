@@ -207,6 +207,17 @@ def test_time_spent_in_states():
     np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 9), [0, 1])
 
 
+def test_time_spent_in_states_of_a_large_sparse_model():
+    """The shares solve d = (1 − λ) p + λ Pᵀ d, whether the policy mixes or not."""
+    S = 2001  # one more than chains that are arrays have
+    model = drmdp.instances.garnet(S, 2, branching=3, seed=1, discount=0.5, sparse=True)
+    for policy in (np.tile([0.0, 1.0], (S, 1)), np.tile([0.3, 0.7], (S, 1))):
+        kernel = np.asarray(model.kernels[0].toarray()).reshape(S, 2, S)
+        chain = np.einsum("sa,sat->st", policy, kernel)
+        found = drmdp.policies.visits(model, policy)
+        assert np.abs(0.5 * model.initial + 0.5 * chain.T @ found - found).sum() < 2e-6  # where the sum ends
+
+
 def test_notebooks_show_models_and_solutions(found):
     model, solution = found
     text = model._repr_html_() + solution._repr_html_()

@@ -43,21 +43,24 @@ class Fixed:
 
     def chain(self, policy: Array) -> Any:
         """Σ_a x_a y_a, (S, S): an array, or rows where that would be large."""
-        S, A = self.shape
         if not sparse.issparse(self.matrix):
-            return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))
+            return self.played(policy)
         chain = self.rows(policy)
         return chain.dense() if chain.n_columns <= DENSE else chain
 
     def rows(self, policy: Array) -> Rows:
-        """Σ_a x_a y_a of a sparse kernel, in compact form."""
+        """The same of a sparse kernel, in compact form."""
+        return rows_of(self.played(policy), self.threads)
+
+    def played(self, policy: Array) -> Any:
+        """The same as a matrix, sparse if the kernel is."""
         S, A = self.shape
+        if not sparse.issparse(self.matrix):
+            return np.einsum("sa,sat->st", policy, self.matrix.reshape(S, A, -1))
         if A > 0 and (policy.max(axis=1) == 1).all():
-            played = self.matrix[np.arange(S) * A + policy.argmax(axis=1)]
-        else:
-            pairs = np.arange(S * A)
-            played = sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
-        return rows_of(played, self.threads)
+            return self.matrix[np.arange(S) * A + policy.argmax(axis=1)]
+        pairs = np.arange(S * A)
+        return sparse.csr_array((policy.ravel(), (pairs // A, pairs)), shape=(S, S * A)) @ self.matrix
 
 
 class NominalOperator:

@@ -155,7 +155,7 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
 
 def chain(policy: Array, matrix: Any) -> Any:
     """Transitions (S, S) of a policy under a kernel (S·A, S), sparse if it is."""
-    return Fixed(matrix, policy.shape).chain(policy)
+    return Fixed(matrix, policy.shape).played(policy)
 
 
 def _chain(policy: Array, matrix: Any) -> Array:
