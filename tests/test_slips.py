@@ -35,7 +35,7 @@ both = pytest.mark.parametrize("call", TAKE_BOTH.values(), ids=TAKE_BOTH)
 def test_a_number_is_no_ball(call):
     with pytest.raises(InputError) as error:
         call(MODEL, 0.1)
-    assert str(error.value) == "ball: expected a drmdp.Wasserstein, got 0.1: write drmdp.Wasserstein(0.1)"
+    assert str(error.value) == "ball: expected a set such as drmdp.Wasserstein, got 0.1: write drmdp.Wasserstein(0.1)"
 
 
 @both

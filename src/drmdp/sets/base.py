@@ -301,4 +301,4 @@ def check_set(ball: Any) -> None:
     if not isinstance(ball, AmbiguitySet):
         number = isinstance(ball, int | float | np.number) and not isinstance(ball, bool)
         cure = f": write drmdp.Wasserstein({ball!r})" if number else ""
-        raise InputError(f"ball: expected a drmdp.Wasserstein, got {described(ball)}{cure}")
+        raise InputError(f"ball: expected a set such as drmdp.Wasserstein, got {described(ball)}{cure}")
