@@ -41,7 +41,7 @@ def test_a_number_is_no_ball(call):
 @both
 @pytest.mark.parametrize("ball", [None, True, "l2", np.ones(3), MODEL, Wasserstein], ids=str)
 def test_nothing_else_is_a_ball(call, ball):
-    with pytest.raises(InputError, match=r"ball: expected a drmdp\.Wasserstein, got "):
+    with pytest.raises(InputError, match=r"ball: expected a set such as drmdp\.Wasserstein, got "):
         call(MODEL, ball)
 
 
