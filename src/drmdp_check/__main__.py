@@ -262,8 +262,8 @@ class Model:
 
 class State:
     """A state at v: stakes z, and rows of the data divided by their sums."""
-    def __init__(self, number, model, region, v, s):
-        self.number, self.region, self.v, self.actions, self.exact_weights = number, region, v, model.actions(s), model.weights
+    def __init__(self, number, model, region, v, s, line):
+        self.number, self.region, self.v, self.actions, self.exact_weights, self.line = number, region, v, model.actions(s), model.weights, line
         weights = [number(w) for w in model.weights]
         self.weights = [number(1)] if region.mean else weights
         self.columns, self.rows, self.seen, self._costs, self._top, self._z = {}, {}, {}, {}, {}, {}
@@ -289,8 +289,8 @@ class State:
         return range(len(self.v.numbers)) if isinstance(self._costs[a], dict) else self.v.order
     def top(self, a):  # max z_a
         if a not in self._top:
-            first = list(self.reach(a))
-            self._top[a] = largest(self.z(a, t) for t in (first[:1] if self.reach(a) is getattr(self.v, "order", None) else first))
+            reach = self.reach(a)
+            self._top[a] = self.z(a, reach[0]) if self.v is not None and reach is self.v.order else largest(self.z(a, t) for t in reach)
         return self._top[a]
     def above(self, a, p, eta):  # states that no kernel lists and whose g = p (z − top) may exceed η
         found = []
@@ -314,8 +314,8 @@ class State:
 
 class Mixture(State):
     """The N kernels as the next states of one action: what nature sees when she weights them anew."""
-    def __init__(self, st, losses):
-        n = range(len(losses))
+    def __init__(self, st, losses, line):
+        n, self.line = range(len(losses)), line
         self.number, self.region, self.actions, self.weights, self.v = st.number, Region("observed", True), [0], [st.number(1)], None
         self.columns, self.rows, self.seen, self._top = {0: list(n)}, {0: [dict(enumerate(st.weights))]}, {0: set(n)}, {}
         self._z = {(0, i): loss for i, loss in enumerate(losses)}
@@ -475,11 +475,11 @@ class Transport(Region):
         return [self.share(st.number, budget, st.number.add(own)) for own in parts]
 
 class Intervals(Region):
-    """An interval for each probability, in the lines of the file."""
+    """An interval for each probability, one for both sides, in the line of the state."""
     def __init__(self, given, support):
         super().__init__("all", True)
-    def box(self, st, a, k, side):  # ends of the intervals, {next state: (lo, hi)}
-        lo, hi = (st.spread(a, side[name][k]) for name in ("lo", "hi"))
+    def box(self, st, a):  # ends of the intervals, {next state: (lo, hi)}
+        lo, hi = (st.spread(a, st.line[name][st.actions.index(a)]) for name in ("lo", "hi"))
         need(all(0 <= p <= hi.get(t, 0) for t, p in lo.items()) and min(hi.values()) >= 0, f"action {a}: an empty interval")
         least, most = max(sum(lo.values()), Fraction(1)), min(sum(hi.values()), Fraction(1))
         need(least - 1 < 1e-8 and 1 - most < 1e-8, f"action {a}: no distribution is in the intervals")
@@ -488,14 +488,14 @@ class Intervals(Region):
         number, total = st.number, st.number(0)
         for k, a in enumerate(acts):
             if x[a]:
-                z = [(st.z(a, t), ends) for t, ends in self.box(st, a, k, side).items()]
+                z = [(st.z(a, t), ends) for t, ends in self.box(st, a).items()]
                 eta = largest(value for value, _ in z) + number(side["eta"][k])
                 total += number(x[a]) * sum((largest(number(end) * (value - eta) for end in ends) for value, ends in z), eta)
         return total
     def lower(self, st, acts, budget, side):
         found = {}
         for k, a in enumerate(acts):
-            box, y = self.box(st, a, k, side), st.spread(a, side["y"][k])
+            box, y = self.box(st, a), st.spread(a, side["y"][k])
             y = {t: min(max(y.get(t, Fraction(0)), p), q) for t, (p, q) in box.items()}
             lack = 1 - sum(y.values())
             room = {t: q - y[t] if lack > 0 else y[t] - p for t, (p, q) in box.items()}
@@ -509,17 +509,17 @@ class Reweighting(Region):
         super().__init__(support, False)
         self.kind = given["kind"]
         self.inner = Intervals(given, support) if self.kind in ("cvar", "any") else divergence({**given, "around": "mean"}, "observed")
-    def _ends(self, st, side, budget):  # intervals for the weights of cvar, whose budget is the level, and any
+    def _ends(self, st, budget):  # intervals for the weights of cvar, whose budget is the level, and any
         level = low(budget) if self.kind == "cvar" else 0
         need(level <= 1, "a level above 1")
-        return {**side, "lo": [[0] * len(st.exact_weights)], "hi": [[w / level if level else Fraction(1) for w in st.exact_weights]]}
+        return {"lo": [[0] * len(st.exact_weights)], "hi": [[w / level if level else Fraction(1) for w in st.exact_weights]]}
     def upper(self, st, acts, x, budget, side):
         losses = [st.number.add(st.number(x[a]) * st.nominal(a, i) for a in acts if x[a]) for i in range(len(st.weights))]
-        return self.inner.upper(Mixture(st, losses), [0], [1], budget * st.number(self.inner.scale), self._ends(st, side, budget))
+        return self.inner.upper(Mixture(st, losses, self._ends(st, budget)), [0], [1], budget * st.number(self.inner.scale), side)
     def lower(self, st, acts, budget, side):
         losses = {a: [st.nominal(a, i) for i in range(len(st.weights))] for a in acts}
-        side, budget = self._ends(st, side, budget), budget * st.number(self.inner.scale)
-        return {a: self.inner.lower(Mixture(st, losses[a]), [0], budget, side)[0] for a in acts}
+        ends, inside = self._ends(st, budget), budget * st.number(self.inner.scale)
+        return {a: self.inner.lower(Mixture(st, losses[a], ends), [0], inside, side)[0] for a in acts}
 
 def divergence(given, support):
     """A ball by a divergence; total variation is half the ℓ1 norm."""
@@ -545,7 +545,7 @@ class Values:
 class Proof:
     """A proof, read line after line, and what it proves: `bounds` has (lower, upper, claimed lower, claimed upper) of every sweep."""
     def __init__(self, path, model, number):
-        self.model, self.number, self.at = model, number, 0
+        self.model, self.number, self.at, self.sizes = model, number, 0, (math.inf, -math.inf)
         try:
             with open(path, "rb") as self._stream:
                 self.header = self._line()
@@ -586,13 +586,14 @@ class Proof:
     def _judged(self, v, s, line):  # L and U of a state
         number, region, alone = self.number, self.region, self.header["rectangular"] == "sa"
         need(line["s"] == s, f"expected state {s}, got {line['s']!r}")
-        st, x = State(number, self.model, region, v, s), [number.exact(p) for p in line["x"]]
+        st, x = State(number, self.model, region, v, s, line), [number.exact(p) for p in line["x"]]
         need(len(x) == self.model.A and min(x) >= 0 and sum(x) > 0, "x is no policy")
         need(not any(p for a, p in enumerate(x) if a not in st.actions), "x plays an action that is not there")
         x = [p / sum(x) for p in x]
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * (len(st.actions) if alone else 1)
         budgets = [number(number.exact(r) * region.scale) for r in sizes]
         need(all(low(r) >= 0 for r in budgets), "a negative radius")
+        self.sizes = min(self.sizes[0], *sizes), max(self.sizes[1], *sizes)
         if alone:
             up, below = number(0), {}
             for a, r, above, under in zip(st.actions, budgets, line["up"], line["low"], strict=True):
@@ -648,6 +649,7 @@ def show(found):
     lower, upper = found.bounds[-1][:2]
     least, most = sorted(float(-bound[0] if found.model.maximise else bound[0]) for bound in (lower, upper))
     print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}")
+    print(f"radius      from {found.sizes[0]!r} to {found.sizes[1]!r} over the states")
     print(f"written by  drmdp {str(header.get('version'))[:40]}; checked in {'floats, rounded outwards' if found.number.interval else 'exact arithmetic'}")
     print(f"state 0     from {least!r} to {most!r}{' at the first stage' if found.stages else ''}")
     print(f"gap         {float(max(u - x for one in found.bounds for x, u in zip(*one[:2], strict=True))):.3e} at most, in {found.model.S} states")

@@ -71,8 +71,8 @@ def _witness(ball: AmbiguitySet) -> Any:
     return load(where)
 
 
-def _below_top(p: float, stakes: Array) -> tuple[Array]:
-    return (p * (stakes - stakes.max()),)
+def _below_top(p: float, stakes: Array) -> Array:
+    return p * (stakes - stakes.max())
 
 
 class _Writer:
@@ -84,6 +84,7 @@ class _Writer:
             solution.swept - solution.swept.max()
         )  # a level would cost digits, and only differences of stakes count
         self.witness = _witness(ball)
+        self.layout: Any = lay_out(model, ball) if isinstance(ball, Intervals) else None
         self.used = np.flatnonzero(model.weights > 0)
         self.weights = model.weights[self.used] / model.weights[self.used].sum()
         self.radii = np.asarray(ball.radii(model)) if ball.sized else np.zeros(model.n_states)
@@ -101,8 +102,7 @@ class _Writer:
         own = [self._pair(s, a) for a in acts]
         line: dict[str, Any] = {"s": s, "x": self.policy[s].tolist(), "r": np.asarray(self.radii[s]).tolist()}
         if isinstance(self.ball, Intervals):
-            ends = self._ends(s, acts, own)
-            line["r"] = 0
+            line |= {"r": 0, **self._ends(s, acts, own)}
         if self.ball.by_pair:
             sizes = np.broadcast_to(self.radii[s], (self.model.n_actions,))
             line["r"] = [float(sizes[a]) for a in acts]
@@ -113,8 +113,6 @@ class _Writer:
         else:
             line["up"] = self._above(own, [float(x[a]) for a in acts], float(self.radii[s]))
             line["low"] = self._below(s, acts, own)
-        if isinstance(self.ball, Intervals):
-            line["up"], line["low"] = line["up"] | ends, line["low"] | ends
         return line
 
     def _pair(self, s: int, a: int) -> tuple[Array, Array, Array]:
@@ -128,7 +126,7 @@ class _Writer:
 
     def _ends(self, s: int, acts: list[int], own: list[Any]) -> dict[str, Any]:
         """The intervals of a state; what `_row` needs of them is put with the pairs."""
-        layout, A = lay_out(self.model, self.ball), self.model.n_actions
+        layout, A = self.layout, self.model.n_actions
         ends: dict[str, Any] = {"lo": [], "hi": []}
         for k, a in enumerate(acts):
             entries = slice(int(layout.indptr[s * A + a]), int(layout.indptr[s * A + a + 1]))
@@ -162,7 +160,7 @@ class _Writer:
         columns, rows, costs = pair[:3]
         if isinstance(self.ball, Intervals):
             columns, rows, costs = pair[3]
-            return Row(*_below_top(p, costs + self.model.discount * self.u[columns]), rows)
+            return Row(_below_top(p, costs + self.model.discount * self.u[columns]), rows)
         own = self.weights @ rows if self.witness.mean else rows
         listed = costs if costs.size != self.u.size or costs.size == 1 else costs[columns]
         stakes, y = listed + self.model.discount * self.u[columns], np.atleast_2d(own)
@@ -173,7 +171,7 @@ class _Writer:
             others = np.setdiff1d(np.arange(self.u.size), columns)
             more = (costs if costs.size == 1 else costs[others]) + self.model.discount * self.u[others]
             stakes, y = np.concatenate([stakes, more]), np.pad(y, ((0, 0), (0, others.size)))
-        return Row(*_below_top(p, stakes), y)
+        return Row(_below_top(p, stakes), y)
 
     def _below(self, s: int, acts: list[int], own: list[Any]) -> dict[str, Any]:
         """Nature's answer: rows, or a mixture of the kernels."""

@@ -71,14 +71,14 @@ class Reweighting:
 
     def told(self, ball: Any) -> dict[str, Any]:
         """The set, but for its radius."""
-        return {"family": "reweighting", "kind": self.kind, **({"level": ball.level} if self.kind == "cvar" else {})}
+        return {"family": "reweighting", "kind": self.kind}
 
     def above(self, ball: Any, rows: list[Row], weights: Array, radius: float) -> Side:
-        """What bounds a mixture."""
+        """What bounds a mixture; the radius of cvar is its level."""
         losses = sum(np.einsum("ik,k->i", row.y, row.g) for row in rows)
         mixed = [Row(losses - np.max(losses), weights[None])]
         if self.kind in ("cvar", "any"):
-            most = weights / ball.level if self.kind == "cvar" else np.ones(weights.size)
+            most = weights / radius if self.kind == "cvar" and radius > 0 else np.ones(weights.size)
             return {"eta": [responses.pivot(losses, np.zeros(weights.size), most)]}
         return Divergence(self.kind, mean=True).above(ball, mixed, np.ones(1), radius)
 
