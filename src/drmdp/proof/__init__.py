@@ -72,7 +72,7 @@ def _witness(ball: AmbiguitySet) -> Any:
 
 
 def _below_top(p: float, stakes: Array) -> Array:
-    return p * (stakes - stakes.max())
+    return np.asarray(p * (stakes - stakes.max()))
 
 
 class _Writer:

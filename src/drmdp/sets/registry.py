@@ -73,37 +73,41 @@ def load(where: str) -> Any:
     return getattr(found, name) if name else found
 
 
-def _wasserstein(pair: str, metric: str, program: str, keeps: Kept, projection: str, **others: str) -> Entry:
+def _wasserstein(
+    pair: str, metric: str, program: str, keeps: Kept, projection: str, witness: str, **others: str
+) -> Entry:
     where = {name: f"drmdp.{path}" for name, path in others.items()}
     return Entry(
         f"drmdp.bellman.{pair}", f"drmdp.certificate.{metric}", keeps, f"drmdp.bellman.conic.{program}",
-        f"drmdp.prox.{projection}", **where,
+        f"drmdp.prox.{projection}", witness=f"{WITNESSES}:{witness}", **where,
     )  # fmt: skip
 
 
 CONE = "cone:ConeProgram"
+WITNESSES = "drmdp.proof.witnesses"
 SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership:linear"
 ENTRIES |= {
-    ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED"),
-    ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", nearest=SQUARES),
+    ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED", "L1_MEAN"),
+    ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", "L2", nearest=SQUARES),
     ("linf", 1): _wasserstein(
-        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", nearest=SHARES
+        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", "LINF", nearest=SHARES
     ),
-    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", nearest=SHARES),
-    ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", nearest=SQUARES),
+    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", "L1", nearest=SHARES),
+    ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", "L2", nearest=SQUARES),
     ("linf", math.inf): _wasserstein(
         "linf_inf",
         "linf",
         "linear:LinfEach",
         Kept(True, False),
         "linf:EACH",
+        "LINF",
         nearest=SHARES,
         entropy="prox.entropy:EACH",
     ),
 }
 ENTRIES["intervals"] = Entry(
     "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
-    layout="drmdp.layout.bounded:lay_out",
+    layout="drmdp.layout.bounded:lay_out", witness=f"{WITNESSES}:INTERVALS",
 )  # fmt: skip
 DIVERGENCES = ("kl", "burg", "chi2", "tv")
 PROGRAMS = {"kl": "entropy:Kl", "burg": "entropy:Burg", "chi2": "cone:Chi2", "tv": "linear:Tv"}
@@ -113,6 +117,7 @@ ENTRIES |= {
         f"drmdp.certificate.additive:{name}",
         Kept(False, True, width=3),
         f"drmdp.bellman.conic.{PROGRAMS[kind]}",
+        witness=f"{WITNESSES}:{name}",
     )
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
@@ -136,13 +141,7 @@ ENTRIES |= {
         f"drmdp.certificate.reweighting:{kind.upper()}_PROOF",
         Kept(True, False),
         "drmdp.bellman.conic.mixing:Mixing",
+        witness=f"{WITNESSES}:MIX_{kind.upper()}",
     )
     for kind in (*DIVERGENCES, "cvar", "any")
 }
-_WITNESSES: dict[Hashable, str] = {
-    ("l1", 1): "L1_MEAN", ("l1", math.inf): "L1", ("l2", 2): "L2", ("l2", math.inf): "L2", ("linf", 1): "LINF", ("linf", math.inf): "LINF",
-    "intervals": "INTERVALS",
-    **{(kind, "mean"): f"{kind.upper()}_MEAN" for kind in DIVERGENCES}, **{(kind, "kernels"): kind.upper() for kind in DIVERGENCES},
-    **{("reweighting", kind): f"MIX_{kind.upper()}" for kind in (*DIVERGENCES, "cvar", "any")},
-}  # fmt: skip
-ENTRIES |= {key: replace(ENTRIES[key], witness=f"drmdp.proof.witnesses:{name}") for key, name in _WITNESSES.items()}
