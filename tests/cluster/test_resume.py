@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -82,6 +83,14 @@ def test_a_run_whose_checkpoints_are_all_damaged_begins_anew(cut_short, problem)
     with pytest.warns(Notice, match="passed over"):
         found = drmdp.resume(cut_short)
     assert ranges.digest(found) == problem[1]
+
+
+def test_an_old_checkpoint_loses_its_name_before_its_files(problem, tmp_path, monkeypatch):
+    removed, plain = [], shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **k: (removed.append(path.name), plain(path, **k)))
+    drmdp.solve(problem[0], BALL, "value-iteration", rtol=1e-2, cluster=ENGINE, checkpoint=tmp_path / "run")
+    assert set(removed) == {".new"}
+    assert len(list((tmp_path / "run").glob("sweep-*"))) == 2
 
 
 def test_what_a_killed_run_was_writing_is_removed(cut_short, problem):

@@ -10,6 +10,7 @@ SHA-256 is in `state.json`; a checkpoint that does not fit is passed over for th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -66,7 +67,9 @@ class Keeper:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)  # what was there before, or is half done
         for past in filter(None, (old, *complete(self._folder)[:-KEPT])):
-            shutil.rmtree(past, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                past.replace(fresh)  # killed in between, it leaves no half one
+                shutil.rmtree(fresh)
 
     def _write(self, folder: Path, snapshot: Snapshot) -> None:
         vectors: list[Any] = []
