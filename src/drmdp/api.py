@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def solve(
         weights=found.weights,
         notes=(*model.notes, *ball.remarks(model)),
     )
-    vars(solution).update(problem=(model, ball), swept=found.nature.swept)
+    vars(solution).update(problem=(model, ball), sweep=found.nature.sweep)
     return solution
 
 
@@ -218,11 +218,20 @@ class Evaluation:
     kernel: Any  # nature's best response, (S, A, S); unplayed actions keep the mean kernel
     status: Status
     scale: float  # max(max|value|, max|c|)
+    problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
+    policy: ClassVar[Any] = None
+    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
 
     @property
     def gap(self) -> float:
         """Largest upper − lower over the states."""
         return float((self.upper - self.lower).max())
+
+    def proof(self, path: str | os.PathLike[str]) -> int:
+        """Write what is needed to check the bounds, and return its bytes; see `Solution.proof`."""
+        from drmdp import proof
+
+        return proof.write(path, self, self.policy)
 
 
 def evaluate(
@@ -250,7 +259,9 @@ def evaluate(
         found = _evaluate(operator, x, tolerance, deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
-    return Evaluation(pessimistic(model, lower, upper), lower, upper, found.kernel, found.status, scale)
+    evaluation = Evaluation(pessimistic(model, lower, upper), lower, upper, found.kernel, found.status, scale)
+    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, sweep=found.nature.sweep)
+    return evaluation
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ NORMS = [
 KINDS = ("kl", "burg", "chi2", "tv")
 SETS = [
     *NORMS, *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
-    *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")), ("intervals",),
+    *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")), ("intervals",), ("transport", 1), ("transport", math.inf),
 ]  # fmt: skip
 """Names of the sets that a proof can be about."""
 SIZES = (0, 1e-3, 0.05, 0.3, 1.0, 3.0)
@@ -55,6 +55,8 @@ def ball_of(name, model, seed):
         return drmdp.Intervals.of(model, min(r, 1.0))
     if name[0] == "divergence":
         return drmdp.Divergence(r, *name[1:], support, rectangular)
+    if name[0] == "transport":
+        return drmdp.Wasserstein(r, *name, support, rectangular, ground=_ground(rng, model.n_states))
     if name[0] != "reweighting":
         return drmdp.Wasserstein(r, *name, support=support, rectangular=rectangular)
     if name[1] in ("cvar", "any"):
@@ -63,11 +65,39 @@ def ball_of(name, model, seed):
     return drmdp.Reweighting(r, name[1], rectangular)
 
 
-def written(name, seed, folder):
-    """Solve a problem and write its model and its proof; returns the solution and both paths."""
-    model = dealt(seed)
-    solution = drmdp.solve(model, ball_of(name, model, seed))
+def _ground(rng, S):
+    """Costs of moving mass: any, some of them 0 or infinite, or distances on a line or a grid."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return "line", rng.normal(size=S)
+    if kind == 1:
+        return "grid", rng.integers(0, 3, size=(S, 2)).astype(float)
+    costs = rng.random((S, S)) * (rng.random((S, S)) < 0.8)
+    costs[rng.random((S, S)) < 0.2] = np.inf if kind == 2 else 1.0
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+TASKS = ("solve", "evaluate", "solve helped", "evaluate helped")
+"""What a proof can be of."""
+
+
+def found(name, seed, task="solve"):
+    """A problem, and what was found: the model and the result."""
+    model, rng = dealt(seed), np.random.default_rng(seed)
+    ball, nature = ball_of(name, model, seed), "cooperative" if task.endswith("helped") else "adversarial"
+    if task.startswith("solve"):
+        return model, drmdp.solve(model, ball, nature=nature)
+    policy = np.where(model.available, rng.random(model.available.shape) * (rng.random(model.available.shape) < 0.7), 0)
+    policy += np.where(policy.sum(axis=1, keepdims=True) > 0, 0, model.available)
+    policy = policy / np.where(model.terminal, 1.0, policy.sum(axis=1))[:, None]
+    return model, drmdp.evaluate(model, ball, policy, nature=nature)
+
+
+def written(name, seed, folder, task="solve"):
+    """Solve a problem and write its model and its proof; returns the result and both paths."""
+    model, result = found(name, seed, task)
     paths = folder / f"{seed}.proof", folder / f"{seed}.npz"
-    solution.proof(paths[0])
+    result.proof(paths[0])
     drmdp.write(model, paths[1])
-    return solution, *paths
+    return result, *paths

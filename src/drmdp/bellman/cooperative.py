@@ -10,7 +10,7 @@ method needs no safeguard. Policies are deterministic, and "s" is the same as "s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,12 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, Remembered
 from drmdp.bellman.frame.pairs import Pairwise
-from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
 from drmdp.certificate.cooperative import CooperativeProver, pairs_of, single, turned
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, MeanKernel, Rows
-from drmdp.layout.layout import Layout, lay_out
+from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
@@ -33,21 +32,8 @@ from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
 
-@dataclass(frozen=True)
-class ByPair:
+class ByPair(Remembered):
     """What a nature that helps plays in an update: a row for each pair as if its action were played."""
-
-    model: Model
-    answer: Answer
-    layout: Layout
-    point: Point
-    memory: Memory
-    share: Array | None
-    threads: int
-
-    def pulled(self, share: Array) -> ByPair:
-        """The same with the share (S·A, N) of her move that is surely allowed."""
-        return replace(self, share=share)
 
     def kernel(self) -> Any:
         """Her kernel, (S, A, S)."""
@@ -58,7 +44,7 @@ class ByPair:
     def pairs(self) -> Rows:
         """Its rows, one for each pair, in compact form; long after the run files may have changed that it reads."""
         self.model.check_unchanged()
-        return self._rows(np.ones((self.model.available.size, 1)))
+        return self._rows(np.ones((self.model.available.size, 1)), by_pair=True)
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
@@ -77,10 +63,6 @@ class ByPair:
         full = np.zeros((S, A, self.model.n_kernels))
         full[..., self.model.weights > 0] = own.reshape(S, A, -1)
         return full
-
-    def _rows(self, weights: Array, by_pair: bool = True) -> Rows:
-        share = np.ones((self.layout.available.shape[0], 1)) if self.share is None else self.share
-        return respond(self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads)
 
 
 class CooperativeOperator:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Row:
 
     g: Array  # (K,)
     y: Array  # (N, K)
+    states: Any = None  # (K,) next states
+    columns: Any = None  # those that the model lists
 
 
 def _bisect(spent: Callable[[float], float], budget: float, scale: float) -> float:
@@ -67,18 +69,21 @@ def _far_l2(rows: list[Row], i: int, kappa: float) -> float:
     return total
 
 
-def l2(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Any]:
-    """Rows [[1, η, κ]] by action and kernel."""
+def l2(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Array]:
+    """The e of each action, (N, K): max(g − η, −κ ŷ)."""
     scale, kernels = _scale(rows), range(weights.size)
     if ball.by_kernel:
         kappas = [_bisect(lambda k, i=i: _far_l2(rows, i, k), radius**2, scale) for i in kernels]  # type: ignore[misc]
     else:
         every = _bisect(lambda k: sum(w * _far_l2(rows, i, k) for i, w in enumerate(weights)), radius**2, scale)
         kappas = [every] * weights.size
-    return [
-        [[[1, _project(row.g, row.y[i], kappas[i]) if kappas[i] > 0 else 0.0, kappas[i]]] for i in kernels]
-        for row in rows
-    ]
+    return [np.stack([_bent_l2(row, i, kappas[i]) for i in kernels]) for row in rows]
+
+
+def _bent_l2(row: Row, i: int, kappa: float) -> Array:
+    if not kappa > 0:
+        return np.zeros(row.g.size)
+    return np.asarray(np.maximum(row.g - _project(row.g, row.y[i], kappa), -kappa * row.y[i]))
 
 
 def _slope_l1(rows: list[Row], i: int, budget: float) -> float:
@@ -90,17 +95,17 @@ def _slope_l1(rows: list[Row], i: int, budget: float) -> float:
     return float(far[order][np.argmax(kept)]) if kept.any() else 0.0
 
 
-def l1(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Any]:
-    """The same, with a budget for each row; the mean's has one."""
-    slopes = [_slope_l1(rows, i, radius / 2) for i in range(weights.size)]
-    return [[[[1, -c, 0.0]] for c in slopes] for _ in rows]
-
-
-def l1_shared(rows: list[Row], weights: Array, radius: float) -> list[Any]:
-    """The same, with one budget for all rows: one slope."""
-    mixed = [Row(np.tile(row.g, weights.size), (weights[:, None] * row.y).reshape(1, -1)) for row in rows]
-    c = _slope_l1(mixed, 0, radius / 2)
-    return [[[[1, -c, 0.0]] for _ in weights] for _ in rows]
+def l1(rows: list[Row], weights: Array, radius: float, shared: bool) -> tuple[list[Array], list[float]]:
+    """The e of each action and the e where nothing is listed, for each kernel: max(g, −c) + c/2, and c/2, with one c for all kernels that share a budget."""
+    if shared:
+        mixed = [Row(np.tile(row.g, weights.size), (weights[:, None] * row.y).reshape(1, -1)) for row in rows]
+        slopes = np.full(weights.size, _slope_l1(mixed, 0, radius / 2))
+    else:
+        slopes = np.array([_slope_l1(rows, i, radius / 2) for i in range(weights.size)])
+    c = slopes[:, None]
+    return [np.where(np.isin(row.states, row.columns), np.maximum(row.g, -c) + c / 2, c / 2) for row in rows], (
+        slopes / 2
+    ).tolist()
 
 
 def _fill(g: Array, y: Array, r: float) -> float:
@@ -110,50 +115,74 @@ def _fill(g: Array, y: Array, r: float) -> float:
     return float(g[order][np.argmax(filled)]) if filled.any() else float(g.min())
 
 
-def _norm_linf(rows: list[Row], i: int, r: float) -> float:
-    """Σ |e| of kernel i at radius r: what a unit of radius gains."""
-    total = 0.0
-    for row in rows:
-        eta = _fill(row.g, row.y[i], r)
-        free = (row.g > eta) | ((row.y[i] > 0) & (row.y[i] >= r))
-        total += float(np.abs(row.g - eta)[free].sum())
-    return total
+def _bent_linf(row: Row, i: int, r: float) -> Array:
+    """The e of a row at radius r: g − η where a probability changes by all of r."""
+    eta, y = _fill(row.g, row.y[i], r), row.y[i]
+    return np.where((row.g > eta) | ((y > 0) & (y >= r)), row.g - eta, 0.0)
 
 
-def linf(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Any]:
-    """The same; with a shared budget a row may be a mixture of two, one on each side of a kink."""
+def linf(rows: list[Row], weights: Array, radius: float, ball: Any) -> list[Array]:
+    """The e of each action, (N, K); where kernels share a budget, mixtures of two, one on each side of a kink."""
+    kernels = range(weights.size)
     if ball.by_kernel:
-        return [[[[1, _fill(row.g, y, radius), radius]] for y in row.y] for row in rows]
-    scale, kernels = sum(float(-row.g.sum()) for row in rows) or 1.0, range(weights.size)
-
-    def sizes(price: float) -> list[float]:
-        return [_bisect_down(lambda r, i=i: _norm_linf(rows, i, r), price) for i in kernels]  # type: ignore[misc]
-
-    price = _bisect(lambda p: float(weights @ np.array(sizes(p))), radius, scale)
-    if price == 0.0:
-        return [[[[1, 0.0, 2.0]] for _ in kernels] for _ in rows]
-    out: list[Any] = [[] for _ in rows]
-    for i, r in zip(kernels, sizes(price), strict=True):
-        ends = (max(np.nextafter(r, 0.0) * (1 - 1e-15), 0.0), r * (1 + 1e-15))
-        steep, flat = (_norm_linf(rows, i, end) for end in ends)
-        share = (steep - price) / (steep - flat) if steep > price > flat else float(steep > price)
+        return [np.stack([_bent_linf(row, i, radius) for i in kernels]) for row in rows]
+    pieces = [_segments(lambda r, i=i: _slope_linf(rows, i, r)) for i in kernels]  # type: ignore[misc]
+    steep = sorted(((s.slope, w * s.length) for own, w in zip(pieces, weights, strict=True) for s in own), reverse=True)
+    within = np.cumsum([length for _, length in steep]) < radius
+    price = 0.0 if within.all() else steep[int(np.argmin(within))][0]
+    out = [np.zeros(row.y.shape) for row in rows]
+    for i in kernels if price > 0 else ():
+        above = [s for s in pieces[i] if s.slope > price]
+        below = pieces[i][len(above)] if len(above) < len(pieces[i]) else None
+        flat = below.slope if below else 0.0
+        share = (price - flat) / (above[-1].slope - flat) if above else 0.0
         for row, own in zip(rows, out, strict=True):
-            parts = [(1 - share, ends[0]), (share, ends[1])]
-            own.append([[f, _fill(row.g, row.y[i], end), end] for f, end in parts if f > 0])
+            if share > 0:
+                own[i] += share * _bent_linf(row, i, above[-1].middle)
+            if below:
+                own[i] += (1 - share) * _bent_linf(row, i, below.middle)
     return out
 
 
-def _bisect_down(slope: Callable[[float], float], price: float) -> float:
-    """The radius in [0, 1] at which a decreasing slope comes down to a price."""
-    lo, hi = 0.0, 1.0
-    if slope(hi) >= price:
-        return hi
-    for _ in range(STEPS):
+class Segment(NamedTuple):
+    """Where a slope is constant."""
+
+    slope: float
+    length: float
+    middle: float
+
+
+def _slope_linf(rows: list[Row], i: int, r: float) -> float:
+    """What a unit of radius gains for kernel i."""
+    return sum(float(np.abs(_bent_linf(row, i, r)).sum()) for row in rows)
+
+
+def _segments(slope: Callable[[float], float]) -> list[Segment]:
+    """A slope that decreases in steps from 0 to 1, as steps; each kink is found by bisection."""
+    found: list[Segment] = []
+    open_: list[tuple[float, float, float, float]] = [(0.0, 1.0, slope(1e-18), slope(1.0))]
+    while open_:
+        lo, hi, first, last = open_.pop()
         middle = (lo + hi) / 2
-        if not lo < middle < hi:
-            break
-        lo, hi = (middle, hi) if slope(middle) > price else (lo, middle)
-    return hi
+        if first == last or not lo + 1e-16 < middle < hi:
+            found.append(Segment(first, hi - lo, middle))
+        else:
+            between = slope(middle)
+            open_ += [(middle, hi, between, last), (lo, middle, first, between)]
+    return _joined(found)
+
+
+def _joined(found: list[Segment]) -> list[Segment]:
+    """Neighbours of the same slope as one; what is in the way between two kinks by rounding is left out."""
+    out: list[Segment] = []
+    for own in found:
+        if out and own.slope >= out[-1].slope:
+            last = out.pop()
+            middle = last.middle if last.length > own.length else own.middle
+            out.append(Segment(last.slope, last.length + own.length, middle))
+        elif own.length > 1e-14:
+            out.append(own)
+    return out
 
 
 # ---------------------------------------------------------------------- divergences
@@ -204,6 +233,21 @@ def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dic
     if kappa == 0.0:
         return {"kappa": 0, "eta": [[0] * weights.size for _ in rows]}
     return {"kappa": kappa, "eta": [[_tilted(kind, row.g, y, kappa)[0] for y in row.y] for row in rows]}
+
+
+def transport(rows: list[Row], near: list[Any], i: int, budget: float) -> float:
+    """The price κ of moving the mass of kernel i; `near` has the costs D of each row's moves, (K, K)."""
+    far = max((float(d[np.isfinite(d)].max(initial=0.0)) for d in near), default=0.0) or 1.0
+
+    def spent(kappa: float) -> float:
+        total = 0.0
+        for row, costs in zip(rows, near, strict=True):
+            score = row.g - kappa * costs
+            best = score.max(axis=1)
+            total += float(row.y[i] @ np.where(score >= best[:, None], costs, np.inf).min(axis=1))
+        return total
+
+    return _bisect(spent, budget, _scale(rows) / far)
 
 
 def pivot(z: Array, lo: Array, hi: Array) -> float:

@@ -129,10 +129,11 @@ ENTRIES |= {
         Kept(each, True, width=3),
         f"drmdp.bellman.conic.transport:{proof}",
         layout="drmdp.layout.grounded:lay_out",
+        witness=f"{WITNESSES}:{witness}",
     )
-    for order, family, proof, each in (
-        (1, "transport:FIRST", "MEAN", False),
-        (math.inf, "transport_each:EACH", "EACH", True),
+    for order, family, proof, each, witness in (
+        (1, "transport:FIRST", "MEAN", False, "TRANSPORT_MEAN"),
+        (math.inf, "transport_each:EACH", "EACH", True, "TRANSPORT"),
     )
 }
 ENTRIES |= {

@@ -113,8 +113,7 @@ class Solution:
     )  # where nature re-weights the kernels, her mixtures (S, N), with "sa" (S, A, N), whose kernel is `kernel`; else None; `save` leaves them out
     notes: tuple[str, ...] = ()  # of the model, and what there is to say of this solution
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
-
-    swept: ClassVar[Any] = None  # where the sweep was made that proves it, in costs; likewise
+    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
 
     def __post_init__(self) -> None:
         for name in ARRAYS:

@@ -98,9 +98,10 @@ class Best:
         return self._sweep is not None
 
     @property
-    def swept(self) -> Array | None:
-        """Where that sweep was made; None before the first, or where a pair was judged by its values."""
-        return None if self._sweep is None or self._verdict is not None else self._sweep[0]
+    def sweep(self) -> tuple[Array | None, Any]:
+        """Where that sweep was made and nature's side of it; nowhere before the first, or where a pair was judged by its values."""
+        judged = self._sweep is None or self._verdict is not None
+        return None if judged or self._sweep is None else self._sweep[0], self.nature
 
     @property
     def nature(self) -> Any:

@@ -1,0 +1,181 @@
+"""The lines of states: what of the model a witness needs, state by state, and how rows are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array, IntArray
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.proof.responses import Row
+from drmdp.sets import AmbiguitySet
+
+
+class Sweep(NamedTuple):
+    """A sweep and what is claimed of it, in costs: bounds on the optimum, or on the policy if that was given."""
+
+    value: Array  # (S,) where it was made
+    policy: Array  # (S, A)
+    nature: Any  # her side of it
+    lower: Array  # (S,)
+    upper: Array
+
+
+class Pair(NamedTuple):
+    """A pair as it is stored, kernels of weight 0 left out."""
+
+    columns: Array  # (K,) next states
+    rows: Array  # (N, K), divided by their sums
+    costs: Array  # one, S, or one for each column
+
+
+@dataclass(frozen=True)
+class States:
+    """Writes the lines of the states of a sweep."""
+
+    model: Model
+    ball: AmbiguitySet
+    witness: Any
+    sweep: Sweep
+    chosen: bool  # whether the policy was chosen, not given
+
+    @property
+    def helps(self) -> bool:
+        """Whether nature is on the agent's side."""
+        return self.ball.nature == "cooperative"
+
+    @property
+    def alone(self) -> bool:
+        """Whether actions are bounded one by one: each has a budget of its own, or a nature that helps bets all on the one that is played."""
+        return self.ball.by_pair or (self.helps and self.chosen)
+
+    @cached_property
+    def u(self) -> Array:
+        """What she sees of v, at most 0: a level would cost digits, and only differences of stakes count."""
+        v = self.sign * self.sweep.value
+        return np.asarray(v - v.max())
+
+    @property
+    def sign(self) -> float:
+        """−1 where a nature that helps maximises negated stakes."""
+        return -1.0 if self.helps else 1.0
+
+    @cached_property
+    def used(self) -> IntArray:
+        """Numbers of the kernels of positive weight."""
+        return np.flatnonzero(self.model.weights > 0)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Their weights."""
+        own = self.model.weights[self.used]
+        return np.asarray(own / own.sum())
+
+    @cached_property
+    def radii(self) -> Array:
+        """Radius of each state, or pair."""
+        return np.asarray(self.ball.radii(self.model)) if self.ball.sized else np.zeros(self.model.n_states)
+
+    @cached_property
+    def kernels(self) -> list[Any]:
+        """Nature's kernels: the mean, where that is all that is asked, or one for each kernel of the data."""
+        nature = self.sweep.nature
+        if self.witness.mean:
+            return [nature.kernel()]
+        if getattr(nature, "kernels", None) is None:
+            raise InputError("proof: nature's kernels are known to the exact operators only: take backend='exact'")
+        return [nature.kernels[int(i)] for i in self.used]
+
+    def line(self, s: int) -> dict[str, Any]:
+        """The line of a state."""
+        acts, x = np.flatnonzero(self.model.available[s]).tolist(), self.sweep.policy[s]
+        r = self.radii[s]
+        line: dict[str, Any] = {
+            "s": s,
+            "x": x.tolist(),
+            "r": np.asarray(r).tolist(),
+            **self.witness.more(self, s, acts),
+        }
+        if not self.alone:
+            shares = (x / x.sum())[acts].tolist()
+            return line | {"up": self._above(s, acts, shares, float(r)), "low": self.witness.below(self, s, acts)}
+        sizes = np.broadcast_to(r, x.shape)[acts].tolist()
+        asked = [(self.helps and self.chosen) or x[a] > 0 for a in acts]
+        up = [self._above(s, [a], [1.0], size) if ask else {} for a, size, ask in zip(acts, sizes, asked, strict=True)]
+        return line | {"r": sizes, "up": up, "low": [self.witness.below(self, s, [a]) for a in acts]}
+
+    def _above(self, s: int, acts: list[int], x: list[float], radius: float) -> dict[str, Any]:
+        """What bounds nature from above at a policy; lists by action have nothing for those that are not played."""
+        rows = [self.witness.row(self, s, a, p) for a, p in zip(acts, x, strict=True) if p > 0]
+        weights = np.ones(1) if self.witness.mean else self.weights
+        found: dict[str, Any] = self.witness.above(self.ball, rows, weights, radius)
+        if len(rows) == len(acts) or self.witness.mixture:
+            return found
+        for name in {"e", "eta"} & found.keys():
+            own = iter(found[name])
+            found[name] = [next(own) if p > 0 else None for p in x]
+        return found
+
+    def pair(self, s: int, a: int) -> Pair:
+        """A pair as it is stored."""
+        model, blocks = self.model, self.model.blocks
+        k, N = s * model.n_actions + a, model.n_kernels
+        lo, hi = int(blocks.indptr[k]), int(blocks.indptr[k + 1])
+        rows = np.asarray(blocks.data[N * lo : N * hi], dtype=np.float64).reshape(N, -1)[self.used]
+        rows = rows / rows.sum(axis=1, keepdims=True)
+        return Pair(np.asarray(blocks.indices[lo:hi]), rows, costs_of(model, s, a, lo, hi))
+
+    def stakes(self, pair: Pair, states: Array) -> Array:
+        """Stakes of some next states, but for a level; of the listed ones first."""
+        costs, S = pair.costs, self.u.size
+        if costs.size == 1:
+            own: Any = costs
+        elif costs.size == S:
+            own = costs[states]
+        else:
+            own = costs[np.searchsorted(pair.columns, states)]
+        return np.asarray(self.sign * own + self.model.discount * self.u[states])
+
+    def row(self, s: int, a: int, p: float) -> Row:
+        """Stakes below the top, and rows, over all that nature may use, the listed next states first."""
+        pair = self.pair(s, a)
+        y = (self.weights @ pair.rows)[None] if self.witness.mean else pair.rows
+        if self.ball.support == "observed":
+            seen = (pair.rows > 0).any(axis=0)
+            states, y = pair.columns[seen], y[:, seen]
+        else:
+            others = np.setdiff1d(np.arange(self.u.size), pair.columns)
+            states, y = np.concatenate([pair.columns, others]), np.pad(y, ((0, 0), (0, others.size)))
+        return Row(below_top(p, self.stakes(pair, states)), y, states, pair.columns)
+
+    def rows(self, s: int, a: int) -> list[Any]:
+        """Nature's rows of a pair as they are written."""
+        columns, found = self.pair(s, a).columns, []
+        for kernel in self.kernels:
+            row = np.maximum(kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a], 0.0)
+            found.append(written(row[columns], np.arange(row.size), row, columns))
+        return found
+
+
+def below_top(p: float, stakes: Array) -> Array:
+    """Stakes at a share of the policy, less the highest."""
+    return np.asarray(p * (stakes - stakes.max()))
+
+
+def written(own: Array, states: Array, values: Array, columns: Array, rest: float = 0.0) -> list[Any]:
+    """Numbers of the listed next states, then [state, number] for those of others that differ from the rest."""
+    others = np.flatnonzero((values != rest) & ~np.isin(states, columns))
+    return [*own.tolist(), *([int(states[k]), float(values[k])] for k in others)]
+
+
+def costs_of(model: Model, s: int, a: int, lo: int, hi: int) -> Array:
+    """Costs of a pair: one, S, or one for each listed next state."""
+    costs = model.costs
+    if hasattr(costs, "indptr"):
+        return np.asarray(costs.data[lo:hi], dtype=np.float64)
+    own = np.asarray(costs[s, a], dtype=np.float64)
+    return own if own.ndim else own[None]
