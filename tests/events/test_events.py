@@ -13,6 +13,8 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
 from drmdp.core import threads as workers
 from drmdp.core.rules import Function, Table
+from drmdp.core.seen import PLACES
+from drmdp.core.sums import add_rows
 from drmdp.model import events
 
 S, A, E, N, C = 24, 3, 6, 4, 2
@@ -221,6 +223,29 @@ def test_small_and_large_sizes(sizes):
     model = deal(8, sizes=sizes, terminal=None)
     for name in ("l2", "l1", "linf"):
         same(swept(model, SETS[name](), start(model)), swept(model.stored(), SETS[name](), start(model)))
+
+
+def test_rows_that_were_seen_are_the_rows():
+    """Many events, more runs than are kept, up and down, several classes: each pair against sums over its events."""
+    rng = np.random.default_rng(11)
+    n, A, E, N, C = 400, 3, 70, 3, 2
+    table = np.sort(rng.integers(0, n, (n, A, E)) // rng.integers(1, n, (n, A, 1)), axis=2)
+    table[1::2] = table[1::2, :, ::-1]
+    table[::7] = rng.permuted(table[::7], axis=2)
+    laws, law = rng.dirichlet(np.ones(E), (C, N)), rng.integers(0, C, (n, A))
+    model = Model.from_events(n, A, E, lambda s, a, e: table[s, a, e], laws, discount=0.5, costs=np.ones(n), law=law)
+    plain = np.zeros((N, n, A, n))
+    for e in range(E):
+        for a in range(A):
+            plain[:, np.arange(n), a, table[:, a, e]] += laws[law[:, a], :, e].T
+    blocks = model.stored().blocks
+    np.testing.assert_allclose(np.moveaxis(blocks.dense(0, n), 2, 0), plain, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal((np.moveaxis(blocks.dense(0, n), 2, 0) > 0), plain > 0)
+    for _, last, block, k in model.batches(model.used, 0, n):
+        mean = np.zeros(k)
+        add_rows(block.indptr[: last * A + 1], block.data[: N * k], model.weights, mean)
+        np.testing.assert_array_equal(mean, block.mean[:k])
+        assert block.seen.used[1] == PLACES // 2 or block.seen.used[0] + (N + 1) * E > block.seen.data.size
 
 
 def test_events_without_probability_are_not_there():

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from drmdp.cli import main
-from drmdp_lab.bench import growth, robust_mdps
+from drmdp_lab.bench import events, growth, robust_mdps
 
 
 def test_the_exponent_of_a_power_is_found():
@@ -30,6 +30,20 @@ def test_the_table_of_exponents_is_printed(monkeypatch):
     shown = CliRunner().invoke(main, ["bench", "growth"])
     assert shown.exit_code == 0
     assert "exponents of the cost of a warm sweep" in shown.stdout
+
+
+def test_models_of_events_are_measured(monkeypatch):
+    rows = list(events.events(((4, 3, 4, 2),)))
+    assert [(row.n_states, row.actions, row.events, row.laws) for row in rows] == [(64, 3, 4, 2)]
+    assert rows[0].ratio == pytest.approx(rows[0].table / rows[0].stored)
+    found = CliRunner().invoke(main, ["bench", "events-large", "--states", "216", "--json"])
+    assert found.exit_code == 0, found.output
+    large = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(row["n_states"], row["laws"], row["status"]) for row in large] == [
+        (216, 10, "solved"),
+        (216, 100, "solved"),
+    ]
+    assert max(row["gap"] for row in large) <= events.GAP
 
 
 def small_suite(folder):

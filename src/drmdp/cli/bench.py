@@ -17,16 +17,22 @@ from drmdp.cli.options import PROGRESS
 @click.command()
 @click.argument("tables", nargs=-1, metavar="[TABLES]... [DIR]")
 @click.option(
-    "--states", "n_states", type=int, default=100_000, show_default=True, help="Size of the tables scale and cluster."
+    "--states",
+    "n_states",
+    type=int,
+    default=100_000,
+    show_default=True,
+    help="Size of the tables scale, cluster and events-large.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a row, with machine and date.")
 @PROGRESS
 def bench(tables: tuple[str, ...], n_states: int, as_json: bool) -> None:
     """Measure this machine.
 
-    TABLES are sweeps, solves, conic, nominal, growth, states, threads, scale, cluster and robust-mdps; all but the last three by default. Times are CPU
-    times of one thread and compare only within one run; scale uses all threads and gives wall seconds too. robust-mdps may be followed by a
-    directory with the instances of arXiv:2602.05591 and the seconds published there; without one, instances whose rules are public are made.
+    TABLES are sweeps, solves, conic, nominal, growth, states, threads, scale, cluster, events, events-large and robust-mdps; all but the last five by
+    default. Times are CPU times of one thread and compare only within one run; scale and events-large use all threads and give wall seconds too.
+    robust-mdps may be followed by a directory with the instances of arXiv:2602.05591 and the seconds published there; without one, instances whose
+    rules are public are made.
     """
     from drmdp.errors import InputError
     from drmdp_lab import bench as measure
@@ -40,7 +46,8 @@ def bench(tables: tuple[str, ...], n_states: int, as_json: bool) -> None:
     for name in names or [name for name in measure.TABLES if name not in measure.ON_DEMAND]:
         if not as_json:
             click.echo(f"\n{name}: {measure.TABLES[name]}")
-        of = {"scale": (n_states,), "cluster": (n_states,), "robust-mdps": (folder,)}.get(name, ())
+        sized = dict.fromkeys(("scale", "cluster", "events-large"), (n_states,))
+        of: tuple[Any, ...] = {"robust-mdps": (folder,), **sized}.get(name, ())
         _print(name, measure.table(name, *of), where if as_json else None)
 
 

@@ -9,7 +9,8 @@ conditional cost given the next state would depend on i. Slots are in ascending 
 kernel has (`live` are the others) are left out: under support "observed" nature may not use them.
 
 Most rules map runs of neighbouring events to a slot, such as "demand above stock". A slot of one event copies its probability; a run that reaches the last
-event is a suffix sum of the law, made once; any other is summed up. Nothing is subtracted: tiny probabilities keep their digits.
+event is a suffix sum of the law, made once; any other is summed up. Nothing is subtracted: tiny probabilities keep their digits. Where next states go up or
+down from event to event, rows depend on the class, the direction and where runs begin alone: those that were written before are copied (`Seen`).
 """
 
 from __future__ import annotations
@@ -18,51 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array, ArrayLike
-from drmdp.core import validation as checks
+from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, njit
-from drmdp.core.storage import rounding, row_sum_tol
-from drmdp.errors import InputError
-
-
-class Laws(NamedTuple):
-    """Laws by class, the live events of each class first."""
-
-    p: Array  # (C, E, N)
-    tail: Array  # (C, E, N), sums from each live event on
-    live: Any  # (C, E) events
-    n_live: Any  # (C,)
-
-
-def laws_of(laws: Array, used: Any) -> Laws:
-    """Laws (C, N, E) of the kernels that are used, (N,) flags; live is what one of them has."""
-    own = laws[:, used]
-    alive = (own > 0).any(axis=1)
-    order = np.argsort(~alive, axis=1, kind="stable")
-    p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
-    tail = np.ascontiguousarray(np.cumsum(p[:, ::-1], axis=1)[:, ::-1])
-    return Laws(p, tail, order.astype(np.int64), alive.sum(axis=1).astype(np.int64))
-
-
-def checked_laws(given: ArrayLike, n_events: int, n_classes: int | None = None) -> Array:
-    """Laws as (C, N, E), each a distribution; the first that is none is named."""
-    laws, _ = checks.numbers_with_slack("laws", given)
-    tol = row_sum_tol(np.asarray(given).dtype) if isinstance(given, np.ndarray) else 1e-9
-    laws = laws[None] if laws.ndim == 2 else laws
-    if laws.ndim != 3 or laws.shape[2] != n_events or 0 in laws.shape or (n_classes or len(laws)) != len(laws):
-        raise InputError(f"laws: expected shape (N, {n_events}) or (classes, N, {n_events}), got {np.shape(given)}")
-    sums = laws.sum(axis=2)
-    for bad, rule in ((~np.isfinite(laws), "must be finite"), (laws < 0, "must not be negative")):
-        if bad.any():
-            c, i, e = (int(k) for k in np.argwhere(bad)[0])
-            where = f"class {c}, " if len(laws) > 1 else ""
-            raise InputError(f"laws {rule}: {where}law {i}, event {e} has {float(laws[c, i, e])!r}")
-    if (np.abs(sums - 1) > tol).any():
-        c, i = (int(k) for k in np.argwhere(np.abs(sums - 1) > tol)[0])
-        where = f"class {c}, " if len(laws) > 1 else ""
-        raise InputError(f"laws must sum to 1: {where}law {i} sums to {float(sums[c, i])!r}")
-    off = np.abs(sums - 1) > rounding(n_events)
-    return np.where(off[:, :, None], laws / sums[:, :, None], laws)
+from drmdp.core.seen import Seen, copy, keep, look, room_for_seen
 
 
 class Asked(NamedTuple):
@@ -80,20 +39,23 @@ class Block(NamedTuple):
     indptr: Any  # (n·A + 1,)
     indices: Any
     data: Array
+    mean: Array
     costs: Array  # of the entries
     slot: Any  # (E,) of each live event
     first: Any  # (E + 1,) live event of each slot
     place: Any  # (E,) of each slot in ascending order
     spare: Any  # (E,) states
     price: Array  # (E,)
+    seen: Seen
+    same: Any  # (1,) entries that hold the only rows there are
 
 
 def block_of(n: int, A: int, E: int, N: int) -> Block:
     """Room for the rows of n states."""
     whole: Any = np.int64
     return Block(
-        np.zeros(n * A + 1, whole), np.zeros(n * A * E, np.int32), np.zeros(N * n * A * E), np.zeros(n * A * E),
-        np.zeros(E, whole), np.zeros(E + 1, whole), np.zeros(E, whole), np.zeros(E, np.int32), np.zeros(E),
+        np.zeros(n * A + 1, whole), np.zeros(n * A * E, np.int32), np.empty(N * n * A * E), np.empty(n * A * E), np.zeros(n * A * E),
+        np.zeros(E, whole), np.zeros(E + 1, whole), np.zeros(E, whole), np.zeros(E, np.int32), np.zeros(E), room_for_seen(E, N), np.zeros(1, whole),
     )  # fmt: skip
 
 
@@ -106,7 +68,6 @@ def fill(asked, laws, merged, block):
     returns the number of entries
     """
     n, A = asked.available.shape
-    N = laws.p.shape[2]
     at = np.int64(0)
     block.indptr[0] = 0
     for s in range(n):
@@ -114,20 +75,17 @@ def fill(asked, laws, merged, block):
             if asked.available[s, a]:
                 c = np.int64(asked.classes[s, a]) if asked.classes.size > 0 else np.int64(0)
                 if merged:
-                    K, runs = _slots(asked, s, a, laws.live[c], laws.n_live[c], at, block)
-                    _ascend(at, K, block)
-                    _rows(laws, c, K, runs, N * at, block)
+                    at += _merge(asked, s, a, laws, c, at, block)
                 else:
-                    K = laws.n_live[c]
                     _events(asked, s, a, laws, c, at, block)
-                at += K
+                    at += laws.n_live[c]
             block.indptr[s * A + a + 1] = at
     return at
 
 
 @njit(**INLINE)
 def _events(asked, s, a, laws, c, at, block):
-    """Write a pair whose entries are its live events.
+    """Write a pair whose entries are its live events; where all pairs have the same laws, rows that are there stay.
 
     reads   asked, s, a, laws, c, at
     fills   block
@@ -137,9 +95,129 @@ def _events(asked, s, a, laws, c, at, block):
         e = laws.live[c, k]
         block.indices[at + k] = asked.next[s, a, e]
         block.costs[at + k] = asked.costs[s, a, e] if asked.costs.size > 0 else 0.0
+    if laws.p.shape[0] == 1 and at < block.same[0]:
+        return
     for i in range(N):
         for k in range(K):
             block.data[N * at + i * K + k] = laws.p[c, k, i]
+    _average(laws.weights, at, K, block)
+    block.same[0] = at + K
+
+
+@njit(**INLINE)
+def _merge(asked, s, a, laws, c, at, block):
+    """Write a pair whose entries are its slots.
+
+    reads   asked, s, a, laws, c, at
+    fills   block
+    returns how many there are
+    """
+    N, live, n_live = laws.p.shape[2], laws.live[c], laws.n_live[c]
+    K, up, down = _runs(asked, s, a, live, n_live, at, block)
+    if not (up or down):
+        K, runs = _slots(asked, s, a, live, n_live, at, block)
+        _ascend(at, K, block)
+        _rows(laws, c, K, runs, N * at, block)
+        _average(laws.weights, at, K, block)
+        return K
+    if not up:
+        _turn(at, K, block)
+    if N == 0:
+        return K
+    seen = block.seen
+    seen.word[0] = np.uint64(2 * c + (2 if up else 1))
+    found, place = look(seen)
+    if found:
+        copy(seen.data, seen.at[place], block.data, N * at, N * K)
+        copy(seen.data, seen.at[place] + N * K, block.mean, at, K)
+        return K
+    _number(seen.word, n_live, up, K, block)
+    _rows(laws, c, K, True, N * at, block)
+    _average(laws.weights, at, K, block)
+    keep(seen, place, block.data, block.mean, N, at, K)
+    return K
+
+
+@njit(**INLINE)
+def _runs(asked, s, a, live, n_live, at, block):
+    """Find the slots of a pair whose next states, and costs where those are equal, go up or down from event to event: they are runs.
+
+    reads   asked, s, a, live, n_live, at (where its entries begin)
+    fills   block: indices and costs from at on; seen.word: where runs begin
+    returns how many there are, and whether they ascend, and descend
+    """
+    word, there, free = block.seen.word, asked.next[s, a], asked.costs.size == 0
+    last, falls, rises = np.uint64(at), 0, 0  # unsigned indices are not looked at for their signs
+    before = there[np.uint64(live[0])]
+    paid = 0.0 if free else asked.costs[s, a, live[0]]
+    block.indices[last], block.costs[last] = before, paid
+    for j in range(1, word.size):
+        bits = np.uint64(1 if j == 1 else 0)
+        for k in range(max(1, 64 * (j - 1)), min(64 * j, n_live)):
+            e = np.uint64(live[np.uint64(k)])
+            t = there[e]
+            new, less = t != before, t < before
+            if not free:
+                x = asked.costs[s, a, e]
+                less = less or (not new and x < paid)
+                new = new or x != paid
+                paid = x
+            last += np.uint64(new)
+            block.indices[last] = t
+            if not free:
+                block.costs[last] = paid
+            falls += less
+            rises += new and not less
+            bits |= np.uint64(new) << np.uint64(k & 63)
+            before = t
+        word[j] = bits
+    return np.int64(last) - at + 1, falls == 0, rises == 0
+
+
+@njit(**INLINE)
+def _turn(at, K, block):
+    """Turn the slots of a pair around.
+
+    reads   at, K
+    fills   block: indices and costs from at on
+    """
+    for j in range(K // 2):
+        p, q = at + j, at + K - 1 - j
+        block.indices[p], block.indices[q] = block.indices[q], block.indices[p]
+        block.costs[p], block.costs[q] = block.costs[q], block.costs[p]
+
+
+@njit(**INLINE)
+def _number(word, n_live, up, K, block):
+    """Number the slots of runs.
+
+    reads   word (where they begin), n_live, up, K
+    fills   block: slot, first, place
+    """
+    j = np.int64(-1)
+    for k in range(n_live):
+        if word[1 + (k >> 6)] >> np.uint64(k & 63) & np.uint64(1):
+            j += 1
+            block.first[j] = k
+            block.place[j] = j if up else K - 1 - j
+        block.slot[k] = j
+    block.first[K] = n_live
+
+
+@njit(**INLINE)
+def _average(weights, at, K, block):
+    """Write the mean row of a pair, as `drmdp.core.sums.add_rows` adds it up.
+
+    reads   weights (N,), at, K, block.data
+    fills   block.mean
+    """
+    N = weights.size
+    for j in range(K):
+        block.mean[at + j] = 0.0
+    for i in range(N):
+        if weights[i] > 0.0:
+            for j in range(K):
+                block.mean[at + j] += weights[i] * block.data[N * at + i * K + j]
 
 
 @njit(**INLINE)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.merging import Laws
-from drmdp.core.sums import add_rows
+from drmdp.core.event_laws import Laws
 from drmdp.layout.layout import Layout, lay_out
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -26,7 +25,6 @@ class EventLayout(NamedTuple):
 
     model: EventModel
     laws: Laws  # of positive weight
-    mean: Array  # (N,) weights of the mean rows
     weights: Array  # (N,) positive
     available: Any  # (S, A) bool
     radius: Array  # (S,), or (S, A)
@@ -47,7 +45,7 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     unlisted = ball.support == "all" and not model.priced and bool(facts.shortest < S or facts.closed)
     radius = np.ascontiguousarray(ball.radii(model))
     return EventLayout(
-        model, model.used, weights, weights, model.available, radius, model.discount, unlisted, not model.priced and full
+        model, model.used, weights, model.available, radius, model.discount, unlisted, not model.priced and full
     )  # fmt: skip
 
 
@@ -66,10 +64,8 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
     model, A, N = layout.model, layout.available.shape[1], layout.weights.size
     for first, last, block, n in model.batches(layout.laws, lo, hi):
         indptr = block.indptr[: (last - first) * A + 1]
-        mean = np.zeros(n)
-        add_rows(indptr, block.data[: N * n], layout.mean, mean)
         parts = (
-            indptr, block.indices[:n], block.data[: N * n], mean, layout.weights, layout.available[first:last],
+            indptr, block.indices[:n], block.data[: N * n], block.mean[:n], layout.weights, layout.available[first:last],
             model._prices[first:last], block.costs[:n] if model.priced else np.zeros(0), layout.radius[first:last],
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]

@@ -17,14 +17,14 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core import spans
 from drmdp.core import text as words
 from drmdp.core import validation as checks
+from drmdp.core.event_laws import Laws, checked_laws, laws_of
 from drmdp.core.facts import Facts
 from drmdp.core.mapped import check_unchanged
-from drmdp.core.merging import Asked, Block, Laws, block_of, checked_laws, fill, laws_of
+from drmdp.core.merging import Asked, Block, block_of, fill
 from drmdp.core.names import text_of
 from drmdp.core.progress import stage
 from drmdp.core.rules import Function, Table
 from drmdp.core.storage import Kernels
-from drmdp.core.sums import add_rows
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.model import Model, assembled
@@ -86,14 +86,14 @@ class EventModel(Model):
     @property
     def used(self) -> Laws:
         """The laws of positive weight."""
-        return laws_of(self.laws, self.weights > 0)
+        return laws_of(self.laws, self.weights, self.weights > 0)
 
     @cached_property
     def lengths(self) -> Any:
         """How many slots of positive weight each pair has, (S, A) int32."""
         found = np.zeros(self.available.shape, np.int32)
         none = np.zeros((len(self.laws), self.n_events, 0))
-        laws = self.used._replace(p=none, tail=none)
+        laws = self.used._replace(p=none, tail=none, weights=np.zeros(0))
         for first, last, block, _ in self.batches(laws, 0, self.n_states):
             found[first:last] = np.diff(block.indptr[: (last - first) * self.n_actions + 1]).reshape(last - first, -1)
         return found
@@ -127,17 +127,16 @@ class EventModel(Model):
 
     def mean_matrix(self) -> tuple[Any, Array]:
         """The mean kernel, sparse (S·A, S), and the costs that go with it, (S, A); of N no array is made."""
-        A, used = self.n_actions, self.weights > 0
-        weights = np.ascontiguousarray(self.weights[used])
+        A = self.n_actions
         indptr = np.zeros(self.available.size + 1, np.int64)
         np.cumsum(self.lengths.ravel(), out=indptr[1:])
-        indices, mean = np.empty(indptr[-1], np.int32), np.zeros(indptr[-1])
+        indices, mean = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
         costs = np.array(self._prices)
         for first, last, block, n in self.batches(self.used, 0, self.n_states):
             own = slice(int(indptr[first * A]), int(indptr[last * A]))
             ends = block.indptr[: (last - first) * A + 1]
             indices[own] = block.indices[:n]
-            add_rows(ends, block.data[: weights.size * n], weights, mean[own])
+            mean[own] = block.mean[:n]
             if self.priced:
                 filled = np.diff(ends) > 0
                 part = costs[first:last].reshape(-1)
@@ -169,7 +168,7 @@ class EventModel(Model):
     def _arrays(self) -> tuple[Kernels, Array]:
         S, A, N = self.n_states, self.n_actions, self.n_kernels
         parts: list[tuple[Any, ...]] = []
-        for first, last, block, n in self.batches(laws_of(self.laws, np.ones(N, bool)), 0, S):
+        for first, last, block, n in self.batches(laws_of(self.laws, self.weights, np.ones(N, bool)), 0, S):
             ends = block.indptr[: (last - first) * A + 1]
             self._check_apart(block, ends, n, first)
             held = np.diff(ends), block.indices[:n], block.data[: N * n], block.costs[:n]

@@ -10,9 +10,9 @@ from drmdp._typing import BoolArray
 from drmdp.core import spans
 from drmdp.core import validation as checks
 from drmdp.core.distributions import Labels
+from drmdp.core.event_laws import checked_laws
 from drmdp.core.files import memory_limit
 from drmdp.core.grid import Grid
-from drmdp.core.merging import checked_laws
 from drmdp.core.progress import stage
 from drmdp.core.rules import Function
 from drmdp.core.validation import Names

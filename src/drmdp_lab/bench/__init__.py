@@ -26,10 +26,12 @@ TABLES = {
     "threads": "what two threads gain",
     "scale": "large sparse models in float32",
     "cluster": "one large model on every engine: digests, exchanges, bytes, memory, seconds against two threads",
+    "events": "a warm (l2, 2) sweep of a table of events against that of the kernels it stands for, one thread",
+    "events-large": "models of events asked of their function, to a certified relative gap of 1e-3: seconds and memory",
     "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
-ON_DEMAND = ("scale", "cluster", "robust-mdps")
+ON_DEMAND = ("scale", "cluster", "events", "events-large", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
@@ -39,12 +41,14 @@ PLACES = {
     "nominal": "nominal:nominal",
     "scale": "scale:scale",
     "cluster": "cluster:cluster",
+    "events": "events:events",
+    "events-large": "events:events_large",
     "robust-mdps": "robust_mdps:suite",
 }
 
 
 def table(name: str, *of: Any) -> Iterator[Any]:
-    """Rows of a table; "scale" and "cluster" take a number of states, "robust-mdps" a folder or none."""
+    """Rows of a table; "scale", "cluster" and "events-large" take a number of states, "robust-mdps" a folder or none."""
     module, _, function = PLACES.get(name, f"growth:{name}").partition(":")
     make: Callable[..., Iterator[Any]] = getattr(importlib.import_module(f"drmdp_lab.bench.{module}"), function)
     return make(*of)
