@@ -1,43 +1,35 @@
 """Check a proof that drmdp wrote, without drmdp: `python -m drmdp_check run.proof model.npz`, or this file alone.
 
-Standard library only. Floats are exact rationals, and all arithmetic is exact (`fractions`); with `--interval` it is done
-in floats rounded outwards. Roots, logarithms and exponentials are enclosed by `decimal`, whose results are correctly
-rounded: one step further in the needed direction is a bound.
+Standard library only. Floats are exact rationals, and all arithmetic is exact (`fractions`); with `--interval` it is done in floats rounded outwards. Roots,
+logarithms and exponentials are enclosed by `decimal`, whose results are correctly rounded: one step further in the needed direction is a bound.
 
-**The problem.** States s, actions a, next states t, costs c(s, a, t), discount λ, N kernels ŷ_i with weights w_i. Rows and
-weights stand for themselves divided by their sums; kernels of weight 0 do not exist. In every state nature picks y from a
-set around the data, and the agent a policy x. With z_a(t) = c(s, a, t) + λ v(t) and y_a = Σ_i w_i y_ia
+**The problem.** States s, actions a, next states t, costs c(s, a, t), discount λ, N kernels ŷ_i with weights w_i. Rows and weights stand for themselves divided
+by their sums; kernels of weight 0 do not exist. In every state nature picks y from a set around the data, and the agent a policy x. With
+z_a(t) = c(s, a, t) + λ v(t) and y_a = Σ_i w_i y_ia
 
     F^x(v)(s) = max_y Σ_a x_a y_a·z_a,     F_y(v)(s) = min_a y_a·z_a,     and 0 in terminal states.
 
-The file holds v, x, a y for every state and what shows that no y does more. U ≥ F^x(v), and L ≤ F_y(v) or, for a given
-policy, L ≤ Σ_a x_a y_a·z_a, are computed from it. Then
+The file holds v, x, a y for every state and what shows that no y does more. U ≥ F^x(v), and L ≤ F_y(v) or, for a given policy, L ≤ Σ_a x_a y_a·z_a, follow.
 
-  for ever      U + λ max(U − v)/(1 − λ) bounds the worst case of x, and L + λ min(L − v)/(1 − λ) the optimum from below
-  stage by stage  U(s) + λ max_t (upper − v)(t), L(s) + λ min_t (lower − v)(t), with the bounds of the stage after, over the t
-                that nature can use.
-  a helper      A nature that minimises maximises the negated stakes: U and L change places and signs. She has a whole budget
-                for the one action that is played: L is the least over the actions.
+  for ever        U + λ max(U − v)/(1 − λ) bounds the worst case of x from above, L + λ min(L − v)/(1 − λ) the optimum from below
+  stage by stage  U + λ max_t (upper − v)(t) and L + λ min_t (lower − v)(t), with the bounds of the stage after, over the t that nature can use
+  a helper        minimises: she maximises negated stakes, and U and L change places and signs. If x is chosen, she has a whole budget for the one action that
+                  is played, and L is the least over the actions
 
-**U, one state.** Weak duality holds for all numbers that the file may bring, with g_a = x_a (z_a − max z_a):
+**U, one state.** Weak duality holds for all numbers that the file may bring; g_a = x_a (z_a − max z_a):
 
-  norms         Σ_i w_i Σ_a [max_t (x_a z_a − e_ia)(t) + e_ia·ŷ_ia] + θ (Σ_i w_i ‖e_i‖*^q)^{1/q}, 1/p + 1/q = 1, ‖·‖* the
-                dual norm, for any e (Hölder); "rest" is e where the file names no number
-  divergences   Σ_a x_a max z_a + κ B + Σ_i w_i Σ_a [η_ia + Σ_t κ φ*((g_a(t) − η_ia)/κ; ŷ_ia(t))], any κ > 0 and η, φ* the
-                conjugate of the cost of an entry: kl ŷ (e^s − 1);   burg −ŷ log(1 − s), s < 1;   chi2 ŷ (s + s²/4) from
-                s = −2 on, −ŷ below.   Total variation is half the ℓ1 norm
+  norms         Σ_i w_i Σ_a [max_t (x_a z_a − e_ia)(t) + e_ia·ŷ_ia] + θ (Σ_i w_i ‖e_i‖*^q)^{1/q}, 1/p + 1/q = 1, ‖·‖* the dual norm, any e (Hölder)
+  divergences   Σ_a x_a max z_a + κ B + Σ_i w_i Σ_a [η_ia + Σ_t κ φ*((g_a(t) − η_ia)/κ; ŷ_ia(t))], any κ > 0 and η, φ* the conjugate of the cost of an entry:
+                kl ŷ (e^s − 1);   burg −ŷ log(1 − s), s < 1;   chi2 ŷ (s + s²/4) from s = −2 on, −ŷ below.   Total variation is half the ℓ1 norm
   transport     Σ_i w_i [κ_i θ + Σ_a Σ_j ŷ_ia(j) max_t (x_a z_a(t) − κ_i D(j, t))], any κ ≥ 0
-  intervals     Σ_a x_a [η_a + Σ_t max(lo (z_a − η_a), hi (z_a − η_a))], any η, which the file has less max z_a
-  re-weighting  a set of mixtures of the kernels around w: the same, with kernels for next states and their losses for
-                stakes; cvar: 0 ≤ q ≤ w/θ
+  intervals     Σ_a x_a [η_a + Σ_t max(lo (z_a − η_a), hi (z_a − η_a))], any η; the file has η_a − max z_a
+  re-weighting  a set of mixtures of the kernels around w: the same, with kernels for next states and their losses for stakes; cvar: 0 ≤ q ≤ w/θ
 
-Around the mean there is one row, Σ_i w_i ŷ_i. The ℓ1 ball of order 1, total variation and transport of order 1 are checked
-there too: the means of their tuples are the ball around the mean. With a budget for each action (sa) every action is
-bounded alone, and U = Σ_a x_a U_a.
+Around the mean there is one row, Σ_i w_i ŷ_i. The ℓ1 ball of order 1, total variation and transport of order 1 are checked there too: the means of their
+tuples are the ball around the mean. With a budget for each action (sa) every action is bounded alone, and U = Σ_a x_a U_a.
 
-**L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is
-measured by the set's definition, from above. All costs are convex and 0 at the data: if C exceeds the budget B, the rows
-ŷ + (B/C)(y − ŷ) are in the set and count instead.
+**L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is measured by the set's definition, from
+above. All costs are convex and 0 at the data: if C exceeds the budget B, the rows ŷ + (B/C)(y − ŷ) are in the set and count instead.
 """
 
 from __future__ import annotations
@@ -52,160 +44,116 @@ import struct
 import sys
 import zipfile
 from array import array
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 FORMAT = "drmdp proof 1"
 LIMIT = 1 << 33  # bytes of an array or of a line, at most
-
+KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), "support": ("observed", "all"), "rectangular": ("s", "sa")}
 
 class Refused(Exception):
     """What is wrong with a file."""
-
 
 def need(condition, message):
     if not condition:
         raise Refused(message)
 
+@contextmanager
+def told(where):  # whatever goes wrong here is wrong with a file
+    try:
+        yield
+    except Exception as error:
+        what = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:200]
+        raise Refused(f"{where() if callable(where) else where}: {what}") from None
 
 # ------------------------------------------------------------------ numbers
+def outwards(operation):  # an operation, monotone in each argument, on intervals
+    def apply(one, other):
+        other = Interval.of(other)
+        ends = [operation(x, y) for x in (one.lo, one.hi) for y in (other.lo, other.hi)]
+        lost = any(map(math.isnan, ends))
+        return Interval(-math.inf if lost else math.nextafter(min(ends), -math.inf), math.inf if lost else math.nextafter(max(ends), math.inf))
+    return apply
 
-
-class Interval:
-    """Numbers between two floats; every operation rounds outwards."""
-
+class Interval:  # numbers between two floats; every operation rounds outwards
     __slots__ = ("hi", "lo")
-
     def __init__(self, lo, hi):
         self.lo, self.hi = lo, hi
-
     @staticmethod
     def of(x):
-        if isinstance(x, Interval):
-            return x
-        near = float(x)
-        return Interval(near, near) if near == x else Interval(math.nextafter(near, -math.inf), math.nextafter(near, math.inf))
-
-    def _with(self, operation, other):  # of an operation that is monotone in each argument
-        other = Interval.of(other)
-        ends = [operation(x, y) for x in (self.lo, self.hi) for y in (other.lo, other.hi)]
-        if any(map(math.isnan, ends)):
-            return Interval(-math.inf, math.inf)
-        return Interval(math.nextafter(min(ends), -math.inf), math.nextafter(max(ends), math.inf))
-
-    def __add__(self, other):
-        return self._with(operator.add, other)
-
-    def __sub__(self, other):
-        return self._with(operator.sub, other)
-
-    def __mul__(self, other):
-        return self._with(operator.mul, other)
-
+        return x if isinstance(x, Interval) else Interval(rounded(x, -1), rounded(x, 1))
+    __add__, __sub__, __mul__, _over = map(outwards, (operator.add, operator.sub, operator.mul, operator.truediv))
     def __truediv__(self, other):
         need(other.lo > 0 or other.hi < 0, "a division by what may be 0")
-        return self._with(operator.truediv, other)
-
+        return self._over(other)
     def __neg__(self):
         return Interval(-self.hi, -self.lo)
 
-    def __abs__(self):
-        return largest([self, -self])
-
-
 def low(x):  # a rational that is not above x
     return Fraction(x.lo) if isinstance(x, Interval) else x
-
-
-def high(x):  # a rational that is not below x
+def high(x):  # and one that is not below x
     return Fraction(x.hi) if isinstance(x, Interval) else x
-
 
 def largest(numbers):
     found = list(numbers)
-    if isinstance(found[0], Interval):
-        return Interval(max(x.lo for x in found), max(x.hi for x in found))
-    return max(found)
-
+    return Interval(max(x.lo for x in found), max(x.hi for x in found)) if isinstance(found[0], Interval) else max(found)
 
 def rounded(x, way):  # the float next to a rational, or the one beyond it: a float is below it if and only if it is below x
     near = float(x)
     return near if near == x or (near > x) == (way > 0) else math.nextafter(near, way * math.inf)
 
-
-class Numbers:
-    """How to calculate: exactly or with intervals, and to how many digits what is irrational."""
-
+class Numbers:  # how to calculate: exactly or with intervals, and to how many digits what is irrational
     def __init__(self, interval, digits):
         self.interval = interval
         self._down, self._up = (Context(digits, way, -(10**4), 10**4) for way in (ROUND_FLOOR, ROUND_CEILING))
-
     def exact(self, x):
         need(type(x) in (int, float, Fraction), f"{str(x)[:40]!r} is no number")
         return Fraction(x)
-
     def __call__(self, x):
         return Interval.of(self.exact(x)) if self.interval else self.exact(x)
-
     def _bound(self, function, x, up=True):  # an increasing function of a rational, from above or from below
         context = self._up if up else self._down
         found = function(context, context.divide(Decimal(x.numerator), Decimal(x.denominator)))
         beyond = context.next_plus(found) if up else context.next_minus(found)
         return self(Fraction(beyond if found else 0))  # 0 is exact: log 1
-
-    def root(self, x):  # √x, from above
-        return self._bound(Context.sqrt, high(x)) if high(x) > 0 else self(0)
-
     def exp(self, x):  # e^x, from above; for x below −700 that of −700
         need(high(x) < 700, "an exponential that is too large")
         return self._bound(Context.exp, max(high(x), Fraction(-700)))
-
     def log(self, x, up):  # log x, from above or from below
         x = high(x) if up else low(x)
         need(x > 0, "the logarithm of a number that is not positive")
         return self._bound(Context.ln, x, up)
-
     def power(self, x, p):  # x^p of x ≥ 0, p > 0, from above
-        if p == 1 or not high(x) > 0:
-            return x
-        return x * x if p == 2 else self.root(x) if p == Fraction(1, 2) else self.exp(self.log(x, up=True) * self(p))
-
+        if p in (1, 2) or not high(x) > 0:
+            return x * x if p == 2 else x
+        return self._bound(Context.sqrt, high(x)) if p == Fraction(1, 2) else self.exp(self.log(x, up=True) * self(p))
     def add(self, terms):
         return sum(terms, self(0))
-
     def dot(self, a, b):
         return self.add(x * y for x, y in zip(a, b, strict=True))
 
-
 # ------------------------------------------------------------------ models
-
 COSTS = ("costs", "rewards", "next_costs", "next_rewards")
 NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "discount", "weights", "available", "terminal"}
 TYPES = {"<f8": "d", "<f4": "f", "<i8": "q", "<i4": "i", "|b1": "b"}
 
-
-def parsed(text):
-    """JSON whose numbers are finite, and not longer than they need to be."""
-
+def parsed(text):  # JSON whose numbers are finite, and not longer than they need to be
     def number(digits):
         need(len(digits) < 40 and math.isfinite(float(digits)), f"{digits[:20]} is no finite number")
         return float(digits)
-
     def whole(digits):
         need(len(digits) < 30, f"{digits[:20]}… has too many digits")
         return int(digits)
-
     return json.loads(text, parse_float=number, parse_int=whole, parse_constant=number)
 
-
-def read_npy(stream, name, size):
-    """Shape and numbers of an .npy stream of `size` bytes."""
+def read_npy(stream, name, size):  # shape and numbers of an .npy stream of `size` bytes
     head = stream.read(10)
     need(head[:8] == b"\x93NUMPY\x01\x00", f"{name}: not an array of format 1")
     header = ast.literal_eval(stream.read(struct.unpack("<H", head[8:])[0]).decode("latin-1"))
     shape, numbers = header["shape"], array(TYPES[header["descr"]])
-    need(all(type(n) is int and n >= 0 for n in shape), f"{name}: shape {shape!r}")
-    need(header["fortran_order"] is False or len(shape) < 2, f"{name}: in Fortran's order")
+    fine = all(type(n) is int and n >= 0 for n in shape) and (header["fortran_order"] is False or len(shape) < 2)
+    need(fine, f"{name}: shape {shape!r}, Fortran's order {header['fortran_order']!r}")
     length = math.prod(shape) * numbers.itemsize
     need(length <= min(size, LIMIT), f"{name}: longer than its file")
     numbers.frombytes(stream.read(length))
@@ -214,9 +162,7 @@ def read_npy(stream, name, size):
         numbers.byteswap()
     return shape, numbers
 
-
-def read_fields(path):
-    """The arrays of a model by name, (shape, numbers) each: of an .npz file, or of a directory with a model.json."""
+def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: of an .npz file, or of a directory with a model.json
     fields = {}
     if not os.path.isdir(path):
         with zipfile.ZipFile(path) as archive:
@@ -238,21 +184,17 @@ def read_fields(path):
                 fields[name] = read_npy(stream, name, os.path.getsize(whole))
     return fields, small
 
-
-class Model:
-    """The numbers of a model, pair by pair; rewards are negated costs."""
-
+class Model:  # the numbers of a model, pair by pair; rewards are negated costs
     def __init__(self, path):
-        self._fields, small = read_fields(path)
-        fields = self._fields
-        self.dense = "kernels" in fields
-        if self.dense:
-            N, S, A, again = (1, *fields["kernels"][0])[-4:]
-            need(again == S, f"kernels: shape {fields['kernels'][0]}")
+        fields, small = read_fields(path)
+        shape, self._kernels = fields.get("kernels", (None, None))
+        if shape:
+            N, S, A, again = (1, *shape)[-4:]
+            need(again == S, f"kernels: shape {shape}")
         else:
             N, S, A = fields["shape"][1]
-            indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
-            need(len(indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
+            self._indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
+            need(len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
         need(all(type(n) is int and n > 0 for n in (N, S, A)), "no kernel, no state or no action")
         self.N, self.S, self.A, self.discount = N, S, A, fields["discount"][1][0]
         need(0 <= self.discount < 1, f"discount {self.discount!r}")
@@ -270,134 +212,88 @@ class Model:
         self.terminal = fields.get("terminal", ((), [0] * S))[1]
         self._available = fields.get("available", ((), [1] * (S * A)))[1]
         need(len(self.terminal) == S and len(self._available) == S * A, "terminal, available: of another size")
-
     def actions(self, s):
         return [] if self.terminal[s] else [a for a in range(self.A) if self._available[s * self.A + a]]
-
-    def row(self, s, a):
-        """Next states of a pair, the N rows over them as they are stored, and its costs {next state: cost}, or one cost for all."""
+    def row(self, s, a):  # next states of a pair, the N rows over them as they are stored, and its costs {next state: cost}, or one cost for all
         N, S, k = self.N, self.S, s * self.A + a
-        if self.dense:
-            starts = [(i * S * self.A + k) * S for i in range(N)]
-            whole = [self._fields["kernels"][1][lo : lo + S] for lo in starts]
+        if self._kernels:
+            whole = [self._kernels[(i * S * self.A + k) * S : (i * S * self.A + k + 1) * S] for i in range(N)]
             columns = [t for t in range(S) if any(row[t] != 0 for row in whole)]
             rows = [[row[t] for t in columns] for row in whole]
         else:
-            lo, hi = self._fields["indptr"][1][k : k + 2]
+            lo, hi = self._indptr[k : k + 2]
             need(0 <= lo <= hi <= len(self._indices), f"indptr: of state {s}, action {a}")
             columns, data, K = list(self._indices[lo:hi]), self._data[N * lo : N * hi], hi - lo
             need(columns == sorted({t for t in columns if 0 <= t < S}), f"indices: of state {s}, action {a}")
             rows = [list(data[i * K : (i + 1) * K]) for i in range(N)]
-        fine = all(0 <= x < math.inf for row in rows for x in row) and all(map(sum, rows))
-        need(fine, f"state {s}, action {a}: rows are no distributions")
-        costs, sign = self._costs, self._sign
+        need(all(0 <= x < math.inf for row in rows for x in row) and all(map(sum, rows)), f"state {s}, action {a}: rows are no distributions")
         if not self._listed and len(self._shape) < 3:
-            return columns, rows, sign * float(costs[k if len(self._shape) == 2 else s]) + 0.0
-        own = zip(columns, costs[lo:hi], strict=True) if self._listed else enumerate(costs[k * S : (k + 1) * S])
-        return columns, rows, {t: sign * float(c) + 0.0 for t, c in own}
-
-    def digest(self):
-        """What identifies these numbers: a SHA-256 of them, pair by pair."""
-        sizes = self.N, self.S, self.A, self.discount
-        found = hashlib.sha256(struct.pack(f"<qqqd{self.N}d", *sizes, *self.stored_weights))
+            return columns, rows, self._sign * float(self._costs[k if len(self._shape) == 2 else s]) + 0.0
+        own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * S : (k + 1) * S])
+        return columns, rows, {t: self._sign * float(c) + 0.0 for t, c in own}
+    def digest(self):  # what identifies these numbers: a SHA-256 of them, pair by pair
+        found = hashlib.sha256(struct.pack(f"<qqqd{self.N}d", self.N, self.S, self.A, self.discount, *self.stored_weights))
         for s in range(self.S):
             for a in self.actions(s):
                 columns, rows, costs = self.row(s, a)
                 numbers = [x for row in rows for x in row] + list(costs.values() if isinstance(costs, dict) else [costs])
-                form = f"<qqq{len(columns)}i{len(numbers)}d"
-                found.update(struct.pack(form, s, a, len(columns), *columns, *numbers))
+                found.update(struct.pack(f"<qqq{len(columns)}i{len(numbers)}d", s, a, len(columns), *columns, *numbers))
         return found.hexdigest()
 
-
 # ------------------------------------------------------------------ one state
-
-
-class State:
-    """A state at v: stakes z, and rows of the data divided by their sums."""
-
+class State:  # a state at v: stakes z, and rows of the data divided by their sums
     def __init__(self, number, model, region, v, s, line):
         self.number, self.region, self.v, self.line = number, region, v, line
         self.actions, self.exact_weights = model.actions(s), model.weights
         mixture = [number(w) for w in model.weights]
         self.weights = [number(1)] if region.mean else mixture
-        self.columns, self.rows, self.seen, self.costs, self._top, self._z = {}, {}, {}, {}, {}, {}
+        self.columns, self.rows, self.seen, self.costs, self._z = {}, {}, {}, {}, {}
         for a in self.actions:
             self.columns[a], stored, self.costs[a] = model.row(s, a)
             rows = [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
-            single = [[number(Fraction(x) / sum(map(Fraction, row))) for x in row] for row in rows]
-            if region.mean:
-                single = [[number.dot(mixture, column) for column in zip(*single, strict=True)]]
-            self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in single]
-
-    def z(self, a, t):
-        """Stake c(s, a, t) + λ v(t); negated where nature helps."""
+            sums = [sum(map(Fraction, row)) for row in rows]
+            rows = [[number(Fraction(x) / mass) for x in row] for row, mass in zip(rows, sums, strict=True)]
+            rows = [[number.dot(mixture, column) for column in zip(*rows, strict=True)]] if region.mean else rows
+            self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
+    def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
         if (a, t) not in self._z:
             costs = self.costs[a]
             cost = costs.get(t, math.nan) if isinstance(costs, dict) else costs
             need(math.isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
             self._z[a, t] = self.number(self.v.sign * cost) + self.v.ahead[t]
         return self._z[a, t]
-
-    def allowed(self, a, t):
-        """Whether nature may bring mass to t."""
+    def allowed(self, a, t):  # whether nature may bring mass to t
         return self.region.support == "all" or t in self.seen[a]
-
-    def most(self, a, named=()):
-        """The largest stake of next states that may have mass and are not among those named; None if there are none."""
-        if self.region.support == "observed":
-            left = [t for t in self.seen[a] if t not in named]
-        elif isinstance(self.costs[a], dict):
-            left = [t for t in range(len(self.v.ahead)) if t not in named]
-        else:  # v alone decides
-            left = [t for t in self.v.order[: len(named) + 1] if t not in named][:1]
-        return largest(self.z(a, t) for t in left) if left else None
-
-    def top(self, a):
-        if a not in self._top:
-            self._top[a] = self.most(a)
-        return self._top[a]
-
-    def nominal(self, a, i):
-        """Loss of the data, ŷ_ia·z_a."""
+    def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
+        common = self.region.support == "all" and not isinstance(self.costs[a], dict)  # v alone decides: a few from the top do
+        states = self.v.order[: len(named) + 1] if common else self.seen[a] if self.region.support == "observed" else range(len(self.v.ahead))
+        left = [self.z(a, t) for t in states if t not in named]
+        return largest(left) if left else None
+    def nominal(self, a, i):  # loss of the data, ŷ_ia·z_a
         return self.number.add(y * self.z(a, t) for t, y in self.rows[a][i].items() if high(y) > 0)
-
-    def spread(self, a, row):
-        """A row of the file, {next state: number}: one for each listed state, then [state, number] for others."""
+    def spread(self, a, row):  # A row of the file, {next state: number}: one for each listed state, then [state, number] for others
         own = self.columns[a]
         need(isinstance(row, list) and len(row) >= len(own), f"action {a}: a row is too short")
         found = dict(zip(own, row, strict=False))
         for t, x in row[len(own) :]:
-            fine = type(t) is int and 0 <= t < len(self.v.ahead) and t not in found
-            need(fine, f"action {a}: a row names state {t!r}")
+            need(type(t) is int and 0 <= t < len(self.v.ahead) and t not in found, f"action {a}: a row names state {t!r}")
             found[t] = x
         return {t: self.number.exact(x) for t, x in found.items()}
 
-
-class Mixture(State):
-    """The N kernels as the next states of one action: what nature sees when she weights them anew."""
-
+class Mixture(State):  # the N kernels as the next states of one action: what nature sees when she weights them anew
     def __init__(self, st, losses, line):
         n, self.number, self.line, self.v = range(len(losses)), st.number, line, None
         self.region, self.actions, self.weights = Region("observed", True), [0], [st.number(1)]
-        self.columns, self.rows, self.seen, self._top = {0: list(n)}, {0: [dict(enumerate(st.weights))]}, {0: set(n)}, {}
+        self.columns, self.rows, self.seen = {0: list(n)}, {0: [dict(enumerate(st.weights))]}, {0: set(n)}
         self._z = {(0, i): loss for i, loss in enumerate(losses)}
 
-
 # ------------------------------------------------------------------ sets
-
-
-class Region:
-    """A set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_a·z_a, from below, of rows that are in it.
-
-    A class has `row` (bounds one row at a price), `price` (of the budget) and `shares` (how much of a move is allowed).
-    """
-
+class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_a·z_a, from below, of rows that are in it
+    # A class has `row` (bounds one row at a price), `price` (of the budget) and `costs` (of rows, kernel by kernel).
     scale, still = 1, True  # budget in a unit of the radius; whether nothing moves without one
-
     def __init__(self, support, mean):
         self.support, self.mean = support, mean
-
     def upper(self, st, acts, x, budget, side):
         number, total, kept = st.number, st.number(0), [{} for _ in st.weights]
         fixed = self.still and not high(budget) > 0
@@ -406,21 +302,14 @@ class Region:
                 p = number(x[a])
                 total += w * (p * st.nominal(a, i) if fixed else self.row(st, a, i, p, side, k, kept[i]))
         return total if fixed else total + self.price(st, budget, side, kept)
-
     def lower(self, st, acts, budget, side):
         values, parts = {}, [[] for _ in st.weights]
         for a, rows in zip(acts, side["y"], strict=True):
-            rows = [None] * len(parts) if rows is None else rows
             need(len(rows) == len(parts), f"action {a}: expected {len(parts)} rows")
             values[a] = [self.moved(st, a, i, row, parts[i]) for i, row in enumerate(rows)]
-        found, shares = {}, self.shares(st, budget, parts)
-        for a in acts:
-            both = zip(st.weights, shares, values[a], strict=True)
-            found[a] = st.number.add(w * (old + share * (new - old)) for w, share, (old, new) in both)
-        return found
-
-    def moved(self, st, a, i, row, parts):
-        """Losses ŷ·z and y·z, y being a row of the file; adds pairs of probabilities, y and ŷ, to parts."""
+        shares = [st.number(1 if high(cost) <= low(budget) else low(budget / cost)) for cost in self.costs(st, parts)]
+        return {a: st.number.add(w * (old + f * (new - old)) for w, f, (old, new) in zip(st.weights, shares, values[a], strict=True)) for a in acts}
+    def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z, y being a row of the file; adds pairs of probabilities, y and ŷ, to parts
         nominal = st.nominal(a, i)
         if row is None:
             return nominal, nominal
@@ -432,34 +321,23 @@ class Region:
         parts += [(p, st.rows[a][i].get(t, st.number(0))) for t, p in y.items()]
         return nominal, st.number.add(p * st.z(a, t) for t, p in y.items() if high(p) > 0)
 
-    @staticmethod
-    def share(number, budget, cost):
-        return number(Fraction(1) if high(cost) <= low(budget) else low(budget / cost))
-
-
-def norm(number, parts, order, weights=None):
-    """(Σ w |x|^order)^{1/order}, from above; the largest |x| for None."""
-    sizes = list(map(abs, parts))
+def norm(number, parts, order, weights=None):  # (Σ w |x|^order)^{1/order}, from above; the largest |x| for None
+    sizes = [largest([x, -x]) for x in parts]
     if order is None:
         return largest([number(0), *sizes])
     powers = [number.power(x, order) for x in sizes]
     return number.power(number.add(powers) if weights is None else number.dot(weights, powers), 1 / order)
 
-
 def dual(order):
     return Fraction(1) if order is None else None if order == 1 else order / (order - 1)
 
-
-class Norms(Region):
-    """Balls of a norm of the difference, stacked over the actions, of any order over the kernels."""
-
+class Norms(Region):  # balls of a norm of the difference, stacked over the actions, of any order over the kernels
     def __init__(self, given, support, number):
         super().__init__(support, given.get("around") == "mean")
         self.power = {"l1": Fraction(1), "l2": Fraction(2), "linf": None}[given["metric"]]
         self.order = None if given["order"] == "inf" else number.exact(given["order"])
-        need(self.order is None or self.order >= 1, "an unknown norm")
-        need(not self.mean or self.power == self.order == 1, "only the l1 ball of order 1 is one around the mean")
-
+        fine = (self.order is None or self.order >= 1) and (not self.mean or self.power == self.order == 1)
+        need(fine, "a norm of no order, or one around the mean that is not (l1, 1)")
     def row(self, st, a, i, p, side, k, kept):
         number, rest = st.number, st.number(side["rest"][i] if "rest" in side else 0)
         e = {t: number(x) for t, x in st.spread(a, side["e"][k][i]).items() if st.allowed(a, t)}
@@ -469,71 +347,52 @@ class Norms(Region):
             ends, kept[None] = [*ends, p * left - rest], rest
         kept.update({(a, t): x for t, x in e.items()})
         return largest(ends) + number.add(x * st.rows[a][i][t] for t, x in e.items() if t in st.rows[a][i])
-
     def price(self, st, budget, side, kept):
         norms = [norm(st.number, parts.values(), dual(self.power)) for parts in kept]
         return budget * norm(st.number, norms, dual(self.order), st.weights)
-
-    def shares(self, st, budget, parts):
+    def costs(self, st, parts):
         norms = [norm(st.number, [y - base for y, base in own], self.power) for own in parts]
-        costs = norms if self.order is None else [norm(st.number, norms, self.order, st.weights)] * len(norms)
-        return [self.share(st.number, budget, cost) for cost in costs]
+        return norms if self.order is None else [norm(st.number, norms, self.order, st.weights)] * len(norms)
 
-
-class Divergence(Region):
-    """Balls by a divergence, added up over the actions, around the mean row or, in the mean, around the kernels."""
-
+class Divergence(Region):  # balls by a divergence, added up over the actions, around the mean row or, in the mean, around the kernels
     def __init__(self, given, support, number):
         super().__init__(support, given["around"] == "mean")
         self.kind = given["kind"]
         need(self.kind in ("kl", "burg", "chi2") and given["around"] in ("mean", "kernels"), "an unknown divergence")
-
     def row(self, st, a, i, p, side, k, kept):
-        number, top, kappa, eta = st.number, st.top(a), st.number(side["kappa"]), st.number(side["eta"][k][i])
+        number, top, kappa, eta = st.number, st.most(a), st.number(side["kappa"]), st.number(side["eta"][k][i])
         own = [(st.z(a, t), y) for t, y in st.rows[a][i].items() if high(y) > 0]
         if side["kappa"] == 0:  # whatever is spent: only burg leaves the support of a row
             return p * (top if self.kind == "burg" else largest(z for z, _ in own))
         need(low(kappa) > 0 and (self.kind != "burg" or low(eta + kappa) >= 0), "kappa, eta: out of range")
         terms = (self.conjugate(number, number(high((p * (z - top) - eta) / kappa)), y) for z, y in own)
         return p * top + eta + kappa * number.add(terms)
-
     def conjugate(self, number, s, y):  # φ*(s; ŷ) of one entry, from above; it increases in s
         if self.kind == "kl":
             return y * (number.exp(s) - number(1))
         if self.kind == "burg":
             return y * -number.log(number(1) - s, up=False)
         return y * (s + s * s * number(0.25)) if high(s) >= -2 else -y
-
     def price(self, st, budget, side, kept):
         return st.number(side["kappa"]) * budget
-
-    def shares(self, st, budget, parts):
+    def costs(self, st, parts):
         costs = [st.number.add(self.cost(st.number, *pair) for pair in own) for own in parts]
-        return [self.share(st.number, budget, st.number.dot(st.weights, costs))] * len(costs)
-
+        return [st.number.dot(st.weights, costs)] * len(costs)
     def cost(self, number, y, base):  # what an entry adds to D(y ‖ ŷ), from above
         if not high(base) > 0:
             need(self.kind == "burg" or not high(y) > 0, "an infinite divergence")
             return number(0)
-        if self.kind == "chi2":
-            return (y - base) * (y - base) / base
-        if self.kind == "burg":
-            return base * number.log(base / y, up=True)
-        return y * number.log(y / base, up=True) if high(y) > 0 else number(0)
+        if self.kind == "kl":
+            return y * number.log(y / base, up=True) if high(y) > 0 else number(0)
+        return base * number.log(base / y, up=True) if self.kind == "burg" else (y - base) * (y - base) / base
 
-
-class Transport(Region):
-    """Mass moves at a price for each pair of states; one budget for the mean row, or one for each kernel."""
-
+class Transport(Region):  # mass moves at a price for each pair of states; one budget for the mean row, or one for each kernel
     still = False
-
     def __init__(self, given, support, number):
         super().__init__(support, given["order"] == 1)
         self.grid, self.lists = given.get("grid"), given.get("lists")
         need(given["order"] in (1, "inf") and (self.grid is None) != (self.lists is None), "an unknown transport")
-
-    def near(self, st, a, j):
-        """What it costs to bring mass from j to where it may go, {next state: D(j, t)}."""
+    def near(self, st, a, j):  # what it costs to bring mass from j to where it may go, {next state: D(j, t)}
         exact, states = st.number.exact, range(len(st.v.ahead))
         if self.grid is None:
             found = {t: exact(d) for t, d in self.lists[j] if st.allowed(a, t)}
@@ -542,58 +401,41 @@ class Transport(Region):
             found = {t: sum(abs(p - exact(q)) for p, q in zip(here, self.grid[t], strict=True)) for t in reach}
         need(all(d >= 0 and t in states for t, d in found.items()), f"distances from state {j}")
         return {t: st.number(d) for t, d in {**found, j: Fraction(0)}.items()}
-
     def row(self, st, a, i, p, side, k, kept):
         kappa = st.number(side["kappa"][i])
         need(low(kappa) >= 0, "kappa is negative")
         best = ((y, self.near(st, a, j)) for j, y in st.rows[a][i].items() if high(y) > 0)
         return st.number.add(y * largest(p * st.z(a, t) - kappa * d for t, d in near.items()) for y, near in best)
-
     def price(self, st, budget, side, kept):
         return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
-
-    def moved(self, st, a, i, row, parts):
-        """Losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts."""
+    def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts
         nominal = value = st.nominal(a, i)
-        moves, out = [(j, t, st.number.exact(f)) for j, t, f in row or ()], {}
+        moves = [(j, t, st.number.exact(f)) for j, t, f in row or ()]
+        need(all(f >= 0 for _, _, f in moves), f"action {a}: a move of less than nothing")
         for j, t, f in moves:
-            need(f >= 0, f"action {a}: a move of less than nothing from {j} to {t}")
-            out[j] = out.get(j, 0) + f
-        for j, t, f in moves:
-            mass = st.rows[a][i][j] * st.number(f / max(out[j], Fraction(1)))
+            mass = st.rows[a][i][j] * st.number(f / max(sum(part for k, _, part in moves if k == j), Fraction(1)))
             value += mass * (st.z(a, t) - st.z(a, j))
             parts.append(mass * self.near(st, a, j)[t])
         return nominal, value
+    def costs(self, st, parts):
+        return map(st.number.add, parts)
 
-    def shares(self, st, budget, parts):
-        return [self.share(st.number, budget, st.number.add(own)) for own in parts]
-
-
-class Intervals(Region):
-    """An interval for each probability, one for both sides, in the line of the state."""
-
+class Intervals(Region):  # an interval for each probability, one for both sides, in the line of the state
+    still = False
     def __init__(self, given, support, number):
         super().__init__("all", True)
-
-    def box(self, st, a):
-        """Ends of the intervals, {next state: (lo, hi)}."""
+    def box(self, st, a):  # ends of the intervals, {next state: (lo, hi)}
         lo, hi = (st.spread(a, st.line[name][st.actions.index(a)]) for name in ("lo", "hi"))
-        fine = all(0 <= p <= hi.get(t, 0) for t, p in lo.items()) and min(hi.values()) >= 0
-        need(fine, f"action {a}: an empty interval")
+        need(all(0 <= p <= hi.get(t, 0) for t, p in lo.items()) and min(hi.values()) >= 0, f"action {a}: an empty interval")
         least, most = max(sum(lo.values()), Fraction(1)), min(sum(hi.values()), Fraction(1))
         need(least - 1 < 1e-8 and 1 - most < 1e-8, f"action {a}: no distribution is in the intervals")
         return {t: (lo.get(t, Fraction(0)) / least, p / most) for t, p in hi.items() if p > 0}
-
-    def upper(self, st, acts, x, budget, side):
-        number, total = st.number, st.number(0)
-        for k, a in enumerate(acts):
-            if x[a]:
-                z = [(st.z(a, t), ends) for t, ends in self.box(st, a).items()]
-                eta = largest(value for value, _ in z) + number(side["eta"][k])
-                terms = (largest(number(end) * (value - eta) for end in ends) for value, ends in z)
-                total += number(x[a]) * (eta + number.add(terms))
-        return total
-
+    def row(self, st, a, i, p, side, k, kept):
+        number, z = st.number, [(st.z(a, t), ends) for t, ends in self.box(st, a).items()]
+        eta = largest(value for value, _ in z) + number(side["eta"][k])
+        return p * (eta + number.add(largest(number(end) * (value - eta) for end in ends) for value, ends in z))
+    def price(self, st, budget, side, kept):
+        return st.number(0)
     def lower(self, st, acts, budget, side):
         found = {}
         for a, row in zip(acts, side["y"], strict=True):
@@ -605,80 +447,48 @@ class Intervals(Region):
             found[a] = st.number.add(st.number(p) * st.z(a, t) for t, p in y.items())
         return found
 
-
-class Reweighting(Region):
-    """One mixture of the kernels for all actions: a set of rows over the kernels, around their weights."""
-
+class Reweighting(Region):  # one mixture of the kernels for all actions: a set of rows over the kernels, around their weights
     def __init__(self, given, support, number):
         super().__init__(support, False)
-        self.level = given["kind"] == "cvar"
-        boxed = given["kind"] in ("cvar", "any")
-        self.inner = (Intervals if boxed else divergence)({**given, "around": "mean"}, "observed", number)
-
-    def _mixture(self, st, losses, budget):  # the intervals for the weights of cvar, whose budget is the level, and any
+        self.level, inner = given["kind"] == "cvar", Intervals if given["kind"] in ("cvar", "any") else divergence
+        self.inner = inner({**given, "around": "mean"}, "observed", number)
+    def mixture(self, st, budget, losses):  # the budget of cvar is its level: her weights are in intervals, as those of any
         level = low(budget) if self.level else 0
         need(level <= 1, "a level above 1")
         most = [w / level if level else Fraction(1) for w in st.exact_weights]
         return Mixture(st, losses, {"lo": [[0] * len(most)], "hi": [most]})
-
     def upper(self, st, acts, x, budget, side):
         losses = [st.number.add(st.number(x[a]) * st.nominal(a, i) for a in acts if x[a]) for i in range(len(st.weights))]
-        mixture, inside = self._mixture(st, losses, budget), budget * st.number(self.inner.scale)
-        return self.inner.upper(mixture, [0], [1], inside, side)
-
+        return self.inner.upper(self.mixture(st, budget, losses), [0], [1], budget * st.number(self.inner.scale), side)
     def lower(self, st, acts, budget, side):
-        found, inside = {}, budget * st.number(self.inner.scale)
-        for a in acts:
-            losses = [st.nominal(a, i) for i in range(len(st.weights))]
-            found[a] = self.inner.lower(self._mixture(st, losses, budget), [0], inside, side)[0]
-        return found
+        mixtures = {a: self.mixture(st, budget, [st.nominal(a, i) for i in range(len(st.weights))]) for a in acts}
+        return {a: self.inner.lower(mixtures[a], [0], budget * st.number(self.inner.scale), side)[0] for a in acts}
 
-
-def divergence(given, support, number):
-    """A ball by a divergence; total variation is half the ℓ1 norm."""
+def divergence(given, support, number):  # a ball by a divergence; total variation is half the ℓ1 norm
     if given["kind"] != "tv":
         return Divergence(given, support, number)
     found = Norms({"metric": "l1", "order": 1, "around": given["around"]}, support, number)
     found.scale = 2
     return found
 
-
-FAMILIES = {
-    "norm": Norms,
-    "divergence": divergence,
-    "transport": Transport,
-    "reweighting": Reweighting,
-    "intervals": Intervals,
-}
-
+FAMILIES = {"norm": Norms, "divergence": divergence, "transport": Transport, "reweighting": Reweighting, "intervals": Intervals}
 
 # ------------------------------------------------------------------ all states
-
-
-class Values:
-    """v as it stands in the file, 0 in terminal states, and what of it is in stakes, negated where nature helps."""
-
+class Values:  # v as it stands in the file, 0 in terminal states, and what of it is in stakes, negated where nature helps
     def __init__(self, number, model, given, discount, sign):
-        need(isinstance(given, list) and len(given) == model.S, f"v: expected {model.S} numbers")
+        need(isinstance(given, list) and len(given) == model.S, f"values: expected {model.S} numbers")
         self.exact, self.sign = [number.exact(x) for x in given], sign
-        need(not any(x for x, end in zip(self.exact, model.terminal, strict=True) if end), "v is not 0 in a terminal state")
+        need(not any(x for x, end in zip(self.exact, model.terminal, strict=True) if end), "a value is not 0 in a terminal state")
         ahead = [sign * discount * x for x in self.exact]
         self.ahead, self.order = [number(x) for x in ahead], sorted(range(model.S), key=lambda t: -ahead[t])
 
-
-class Proof:
-    """A proof, read line after line, and what it proves: `bounds` has (lower, upper, claimed lower, claimed upper) of every sweep."""
-
+class Proof:  # a proof, read line after line, and what it proves: `bounds` has (lower, upper, claimed lower, claimed upper) of every sweep
     def __init__(self, path, model, number):
         self.model, self.number, self.at, self.radii, self.costs = model, number, 0, [], [0, 0]
-        with open(path, "rb") as self._stream:
-            try:
-                self._begin(self._line())
-                self.bounds = list(self._bounds())
-                need(self._line() == {"end": True} and not self._stream.read(1), "does not end where it should")
-            except Exception as error:
-                raise Refused(f"line {self.at}: {said(error)}") from None
-
+        with open(path, "rb") as self._stream, told(lambda: f"line {self.at}"):
+            self._begin(self._line())
+            self.bounds = list(self._bounds())
+            need(self._line() == {"end": True} and not self._stream.read(1), "does not end where it should")
     def _line(self):
         self.at += 1
         text = self._stream.readline(LIMIT)
@@ -686,136 +496,96 @@ class Proof:
         found = parsed(text)
         need(isinstance(found, dict), "not an object")
         return found
-
     def _begin(self, header):
         given, self.header = header["set"], header
         need(header["format"] == FORMAT, f"expected format {FORMAT!r}, got {header['format']!r}")
         need(header["model"] == self.model.digest(), "the model is not the one that the proof is about")
-        need(header["kind"] in ("optimum", "policy") and header["rectangular"] in ("s", "sa"), "an unknown kind")
-        need(header["nature"] in ("adversarial", "cooperative"), "an unknown nature")
-        need(header["support"] in ("observed", "all"), "an unknown support")
+        for name, known in KNOWN.items():
+            need(header[name] in known, f"{name}: expected one of {known}, got {header[name]!r}")
         need(given["family"] in FAMILIES, f"cannot check the set {given['family']!r} yet")
         self.region = FAMILIES[given["family"]](given, header["support"], self.number)
         self.helps, self.optimum, self.stages = header["nature"] == "cooperative", header["kind"] == "optimum", header.get("stages")
-        self.discount = Fraction(self.model.discount) if self.stages is None else self.number.exact(header["discount"])
-        need(0 <= self.discount <= 1, f"discount {self.discount}")
-        need(self.stages is None or (type(self.stages) is int and self.stages > 0), f"stages: {self.stages!r}")
-
-    def _judged(self, v, s, line):
-        """L and U of a state, and what nature can reach."""
-        number, region, A = self.number, self.region, self.model.A
+        self.discount = self.number.exact(self.model.discount if self.stages is None else header["discount"])
+        fine = self.stages is None or (type(self.stages) is int and self.stages > 0)
+        need(fine and 0 <= self.discount <= 1, f"stages {self.stages!r}, discount {header.get('discount')!r}")
+    def _judged(self, v, s, line):  # L and U of a state, and what nature can reach
+        number, region = self.number, self.region
         need(line["s"] == s, f"expected state {s}, got {line['s']!r}")
         st, x = State(number, self.model, region, v, s, line), [number.exact(p) for p in line["x"]]
-        need(len(x) == A and min(x) >= 0 and sum(x) > 0, "x is no policy")
+        need(len(x) == self.model.A and min(x) >= 0 and sum(x) > 0, "x is no policy")
         need(not any(p for a, p in enumerate(x) if a not in st.actions), "x plays an action that is not there")
         x = [p / sum(x) for p in x]
         costs = [c for cost in st.costs.values() for c in (cost.values() if isinstance(cost, dict) else [cost])]
         self.costs = [end([*self.costs, *filter(math.isfinite, costs)]) for end in (min, max)]
-        any_action = self.helps and self.optimum  # she bets all on the one that is played
-        alone = any_action or self.header["rectangular"] == "sa"
-        groups = [[a] for a in st.actions] if alone else [st.actions]
+        bets = self.helps and self.optimum  # a helper bets all on the one action that is played
+        need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
+        alone = bets or self.header["rectangular"] == "sa"
+        groups, sides = ([[a] for a in st.actions], (line["up"], line["low"])) if alone else ([st.actions], ([line["up"]], [line["low"]]))
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * len(groups)
-        self.radii = [min([*self.radii, *sizes]), max([*self.radii, *sizes])]
-        above, below = [], {}
-        sides = zip(groups, sizes, *((line["up"], line["low"]) if alone else ([line["up"]], [line["low"]])), strict=True)
-        for acts, size, up, down in sides:
+        self.radii, above, below = [min([*self.radii, *sizes]), max([*self.radii, *sizes])], [], {}
+        for acts, size, up, down in zip(groups, sizes, *sides, strict=True):
             budget = number(number.exact(size) * region.scale)
             need(low(budget) >= 0, "a negative radius")
-            if any_action or any(x[a] for a in acts):
-                share = number(1 if any_action or not alone else x[acts[0]])
+            if bets or any(x[a] for a in acts):
+                share = number(x[acts[0]] if alone and not bets else 1)
                 above.append(share * region.upper(st, acts, dict.fromkeys(acts, 1) if alone else x, budget, up))
             below |= region.lower(st, acts, budget, down)
-        need(not any_action or max(x) == 1, "with a nature that helps, x plays one action")
-        most = high(largest(above) if any_action else number.add(above))
-        if self.optimum and not self.helps:
-            least = min(map(low, below.values()))
-        else:
-            least = low(number.add(number(x[a]) * below[a] for a in st.actions))
+        most = high(largest(above) if bets else number.add(above))
+        mean = low(number.add(number(x[a]) * below[a] for a in st.actions))
+        least = min(map(low, below.values())) if self.optimum and not self.helps else mean
         reach = None if region.support == "all" else set().union(*st.seen.values())
         return (-most, -least, reach) if self.helps else (least, most, reach)
-
-    def _sweep(self, after):
-        """Bounds from one sweep; `after`: those of the stage after, or None if there are none."""
-        line, model, zero = self._line(), self.model, Fraction(0)
-        v = Values(self.number, model, line["v"], self.discount, -1 if self.helps else 1)
+    def _sweep(self, after):  # bounds from one sweep and what is claimed; `after`: bounds of the stage after, if there are stages
+        line, model, rate, zero, bounds = self._line(), self.model, self.discount, Fraction(0), ([], [])
+        v = Values(self.number, model, line["v"], rate, -1 if self.helps else 1)
         found = [(zero, zero, {s}) if model.terminal[s] else self._judged(v, s, self._line()) for s in range(model.S)]
         claims = [[self.number.exact(x) for x in line[name]] for name in ("lower", "upper")]
         need(all(len(claim) == model.S for claim in claims), "lower, upper: of another size")
-        bounds = []
         for k, end in enumerate((min, max)):
-            ahead = [Fraction(x) for x in after[k]] if after else [own[k] for own in found]
+            ahead = map(Fraction, after[k]) if after else (own[k] for own in found)
             off = [x - old for x, old in zip(ahead, v.exact, strict=True)]
-            beyond = end(off)
-            bounds.append([])
+            farthest = end(off)
             for s, own in enumerate(found):
-                if model.terminal[s]:
-                    bound = zero
-                elif after:
-                    bound = own[k] + self.discount * (beyond if own[2] is None else end(off[t] for t in own[2]))
+                if after:
+                    bound = own[k] + rate * (farthest if own[2] is None else end(off[t] for t in own[2]))
                 else:  # no value is beyond what costs allow
-                    limit = Fraction(self.costs[k]) / (1 - self.discount)
-                    bound = (max, min)[k](own[k] + self.discount * beyond / (1 - self.discount), limit)
-                bounds[k].append(rounded(bound, 2 * k - 1))
+                    bound = (max, min)[k](own[k] + rate * farthest / (1 - rate), Fraction(self.costs[k]) / (1 - rate))
+                bounds[k].append(0.0 if model.terminal[s] else rounded(bound, 2 * k - 1))
         return *bounds, *claims
-
-    def _bounds(self):
-        after = None
-        if self.stages is not None:
-            final = [self.number.exact(x) for x in self.header["final"]]
-            need(len(final) == self.model.S, "final: of another size")
-            need(not any(x for x, last in zip(final, self.model.terminal, strict=True) if last), "final: not 0 in a terminal state")
-            after = final, final
-        for _ in range(self.stages or 1):  # stages from the last one back
-            found = self._sweep(after)
+    def _bounds(self):  # of every sweep; stages come from the last one back
+        after = None if self.stages is None else (Values(self.number, self.model, self.header["final"], 0, 1).exact,) * 2
+        for _ in range(self.stages or 1):
+            yield (found := self._sweep(after))
             after = found[:2] if after else None
-            yield found
-
-    def failures(self):
-        """Where less is proved than claimed: (sweep, state, proved, claimed)."""
+    def failures(self):  # where less is proved than claimed: (sweep, state, proved, claimed)
         for k, (lower, upper, least, most) in enumerate(self.bounds):
             for s in range(self.model.S):
-                if lower[s] < least[s]:
-                    yield k, s, lower[s], least[s]
-                if upper[s] > most[s]:
-                    yield k, s, upper[s], most[s]
+                sides = (lower[s] < least[s], lower[s], least[s]), (upper[s] > most[s], upper[s], most[s])
+                yield from ((k, s, proved, claimed) for weaker, proved, claimed in sides if weaker)
 
-
-def said(error):
-    return str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:200]
-
-
-def check(proof, model, interval=False):
-    """Check a proof about a model; returns a `Proof`. What is irrational is computed to more digits where that may decide."""
-    try:
+def check(proof, model, interval=False):  # check a proof about a model; returns a `Proof`. What is irrational is computed to more digits where that may decide
+    with told(f"{model}: cannot be read"):
         data = Model(model)
-    except Exception as error:
-        raise Refused(f"{model}: cannot be read: {said(error)}") from None
-    try:
+    with told(proof):
         found = Proof(proof, data, Numbers(interval, 40))
         return found if interval or next(found.failures(), None) is None else Proof(proof, data, Numbers(False, 150))
-    except (Refused, OSError) as error:
-        raise Refused(f"{proof}: {error}") from None
 
-
-def show(found):
-    """Print what is proved; returns 0 if it is all that is claimed, else 1."""
-    header, failures = found.header, list(found.failures())
+def show(found):  # print what is proved; returns 0 if it is all that is claimed, else 1
+    header, failures, S = found.header, list(found.failures()), found.model.S
     least, most = sorted(-bound[0] if found.model.maximise else bound[0] for bound in found.bounds[-1][:2])
-    how = "floats, rounded outwards" if found.number.interval else "exact arithmetic"
-    print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}")
-    print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states; nature is {header['nature']}")
-    print(f"written by  drmdp {str(header.get('version'))[:40]}; checked in {how}")
-    print(f"state 0     from {least!r} to {most!r}{' at the first stage' if found.stages else ''}")
     gap = max(u - x for one in found.bounds for x, u in zip(*one[:2], strict=True))
-    print(f"gap         {gap:.3e} at most, in {found.model.S} states")
+    print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}, nature {header['nature']}")
+    print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states")
+    print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}")
+    print(f"gap         {gap:.3e} at most, in {S} states")
+    print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, both bounds of {S} states")
+    print(f"not checked whether model and set are what you mean; names, start; who wrote it: drmdp {str(header.get('version'))[:40]}, it says")
     for k, s, proved, claimed in failures[:5]:
         print(f"not proved: state {s}, sweep {k}: {float(claimed)!r} is claimed, {proved!r} is proved")
     print(f"{len(failures)} of the claimed bounds are not proved" if failures else "all claimed bounds hold")
     return 1 if failures else 0
 
-
-def main(arguments=None):
-    """Check and show; returns 2 if a file is refused."""
+def main(arguments=None):  # check and show; returns 2 if a file is refused
     given = list(sys.argv[1:] if arguments is None else arguments)
     interval, files = "--interval" in given, [word for word in given if word != "--interval"]
     try:
@@ -824,7 +594,6 @@ def main(arguments=None):
     except Refused as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
-
 
 if __name__ == "__main__":
     sys.exit(main())

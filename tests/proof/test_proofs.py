@@ -256,6 +256,24 @@ def test_the_command_line_writes_and_verifies(tmp_path):
     assert run.invoke(main, ["verify", proof, proof]).exit_code == 2
 
 
+def test_what_was_checked_is_said_and_what_was_not(tmp_path):
+    """Of a proof of another version, too."""
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    lines = lines_of(proof)
+    rewrite(proof, [lines[0] | {"version": "9.9"}, *lines[1:]])
+    done = CliRunner().invoke(main, ["verify", str(proof), str(model)])
+    assert done.exit_code == 0, done.output
+    assert "checked     in exact arithmetic: SHA-256 of the model, both bounds" in done.output
+    assert "not checked whether model and set are what you mean" in done.output
+    assert "drmdp 9.9 wrote the proof and this is drmdp" in done.output
+    done = CliRunner().invoke(main, ["verify", "--interval", str(proof), str(model)])
+    assert "checked     in floats rounded outwards" in done.output
+
+
+def test_the_checker_fits_on_a_few_pages():
+    assert len(CHECKER.read_text().splitlines()) <= 600
+
+
 def test_a_loaded_solution_has_no_witnesses(tmp_path):
     solution, proof, _ = written(("l2", 2), 2, tmp_path)
     solution.save(tmp_path / "s.npz")
@@ -268,7 +286,11 @@ def test_irrational_numbers_are_enclosed():
     rng = np.random.default_rng(0)
     for x in 10.0 ** rng.uniform(-12, 12, 50):
         q = Fraction(float(x))
-        assert number.root(q) ** 2 >= q >= (number.root(q) * (1 - Fraction(1, 10**35))) ** 2
+        assert (
+            number.power(q, Fraction(1, 2)) ** 2
+            >= q
+            >= (number.power(q, Fraction(1, 2)) * (1 - Fraction(1, 10**35))) ** 2
+        )
         assert number.log(q, up=False) < number.log(q, up=True) <= number.log(q, up=False) + Fraction(1, 10**30)
         assert float(number.log(q, up=True)) == pytest.approx(math.log(x), rel=1e-15, abs=1e-15)
     assert Fraction(math.e) < number.exp(Fraction(1)) < Fraction(math.e) + Fraction(1, 10**15)

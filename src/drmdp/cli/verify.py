@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from drmdp._version import __version__
 from drmdp.cli.options import options
 from drmdp.errors import InputError
 
@@ -29,4 +30,9 @@ def verify(proof: str, model_path: str, interval: bool) -> int:
     except checker.Refused as error:
         raise InputError(str(error)) from None
     code: int = checker.show(found)
+    wrote = str(found.header.get("version"))[:40]
+    if wrote != __version__:
+        click.echo(
+            f"drmdp {wrote} wrote the proof and this is drmdp {__version__}; neither was asked, so that it makes no difference"
+        )
     return code
