@@ -144,7 +144,7 @@ def test_a_plan_is_simulated_stage_by_stage():
     np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan.policy, steps=5).states)
     np.testing.assert_array_equal(paths.states, drmdp.simulate(MODEL, plan).states)
     with pytest.raises(InputError, match="it has a policy for each of 5 stages: give one of them"):
-        drmdp.evaluate(MODEL, BALL, plan)
+        drmdp.certify(MODEL, BALL, plan, SOLUTION.kernel)
 
 
 def test_the_backend_is_an_option_of_solve_too():
@@ -183,7 +183,7 @@ def test_too_many_stages_are_refused_at_once():
 def test_what_does_not_fit_says_how_much_was_wanted(monkeypatch):
     monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 10**6)
     with pytest.raises(
-        InputError, match=r"100,000 stages × 4 states × 2 actions need 12\.8 MB of memory: this machine has 2 MB"
+        InputError, match=r"100,000 stages × 4 states × 2 actions need 16 MB of memory: this machine has 2 MB"
     ):
         drmdp.finite_horizon(MODEL, BALL, 10**5)
     with pytest.raises(

@@ -8,15 +8,15 @@ from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
 from drmdp.model import Model
-from drmdp.policies.horizon import HorizonSolution, finite_horizon
 from drmdp.policies.trajectories import Trajectories, simulate
 from drmdp.prox.project import project
 from drmdp.sets import Divergence, Intervals, Reweighting, Wasserstein
-from drmdp.solution import Record, Solution, Status
+from drmdp.solution import HorizonSolution, Record, Solution, Status
 from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
 from drmdp.solvers.first_order import FirstOrder
 from drmdp.solvers.gauss_seidel import GaussSeidel
+from drmdp.solvers.horizon import finite_horizon
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.registry import METHODS
 from drmdp.solvers.value_iteration import ValueIteration

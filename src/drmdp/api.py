@@ -9,30 +9,29 @@ from typing import Any, ClassVar
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
+from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import ENGINES, Operator
+from drmdp.bellman.operator import Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
 from drmdp.core.files import check_path
 from drmdp.core.levels import value_range
-from drmdp.core.progress import showing, stage
+from drmdp.core.progress import showing
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
-from drmdp.sets.registry import load
 from drmdp.solution import Solution, Status
 from drmdp.solution.results import Later
+from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
 from drmdp.solvers.registry import resolve, settings_of
-
-DEFAULT_BACKEND = "exact"
 
 
 def solve(
@@ -235,8 +234,8 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model,
-    ball: AmbiguitySet,
+    model: Any,
+    ball: Any,
     policy: ArrayLike,
     tol: float | None = None,
     rtol: float = RTOL,
@@ -245,11 +244,32 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     nature: str = "adversarial",
-) -> Evaluation:
-    """Worst-case value of a policy: (S, A) probabilities, (S,) action numbers, a mapping by names, or a `Solution`.
+    final: ArrayLike = None,
+    costs: ArrayLike = None,
+    discount: float | None = None,
+) -> Any:
+    """Worst-case value of a policy, an `Evaluation`, or of a plan, a `HorizonSolution`.
 
-    Tolerance, limit, threads, progress and nature are those of `solve`; with a cooperative nature it is the best case.
+    Parameters
+    ----------
+    model : Model, or a sequence of T models
+        What is known; several models are those of the stages of a plan, as for `drmdp.finite_horizon`.
+    ball : set, or a sequence of T sets
+        What is feared.
+    policy : (S, A) probabilities, (S,) action numbers, a mapping by names, a table, or a `Solution`
+        (T, S, A), a list of policies or a `HorizonSolution` is a plan, whose worst case is that over its T stages. With several models a
+        policy without stages is played at each.
+    tol, rtol, backend, max_seconds, threads, progress, nature : optional
+        As for `solve`; with a cooperative nature it is the best case.
+    final, costs, discount : optional
+        Of a plan, as for `drmdp.finite_horizon`; those of a `HorizonSolution` by default.
     """
+    if has_stages(model, policy):
+        ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress}
+        return worst_case(model, ball, policy, final, costs, discount, backend, nature, tol=tol, rtol=rtol, **ends)
+    for name, given in (("final", final), ("costs", costs), ("discount", discount)):
+        if given is not None:
+            raise InputError(f"{name}: goes with a plan over finitely many stages, and this policy has none")
     check_problem(model, ball)
     tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
     limits(None, max_seconds)
@@ -317,23 +337,6 @@ def certify(
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def build(model: Model, ball: AmbiguitySet, backend: str, threads: int | None = None) -> Operator:
-    """Make the operator of a backend, after checking that model and ball fit."""
-    check_problem(model, ball)
-    ball = ball.fitted(model).facing(ball.nature)
-    if not isinstance(backend, str) or backend not in ENGINES:
-        raise InputError(f"unknown backend {shown(backend)}; known: {', '.join(ENGINES)}")
-    if ball.nature == "cooperative":
-        if backend != DEFAULT_BACKEND:
-            raise InputError(f"backend: with a cooperative nature it is {DEFAULT_BACKEND!r}, got {backend!r}")
-        from drmdp.bellman.cooperative import CooperativeOperator
-
-        return CooperativeOperator(model, ball, threads)
-    with stage("laying out the kernels", ball.short):
-        operator: Operator = load(ENGINES[backend])(model, ball, threads)
-    return operator
 
 
 def _evaluate(operator: Operator, policy: Array, tolerance: Tolerance, **settings: Any) -> Outcome:

@@ -330,7 +330,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         (f"{SOLVE} --out machine.json", "machine.json: a solution is saved in an .npz file; name it machine.npz"),
         (f"{SOLVE} --out ./machine.npz", "--out: would overwrite machine.npz (MODEL, which is read); choose another name"),
         (f"{SOLVE} --frobnicate", "No such option"),
-        ("evaluate machine.npz --radius 1", "Missing argument 'POLICY'"),
+        ("evaluate machine.npz --radius 1", "Missing argument 'MODEL...'"),
         ("evaluate machine.npz nowhere.json --radius 1", "nowhere.json: No such file or directory"),
         ("evaluate machine.npz nowhere.npz --radius 1", "nowhere.npz: No such file or directory"),
         ("evaluate machine.npz machine.drmdp --radius 1", "expected a saved solution (.npz, or a folder) or a .json file"),

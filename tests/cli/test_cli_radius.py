@@ -266,3 +266,50 @@ def test_mistakes_are_one_line(run, args, message):
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
     assert not sys.exc_info()[0]
+
+
+def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
+    """`horizon --out`, then `evaluate` and `simulate` of the file, with one model and with a model for each stage."""
+    model, ball = drmdp.read(folder / "machine.npz"), drmdp.Wasserstein(0.2)
+    np.save(folder / "stage_costs.npy", np.random.default_rng(0).uniform(size=(4, model.n_states, model.n_actions)))
+    args = (
+        "--stages",
+        4,
+        "--stage-discount",
+        1,
+        "--costs",
+        "stage_costs.npy",
+        "--out",
+        "plan.npz",
+        "--report",
+        "plan.html",
+    )
+    found = document(run("horizon", "machine.npz", "--radius", 0.2, *args, "--json"))
+    plan = drmdp.HorizonSolution.load(folder / "plan.npz")
+    np.testing.assert_array_equal(found["policy"], plan.policy)
+    assert "<svg" in (folder / "plan.html").read_text()
+    again = document(run("evaluate", "machine.npz", "plan.npz", "--radius", 0.2, "--json"))
+    np.testing.assert_allclose(again["value"], plan.value)
+    assert "likeliest action by stage" in run("evaluate", "machine.npz", "plan.npz", "--radius", 0.2).stdout
+    made = document(run("simulate", "machine.npz", "plan.npz", "--kernel", "worst", "--radius", 0.2, "--json"))
+    exact = drmdp.simulate(model, plan, drmdp.evaluate(model, ball, plan).kernels).totals
+    np.testing.assert_allclose(made["totals"], exact)
+    assert made["steps"] == 4
+    other = drmdp.instances.perturb(drmdp.instances.machine(6), 3, seed=9)
+    drmdp.write(
+        drmdp.Model(other.kernels, costs=other.costs, discount=0.8, states=model.states, actions=model.actions),
+        folder / "later.npz",
+    )
+    several = ("machine.npz", "later.npz", "later.npz")
+    document(run("horizon", *several, "--radius", 0.2, "--out", "three.npz", "--json"))
+    three = drmdp.HorizonSolution.load(folder / "three.npz")
+    assert three.n_stages == 3
+    assert len(set(three.fingerprints)) == 2
+    worst = document(run("evaluate", *several, "three.npz", "--radius", 0.2, "--json"))
+    np.testing.assert_allclose(worst["value"], three.value)
+    document(run("simulate", *several, "three.npz", "--json"))
+    assert "--stages" in run("horizon", "machine.npz", "--radius", 0.2, code=2).stderr
+    assert (
+        "would overwrite machine.npz"
+        in run("horizon", "machine.npz", "--radius", 0.2, "--stages", 2, "--out", "machine.npz", code=2).stderr
+    )

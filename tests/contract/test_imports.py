@@ -34,6 +34,7 @@ LAYERS = (
 """Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
 UPWARDS = {
     ("solution.results", "report"),
+    ("solution.plan", "report"),
     ("solution.results", "proof"),
     ("api", "cluster"),
     ("api", "cluster.solve"),

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 import algorithm_1
 import drmdp
 from drmdp import instances
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.solvers.problem import Problem
 
 

@@ -243,7 +243,7 @@ def unknown_cost(model, ball):
         (lambda m, b: policies.bent(m, None, n=0), "n: expected a whole number of at least 1, got 0"),
         (lambda m, b: drmdp.simulate(m, [0] * 5, n=0), "n: expected a whole number of at least 1, got 0"),
         (lambda m, b: drmdp.simulate(m, [0] * 5, start=9), "start: unknown state 9"),
-        (lambda m, b: drmdp.simulate(m, np.zeros((2, 5, 3)), steps=3), "steps: the policy has 2 stages, got 3 steps"),
+        (lambda m, b: drmdp.simulate(m, np.zeros((2, 5, 3)), steps=3), "steps: the plan has 2 stages, got 3 steps"),
         (lambda m, b: drmdp.simulate(m, [0] * 5, "mean"), "kernel: unknown kernel 'mean'; known: 0, 1, 2, 3"),
     ],
 )  # fmt: skip

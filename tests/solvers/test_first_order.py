@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import cases
 import drmdp
 from drmdp import instances
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.certificate import membership
 from drmdp.cli import main

@@ -5,7 +5,7 @@ import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.solvers import linear
 from drmdp.solvers.mean_start import improve, optimum, relax
 from drmdp.solvers.policy_iteration import nominal_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,6 +15,7 @@ from drmdp.cli.options import (
     common,
     exit_code,
 )
+from drmdp.cli.plans import document, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import (
     named,
@@ -23,12 +24,9 @@ from drmdp.cli.show import (
     worst,
 )
 
-if TYPE_CHECKING:
-    pass
-
 
 @click.command()
-@click.argument("model_path", metavar="MODEL")
+@click.argument("model_paths", metavar="MODEL...", nargs=-1, required=True)
 @click.argument("policy_path", metavar="POLICY")
 @common
 @RADIUS
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 @MAX_SECONDS
 @THREADS
 def evaluate(
-    model_path: str,
+    model_paths: tuple[str, ...],
     policy_path: str,
     discount: float | None,
     backend: str | None,
@@ -50,26 +48,34 @@ def evaluate(
     """Bound the worst-case value of a policy.
 
     MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz, or a folder), or a .json file that maps every
-    state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}.
+    state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}. A plan that `drmdp horizon --out`
+    saved is evaluated over its stages, with several models as there.
     """
     from drmdp import api
+    from drmdp.bellman.build import DEFAULT_BACKEND
     from drmdp.core import clock
     from drmdp.core.tolerance import Tolerance
-    from drmdp.solution import reached, time_in_words
+    from drmdp.solution import HorizonSolution, reached, time_in_words
 
-    asked = Asked(**region)
-    model, ball = asked.read(model_path, discount)
+    models, sets = read_stages(Asked(**region), model_paths, discount)
+    model, ball = models[0], sets[0]
     policy = read_policy(policy_path, model)
-    backend = backend or api.DEFAULT_BACKEND
+    backend = backend or DEFAULT_BACKEND
     begin, compiled = clock.now(), clock.compiled()
-    found = api.evaluate(model, ball, policy, tol, rtol, backend, max_seconds, threads)
+    several = len(models) > 1
+    found = api.evaluate(
+        models if several else model, sets if several else ball, policy, tol, rtol, backend, max_seconds, threads
+    )
+    if isinstance(found, HorizonSolution):
+        print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})
+        return exit_code(found.status, reached(found))
     seconds, compiled = clock.now() - begin, clock.compiled() - compiled
     if as_json:
         fields = ("status", "gap", "scale", "value", "lower", "upper")
-        document: dict[str, Any] = {name: getattr(found, name) for name in fields}
+        about: dict[str, Any] = {name: getattr(found, name) for name in fields}
         settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
-        document |= {"seconds": seconds, "compile_seconds": compiled}
-        print_json({**document, "policy": policy, "settings": settings, **named(model, ball)})
+        about |= {"seconds": seconds, "compile_seconds": compiled}
+        print_json({**about, "policy": policy, "settings": settings, **named(model, ball)})
     else:
         lines = {
             "Policy": policy_path,

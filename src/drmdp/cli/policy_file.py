@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drmdp.core.archives import read_json
+from drmdp.core.archives import PLAN, describe, read_json
+from drmdp.core.names import same
 from drmdp.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def read_policy(path: str, model: Model) -> Any:
-    """Read an (S, A) policy from a saved solution or a JSON file."""
-    from drmdp.solution import Solution
+    """Read an (S, A) policy from a saved solution or a JSON file, or a saved plan as it is."""
+    from drmdp.solution import HorizonSolution, Solution
 
     suffix = Path(path).suffix.lower()
     folder = (Path(path) / "solution.json").exists()
@@ -23,11 +24,12 @@ def read_policy(path: str, model: Model) -> Any:
     try:
         if suffix == ".json" and not folder:
             return model.policy(_policy_mapping(read_json(path), model))
-        solution = Solution.load(path)
+        is_plan = not folder and describe(path) == PLAN
+        found = HorizonSolution.load(path) if is_plan else Solution.load(path)
         for kind in ("states", "actions"):
-            if tuple(getattr(solution, kind)) != tuple(getattr(model, kind)):
+            if not same(getattr(found, kind), getattr(model, kind)):
                 raise InputError(f"it is for other {kind} than the model's")
-        return model.policy(solution.policy)
+        return found if is_plan else model.policy(found.policy)
     except InputError as error:
         reason = str(error)
         raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None

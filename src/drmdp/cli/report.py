@@ -50,4 +50,9 @@ def write(
         top = min(2 * float(ball.radius), far) or far
         limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": left}
         sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
-    solution.report(path, sweep, command=shlex.join(["drmdp", *sys.argv[1:]]))
+    solution.report(path, sweep, command=command())
+
+
+def command() -> str:
+    """How this run was asked for."""
+    return shlex.join(["drmdp", *sys.argv[1:]])

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from drmdp.cli.options import OPTIONS, RADIUS, Asked, check_outputs, options, paths
+from drmdp.cli.plans import inputs, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import console, grid, print_json, problem
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -25,12 +26,12 @@ FORMULA = tuple("=+-@\t\r")
 
 
 @click.command()
-@click.argument("model_path", metavar="MODEL")
+@click.argument("model_paths", metavar="MODEL...", nargs=-1, required=True)
 @click.argument("policy_path", metavar="POLICY")
 @click.option("--kernel", default="mean", show_default=True, help="mean, worst (of the ball), or a kernel's name.")
 @RADIUS
 @click.option("-n", "--trajectories", "n", type=int, default=1000, show_default=True, help="How many.")
-@click.option("--steps", type=int, default=100, show_default=True, help="Their length.")
+@click.option("--steps", type=int, help="Their length; 100, or the stages of a plan, by default.")
 @click.option("--start", help="State to start from; by default the start distribution.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
@@ -42,36 +43,41 @@ FORMULA = tuple("=+-@\t\r")
 @OPTIONS["json"]
 @OPTIONS["progress"]
 def simulate(
-    model_path: str, policy_path: str, kernel: str, n: int, steps: int, start: str | None,
+    model_paths: tuple[str, ...], policy_path: str, kernel: str, n: int, steps: int | None, start: str | None,
     seed: int, out: str | None, keep_formulas: bool, tol: float | None, rtol: float, discount: float | None, as_json: bool,
     **region: Any,
 ) -> None:  # fmt: skip
     """Simulate trajectories of a policy.
 
-    POLICY is read as by `drmdp evaluate`.
+    MODEL and POLICY are read as by `drmdp evaluate`; several models are those of the stages.
     """
     from drmdp import api, formats
     from drmdp.policies import trajectories as simulation
+    from drmdp.solution import HorizonSolution
 
     if out is not None:
         check_suffix(out, (".csv",), "trajectories are written to a .csv file")
         check_file(out)
-    check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "POLICY": paths(policy_path)})
-    ball = None
+    check_outputs({"--out": paths(out)}, inputs(model_paths, policy=policy_path))
+    sets: Any = None
     if kernel == "worst":
-        model, ball = Asked(**region).read(model_path, discount)
+        models, sets = read_stages(Asked(**region), model_paths, discount)
     else:
-        model = formats.read(model_path, discount=discount)
+        models = [formats.read(path, discount=discount) for path in model_paths]
+    model = models[0]
+    given: Any = models if len(models) > 1 else model
     if out is not None and not keep_formulas:
         _check_labels(model)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     nature: Any = None
-    if ball is not None:
-        nature = api.evaluate(model, ball, policy, tol, rtol).kernel
+    if sets is not None:
+        worst = api.evaluate(given, sets if len(models) > 1 else sets[0], policy, tol, rtol)
+        nature = worst.kernels if isinstance(worst, HorizonSolution) else worst.kernel
     elif kernel != "mean":
         nature = _kernel(model, kernel)
-    found = simulation.simulate(model, policy, nature, n, steps, first, seed)
+    found = simulation.simulate(given, policy, nature, n, steps, first, seed)
+    steps = found.actions.shape[1]
     if out is not None:
         _write(model, found, out)
     totals = found.totals
@@ -90,7 +96,7 @@ def simulate(
         "Total": f"{totals.mean():.6g} ± {error:.2g} (standard error), discounted {kind}",
         "Spread": f"5% {low:.6g}, median {middle:.6g}, 95% {high:.6g}",
         "Ended": f"{ended:.1%} in a terminal state",
-        "Beyond": f"steps after the last weigh {model.discount**steps:.2g} of the first",
+        "Beyond": f"steps after the last weigh {found.discount**steps:.2g} of the first",
     }
     console().print(grid(lines | ({} if out is None else {"Written": out})))
 

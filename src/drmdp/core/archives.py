@@ -214,7 +214,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- other files
 
-ARRAY, PARQUET = "one array (.npy)", "a Parquet table"
+ARRAY, PARQUET, PLAN = "one array (.npy)", "a Parquet table", "a saved plan"
 MAGIC = {
     b"\x93NUMPY": ARRAY,
     b"PAR1": PARQUET,
@@ -271,4 +271,6 @@ def _describe_zip(path: AnyPath) -> str:
         return "a damaged zip archive"
     if names & {"kernels.npy", "indptr.npy"}:
         return "a model"
+    if {"plan.npy", "policy.npy"} <= names:
+        return PLAN
     return "a saved solution" if {"meta.npy", "policy.npy"} <= names else "a zip archive of other things"

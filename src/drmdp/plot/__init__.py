@@ -17,6 +17,7 @@ Examples
 
 from drmdp.plot.curves import choice, convergence, radius
 from drmdp.plot.nature import kernel, transitions
+from drmdp.plot.plans import plan
 from drmdp.plot.states import policy, values
 
-__all__ = ["choice", "convergence", "kernel", "policy", "radius", "transitions", "values"]
+__all__ = ["choice", "convergence", "kernel", "plan", "policy", "radius", "transitions", "values"]

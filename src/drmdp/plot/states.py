@@ -9,18 +9,21 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array
 from drmdp.model import Model
+from drmdp.plot import plans
 from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, legend, model_of, ticks, turn, upright
 from drmdp.plot.style import BLACK, BLUE, ORANGE
-from drmdp.solution import Solution, check_solution
+from drmdp.solution import HorizonSolution, Solution, check_solution
 
 COLOURS = "cividis"
 
 
 def policy(solution: Solution, ax: Any = None) -> Any:
-    """Heat map of the probability of each action in each state; returns the axes.
+    """Heat map of the probability of each action in each state; returns the axes. That of a `HorizonSolution` is `drmdp.plot.plan`.
 
     Many states are put into bins of neighbours and their probabilities averaged; of many actions, the most played are shown.
     """
+    if isinstance(solution, HorizonSolution):
+        return plans.plan(solution, ax)
     check_solution(solution)
     edges = bins(len(solution.states))
     running = solution.policy.sum(axis=1) > 0  # not terminal

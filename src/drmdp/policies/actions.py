@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray, IntArray
-from drmdp.api import DEFAULT_BACKEND, build, evaluate
+from drmdp.api import evaluate
+from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.core import levels
 from drmdp.core.signs import inward, outward, sides
 from drmdp.core.tolerance import RTOL, Tolerance

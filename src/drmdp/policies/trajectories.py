@@ -2,6 +2,8 @@
 
 All trajectories take a step together: actions from the rows of the policy, next states from the rows of the kernel, both by
 inversion of cumulative sums over the positive entries. In a terminal state the process stays, without action or cost.
+
+A plan has a policy for each step, and may have a model and a kernel for each; whoever gets to its end is paid the final value of the state.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import validation as checks
+from drmdp.core.compact import KernelTuple
 from drmdp.core.files import require
 from drmdp.core.names import is_name
 from drmdp.core.progress import stage
@@ -23,6 +26,8 @@ from drmdp.core.validation import whole
 from drmdp.errors import InputError
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
+from drmdp.solution import HorizonSolution
+from drmdp.solvers.horizon.stages import is_plan, is_sequence, length_of, models_of, policies_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +38,13 @@ class Trajectories:
     actions: IntArray  # (n, T); −1 in terminal states
     costs: Array  # (n, T) in the user's sign: rewards, if the model has rewards
     discount: float
+    final: Array  # (n,) value of the last state after the last stage of a plan; else 0
 
     @property
     def totals(self) -> Array:
         """Discounted sum of each trajectory, (n,)."""
-        return np.asarray(self.costs @ self.discount ** np.arange(self.costs.shape[1]))
+        T = self.costs.shape[1]
+        return np.asarray(self.costs @ self.discount ** np.arange(T) + self.discount**T * self.final)
 
 
 STEPS = 100
@@ -64,7 +71,7 @@ class _Rows:
 
 @stage("simulating")
 def simulate(
-    model: Model,
+    model: Any,
     policy: ArrayLike,
     kernel: Any = None,
     n: int = 1000,
@@ -76,13 +83,15 @@ def simulate(
 
     Parameters
     ----------
-    policy : as for `drmdp.evaluate`, or (T, S, A), or a `HorizonSolution`
-        With three dimensions, the policy of each step.
+    model : Model, or a sequence of models
+        Several models are those of the steps.
+    policy : as for `drmdp.evaluate`
+        With three dimensions, or as a list, the policy of each step. A `HorizonSolution` has its own discount, costs and final values.
     kernel : optional
         The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or
-        nature's kernel of a solution or evaluation.
+        nature's kernel of a solution or evaluation. A list, or `plan.kernels`, has one for each step.
     n, steps : int
-        Trajectories and their length; by default 100 steps, or one for each stage of the policy.
+        Trajectories and their length; by default 100 steps, or one for each stage of the policy or each model.
     start : name of a state, (S,) distribution, or mapping from states to probabilities, optional
         The model's `initial` by default.
     seed : int or Generator
@@ -95,32 +104,77 @@ def simulate(
     >>> paths.states.shape, paths.actions.shape, paths.costs.shape
     ((500, 21), (500, 20), (500, 20))
     """
-    check_model(model)
-    policy = checks.policy_of(policy, model)
-    staged = isinstance(policy, np.ndarray) and policy.ndim == 3
-    steps = (len(policy) if staged else STEPS) if steps is None else steps
-    n, steps = whole("n", n, 1), whole("steps", steps, 1)
+    n, longest = whole("n", n, 1), length_of(model, policy)
+    steps = whole("steps", (longest or STEPS) if steps is None else steps, 1)
+    if longest is not None and longest < steps:
+        kind = "plan" if is_plan(policy) else "sequence of models"
+        raise InputError(f"steps: the {kind} has {longest:,} stages, got {steps:,} steps")
     require(32.0 * n * steps, f"{n:,} trajectories × {steps:,} steps")
-    if staged and len(policy) < steps:
-        raise InputError(f"steps: the policy has {len(policy):,} stages, got {steps:,} steps")
-    policies = [_Rows(model.policy(x)) for x in (policy if staged else [policy])]
-    matrix = fixed.matrix_of(model, kernel)
-    rng = generator(seed, "simulate")
-    rows, prices = _Rows(matrix), model.costs
+    course = _Course.of(model, policy, kernel, steps, longest)
+    first, rng = course.first, generator(seed, "simulate")
     states = np.empty((n, steps + 1), dtype=np.int64)
     actions = np.full((n, steps), -1, dtype=np.int64)
     costs = np.zeros((n, steps))
-    states[:, 0] = _start(model, start, n, rng)
+    states[:, 0] = _start(first, start, n, rng)
     for k in range(steps):
         here = states[:, k]
         states[:, k + 1] = here
-        own = np.flatnonzero(~model.terminal[here])
+        own = np.flatnonzero(~first.terminal[here])
         s = here[own]
-        a = policies[min(k, len(policies) - 1)].draw(s, rng)
-        t = rows.draw(s * model.n_actions + a, rng)
+        policies, rows, prices = course.step(k)
+        a = policies.draw(s, rng)
+        t = rows.draw(s * first.n_actions + a, rng)
         states[own, k + 1], actions[own, k] = t, a
-        costs[own, k] = _costs(prices, model.n_actions, s, a, t)
-    return Trajectories(states, actions, -costs if model.maximise else costs, model.discount)
+        costs[own, k] = _costs(prices, first.n_actions, s, a, t)
+    final = course.final[states[:, -1]]
+    return Trajectories(states, actions, -costs if first.maximise else costs, first.discount, final)
+
+
+@dataclass
+class _Course:
+    """Policies, kernels and costs of the steps; what several steps share is made once."""
+
+    models: tuple[Model, ...]  # one, or one a step
+    policies: Any  # (T, S, A), or one (1, S, A)
+    kernels: Any  # one, or one a step
+    final: Array  # (S,)
+    _same: Any = None  # a model, and what is drawn from under the only kernel
+    _played: Any = None  # what is drawn from under the only policy
+
+    @classmethod
+    def of(cls, model: Any, policy: Any, kernel: Any, steps: int, stages: int | None) -> _Course:
+        """Check what the user gave."""
+        plan = policy if isinstance(policy, HorizonSolution) else None
+        if stages is None:
+            check_model(model)
+            return cls((model,), model.policy(policy)[None], [kernel], np.zeros(model.n_states))
+        costs = None if plan is None or is_sequence(model) else plan.costs
+        models = models_of(model, stages, costs, None if plan is None else plan.discount)[1]
+        several = isinstance(kernel, KernelTuple) or (isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2)
+        kernels = kernel if several else [kernel]
+        if several and len(kernels) != stages:
+            raise InputError(f"kernel: expected one, or one for each of {stages:,} stages, got {len(kernels):,}")
+        ends = plan is not None and steps == stages
+        return cls(models, policies_of(models, policy), kernels, plan.final if ends else np.zeros(models[0].n_states))  # type: ignore[union-attr]
+
+    @property
+    def first(self) -> Model:
+        """The model of the first step."""
+        return self.models[0]
+
+    def step(self, k: int) -> tuple[_Rows, _Rows, Any]:
+        """What to draw actions and next states from at step k, and what transitions cost."""
+        i, j, m = (min(k, len(each) - 1) for each in (self.policies, self.kernels, self.models))
+        model = self.models[m]
+        if j == 0 and len(self.kernels) == 1:
+            if self._same is None or self._same[0] is not model:
+                self._same = (model, _Rows(fixed.matrix_of(model, self.kernels[0])))
+            rows = self._same[1]
+        else:
+            rows = _Rows(fixed.matrix_of(model, self.kernels[j], f"kernel of stage {j}"))
+        if len(self.policies) == 1 and self._played is None:
+            self._played = _Rows(self.policies[0])
+        return self._played or _Rows(self.policies[i]), rows, model.costs
 
 
 def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArray:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
-from drmdp.api import DEFAULT_BACKEND, build
+from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.core import clock

@@ -1,9 +1,10 @@
-"""One self-contained HTML page about a solution: it reads results and never solves.
+"""Self-contained HTML pages about solutions and plans: they read results and never solve.
 
-`facts` gathers what is said, `svg` draws, `page.html` is the frame. The page loads nothing and runs nothing, and its policy for the browser forbids
-both; every name in it is data and escaped.
+`facts` and `plan` gather what is said, `decision` puts policies into sentences, `svg` draws, `frame.html` is the frame. A page loads nothing and runs
+nothing, and its policy for the browser forbids both; every name in it is data and escaped.
 """
 
 from drmdp.report.page import write
+from drmdp.report.plan import write_plan
 
-__all__ = ["write"]
+__all__ = ["write", "write_plan"]

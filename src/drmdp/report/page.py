@@ -62,16 +62,9 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 def render(subject: Subject, title: str | None = None) -> str:
     """The page as text."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtra("jinja2", "report") from error
-    source = resources.files("drmdp.report").joinpath("page.html").read_text("utf-8")
-    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
-    return template.render(
+    return fill(
+        "page.html",
         title=title or "A robust policy, and how sure it is",
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         noun=subject.noun,
         head=facts.headline(subject),
         problem=facts.problem(subject),
@@ -82,8 +75,24 @@ def render(subject: Subject, title: str | None = None) -> str:
         bent=None if subject.model is None else facts.bent_table(subject),
         radii=None if subject.sweep is None else facts.radius_table(subject.sweep, subject.noun),
         reproduce=facts.reproduce(subject),
-        pictures={name: Markup(text) for name, text in _pictures(subject).items()},
+        pictures=_pictures(subject),
         many=len(subject.solution.states) > facts.ALL,
+    )
+
+
+def fill(template: str, pictures: dict[str, str], **given: Any) -> str:
+    """A page of a template; everything given is escaped, but for the pictures."""
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtra("jinja2", "report") from error
+    loader = jinja2.FunctionLoader(lambda name: resources.files("drmdp.report").joinpath(name).read_text("utf-8"))
+    pages = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=loader)
+    return pages.get_template(template).render(
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        pictures={name: Markup(text) for name, text in pictures.items()},
+        **given,
     )
 
 
@@ -103,6 +112,11 @@ def _pictures(subject: Subject) -> dict[str, str]:
     if sweep is not None:
         radius = None if subject.ball is None or np.ndim(subject.ball.radius) else subject.ball.radius
         wanted["radius"] = (lambda ax: plot.radius(sweep, radius, ax=ax), "Worst-case and mean-kernel value by radius")
+    return drawn(wanted)
+
+
+def drawn(wanted: dict[str, tuple[Callable[[Any], Any], str]]) -> dict[str, str]:
+    """Pictures by name, each of a function that draws on axes and of words for those who cannot see it."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="constrained_layout not applied"

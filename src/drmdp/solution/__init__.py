@@ -1,5 +1,6 @@
 """What a run found: how it ended, what it went through, its bounds and its policy, and the file it is kept in."""
 
+from drmdp.solution.plan import HorizonSolution
 from drmdp.solution.results import (
     Record,
     Solution,
@@ -11,4 +12,14 @@ from drmdp.solution.results import (
     time_in_words,
 )
 
-__all__ = ["Record", "Solution", "Status", "check_solution", "check_target", "choice", "reached", "time_in_words"]
+__all__ = [
+    "HorizonSolution",
+    "Record",
+    "Solution",
+    "Status",
+    "check_solution",
+    "check_target",
+    "choice",
+    "reached",
+    "time_in_words",
+]

@@ -75,11 +75,11 @@ def write(solution: Solution, path: AnyPath) -> None:
         **{name: getattr(solution, name) for name in PLAIN},
         "actions": listed("actions", solution.actions),
     }
-    arrays["meta"] = np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8)
+    arrays["meta"] = np.frombuffer(json.dumps(meta, default=plain).encode(), dtype=np.uint8)
     write_whole(path, lambda stream: np.savez(stream, **arrays))  # type: ignore[arg-type]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Numbers of NumPy as Python's, for JSON."""
     if isinstance(value, np.bool_ | np.integer):
         return value.item()
@@ -129,7 +129,7 @@ def _check_headers(headers: dict[str, Header]) -> None:
     for name, header in headers.items():
         expected = shape_of(name, S, A)
         if expected is not None and (header.shape != expected or header.dtype.itemsize != 8):
-            raise InputError(f"{name} is {header.dtype} {header.shape}, expected {_kind(name)} {expected}")
+            raise InputError(f"{name} is {header.dtype} {header.shape}, expected {kind_of(name)} {expected}")
     for name in ("meta", "states"):
         if name in headers and headers[name].dtype.itemsize != 1:
             raise InputError(f"{name} is {headers[name].dtype}, expected bytes")
@@ -139,7 +139,8 @@ def _check_headers(headers: dict[str, Header]) -> None:
     )  # 40 bytes for one of JSON
 
 
-def _kind(name: str) -> str:
+def kind_of(name: str) -> str:
+    """What an array holds."""
     return "int64" if name in NAMES else "float64"
 
 
@@ -153,18 +154,18 @@ def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
         raise InputError(f"unknown status {shown(meta['status'])}")
     status, history = Status(meta.pop("status")), _history(meta.pop("history"))
     for name in ("actions", "notes"):
-        _check_type(name, meta.setdefault(name, []), list)
+        check_type(name, meta.setdefault(name, []), list)
         meta[name] = back(meta[name])
     _check_meta(meta)
     S, A = arrays["policy"].shape
     if len(meta["actions"]) != A:
         raise InputError(f"{len(meta['actions'])} actions, but policy is {S} × {A}")
-    meta["states"] = _states(arrays, S)
-    _check_values(arrays)
+    meta["states"] = states_of(arrays, S)
+    check_values(arrays)
     return Solution(status=status, history=history, **_with_kernel(arrays, S, A), **meta)
 
 
-def _states(arrays: dict[str, Any], S: int) -> Names:
+def states_of(arrays: dict[str, Any], S: int) -> Names:
     """Take the names of states out of the arrays."""
     if "states" not in arrays:
         return range(S)
@@ -175,56 +176,66 @@ def _states(arrays: dict[str, Any], S: int) -> Names:
 
 def _history(given: Any) -> tuple[Record, ...]:
     names = {f.name for f in fields(Record)}
-    _check_type("history", given, list)
+    check_type("history", given, list)
     if not given:
         raise InputError("history is empty")
     for record in given:
-        _check_type("history", record, dict)
+        check_type("history", record, dict)
         if set(record) != names:
             raise InputError(f"history: expected the entries {', '.join(sorted(names))}, got {shown(sorted(record))}")
         for name, value in record.items():
-            _check_type(f"history: {name}", value, float | int)
+            check_type(f"history: {name}", value, float | int)
     return tuple(Record(**record) for record in given)
 
 
 def _check_meta(meta: dict[str, Any]) -> None:
     """Refuse what no run can have left."""
     for name in ("duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds"):
-        _check_type(name, meta[name], float | int)
+        check_type(name, meta[name], float | int)
     for name in meta["actions"]:
         if not is_name(name):
             raise InputError(f"actions: {RULE}, got {shown(name)}")
     for note in meta["notes"]:
-        _check_type(f"note {shown(note)}", note, str)
-    _check_type("fingerprint", meta["fingerprint"], str)
+        check_type(f"note {shown(note)}", note, str)
+    check_type("fingerprint", meta["fingerprint"], str)
     settings = meta["settings"]
-    _check_type("settings", settings, dict)
+    check_type("settings", settings, dict)
     for name in SETTINGS:
-        _check_type(f"settings: {name}", settings.get(name), str)
+        check_type(f"settings: {name}", settings.get(name), str)
     Tolerance.of(settings.get("tol"), settings.get("rtol"))
 
 
-def _check_type(name: str, value: Any, expected: Any) -> None:
+def check_type(name: str, value: Any, expected: Any) -> None:
+    """Refuse a value of another type."""
     if not isinstance(value, expected) or isinstance(value, bool):
         raise InputError(f"{name} is of type {type(value).__name__}")
 
 
-def _check_values(arrays: dict[str, Any]) -> None:
+def check_values(arrays: dict[str, Any]) -> None:
     """Refuse bounds that cross, and policies and kernels that are no probabilities."""
     lower, value, upper = (arrays[name] for name in ("lower", "value", "upper"))
     wrong = ~((lower <= value) & (value <= upper))
     if wrong.any():
-        s = int(np.argmax(wrong))
-        raise InputError(f"lower ≤ value ≤ upper does not hold: {lower[s]}, {value[s]}, {upper[s]} at state {s}")
+        at = _first(wrong)
+        raise InputError(f"lower ≤ value ≤ upper does not hold: {lower[at]}, {value[at]}, {upper[at]} at {_place(at)}")
     for name in ("policy", "kernel"):
         p = arrays.get(name)
         if p is not None and not (np.isfinite(p).all() and (p >= -ROW_SUM_TOL).all() and (p <= 1 + ROW_SUM_TOL).all()):
             raise InputError(f"{name} holds what is no probability")
-    sums = arrays["policy"].sum(axis=1)
-    off = (np.abs(sums - 1) > ROW_SUM_TOL) & arrays["policy"].any(axis=1)
+    sums = arrays["policy"].sum(axis=-1)
+    off = (np.abs(sums - 1) > ROW_SUM_TOL) & arrays["policy"].any(axis=-1)
     if off.any():
-        s = int(np.argmax(off))
-        raise InputError(f"policy: the row of state {s} sums to {sums[s]}, not 1")
+        raise InputError(f"policy: the row of {_place(_first(off))} sums to {sums[_first(off)]}, not 1")
+
+
+def _first(wrong: Any) -> Any:
+    """Where the first of some marked entries is."""
+    return tuple(np.argwhere(wrong)[0].tolist())
+
+
+def _place(at: tuple[int, ...]) -> str:
+    """A state, or a stage and a state, in words."""
+    return ", ".join(f"{noun} {k}" for noun, k in zip(("stage", "state")[-len(at) :], at, strict=True))
 
 
 def _with_kernel(arrays: dict[str, Any], S: int, A: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ import numpy as np
 
 import drmdp
 from drmdp import instances
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.sets import PAIRS
 from drmdp.solvers.first_order import SETUPS

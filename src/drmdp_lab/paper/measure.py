@@ -17,7 +17,8 @@ import numpy as np
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp.api import build, certify, evaluate, solve
+from drmdp.api import certify, evaluate, solve
+from drmdp.bellman.build import build
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.core import clock
 from drmdp.core.tolerance import Tolerance

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.model import Model
 from drmdp.sets import Wasserstein
 from drmdp_lab.paper import baseline

@@ -10,11 +10,11 @@ from test_radius import small
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein
-from drmdp.api import build
+from drmdp.bellman.build import build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.core import clock
-from drmdp.policies import horizon
 from drmdp.sets import PAIRS
+from drmdp.solvers.horizon import induction
 from drmdp.solvers.problem import Problem
 
 OFF = 0.1
@@ -99,7 +99,7 @@ class Sloppy(Problem):
 def test_errors_of_stages_add_up(monkeypatch):
     model, ball = small(), Wasserstein(0.3, support="all")
     exact = drmdp.finite_horizon(model, ball, 6)
-    monkeypatch.setattr(horizon, "Problem", Sloppy)
+    monkeypatch.setattr(induction, "Problem", Sloppy)
     wide = drmdp.finite_horizon(model, ball, 6)
     assert (wide.lower <= exact.lower).all()
     assert (wide.upper >= exact.upper).all()
@@ -199,7 +199,7 @@ def test_the_bounds_of_stages_that_were_not_reached_are_rounded_outwards():
     for side in (-1, 1):
         for cost, later in ((0.1, 0.2), (1e16, 1.0), (-0.1, 0.3), (0.0, 0.0)):
             exact = Fraction(cost) + Fraction(later)
-            assert side * (Fraction(horizon._outside(cost, later, side)) - exact) >= 0
+            assert side * (Fraction(induction.outside(cost, later, side)) - exact) >= 0
 
 
 # ---------------------------------------------------------------------- states where nothing happens any more

@@ -1,0 +1,222 @@
+"""The decision in sentences: which actions where, grouped so that very many states still read as a few lines.
+
+States that act alike are a group; the largest group is "otherwise". The others are told by what is shortest and true:
+
+1. their names, if there are few;
+2. runs of the user's order, "from a to b";
+3. thresholds on coordinates, if names are numbers or tuples of numbers: a tree of at most `LEAVES` leaves, each split where most states, weighted by how
+   often they are visited, are told apart.
+
+A tree may leave exceptions: the sentences then say in how many states they hold, and in what share of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, IntArray
+from drmdp.core.text import count
+
+SURE = 0.995
+"""An action with at least this probability is the action."""
+NAMES = 8
+"""So many names are listed in a sentence."""
+RUNS = 8
+"""So many runs."""
+LEAVES = 8
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Clauses, each what to do and where, the last one without a place if it is everywhere else; and how true they are."""
+
+    clauses: tuple[tuple[str, str], ...]  # (what, where)
+    exceptions: int  # states in which the clauses do not hold
+    time: float  # share of the time that is spent in these
+
+    @property
+    def sentence(self) -> str:
+        """All of it: "Replace when poor or failed; otherwise run."."""
+        parts = [f"{what} {where}".rstrip() for what, where in self.clauses[:-1]]
+        what, where = self.clauses[-1]
+        parts.append(f"{what} {where}" if where else f"otherwise {what}" if parts else f"{what} in every state")
+        text = "; ".join(parts) + "."
+        return text[:1].upper() + text[1:]
+
+    @property
+    def caveat(self) -> str:
+        """In how many states it is otherwise, if in any."""
+        if not self.exceptions:
+            return ""
+        return f"In {count(self.exceptions, 'state')} it is otherwise, where {self.time:.1%} of the time is spent."
+
+
+def decide(
+    states: Sequence[Any], actions: Sequence[Any], policy: Array, weight: Array | None = None, exact: bool = True
+) -> Decision:
+    """Put a policy (S, A) into words; `weight` (S,) says how often states are visited, not `exact` that probabilities are not to be told."""
+    running = np.flatnonzero(policy.any(axis=1))
+    if not running.size:
+        return Decision((("nothing is to be decided", "in any state"),), 0, 0.0)
+    x = policy[running]
+    keys, group = np.unique(x >= 1 - SURE, axis=0, return_inverse=True)
+    group = group.ravel()
+    sizes = np.bincount(group)
+    order = np.argsort(sizes, kind="stable")
+    shares = np.ones(running.size) if weight is None else weight[running]
+    shares = shares / (shares.sum() or 1.0)
+    words = [_what(actions, keys[g], x[group == g], exact) for g in range(len(keys))]
+    if len(keys) == 1:
+        return Decision(((words[0], ""),), 0, 0.0)
+    named = [_named(states, running[group == g]) for g in order[:-1]]
+    if all(named) and len(keys) <= NAMES:
+        clauses = [(words[g], where) for g, where in zip(order[:-1], named, strict=True)]
+        return Decision((*clauses, (words[order[-1]], "")), 0, 0.0)
+    runs = _runs(states, running, group)
+    if runs is not None:
+        return Decision(tuple((words[g], where) for g, where in runs), 0, 0.0)
+    return _by_coordinates(states, running, group, shares, words)
+
+
+def _what(actions: Sequence[Any], key: Any, rows: Array, exact: bool) -> str:
+    """What is done in a group: an action, or several, drawn at random."""
+    played = np.flatnonzero(key)
+    if played.size == 1:
+        return str(actions[played[0]])
+    mean = rows.mean(axis=0)
+    first = played[np.argsort(-mean[played], kind="stable")]
+    if exact and np.ptp(rows, axis=0).max() < 0.01:
+        return "draw " + " or ".join(f"{actions[a]} ({mean[a]:.0%})" for a in first)
+    return (
+        "draw between " + " and ".join(str(actions[a]) for a in first[:3]) + (" and others" if first.size > 3 else "")
+    )
+
+
+def _named(states: Sequence[Any], members: IntArray) -> str:
+    """The names of a group, if they are few; nothing otherwise."""
+    if members.size > NAMES:
+        return ""
+    names = [_short(states[int(s)]) for s in members]
+    return "when " + (" or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0])
+
+
+def _short(name: Any) -> str:
+    text = str(name)
+    return text if len(text) <= 40 else f"{text[:28]}…{text[-8:]}"
+
+
+def _runs(states: Sequence[Any], running: IntArray, group: IntArray) -> list[tuple[int, str]] | None:
+    """Runs of the user's order, if they are few: (group, where)."""
+    first = np.flatnonzero(np.append(True, np.diff(group) != 0))
+    if first.size > RUNS:
+        return None
+    last = np.append(first[1:], group.size) - 1
+    found: dict[int, list[str]] = {}
+    for lo, hi in zip(first.tolist(), last.tolist(), strict=True):
+        ends = [_short(states[int(running[k])]) for k in (lo, hi)]
+        found.setdefault(int(group[lo]), []).append(ends[0] if lo == hi else f"from {ends[0]} to {ends[1]}")
+    return [(g, "in the states " + " and ".join(parts)) for g, parts in found.items()]
+
+
+# ---------------------------------------------------------------------- coordinates
+
+
+def coordinates(states: Sequence[Any], chosen: IntArray) -> tuple[Array, list[str]] | None:
+    """Numbers that names are made of, (n, k), and what each is called; None if names are not numbers."""
+    sample = [states[int(s)] for s in chosen]
+    if all(isinstance(name, int | float) for name in sample):
+        return np.array(sample, dtype=float)[:, None], ["the state"]
+    k = len(sample[0]) if isinstance(sample[0], tuple) else 0
+    if not k or not all(isinstance(name, tuple) and len(name) == k for name in sample):
+        return None
+    columns = [j for j in range(k) if all(isinstance(name[j], int | float) for name in sample)]
+    if not columns:
+        return None
+    return np.array([[name[j] for j in columns] for name in sample], dtype=float), [f"x{j + 1}" for j in columns]
+
+
+def _by_coordinates(
+    states: Sequence[Any], running: IntArray, group: IntArray, shares: Array, words: list[str]
+) -> Decision:
+    """Thresholds on coordinates, or of the user's order."""
+    found = coordinates(states, running)
+    table, names = found if found is not None else (np.arange(running.size, dtype=float)[:, None], [""])
+    leaves = _tree(table, group, shares)
+    clauses: dict[str, list[str]] = {}
+    wrong = np.zeros(running.size, dtype=bool)
+    for members, box in leaves:
+        g = int(np.argmax(np.bincount(group[members], shares[members] + 1e-12)))
+        wrong[members] |= group[members] != g
+        clauses.setdefault(words[g], []).append(_box(box, names, states, running))
+    told = tuple((what, "where " + ", or where ".join(places)) for what, places in clauses.items())
+    return Decision(told, int(wrong.sum()), float(shares[wrong].sum()))
+
+
+def _tree(table: Array, group: IntArray, shares: Array) -> list[tuple[IntArray, dict[int, tuple[float, float]]]]:
+    """Leaves of a tree of thresholds: members, and the interval of each coordinate that was asked for."""
+    leaves: list[tuple[IntArray, dict[int, tuple[float, float]]]] = [(np.arange(len(table)), {})]
+    weight = shares + 1 / len(shares)
+    for _ in range(LEAVES - 1):
+        best = max(((*_split(table[m], group[m], weight[m]), k) for k, (m, _) in enumerate(leaves)), key=lambda s: s[0])
+        gain, j, cut, k = best
+        if gain <= 1e-9:
+            break
+        members, box = leaves.pop(k)
+        low, high = box.get(j, (-np.inf, np.inf))
+        below = table[members, j] <= cut
+        leaves[k:k] = [
+            (members[below], {**box, j: (low, cut)}),
+            (members[~below], {**box, j: (float(table[members[~below], j].min()), high)}),
+        ]
+    return leaves
+
+
+def _split(table: Array, group: IntArray, weight: Array) -> tuple[float, int, float]:
+    """The threshold that puts most weight right, weighed by Gini's impurity: (gain, coordinate, largest below)."""
+    best = (0.0, 0, 0.0)
+    n = int(group.max()) + 1
+    mass = np.zeros((group.size, n))
+    mass[np.arange(group.size), group] = weight
+    whole = _impurity(mass.sum(axis=0))
+    for j in range(table.shape[1]):
+        order = np.argsort(table[:, j], kind="stable")
+        sums, x = np.cumsum(mass[order], axis=0), table[order, j]
+        ends = np.flatnonzero(x[1:] > x[:-1])
+        if ends.size:
+            gains = whole - _impurity(sums[ends]) - _impurity(sums[-1] - sums[ends])
+            k = int(np.argmax(gains))
+            best = max(best, (float(gains[k]), j, float(x[ends[k]])))
+    return best
+
+
+def _impurity(mass: Array) -> Any:
+    total = mass.sum(axis=-1)
+    return total - (mass**2).sum(axis=-1) / np.where(total > 0, total, 1.0)
+
+
+def _box(box: dict[int, tuple[float, float]], names: list[str], states: Sequence[Any], running: IntArray) -> str:
+    parts = []
+    for j, (low, high) in sorted(box.items()):
+        if names[j]:
+            ends = (f"{low:g}", f"{high:g}")
+            name = names[j]
+        else:
+            ends = tuple(_short(states[int(running[int(k)])]) if np.isfinite(k) else "" for k in (low, high))  # type: ignore[assignment]
+            name = "the state"
+        parts.append(_interval(name, ends, np.isfinite(low), np.isfinite(high), bool(names[j])))
+    return " and ".join(parts)
+
+
+def _interval(name: str, ends: tuple[str, str], bounded: Any, capped: Any, numbers: bool) -> str:
+    if not numbers:
+        words = ("is from ", " on", "is up to ")
+        return f"{name} is from {ends[0]} to {ends[1]}" if bounded and capped else (
+            f"{name} {words[0]}{ends[0]}{words[1]}" if bounded else f"{name} {words[2]}{ends[1]}"
+        )  # fmt: skip
+    if bounded and capped:
+        return f"{name} = {ends[0]}" if ends[0] == ends[1] else f"{ends[0]} ≤ {name} ≤ {ends[1]}"
+    return f"{name} ≥ {ends[0]}" if bounded else f"{name} ≤ {ends[1]}"

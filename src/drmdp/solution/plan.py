@@ -1,0 +1,177 @@
+"""Plans over finitely many stages: what was found, and how it is shown and kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from drmdp._typing import Array
+from drmdp.core import html as _html
+from drmdp.core.files import check_path
+from drmdp.core.text import count
+from drmdp.core.text import discount as discount_text
+from drmdp.core.tolerance import Tolerance
+from drmdp.core.validation import Names, whole
+from drmdp.errors import InputError, brief, clean
+from drmdp.solution import tables
+from drmdp.solution.results import Status, check_target, choice, time_in_words
+
+ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
+
+
+@dataclass(frozen=True, eq=False)
+class HorizonSolution:
+    """Policies and certified values of T stages, stage 0 first; signs are the user's."""
+
+    value: Array  # (T + 1, S) certified worst-case value of the policies from stage t on
+    policy: Array  # (T, S, A)
+    lower: Array  # (T + 1, S) bounds on the optimum, or on the worst-case value of a plan that was given
+    upper: Array  # (T + 1, S)
+    kernel_passes: float
+    status: Status
+    scale: float  # max(max|value|, max|c|)
+    states: Names = field(repr=False)
+    actions: tuple[Any, ...] = field(repr=False)
+    initial: Array  # (S,)
+    discount: float
+    maximise: bool  # rewards, not costs
+    optimal: bool  # whether the plan was sought, or given
+    settings: dict[str, Any]  # balls, nature, backend, tolerance, limit
+    fingerprints: tuple[str, ...]  # of the models as they were given: one, or one a stage
+    notes: tuple[str, ...]
+    seconds: float  # without compilation
+    compile_seconds: float
+    costs: Any = None  # (T, S, A) or (T, S, A, S) of the stages, if they were given apart from the models
+    kernels: Any = field(default=None, repr=False)  # nature's T mean kernels, each made when it is asked for
+
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                array.setflags(write=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies are read-only too."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def n_stages(self) -> int:
+        """T, how many decisions."""
+        return len(self.policy)
+
+    @property
+    def final(self) -> Array:
+        """Values after the last stage, (S,)."""
+        found: Array = self.value[-1]
+        return found
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over stages and states."""
+        return float((self.upper - self.lower).max())
+
+    @property
+    def gap_in_words(self) -> str:
+        """The gap, as it is and relative to the scale, and what was asked for."""
+        return Tolerance(self.settings["tol"], self.settings["rtol"]).compare(self.gap, self.scale)
+
+    @property
+    def noun(self) -> str:
+        """What values are made of."""
+        return "reward" if self.maximise else "cost"
+
+    @property
+    def value_in_words(self) -> str:
+        """The value of the first stage, over the start distribution."""
+        side = "best" if self.settings["nature"] == "cooperative" else "worst"
+        return f"{float(self.initial @ self.value[0]):.6g} {side}-case {self.noun}, mean over the start distribution"
+
+    @property
+    def ball_in_words(self) -> str:
+        """The set, or the first and the last of them."""
+        balls = self.settings["balls"]
+        return str(balls[0]) if len(balls) == 1 else f"{balls[0]} … {balls[-1]}, one a stage"
+
+    def kernel(self, stage: int) -> Any:
+        """Nature's mean kernel (S, A, S) at a stage: her side of the saddle point, or her best response to a plan that was given.
+
+        It is made by sweeping the stage again; of a sparse model it has `.rows(s)`.
+        """
+        t = whole("stage", stage, 0, self.n_stages - 1)
+        if self.kernels is None:
+            raise InputError(
+                "kernel: the file holds no kernels, for they were too many; `drmdp.evaluate(model, ball, plan)` makes them again"
+            )
+        return self.kernels[t]
+
+    def __repr__(self) -> str:
+        sizes = " × ".join(
+            count(n, noun) for n, noun in zip(self.policy.shape, ("stage", "state", "action"), strict=True)
+        )
+        lines = [
+            f"HorizonSolution: {self.status} — {self.status.sentence}",
+            f"  plan       {sizes}, discount {discount_text(self.discount)}, {'optimised' if self.optimal else 'given'}",
+            f"  value      {self.value_in_words}",
+            f"  gap        {self.gap_in_words}",
+            f"  work       {self.kernel_passes:.4g} kernel passes, {time_in_words(self.seconds, self.compile_seconds)}",
+            f"  ball       {self.ball_in_words}",
+        ]
+        return clean("\n".join(lines + [f"  note       {brief(note, 1000)}" for note in self.notes]))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        first, *others = repr(self).splitlines()
+        head = {line[2:11].strip(): line[11:].strip() for line in others}
+        rows = [
+            (self.states[s], *(choice(self.policy[t, s], self.actions) for t in self._shown), f"{self.value[0, s]:.6g}")
+            for s in range(min(len(self.states), _html.ROWS))
+        ]
+        columns = ("state", *(f"stage {t}" for t in self._shown), f"worst-case {self.noun}")
+        return _html.facts(first, head) + _html.table(columns, rows, len(self.states))
+
+    @property
+    def _shown(self) -> list[int]:
+        """First, middle and last stages."""
+        T = self.n_stages
+        return sorted({0, T // 4, T // 2, 3 * T // 4, T - 1})
+
+    # ------------------------------------------------------------------ tables and files
+
+    def to_frame(self) -> Any:
+        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played."""
+        values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
+        return tables.frame(self.states, self.actions, self.policy, values)
+
+    def to_dict(self, stage: int) -> dict[Any, Any]:
+        """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""
+        return tables.choices(self.states, self.actions, self.policy[whole("stage", stage, 0, self.n_stages - 1)])
+
+    def report(self, path: str | os.PathLike[str], title: str | None = None, command: str | None = None) -> None:
+        """Write one self-contained HTML page about the plan; it needs no network and no script, and the extra `report`."""
+        from drmdp.report import write_plan
+
+        write_plan(self, path, title=title, command=command)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to an .npz file, completely or not at all; models and sets are not stored, nature's kernels are while they are not too many."""
+        from drmdp.solution import plan_file
+
+        check_target(path)
+        plan_file.write(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> HorizonSolution:
+        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
+        from drmdp.solution import plan_file
+
+        check_path(path)
+        try:
+            return plan_file.read(path)
+        except InputError as error:
+            raise InputError(f"{os.fspath(path)}: {error}") from None
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
+        except MemoryError:
+            raise InputError(f"{os.fspath(path)}: does not fit in memory") from None

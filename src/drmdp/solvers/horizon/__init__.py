@@ -1,0 +1,156 @@
+"""Finitely many stages: the best plan against the worst case, and the worst case of a plan.
+
+`stages` checks what the stages are made of, `induction` goes from the last one to the first and says what is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from drmdp._typing import ArrayLike
+from drmdp.bellman.build import DEFAULT_BACKEND
+from drmdp.core import clock
+from drmdp.core.compact import KernelTuple
+from drmdp.core.progress import counted, showing
+from drmdp.core.signs import pessimistic, sides
+from drmdp.core.tolerance import RTOL, Tolerance, scale_of
+from drmdp.core.validation import limits, numbers
+from drmdp.solution import Status
+from drmdp.solution.plan import HorizonSolution
+from drmdp.solvers.horizon.induction import Natures, Plan
+from drmdp.solvers.horizon.stages import Stages, is_plan, is_sequence, length_of, policies_of, stages_of
+
+__all__ = ["finite_horizon", "has_stages", "worst_case"]
+
+
+def finite_horizon(
+    model: Any,
+    ball: Any,
+    stages: int | None = None,
+    final: ArrayLike = None,
+    costs: ArrayLike = None,
+    discount: float | None = None,
+    backend: str = DEFAULT_BACKEND,
+    callback: Callable[[int], Any] | None = None,
+    threads: int | None = None,
+    tol: float | None = None,
+    rtol: float = RTOL,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
+    nature: str = "adversarial",
+) -> HorizonSolution:
+    """Find the policies with the least worst-case cost (greatest reward) over finitely many stages.
+
+    Parameters
+    ----------
+    model : Model, or a sequence of T models
+        What is known: at every stage, or of each stage, the first one first. Several models have the same states, actions and discount.
+    ball : set, or a sequence of T sets
+        What is feared, likewise.
+    stages : int
+        T, how many decisions; may be left out if there are several models or sets.
+    final : (S,), optional
+        Values (costs or rewards, as in the model) after the last stage; 0 by default and in terminal states.
+    costs : (T, S, A) or (T, S, A, S), optional
+        Costs, or rewards, of each stage; those of the models by default.
+    discount : float in [0, 1], optional
+        Instead of that of the models.
+    callback : callable, optional
+        Called with t after each stage, from T − 1 to 0.
+    tol, rtol : float
+        Decide the status, nothing else: there is one sweep a stage, as accurate as can be. It is "solved" when the gap is at most tol, or
+        rtol · max(max|value|, max|c|), else "precision_limit".
+    backend, max_seconds, threads, progress, nature : optional
+        As for `drmdp.solve`. Stages that were not reached in time get bounds that hold for any policy.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+    >>> plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), stages=10, discount=1.0)
+    >>> plan.policy.shape, plan.value.shape, plan.gap < 1e-6
+    ((10, 8, 2), (11, 8), True)
+    """
+    own = stages_of(model, ball, stages, final, costs, discount, nature)
+    ends: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads, "progress": progress}
+    return _run(own, None, costs, backend, callback, **ends)
+
+
+def has_stages(model: Any, policy: Any) -> bool:
+    """Whether the worst case of a policy for this model, or these models, is one over finitely many stages."""
+    return is_sequence(model) or is_plan(policy)
+
+
+def worst_case(
+    model: Any, ball: Any, policy: Any, final: ArrayLike = None, costs: ArrayLike = None, discount: float | None = None,
+    backend: str = DEFAULT_BACKEND, nature: str = "adversarial", **ends: Any,
+) -> HorizonSolution:  # fmt: skip
+    """Worst-case value of a plan; see `drmdp.evaluate`. What is not given is that of a `HorizonSolution`."""
+    if isinstance(policy, HorizonSolution):
+        final = policy.final if final is None else final
+        costs = policy.costs if costs is None and not is_sequence(model) else costs
+        discount = policy.discount if discount is None else discount
+    own = stages_of(model, ball, length_of(model, policy), final, costs, discount, nature)
+    return _run(own, policies_of(own.models, policy), costs, backend, None, **ends)
+
+
+def _run(
+    stages: Stages, given: Any, costs: ArrayLike, backend: str, callback: Callable[[int], Any] | None, tol: float | None,
+    rtol: float, max_seconds: float | None, threads: int | None, progress: bool | None,
+) -> HorizonSolution:  # fmt: skip
+    tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
+    limits(None, max_seconds, callback)
+    begin, compiled = clock.now(), clock.compiled()
+    plan, T, status = Plan(stages, given), len(stages), None
+    t = T
+    with showing(progress), counted("stages", T) as step:
+        try:
+            for t in plan.fill(backend, threads, deadline):
+                step()
+                if callback is not None:
+                    callback(t)
+        except KeyboardInterrupt:
+            status = Status.interrupted
+    if status is None and t > 0:
+        status = Status.time_limit
+    plan.fill_up(t)
+    lower, upper = sides(stages.first, plan.lower, plan.upper)
+    value = pessimistic(stages.first, lower, upper)
+    distinct = stages.distinct
+    scale = max(scale_of(model, value) for model, _ in distinct)
+    if status is None:
+        near = float((upper - lower).max()) <= tolerance.goal(scale)
+        status = Status.solved if near else Status.precision_limit
+    first = stages.first
+    balls = [repr(ball) for ball in stages.balls] if len({id(b) for b in stages.balls}) > 1 else [repr(stages.balls[0])]
+    prints = (
+        [m.fingerprint for m in stages.given]
+        if len({id(m) for m in stages.given}) > 1
+        else [stages.given[0].fingerprint]
+    )
+    return HorizonSolution(
+        value=value,
+        policy=plan.policy,
+        lower=lower,
+        upper=upper,
+        kernel_passes=float(T - t),
+        status=status,
+        scale=scale,
+        states=first.states,
+        actions=tuple(first.actions),
+        initial=first.initial,
+        discount=first.discount,
+        maximise=first.maximise,
+        optimal=given is None,
+        settings={
+            "balls": balls, "nature": stages.balls[0].nature, "backend": backend, "tol": tolerance.tol, "rtol": tolerance.rtol,
+            "max_seconds": max_seconds,
+        },
+        fingerprints=tuple(prints),
+        notes=tuple(dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model)))),
+        seconds=clock.now() - begin,
+        compile_seconds=clock.compiled() - compiled,
+        costs=None if costs is None else numbers("costs", costs),
+        kernels=KernelTuple(T, Natures(stages, given, plan.swept, backend, threads, t)),
+    )  # fmt: skip

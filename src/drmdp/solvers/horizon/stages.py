@@ -1,0 +1,211 @@
+"""What the stages of a horizon are made of: models, sets, costs and final values, checked once.
+
+Stage t has the model M_t and the set B_t. All models have the same states, actions, terminal states and discount, and all have costs or all
+rewards; kernels, their number, weights, costs and available actions may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike
+from drmdp.core import validation as checks
+from drmdp.core.files import require
+from drmdp.core.names import same
+from drmdp.core.signs import value_of
+from drmdp.core.validation import number, numbers, whole
+from drmdp.errors import InputError, shown
+from drmdp.model import Model, changed, check_model
+from drmdp.sets import AmbiguitySet, check_problem
+from drmdp.sets.base import check_set
+
+MOST = 1_000_000
+"""More stages are a slip: at a thousand sweeps a second they take a quarter of an hour."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """T stages, the first one first."""
+
+    given: tuple[Model, ...]  # as the user gave them: what tells whether two stages have the same kernels
+    models: tuple[Model, ...]  # with the costs and the discount of the stage
+    balls: tuple[AmbiguitySet, ...]
+    final: Array  # (S,) as costs
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def first(self) -> Model:
+        """The model of the first stage."""
+        return self.models[0]
+
+    def alike(self, t: int, u: int) -> bool:
+        """Whether two stages differ in their costs at most."""
+        return self.given[t] is self.given[u] and self.balls[t] is self.balls[u]
+
+    @property
+    def distinct(self) -> list[tuple[Model, AmbiguitySet]]:
+        """Every pair of model and set once."""
+        found = {(id(model), id(ball)): (model, ball) for model, ball in zip(self.models, self.balls, strict=True)}
+        return list(found.values())
+
+
+def stages_of(
+    model: Any, ball: Any, n: int | None, final: ArrayLike, costs: ArrayLike, discount: float | None, nature: str
+) -> Stages:
+    """Check what the user gave and put it together; `n` None: as many stages as models, or sets."""
+    balls = _sequence(ball, AmbiguitySet)
+    T = whole("stages", len(_sequence(model, Model) or balls or ()) if n is None else n, 1, MOST)
+    sets = _each("sets", balls, ball, T)
+    check_problem(_each("models", _sequence(model, Model), model, T)[0], sets[0])
+    given, own = models_of(model, T, costs, discount)
+    for t, one in enumerate(sets):
+        try:
+            check_set(one)
+        except InputError as error:
+            raise InputError(f"stage {t}: {error}") from None
+    facing = {id(one): one.facing(nature) for one in sets}
+    return Stages(given, own, tuple(facing[id(one)] for one in sets), final_of(given[-1], final))
+
+
+def models_of(
+    model: Any, T: int, costs: ArrayLike = None, discount: float | None = None
+) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
+    """The models of T stages, as they were given, and with the costs and the discount of the stages."""
+    given = _each("models", _sequence(model, Model), model, T)
+    _check(given)
+    first = given[0]
+    require(
+        8.0 * T * first.n_states * (first.n_actions + 3),
+        f"{T:,} stages × {first.n_states:,} states × {first.n_actions:,} actions",
+    )
+    own = _discounted(given, discount)
+    if costs is not None:
+        own = tuple(_priced(one, prices) for one, prices in zip(own, _stage_costs(given, costs), strict=True))
+    return given, own
+
+
+def _each(name: str, several: list[Any] | None, one: Any, T: int) -> tuple[Any, ...]:
+    if several is not None and len(several) != T:
+        raise InputError(f"{name}: expected one, or one for each of {T:,} stages, got {len(several):,}")
+    return tuple(several or [one] * T)
+
+
+def _sequence(given: Any, kind: type) -> list[Any] | None:
+    """Several models or sets; None if it is one, or something else."""
+    if isinstance(given, Sequence) and not isinstance(given, str) and given and isinstance(given[0], kind):
+        return list(given)
+    return None
+
+
+def is_sequence(model: Any) -> bool:
+    """Whether several models were given."""
+    return _sequence(model, Model) is not None
+
+
+def _check(models: tuple[Any, ...]) -> None:
+    """Refuse models of different processes."""
+    check_model(models[0])
+    first, seen = models[0], {id(models[0])}
+    for t, model in enumerate(models):
+        if id(model) in seen:
+            continue
+        seen.add(id(model))
+        check_model(model, f"stage {t}")
+        for kind in ("states", "actions"):
+            if not same(getattr(model, kind), getattr(first, kind)):
+                raise InputError(f"stage {t}: it has other {kind} than stage 0")
+        if model.maximise != first.maximise:
+            words = ["rewards" if one.maximise else "costs" for one in (first, model)]
+            raise InputError(f"stage {t}: stage 0 has {words[0]}, and this one {words[1]}")
+        if not np.array_equal(model.terminal, first.terminal):
+            s = int(np.argmax(model.terminal != first.terminal))
+            raise InputError(f"stage {t}: state {first.states[s]!r} is terminal in stage 0 or here, but not in both")
+
+
+def _discounted(models: tuple[Model, ...], discount: float | None) -> tuple[Model, ...]:
+    """The models with the discount that was given, 1 included, or their common one."""
+    if discount is None:
+        first = models[0].discount
+        for t, model in enumerate(models):
+            if model.discount != first:
+                raise InputError(
+                    f"discount: stage 0 has {first:g} and stage {t} has {model.discount:g}: say which one, discount=…"
+                )
+        return models
+    value = number("discount", discount, "a number in [0, 1]")
+    if not 0 <= value <= 1:
+        raise InputError(f"discount: expected a number in [0, 1], got {shown(discount)}")
+    other = {id(model): changed(model, discount=value) for model in models}
+    return tuple(other[id(model)] for model in models)
+
+
+def final_of(model: Model, final: ArrayLike) -> Array:
+    """Values after the last stage, as costs."""
+    if final is None:
+        return np.zeros(model.n_states)
+    given = numbers("final", final)
+    v = value_of(model, given, "final")
+    wrong = model.terminal & (given != 0)
+    if wrong.any():
+        s = int(np.argmax(wrong))
+        raise InputError(f"final: state {model.states[s]!r} is terminal, its value is 0, got {float(given[s])!r}")
+    return v
+
+
+def _stage_costs(models: tuple[Model, ...], costs: ArrayLike) -> list[Array]:
+    given, T, first = numbers("costs", costs), len(models), models[0]
+    S, A = first.n_states, first.n_actions
+    if given.shape not in ((T, S, A), (T, S, A, S)):
+        raise InputError(f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, got {given.shape}")
+    kind = "rewards" if first.maximise else "costs"
+    return [
+        checks.costs_of(f"{kind} of stage {t}", own, model.blocks, model.available, model.discount, model.labels)
+        for t, (model, own) in enumerate(zip(models, given, strict=True))
+    ]
+
+
+def _priced(model: Model, costs: Array) -> Model:
+    return changed(model, _costs=0.0 - costs if model.maximise else costs)
+
+
+# ---------------------------------------------------------------------- plans that are given
+
+
+def is_plan(policy: Any) -> bool:
+    """Whether a policy has stages: a result with such a policy, an array (T, S, A), or a list of policies."""
+    own = getattr(policy, "policy", policy)
+    if isinstance(own, np.ndarray):
+        return own.ndim == 3
+    return isinstance(own, list | tuple) and len(own) > 0 and (hasattr(own[0], "keys") or np.ndim(own[0]) == 2)
+
+
+def policies_of(stages_models: Sequence[Model], policy: Any) -> Array:
+    """A policy for every stage, (T, S, A), checked; one without stages is that of all."""
+    T, first = len(stages_models), stages_models[0]
+    own = checks.policy_of(policy, first)
+    if not is_plan(own):
+        distinct = {id(model): model.policy(own) for model in stages_models}
+        return np.stack([distinct[id(model)] for model in stages_models])
+    if len(own) != T:
+        raise InputError(f"policy: expected one for each of {T:,} stages, got {len(own):,}")
+    found = []
+    for t, (model, x) in enumerate(zip(stages_models, own, strict=True)):
+        try:
+            found.append(model.policy(x))
+        except InputError as error:
+            raise InputError(f"stage {t}: {error}") from None
+    return np.stack(found)
+
+
+def length_of(model: Any, policy: Any) -> int | None:
+    """How many stages models or a plan have; None if neither says."""
+    models = _sequence(model, Model)
+    if models is not None:
+        return len(models)
+    return len(getattr(policy, "policy", policy)) if is_plan(policy) else None

@@ -1,0 +1,123 @@
+"""The page and the map of a plan, and decisions in sentences."""
+
+import numpy as np
+import pytest
+
+import drmdp
+from browser import Visit, chromium
+from drmdp.plot.plans import groups
+from drmdp.report.decision import decide
+from drmdp.report.plan import decisions
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+def plan_of(S=6, T=9, A=2, seed=0):
+    rng = np.random.default_rng(seed)
+    names = {"states": [f"<b>{s}</b>" for s in range(S)], "actions": ["run", "stop <i>", "third"][:A]}
+    models = [
+        drmdp.Model(rng.dirichlet(np.ones(S), (3, S, A)), costs=rng.random((S, A)), discount=0.9, **names)
+        for _ in range(T)
+    ]
+    return drmdp.finite_horizon(models, drmdp.Wasserstein(0.1, rectangular="sa"))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize("context", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}}])
+def test_the_page_of_a_plan_is_quiet_and_fits(browser, tmp_path, context):
+    plan = plan_of()
+    plan.report(tmp_path / "plan.html", title="Presses")
+    with Visit(browser, tmp_path / "plan.html", **context) as visit:
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+        text = visit.page.inner_text("main")
+        assert "What to do" in text
+        assert "proved, not estimated" in text
+        assert "<b>3</b>" in text
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= visit.page.viewport_size["width"]
+
+
+def test_the_map_has_a_row_for_states_that_act_alike():
+    policy = np.zeros((4, 100, 2))
+    policy[:, :50, 0] = policy[:, 50:, 1] = 1
+    policy[2, 99] = [1, 0]
+    first, rows = groups(policy)
+    assert first.tolist() == [0, 50, 99]
+    assert rows.tolist() == [0, 1, 2]
+    plan = plan_of()
+    ax = drmdp.plot.policy(plan)
+    assert ax.get_xlabel() == "stage"
+    assert [tick.get_text() for tick in ax.get_legend().get_texts()] == ["run", "stop <i>"]
+    matplotlib.pyplot.close(ax.figure)
+    with pytest.raises(drmdp.InputError, match=r"plan: expected a drmdp\.HorizonSolution, got"):
+        drmdp.plot.plan(3)
+
+
+def test_a_plan_of_hundreds_of_stages_and_states_is_drawn():
+    rng = np.random.default_rng(0)
+    model = drmdp.Model(rng.dirichlet(np.ones(120), (2, 120, 12)), costs=rng.random((120, 12)), discount=0.9)
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 900)
+    ax = drmdp.plot.plan(plan)
+    ax.figure.canvas.draw()
+    assert "groups of fewer left out" in ax.get_ylabel()
+    matplotlib.pyplot.close(ax.figure)
+
+
+# ---------------------------------------------------------------------- sentences
+
+
+def one_hot(choices, A=2):
+    return np.eye(A)[np.asarray(choices)]
+
+
+def test_few_states_are_named_in_the_order_of_the_user():
+    found = decide(["new", "good", "poor", "failed"], ["run", "replace"], one_hot([0, 0, 1, 1]))
+    assert found.sentence in ("Run when new or good; otherwise replace.", "Replace when poor or failed; otherwise run.")
+    assert found.caveat == ""
+    assert decide("ab", ["run"], one_hot([0, 0], 1)).sentence == "Run in every state."
+    mixed = decide(["a", "b", "c"], ["x", "y"], np.array([[1, 0], [0.25, 0.75], [1.0, 0]]))
+    assert mixed.sentence == "Draw y (75%) or x (25%) when b; otherwise x."
+    assert decide("a", "x", np.zeros((1, 1))).sentence == "Nothing is to be decided in any state."
+
+
+def test_runs_of_many_states_are_told_by_their_ends():
+    found = decide([f"s{k}" for k in range(100)], ["run", "stop"], one_hot([0] * 40 + [1] * 60))
+    assert found.sentence == "Run in the states from s0 to s39; stop in the states from s40 to s99."
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thresholds_of_ten_thousand_states_are_found(seed):
+    """A rule of two thresholds is told exactly; where noise is added, the exceptions are counted."""
+    rng = np.random.default_rng(seed)
+    states = [(i, j) for i in range(100) for j in range(100)]
+    a, b = rng.integers(20, 80, 2)
+    chosen = np.array([int(i <= a and j > b) for i, j in states])
+    found = decide(states, ["order", "wait"], one_hot(chosen))
+    assert (found.exceptions, found.caveat) == (0, "")
+    assert f"x1 ≤ {a}" in found.sentence or f"x1 ≥ {a + 1}" in found.sentence
+    assert f"x2 ≥ {b + 1}" in found.sentence or f"x2 ≤ {b}" in found.sentence
+    flipped = rng.choice(10_000, 37, replace=False)
+    chosen[flipped] ^= 1
+    noisy = decide(states, ["order", "wait"], one_hot(chosen))
+    assert 1 <= noisy.exceptions <= 37
+    assert "it is otherwise" in noisy.caveat
+    assert len(noisy.sentence) < 800
+
+
+def test_every_clause_of_a_noisy_policy_still_fits_on_a_screen():
+    rng = np.random.default_rng(0)
+    found = decide([f"name {k}" for k in range(10_000)], list("abcd"), one_hot(rng.integers(0, 4, 10_000), 4))
+    assert len(found.sentence) < 1500
+    assert found.exceptions > 5000
+
+
+def test_stages_are_told_together_while_nothing_changes():
+    plan = plan_of()
+    told, more = decisions(plan)
+    assert len(told) <= 6
+    assert all(when.startswith("Stage") for when, _ in told) or len(told) == 1
+    assert more == "" or "more time" in more
