@@ -410,12 +410,14 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts
         nominal = value = st.nominal(a, i)
-        moves = [(j, t, st.number.exact(f)) for j, t, f in row or ()]
-        need(all(f >= 0 for _, _, f in moves), f"action {a}: a move of less than nothing")
+        moves, out, near = [(j, t, st.number.exact(f)) for j, t, f in row or ()], {}, {}
+        for j, _, f in moves:
+            need(f >= 0, f"action {a}: a move of less than nothing from {j}")
+            out[j], near[j] = out.get(j, 0) + f, near.get(j) or self.near(st, a, j)
         for j, t, f in moves:
-            mass = st.rows[a][i][j] * st.number(f / max(sum(part for k, _, part in moves if k == j), Fraction(1)))
+            mass = st.rows[a][i][j] * st.number(f / max(out[j], Fraction(1)))
             value += mass * (st.z(a, t) - st.z(a, j))
-            parts.append(mass * self.near(st, a, j)[t])
+            parts.append(mass * near[j][t])
         return nominal, value
     def costs(self, st, parts):
         return map(st.number.add, parts)
@@ -576,8 +578,7 @@ def show(found):  # print what is proved; returns 0 if it is all that is claimed
     gap = max(u - x for one in found.bounds for x, u in zip(*one[:2], strict=True))
     print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}, nature {header['nature']}")
     print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states")
-    print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}")
-    print(f"gap         {gap:.3e} at most, in {S} states")
+    print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}; any gap ≤ {gap:.3e}")
     print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, both bounds of {S} states")
     print(f"not checked whether model and set are what you mean; names, start; who wrote it: drmdp {str(header.get('version'))[:40]}, it says")
     for k, s, proved, claimed in failures[:5]:

@@ -152,35 +152,6 @@ def test_models_that_lie_are_refused(tmp_path):
     assert "cannot be read" in refused(proof, model)
 
 
-@pytest.mark.parametrize("name", FEW, ids=str)
-def test_no_forgery_proves_what_is_false(name, tmp_path):
-    """Numbers of a proof are changed at random: whatever is still proved is true of the optimum, known from the untouched proof."""
-    _forge(name, range(4), 40, tmp_path)
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("name", SETS, ids=str)
-def test_no_forgery_of_many_proves_what_is_false(name, tmp_path):
-    _forge(name, range(1, 13), 20, tmp_path)
-
-
-def _forge(name, seeds, times, folder):
-    for seed in seeds:
-        _, proof, model = written(name, seed, folder)
-        rng, good, truth = np.random.default_rng(seed), lines_of(proof), drmdp_check.check(proof, model).bounds[0]
-        for _ in range(times):
-            lines = json.loads(json.dumps(good))
-            for _ in range(int(rng.integers(1, 4))):
-                _change(lines[int(rng.integers(1, len(lines) - 1))], rng)
-            rewrite(proof, lines)
-            try:
-                found = drmdp_check.check(proof, model).bounds[0]
-            except drmdp_check.Refused:
-                continue
-            assert all(one <= most for one, most in zip(found[0], truth[1], strict=True))
-            assert all(one >= least for one, least in zip(found[1], truth[0], strict=True))
-
-
 def test_both_sides_are_about_the_same_intervals(tmp_path):
     """Intervals that one side brings along count for nothing: narrow ones above would prove what is false."""
     _, proof, model = written(("intervals",), 3, tmp_path)
@@ -193,34 +164,6 @@ def test_both_sides_are_about_the_same_intervals(tmp_path):
         del line["hi"]
     rewrite(proof, lines)
     assert "'hi'" in refused(proof, model)
-
-
-def _change(value, rng):
-    """Change one number somewhere inside, but no radius and no interval: they are what is claimed."""
-    keys = [
-        k
-        for k in (value if isinstance(value, dict) else range(len(value)))
-        if k not in ("r", "lo", "hi", "s", "lower", "upper")
-    ]
-    if not keys:
-        return
-    key = keys[int(rng.integers(len(keys)))]
-    if isinstance(value[key], list | dict) and value[key]:
-        _change(value[key], rng)
-    elif isinstance(value[key], int | float):
-        value[key] = float(
-            rng.choice([0.0, 1.0, -1.0, 1e300, 2 * value[key], value[key] + 1e-9, rng.random(), -value[key]])
-        )
-
-
-def test_a_proof_of_a_wrong_kernel_proves_less(tmp_path, monkeypatch):
-    """What drmdp says of itself counts for nothing: bounds that are claimed too tightly are found out."""
-    solution, proof, model = written(("l2", 2), 2, tmp_path)
-    lines = lines_of(proof)
-    off = 1e-6 * max(abs(solution.upper).max(), 1e-300)
-    lines[1]["upper"] = [x - off - solution.gap for x in lines[1]["upper"]]
-    rewrite(proof, lines)
-    assert drmdp_check.main([str(proof), str(model)]) == 1
 
 
 # ---------------------------------------------------------------------- the checker itself
