@@ -149,6 +149,22 @@ def test_a_proof_of_a_row_holds(kind):
 
 
 @KINDS
+def test_a_row_that_has_lost_nearly_all_of_an_entry_costs_no_less(kind):
+    """What is left of it may be 1e-14 of what it was: 1 + (z/ŷ − 1) has two digits then."""
+    module, rng = MODELS[kind][1], np.random.default_rng(5)
+    with mp.workdps(40):
+        for _ in range(60):
+            y = rng.dirichlet(np.ones(3))
+            z = y * np.array([10.0 ** rng.uniform(-15, -3), 1.0, 1.0])
+            mass = float(z.sum())
+            own, exactly = exact(y, np.zeros(3))[0], [mp.mpf(float(a)) for a in [*z, 0.0]]
+            real = cost(kind, [a / sum(exactly) for a in exactly], own)
+            measured = _ask(module.cost, z, 0.0, mass, y, 1 / y.sum(), 0)
+            assert real <= measured
+            assert measured - real < 1e-12
+
+
+@KINDS
 def test_the_margins_are_needed(kind, monkeypatch):
     """Without them some bound is false."""
     module = MODELS[kind][1]

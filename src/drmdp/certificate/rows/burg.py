@@ -4,7 +4,7 @@
 
 **Rounding.** Up to t = 1 the bound is f − Σ ŷ log(1 + x), f = e − 1, x = f − t u, which is off by 2 ε (|f| + t |u|), and the log grows by 1/(1 + x) per
 unit; beyond it is taken as it stands, where the argument is off by 2 ε, relatively, as its terms have one sign. In C, d is off by (n + 4) ε (1 + d),
-which moves d − log(1 + d) by |d|/(1 + d) per unit.
+which moves d − log(1 + d) by |d|/(1 + d) per unit; where z is below ŷ/2 that holds of z/ŷ, of which the log is taken, and not of 1 + d as computed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from drmdp.certificate.rows import FLAT
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
 
@@ -97,10 +98,12 @@ def point(t, y, scale, u, z):
     """
     t = min(t, ENOUGH)
     base = 1.0 if t <= 1.0 else 0.0
-    f = _threshold(t, base, y, scale, u)
+    for j in range(u.size):
+        z[j] = u[j] if u[j] < -FLAT else 0.0
+    f = _threshold(t, base, y, scale, z)
     mass = 0.0
     for j in range(u.size):
-        z[j] = scale * y[j] / (base + (f - t * u[j])) if y[j] > 0.0 else 0.0
+        z[j] = scale * y[j] / (base + (f - t * z[j])) if y[j] > 0.0 else 0.0
         mass += z[j]
     return max(1.0 - mass, 0.0) if f <= -base else 0.0
 
@@ -121,10 +124,11 @@ def cost(z, top, mass, y, scale, off):
                 part += z[j] / mass
                 continue
             p = scale * y[j]
-            d = (z[j] / mass - p) / p
-            if not d > -1.0:
+            ratio = z[j] / mass / p
+            if not ratio > 0.0:
                 return np.inf
-            log = math.log1p(d)
+            d = (z[j] / mass - p) / p
+            log = math.log1p(d) if ratio > 0.5 else math.log(ratio)
             part += p * (d - log + EPS * ((2.0 * n + 8.0) * abs(d) + 4.0 * abs(log) + n * abs(d - log)))
         total += part
     return total * (1.0 + n * EPS)
