@@ -7,6 +7,8 @@ Newton's method on √C = √B, from that of the last answer; at any t
 
     U = V + (B − C)/t ≥ f,    and q(t), pulled towards w by B/C where C > B, is in the ball: C is convex and 0 at w.
 
+So a t with C < B is off by (B − C)/t, and one with C > B by (1 − B/C) (V − w·u), which is more: a search that comes from a large t must come down to B.
+
 tv moves mass B from the least losses to the largest one, cvar gives w_i/level to the largest losses until 1 is spent, any gives all to the largest.
 The gains of the actions are g = G q, all at once, and min_a g_a is a lower bound on the game. f is smooth where the budget binds; with J = diag(j) − j jᵀ/Σ j,
 j_i = dq_i/d(t u_i) at a fixed threshold and τ = t/span, its Hessian is τ G [J − J ℓ ℓᵀ J/(ℓᵀ J ℓ)] Gᵀ.
@@ -168,8 +170,8 @@ def _multiplier(kind, B, w, u, t, tol, space):
     fills   space
     returns t, V and E there
     """
+    mean = dot(w, u)
     if not (t > 0.0 and t < LARGEST):
-        mean = dot(w, u)
         wide = 0.0
         for i in range(w.size):
             wide += w[i] * (u[i] - mean) * (u[i] - mean)
@@ -178,7 +180,8 @@ def _multiplier(kind, B, w, u, t, tol, space):
     value, cost, slope = 0.0, 0.0, 0.0
     for _ in range(TRIALS):
         value, cost, slope = _respond(kind, t, w, u, space)
-        if abs(B - cost) <= tol * t or (t >= LARGEST and cost < B):
+        lost = (B - cost) / t if cost < B else (cost - B) / cost * (value - mean)
+        if lost <= tol or (t >= LARGEST and cost < B):
             break
         if cost < B:
             lo = t
