@@ -13,6 +13,7 @@ mass to any allowed next state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -29,6 +30,16 @@ KINDS = {
     "chi2": "Pearson's χ²",
     "tv": "total variation: the probability that is moved",
 }
+APART: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "kl": lambda y, nominal, ratio: nominal * np.where(ratio > 0, ratio * np.log1p(ratio - 1) - (ratio - 1), 1.0),
+    "burg": lambda y, nominal, ratio: (
+        nominal * (ratio - 1 - np.where(ratio > 0.5, np.log1p(ratio - 1), np.log(ratio)))
+        + np.where(nominal > 0, 0.0, y)
+    ),
+    "chi2": lambda y, nominal, ratio: nominal * (ratio - 1) ** 2,
+    "tv": lambda y, nominal, ratio: np.abs(y - nominal) / 2,
+}
+"""What each entry adds to the divergence; the ratio y/ŷ is 1 where nothing was seen."""
 AROUND = {"mean": "the mean kernel", "kernels": "each kernel, the mean divergence being bounded"}
 
 
@@ -72,6 +83,11 @@ class Divergence(AmbiguitySet):
         self.check_size()
 
     @property
+    def stays(self) -> bool:
+        """Whether no row leaves its own support."""
+        return self.kind in ("kl", "chi2")
+
+    @property
     def key(self) -> tuple[str, str]:
         """(kind, around)."""
         return self.kind, self.around
@@ -92,7 +108,7 @@ class Divergence(AmbiguitySet):
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""
-        if self.kind in ("kl", "chi2") and self.support == "all":
+        if self.stays and self.support == "all":
             return replace(self, support="observed").fitted(model)
         return super().fitted(model)
 
@@ -107,17 +123,8 @@ class Divergence(AmbiguitySet):
         seen = nominal > 0
         ratio = np.where(seen, y / np.where(seen, nominal, 1.0), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            d = ratio - 1
-            if self.kind == "kl":
-                each = nominal * np.where(ratio > 0, ratio * np.log1p(d) - d, 1.0)
-            elif self.kind == "burg":
-                each = nominal * (d - np.log1p(d)) + np.where(seen, 0.0, y)
-            elif self.kind == "chi2":
-                each = nominal * d * d
-            else:
-                each = np.abs(y - nominal) / 2
-        each = np.where(seen, each, 0.0) if self.kind not in ("tv", "burg") else each
-        if self.kind in ("kl", "chi2"):
+            each = APART[self.kind](y, nominal, ratio)
+        if self.stays:
             each = np.where(~seen & (y > 0), np.inf, each)
         return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
 
