@@ -39,13 +39,15 @@ class Curves(NamedTuple):
     segment: Any  # (n,) left point of the segment that the level is on; −1: at or below V⁰
     last: Array  # (n, 4), the point evaluated last
     next: Array  # (n,) where to evaluate next; 0: nowhere
+    ends: Array  # (2, 4), spare points
 
 
 def make_curves(n: int) -> Curves:
     """Work space."""
     whole: Any = np.int64
     return Curves(
-        np.empty(n), np.empty(n), np.empty((n, POINTS, 4)), np.empty(n, whole), np.empty(n, whole), np.empty((n, 4)), np.empty(n)
+        np.empty(n), np.empty(n), np.empty((n, POINTS, 4)), np.empty(n, whole), np.empty(n, whole), np.empty((n, 4)), np.empty(n),
+        np.empty((2, 4)),
     )  # fmt: skip
 
 

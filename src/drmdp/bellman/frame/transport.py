@@ -3,14 +3,17 @@
 The set of mean kernels is the ball around the mean kernel, whatever N is (`drmdp.sets.wasserstein`): an average of plans is a plan of the average.
 
 Curves are polygons. A trial at the slope of a segment is a tie between its ends, which others may break in another way; so what nature is told to mix are
-answers at multipliers a relative `apart` from the slope of the segment, where nobody can differ: more than rounding moves the stakes by, relative to
-their range. That moves a value by as much at most. For the same reason the end of a curve is told by a finite t: what is highest is a matter of rounding, too.
+answers at multipliers in the middle of those that are known to be answered by each end: all between the slope and any other t with that answer. Where none
+is known they are a relative `apart` from the slope: more than rounding moves the stakes by, relative to their range. That moves a value by as much at most.
+For the same reason the end of a curve is told by a finite t: what is highest is a matter of rounding, too.
 
-Where mass moves at no cost every action begins with these moves made.
+Shares follow from the level; where they cost more than the budget by rounding they are made smaller, and not the whole move, as that would take back what
+costs nothing. Where mass moves at no cost every action begins with these moves made.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
@@ -20,7 +23,7 @@ import numpy as np
 
 from drmdp.bellman.frame import additive
 from drmdp.bellman.frame.additive import ask, evaluate_state, rows_at, solve_state, visit
-from drmdp.bellman.frame.curves import GROWTH, T, V, slope_of
+from drmdp.bellman.frame.curves import GROWTH, E, T, V, slope_of
 from drmdp.bellman.frame.transport_nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import transport as row
@@ -30,11 +33,28 @@ from drmdp.layout.grounded import Grounded, plain
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import FLAT, Point, normalise
+from drmdp.layout.sorting import copy
 
 APART, NOISE = 1e-10, 64 * 2.0**-52
 SATURATED = 1e12
 ONE = np.ones(1)
 WHOLE: Any = np.int32
+
+
+@njit(**INLINE)
+def _beside(rows, curves, k, x, point, known, slope, apart):
+    """A multiplier beside a slope, as far from it as the vertex on its side is surely the answer.
+
+    reads   rows, k, x (see `additive.visit`), point (the vertex), known (the farthest multiplier with that answer, or the slope), slope,
+            apart (negative: below the slope)
+    fills   curves
+    returns t, and V and E there
+    """
+    if abs(known - slope) > abs(apart) * slope:
+        return math.sqrt(known) * math.sqrt(slope), point[V], point[E]
+    curves.next[k] = (1.0 + 2.0 * apart) * slope
+    visit(rows, curves, x)
+    return curves.last[k, T], curves.last[k, V], curves.last[k, E]
 
 
 @njit(**LEAN)
@@ -43,35 +63,46 @@ def settle(rows, curves, k, x, level, apart, mixture):
 
     reads   rows, k, x (see `additive.visit`), level, apart
     fills   mixture (3,): t₁, t₂ and the share of the second; curves
+    returns what the mixture costs, and the part of it that the second answer costs more than the first
     """
     mixture[0], mixture[1], mixture[2] = 0.0, 0.0, 0.0
     j = curves.segment[k]
     if j < 0 or not curves.low[k] < level or curves.count[k] < 2:
-        return
-    left, right = curves.points[k, j], curves.points[k, j + 1]
+        return 0.0, 0.0
+    points, left, right = curves.points[k], curves.ends[0], curves.ends[1]
+    copy(points[j], left)
+    copy(points[j + 1], right)
     slope = slope_of(left, right) if right[V] > left[V] else right[T]
-    low, high, first, second = left[V], right[V], left[T], right[T]
     for b in range(curves.cost.size):
         curves.next[b] = 0.0
-    end = max(first, slope)
-    while second == np.inf and end < SATURATED:  # the least t, up to a factor, that is as good
+    end = max(left[T], min(slope, SATURATED / GROWTH))
+    while right[T] == np.inf:  # the least t, up to a factor, that is as good
         end *= GROWTH
+        if end > GROWTH * SATURATED:
+            copy(left, right)
+            break
         curves.next[k] = end
         visit(rows, curves, x)
-        second = end if curves.last[k, V] >= high - FLAT else second
-    if not second > (1.0 + apart) * slope and slope > 0.0:
-        second = (1.0 + 2.0 * apart) * slope
-        curves.next[k] = second
-        visit(rows, curves, x)
-        high = curves.last[k, V]
-    if not first < (1.0 - apart) * slope and slope > 0.0:
-        first = (1.0 - 2.0 * apart) * slope
-        curves.next[k] = first
-        visit(rows, curves, x)
-        low = curves.last[k, V]
-    mixture[0], mixture[1] = first, second
-    if high > low:
-        mixture[2] = min(max((level - curves.cost[k] - low) / (high - low), 0.0), 1.0)
+        if curves.last[k, V] >= right[V] - FLAT or end >= SATURATED:
+            copy(curves.last[k], right)
+    if slope > 0.0 and (
+        left[T] >= (1.0 - apart) * slope or right[T] <= (1.0 + apart) * slope
+    ):  # both ends are answers there
+        first, second = left[T], right[T]
+        for n in range(curves.count[k]):
+            t = points[n, T]
+            first = t if t < first and points[n, V] >= left[V] - FLAT else first
+            second = t if t > second and t < np.inf and points[n, V] <= right[V] + FLAT else second
+        right[T], right[V], right[E] = _beside(rows, curves, k, x, right, second, slope, apart)
+        if first > 0.0:
+            left[T], left[V], left[E] = _beside(rows, curves, k, x, left, first, slope, -apart)
+        else:
+            left[T] = 0.0
+    mixture[0], mixture[1] = left[T], right[T]
+    if right[V] > left[V]:
+        mixture[2] = min(max((level - curves.cost[k] - left[V]) / (right[V] - left[V]), 0.0), 1.0)
+    more = mixture[2] * (right[E] - left[E])
+    return left[E] + more, more
 
 
 @njit(**INLINE)
@@ -119,16 +150,21 @@ def sweep(start, stop, layout, point, memory, out, tol, work, answers):
             lift(rows, work.state)
         if answers[0]:
             upper, lower, out.passes[s] = evaluate_state(rows, budget, tol, work, by_action, by_row, x)
-            settle(rows, work.stacked, 0, x, lower, apart, work.memory[0])
+            spent, more = settle(rows, work.stacked, 0, x, lower, apart, work.memory[0])
             for a in range(x.size):
                 played = max(x[a], 0.0)
                 by_row[a, 0], by_row[a, 2] = played * work.memory[0, 0], work.memory[0, 2]
                 by_row[a, 1] = played * work.memory[0, 1] if played > 0.0 else 0.0
         else:
             upper, lower, out.passes[s] = solve_state(rows, budget, tol, work, by_action, by_row, x)
+            spent, more = 0.0, 0.0
             for a in range(x.size):
                 if by_row[a, 1] > 0.0:
-                    settle(rows, work.curves, a, x[:0], lower, apart, by_row[a])
+                    cost, part = settle(rows, work.curves, a, x[:0], lower, apart, by_row[a])
+                    spent, more = spent + cost, more + part
+        if spent > budget and more > 0.0:
+            for a in range(x.size):
+                by_row[a, 2] *= max(1.0 - (spent - budget) / more, 0.0)
         leave(by_row, answers[4])
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 

@@ -10,6 +10,7 @@ answers that nature mixes, (t₁, t₂, f).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -175,10 +176,10 @@ def recalled(mixtures, n, B, work, centre):
 
 
 @njit(**LEAN)
-def told(n, amounts, apart, work, mixtures):
-    """Say by two answers and a share what is spent on the rows of an action, away from ties.
+def told(n, amounts, work, mixtures):
+    """Say by two answers and a share what is spent on the rows of an action, midway between ties.
 
-    reads   n, amounts (N,), apart, work: tables, reach
+    reads   n, amounts (N,), work: tables, reach
     fills   mixtures (3 N,)
     """
     tables = work.tables
@@ -191,7 +192,10 @@ def told(n, amounts, apart, work, mixtures):
         while p < tables.length[n, i] and tables.lines[at + p, 0] < m:
             p += 1
         before, here = tables.lines[at + p - 1, 0], tables.lines[at + p, 0]
-        mixture[0], mixture[1] = (1.0 - apart) * work.reach[at + p, 0], (1.0 + apart) * work.reach[at + p, 1]
+        least, most = work.reach[at + p, 0], work.reach[at + p, 1]
+        below = work.reach[at + p - 1, 1] if p > 1 else 0.25 * least
+        above = work.reach[at + p + 1, 0] if p < tables.length[n, i] else 4.0 * most
+        mixture[0], mixture[1] = math.sqrt(below) * math.sqrt(least), math.sqrt(most) * math.sqrt(above)
         mixture[2] = min((m - before) / (here - before), 1.0)
 
 
@@ -253,7 +257,7 @@ def keep(n, amounts, mu, scaled, work, memory):
     """
     by_kernel, by_row = memory
     for k in range(n):
-        told(k, amounts[k], scaled.apart, work, by_row[work.action[k]])
+        told(k, amounts[k], work, by_row[work.action[k]])
         for j in range(by_row.shape[1]):
             if work.free and j % 3 < 2 and not by_row[work.action[k], j] > NEAR:
                 by_row[work.action[k], j] = NEAR
