@@ -5,8 +5,8 @@ a sweep keeps (`drmdp.layout.memory`):
 
 ====================== ========================================================================================================
 model, mapped          N d e + 4 e + 8 A n + costs: pages of files, which the system drops when memory is short
-worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) + 12 e (chain, at most) + 8 · 20 n (vectors)
-                       + 8 · 4 S (a vector of all states, and what a sweep makes of it; `ORDER` S more with support "all")
+worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) + 12 e (chain, at most) + 8 · 24 n (vectors)
+                       + 8 · 4 S (a vector of all states, and what a sweep makes of it; `ORDER` S more with support "all") + `LIBRARIES`
 driver                 numbers and references; with `Local` it is the worker, and keeps vectors of all S states, but nothing else, out of files
 an exchange            8 S (W − 1) bytes, received by all workers together
 exchanges of a run     one for each sweep, proof and product, and for each chain that depends on v (`EXCHANGED`)
@@ -39,7 +39,9 @@ NANOSECONDS: dict[str, tuple[float, float, float]] = {
     "sweep_mean": (0.0, 25.0, 0.0), "chain_mean": (0.0, 18.0, 0.0), "product": (0.0, 4.5, 60.0),
 }  # fmt: skip
 """For each stored probability, listed next state and state; a product's last number is the method's work on vectors."""
-VECTORS, WHOLE, COPIES, ENTRY = 20, 4, 3, 12
+VECTORS, WHOLE, COPIES, ENTRY = 24, 4, 3, 12
+LIBRARIES = 150_000_000
+"""Bytes of the interpreter, its libraries and loaded kernels, in no file."""
 ORDER = 44
 """Bytes a state for the order of v, with support "all"."""
 
@@ -89,7 +91,7 @@ def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> P
     kept = left * S + 8 * S * 8
     usual = {name: np.dot(NANOSECONDS[name], (N * e, e, n)) * count for name, count in USUAL.items()}
     return Plan(
-        len(ranges), n, mapped, own + whole, stays if one_process else 0, 2 * kept, kept + 8 * S * (2 + A),
+        len(ranges), n, mapped, LIBRARIES + own + whole, stays if one_process else 0, 2 * kept, kept + 8 * S * (2 + A),
         8 * S * (len(ranges) - 1), exchanges(USUAL),
         float(sum(usual.values())) * 1e-9 * (len(ranges) if one_process else 1),
     )  # fmt: skip

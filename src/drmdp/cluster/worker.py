@@ -26,6 +26,7 @@ from drmdp.bellman.fingerprint import fingerprint
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import RobustProver
 from drmdp.cluster.source import Source
+from drmdp.cluster.vector import carried_out
 from drmdp.core.compact import Rows
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.files import flush
@@ -106,13 +107,13 @@ class Worker:
 
     # ------------------------------------------------------------------ vectors
 
-    def apply(self, function: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Answer:
-        """`function` of vectors, state by state."""
-        return (function(*args, **settings),), None
+    def apply(self, formula: Any) -> Answer:
+        """A vector, made."""
+        return (carried_out(formula),), None
 
-    def fold(self, function: Any, *args: Any) -> Answer:
-        """A number from vectors."""
-        return (), function(*args)
+    def fold(self, function: Any, vector: Any) -> Answer:
+        """A number from a vector, or from what a formula gives."""
+        return (), function(carried_out(vector))
 
     def tell(self, vector: Array) -> Answer:
         """The numbers of a vector."""
@@ -122,10 +123,12 @@ class Worker:
         """The piece of this range of what is sent to all."""
         return (values[self.lo : self.hi],), None
 
-    def sums(self, pairs: tuple[tuple[Array, Array], ...]) -> Answer:
-        """Sums of a·b over the blocks of this range, for each pair a, b."""
+    def sums(self, formulas: tuple[Any, ...], pairs: tuple[tuple[Any, Any], ...]) -> Answer:
+        """Vectors, made; and sums of a·b over the blocks of this range, for each pair a, b of vectors or numbers of those made."""
+        made = tuple(map(carried_out, formulas))
         length = block(self._source.n_states)
-        return (), [block_sums(a, b, length) for a, b in pairs]
+        chosen = [[made[vector] if isinstance(vector, int) else vector for vector in pair] for pair in pairs]
+        return made, [block_sums(a, b, length) for a, b in chosen]
 
     # ------------------------------------------------------------------ files
 

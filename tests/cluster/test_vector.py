@@ -1,0 +1,110 @@
+"""Vectors of workers: the numbers of NumPy, in as few calls as can be."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from drmdp.cluster.engine import Engine
+from drmdp.cluster.vector import Vector
+from drmdp.cluster.worker import Worker
+from drmdp.core.vectors import by_state, dots
+
+S = 203
+
+
+class Here(Engine):
+    """Workers of three ranges in this process, and the calls that were made."""
+
+    def __init__(self):
+        source = SimpleNamespace(n_states=S, ranges=lambda parts: [(0, 60), (60, 63), (63, S)])
+        super().__init__(source, None, 3, 1)
+        self.workers = [Worker.__new__(Worker) for _ in self.ranges]
+        for worker in self.workers:
+            worker._source = source
+        self.made = []
+
+    def _run(self, name, args, kept, ask):
+        def given(arg, k):
+            if isinstance(arg, tuple):
+                return tuple(given(part, k) for part in arg)
+            return arg.pieces[k] if isinstance(arg, Vector) else arg
+
+        told = [tuple(given(arg, k) for arg in args) for k in range(3)]
+        self.made.append(name)
+        found = [getattr(worker, name)(*own) for worker, own in zip(self.workers, told, strict=True)]
+        return [Vector(self, [arrays[j] for arrays, _ in found]) for j in range(kept)], [answer for _, answer in found]
+
+    def gather(self, vector):
+        return np.concatenate(vector.pieces)
+
+    def scatter(self, values):
+        return Vector(self, [values[lo:hi] for lo, hi in self.ranges])
+
+    _hold = close = None
+
+
+@pytest.fixture
+def engine():
+    return Here()
+
+
+def twice_over(a, x, b):
+    return a - x * b
+
+
+def test_a_number_takes_one_call_however_long_the_formula(engine):
+    a, b = np.random.default_rng(0).normal(size=(2, S))
+    v, w = engine.scatter(a), engine.scatter(b)
+    found = np.where(v > 0.5, np.abs(v - 3 * w), w / 7).max()
+    assert found == np.where(a > 0.5, np.abs(a - 3 * b), b / 7).max()
+    assert engine.made == ["fold"]
+
+
+def test_what_is_used_again_is_made_once(engine):
+    a = np.random.default_rng(1).normal(size=S)
+    v = np.exp(engine.scatter(a))
+    for _ in range(3):
+        assert (v.max(), v.min()) == (np.exp(a).max(), np.exp(a).min())
+    assert engine.made == ["fold", "apply", *["fold"] * 5]
+
+
+def test_sums_keep_what_they_are_made_of(engine):
+    a, b = np.random.default_rng(2).normal(size=(2, S))
+    v, w = engine.scatter(a), engine.scatter(b)
+    total = by_state(twice_over, v, 0.3, w)
+    assert dots((total, total), (total, w), (w, v)) == dots((a - 0.3 * b, a - 0.3 * b), (a - 0.3 * b, b), (b, a))
+    assert np.array_equal(np.asarray(total), a - 0.3 * b)
+    assert engine.made == ["sums"]
+
+
+def test_functions_that_follow_each_other_are_not_nested(engine):
+    a, b = np.random.default_rng(3).normal(size=(2, S))
+    v, w = engine.scatter(a), engine.scatter(b)
+    for _ in range(50):
+        v, a = by_state(twice_over, v, 0.9, w), a - 0.9 * b
+    assert len(engine.made) == 49
+    assert np.array_equal(np.asarray(v), a)
+    assert engine.made == ["apply"] * 50
+
+
+def test_any_formula_has_the_bits_of_numpy(engine):
+    rng = np.random.default_rng(4)
+    plain = [rng.normal(size=S) for _ in range(3)]
+    spread = [engine.scatter(values) for values in plain]
+    for _ in range(300):
+        i, j = rng.integers(len(plain), size=2)
+        name = rng.choice(["add", "subtract", "multiply", "maximum", "minimum"])
+        plain.append(getattr(np, name)(plain[i], plain[j]))
+        spread.append(getattr(np, name)(spread[i], spread[j]))
+        if rng.random() < 0.3:
+            k = rng.integers(len(plain))
+            assert spread[k].min() == plain[k].min()
+        if rng.random() < 0.2:
+            k, m = rng.integers(len(plain), size=2)
+            assert dots((spread[k], spread[m])) == dots((plain[k], plain[m]))
+        if len(plain) > 12:
+            drop = rng.integers(len(plain))
+            del plain[drop], spread[drop]
+    for values, vector in zip(plain, spread, strict=True):
+        assert np.array_equal(np.asarray(vector), values)
