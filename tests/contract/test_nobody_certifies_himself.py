@@ -19,12 +19,14 @@ from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
 from drmdp.solvers.problem import Problem, State
 
-IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
+BALLS = [*PAIRS, ("transport", 1), ("transport", np.inf)]
+IDS = [f"{metric}-{order:g}" for metric, order in BALLS]
 
 
 def problem(pair=("l2", 2), support="observed"):
     model = drmdp.instances.perturb(drmdp.instances.garnet(8, 3, seed=3), 4, seed=4)
-    return model, drmdp.Wasserstein(0.3, *pair, support)
+    ground = ("line", range(8)) if pair[0] == "transport" else None
+    return model, drmdp.Wasserstein(0.3, *pair, support, ground=ground)
 
 
 def truth(model, ball):
@@ -101,7 +103,7 @@ def paradise(problem, value, honest):
 LIES = [no_gap, crossed, no_claim, noise, cheap, paradise]
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+@pytest.mark.parametrize("pair", BALLS, ids=IDS)
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
 def test_a_method_that_lies_ends_with_true_bounds(lie, pair):
     model, ball = problem(pair)

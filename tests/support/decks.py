@@ -106,7 +106,15 @@ def _all() -> dict[str, Kind]:
 
 SETS = _all()
 """Every set and grouping by a name."""
-ONE_PER_SOLVER = ("kl-mean", "l1-1-sa", "reweighting-kl", "reweighting-cvar-sa", "intervals")
+ONE_PER_SOLVER = (
+    "kl-mean",
+    "l1-1-sa",
+    "reweighting-kl",
+    "reweighting-cvar-sa",
+    "intervals",
+    "transport-1",
+    "transport-inf",
+)
 """What the default suite compiles beside the six balls."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -60,7 +61,11 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
     def of(kind: Any, *fields: Any) -> Callable[[Model], AmbiguitySet]:
         return lambda model: kind(RADIUS, *fields)
 
+    def moved(order: float) -> Callable[[Model], AmbiguitySet]:
+        return lambda model: Wasserstein(RADIUS, "transport", order, ground=("line", range(model.n_states)))
+
     found = {f"{metric}-{order:g}": of(Wasserstein, metric, order) for metric, order in PAIRS}
+    found |= {f"transport-{order:g}": moved(order) for order in (1, math.inf)}
     for around, end in (("mean", ""), ("kernels", "-kernels")):
         found |= {f"{kind}{end}": of(Divergence, kind, around) for kind in DIVERGENCES}
     found |= {f"reweighting-{kind}": of(Reweighting, kind) for kind in DIVERGENCES}
