@@ -8,6 +8,7 @@ from drmdp.errors import InputError, MissingExtra, Notice
 from drmdp.estimate import LogCheck, check_log, estimate
 from drmdp.formats import read, write
 from drmdp.model import Model
+from drmdp.model.stack import stack
 from drmdp.policies.trajectories import Trajectories, simulate
 from drmdp.prox.project import project
 from drmdp.sets import Divergence, Intervals, Reweighting, Wasserstein
@@ -25,5 +26,5 @@ __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel", "Grid",
     "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
     "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "write",
+    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "stack", "write",
 ]  # fmt: skip

@@ -55,6 +55,9 @@ ATTACKS = [
     ("simulate m.csv p.json -n 3 --steps 2 --out OUT", "m.parameters.csv", "MODEL"),
     ("solve m.npz --radius .1 --out OUT", "m.npz", "MODEL"),
     ("solve m.csv --radius .1 --start s.npz --out OUT", "s.npz", "--start"),
+    ("horizon m.npz --radius .1 --stages 2 --out OUT", "m.npz", "MODEL"),
+    ("horizon m.csv --radius .1 --stages 2 --out OUT", "m.initial.csv", "MODEL"),
+    ("horizon m.npz --radius .1 --stages 2 --final p.json --out OUT", "p.json", "--final"),
     ("sweep m.csv --radii 2 --out OUT", "m.initial.csv", "MODEL"),
     ("sweep m.npz --radii 2 --held-out m.csv --out OUT", "m.csv", "--held-out"),
     ("sweep m.npz --radii 2 --held-out m.csv --out OUT", "m.parameters.csv", "--held-out"),
@@ -144,6 +147,6 @@ def test_every_option_that_names_an_output_is_known_here():
     found = {(name, p.name) for name, command in main.commands.items() for p in command.params}
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
-        ("convert", "target"), ("estimate", "out"), ("instance", "out"), ("reproduce", "out"), ("simulate", "out"),
+        ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("reproduce", "out"), ("simulate", "out"),
         ("solve", "out"), ("solve", "report"), ("sweep", "out"),
     }  # fmt: skip

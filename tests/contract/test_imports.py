@@ -35,6 +35,7 @@ LAYERS = (
 UPWARDS = {
     ("solution.results", "report"),
     ("solution.plan", "report"),
+    ("solution.results", "policies.tables"),
     ("solution.results", "proof"),
     ("api", "cluster"),
     ("api", "cluster.solve"),

@@ -9,7 +9,18 @@ import click
 import numpy as np
 
 from drmdp.cli import report as page
-from drmdp.cli.options import MAX_SECONDS, RADIUS, THREADS, Asked, check_outputs, common, exit_code, paths
+from drmdp.cli.options import (
+    KEEP_FORMULAS,
+    MAX_SECONDS,
+    RADIUS,
+    THREADS,
+    Asked,
+    check_outputs,
+    common,
+    exit_code,
+    paths,
+)
+from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
 from drmdp.cli.show import print_json
 from drmdp.core.archives import Field, read_array, read_json
@@ -28,14 +39,15 @@ if TYPE_CHECKING:
 @click.option(
     "--costs", help=".npy file with the costs, or rewards, of each stage, (stages, S, A) or (stages, S, A, S)."
 )
-@click.option("--out", help="Save the plan here (.npz).")
+@click.option("--out", help=f"{HELP}.")
+@KEEP_FORMULAS
 @click.option("--report", help="Write a page about the plan here (.html); needs the extra `report`.")
 @MAX_SECONDS
 @THREADS
 @common
 def horizon(
     model_paths: tuple[str, ...], stages: int | None, stage_discount: float | None, final: str | None, costs: str | None,
-    out: str | None, report: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool,
+    out: str | None, keep_formulas: bool, report: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool,
     max_seconds: float | None, threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
@@ -43,16 +55,19 @@ def horizon(
     Stage 0 is the first decision. Several models are those of the stages, the first one first. One sweep a stage, as accurate as can be: --tol and --rtol
     only decide the status. `drmdp evaluate` and `drmdp simulate` read what --out writes.
     """
-    from drmdp.solution import check_target, reached
+    from drmdp.solution import reached
     from drmdp.solvers import horizon as plans
 
-    if out is not None:
-        check_target(out)
+    check_out(out)
     page.check(report, None)
-    check_outputs({"--out": paths(out), "--report": paths(report)}, inputs(model_paths))
+    check_outputs(
+        {"--out": paths(out), "--report": paths(report)},
+        {**inputs(model_paths), "--final": paths(final), "--costs": paths(costs)},
+    )
     models, sets = read_stages(Asked(**region), model_paths, discount)
     if stages is None and len(models) == 1:
         raise click.MissingParameter(param_hint="'--stages'", param_type="option")
+    check_labels(models[0], out, keep_formulas)
     values = None if final is None else _final(final, models[0])
     prices = None if costs is None else _costs(costs)
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}
@@ -60,14 +75,15 @@ def horizon(
     found = plans.finite_horizon(
         models if several else models[0], sets if several else sets[0], stages, values, prices, stage_discount, **limits
     )
+    about = document(models, found)
     try:
         if out is not None:
-            found.save(out)
+            write_out(out, found, about)
         if report is not None:
             found.report(report, command=page.command())
     finally:  # a full disk must not cost the result as well
         if as_json:
-            print_json(document(models, found))
+            print_json(about)
         else:
             print_plan(models[0], found, {"Saved": out, "Report": report})
     return exit_code(found.status, reached(found))

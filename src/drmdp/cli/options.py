@@ -29,6 +29,9 @@ RADIUS = click.option(
 THREADS = click.option(
     "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
 )
+KEEP_FORMULAS = click.option(
+    "--keep-formulas", is_flag=True, help="Write names such as =1+1 to .csv too, which spreadsheets run as formulas."
+)
 MAX_SECONDS = click.option("--max-seconds", type=float, help="Stop after so many seconds, to within a sweep.")
 PROGRESS = click.option(
     "--progress/--no-progress",

@@ -6,24 +6,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drmdp.core.archives import PLAN, describe, read_json
-from drmdp.core.names import same
-from drmdp.errors import InputError, shown
+from drmdp.core.files import check_path
+from drmdp.core.names import back, same
+from drmdp.core.policies import is_table
+from drmdp.core.validation import numbers
+from drmdp.errors import InputError, brief, imported, shown
 
 if TYPE_CHECKING:
     from drmdp.model import Model
 
 
 def read_policy(path: str, model: Model) -> Any:
-    """Read an (S, A) policy from a saved solution or a JSON file, or a saved plan as it is."""
+    """Read an (S, A) policy, or a plan, from a saved result, a table or a JSON file."""
     from drmdp.solution import HorizonSolution, Solution
 
     suffix = Path(path).suffix.lower()
     folder = (Path(path) / "solution.json").exists()
-    if suffix not in (".npz", ".json") and not folder:
-        raise InputError(f"{path}: expected a saved solution (.npz, or a folder) or a .json file")
+    if suffix not in (".npz", ".json", ".csv", ".parquet") and not folder:
+        raise InputError(
+            f"{path}: expected a saved solution (.npz, or a folder), a table (.csv, .parquet) or a .json file"
+        )
     try:
+        if suffix in (".csv", ".parquet") and not folder:
+            table = _table(path, suffix)
+            return table if "stage" in table.columns else model.policy(table)
         if suffix == ".json" and not folder:
-            return model.policy(_policy_mapping(read_json(path), model))
+            document = read_json(path)
+            known = _of_document(document, model)
+            return model.policy(_policy_mapping(document, model)) if known is None else known
         is_plan = not folder and describe(path) == PLAN
         found = HorizonSolution.load(path) if is_plan else Solution.load(path)
         for kind in ("states", "actions"):
@@ -33,6 +43,39 @@ def read_policy(path: str, model: Model) -> Any:
     except InputError as error:
         reason = str(error)
         raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
+
+
+def _table(path: str, suffix: str) -> Any:
+    """A table of a policy."""
+    check_path(path)
+    pl = imported("polars", "data")
+    try:
+        found = (
+            pl.read_csv(path, infer_schema_length=None, glob=False)
+            if suffix == ".csv"
+            else pl.read_parquet(path, glob=False)
+        )
+    except OSError as error:
+        raise InputError(error.strerror or str(error)) from None
+    except Exception as error:  # polars raises errors of its own kinds
+        raise InputError(f"cannot be read: {brief(str(error).splitlines()[0], 160)}") from None
+    if not is_table(found):
+        raise InputError(
+            f"expected the columns state, action and probability, got {', '.join(map(shown, found.columns))}"
+        )
+    return found
+
+
+def _of_document(document: Any, model: Model) -> Any:
+    """The policy of a document that --json printed; None if it is none."""
+    if not isinstance(document, dict) or not isinstance(document.get("policy"), list):
+        return None
+    for kind in ("states", "actions"):
+        names = document.get(kind)
+        if not isinstance(names, list) or not same(back(names), getattr(model, kind)):
+            raise InputError(f"it is for other {kind} than the model's")
+    policy = numbers("policy", document["policy"])
+    return policy if policy.ndim == 3 else model.policy(policy)
 
 
 def _policy_mapping(document: Any, model: Model) -> dict[Any, dict[Any, float]]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import OPTIONS, RADIUS, Asked, check_outputs, options, paths
+from drmdp.cli.options import KEEP_FORMULAS, OPTIONS, RADIUS, Asked, check_outputs, options, paths
+from drmdp.cli.outputs import check_labels
 from drmdp.cli.plans import inputs, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import console, grid, print_json, problem
@@ -20,9 +21,6 @@ from drmdp.errors import InputError, shown
 if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.policies.trajectories import Trajectories
-
-FORMULA = tuple("=+-@\t\r")
-"""What a formula begins with."""
 
 
 @click.command()
@@ -35,7 +33,7 @@ FORMULA = tuple("=+-@\t\r")
 @click.option("--start", help="State to start from; by default the start distribution.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--out", help="Write the transitions to this .csv file, as `drmdp estimate` reads them.")
-@click.option("--keep-formulas", is_flag=True, help="Write names such as =1+1 too, which spreadsheets run as formulas.")
+@KEEP_FORMULAS
 @options("nature", "upper", "lower", "level", "support", "rectangular", "around", "order", "metric", "set")
 @OPTIONS["rtol"]
 @OPTIONS["tol"]
@@ -66,8 +64,7 @@ def simulate(
         models = [formats.read(path, discount=discount) for path in model_paths]
     model = models[0]
     given: Any = models if len(models) > 1 else model
-    if out is not None and not keep_formulas:
-        _check_labels(model)
+    check_labels(model, out, keep_formulas)
     policy = read_policy(policy_path, model)
     first = None if start is None else {str(name): name for name in model.states}.get(start, start)
     nature: Any = None
@@ -122,21 +119,3 @@ def _write(model: Model, found: Trajectories, path: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(f"--out {path}: no text can hold the name {shown(error.object[error.start])}") from None
     write_whole(path, lambda stream: stream.write(content))
-
-
-def _check_labels(model: Model) -> None:
-    """Refuse labels that a spreadsheet would run as formulas when it opens the file."""
-    for kind in ("states", "actions"):
-        for label in getattr(model, kind):
-            if isinstance(label, str) and label[:1] in FORMULA and not _is_number(label):
-                raise InputError(
-                    f"{kind}: a spreadsheet may run the name {shown(label)} as a formula; --keep-formulas writes it all the same"
-                )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -10,6 +10,7 @@ from drmdp.cli import past
 from drmdp.cli import report as page
 from drmdp.cli.options import (
     BACKEND,
+    KEEP_FORMULAS,
     MAX_SECONDS,
     RADIUS,
     THREADS,
@@ -19,6 +20,7 @@ from drmdp.cli.options import (
     exit_code,
     paths,
 )
+from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
 from drmdp.cli.show import ARRAYS, NUMBERS, limits, named, outcome, print_json, print_summary
 from drmdp.core.progress import stage
 from drmdp.errors import InputError
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 @MAX_SECONDS
 @THREADS
 @click.option("--start", help="Saved solution to begin from.")
-@click.option("--out", help="Save the solution here (.npz); with --cluster a folder of arrays.")
+@click.option("--out", help=f"{HELP}; with --cluster a folder of arrays.")
+@KEEP_FORMULAS
 @click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`.")
 @click.option(
     "--report-radii",
@@ -63,6 +66,7 @@ def solve(
     threads: int | None,
     start: str | None,
     out: str | None,
+    keep_formulas: bool,
     report: str | None,
     report_radii: int | None,
     proof: str | None,
@@ -93,17 +97,17 @@ def solve(
         raise InputError("--checkpoint: goes with --cluster")
     from drmdp import api, formats
     from drmdp.core import clock
-    from drmdp.solution import Solution, check_target, reached
+    from drmdp.solution import Solution, reached
     from drmdp.solvers.registry import resolve
 
-    if out is not None:
-        check_target(out)
+    check_out(out)
     page.check(report, report_radii)
     outputs = {"--out": paths(out), "--report": paths(report), "--proof": paths(proof)}
     check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
 
     chosen = resolve(method)[1]
     model, ball = asked.read(model_path, discount)
+    check_labels(model, out, keep_formulas)
     first = None if start is None else Solution.load(start)
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
@@ -111,17 +115,17 @@ def solve(
             model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads,
             backend=backend,
         )  # fmt: skip
+    document = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "settings")} | named(model, ball)
     try:
         if out is not None:
-            solution.save(out)
+            write_out(out, solution, document)
         if proof is not None:
             solution.proof(proof)
         if report is not None:
             page.write(model, ball, solution, report, report_radii, deadline)
     finally:  # a full disk must not cost the result as well
         if as_json:
-            fields = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "settings")}
-            print_json({**fields, **named(model, ball)})
+            print_json(document)
         else:
             _print(model, ball, solution, {"Saved": out, "Proof": proof, "Report": report})
     return exit_code(solution.status, reached(solution))

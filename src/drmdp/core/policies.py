@@ -18,6 +18,8 @@ def checked(model: Any, policy: ArrayLike) -> Array:
     S, A = model.n_states, model.n_actions
     tol = storage.ROW_SUM_TOL
     policy = checks.policy_of(policy, model)
+    if is_table(policy):
+        policy = from_table(model, policy)
     if isinstance(policy, Mapping):
         x = _from_mapping(model, policy)
     elif isinstance(policy, list | tuple) and policy and all(isinstance(name, str) for name in policy):
@@ -76,3 +78,41 @@ def _from_mapping(model: Any, policy: Mapping[Any, Any]) -> Array:
     if missing.any():
         raise InputError(f"policy: state {model.states[int(np.argmax(missing))]!r} is missing")
     return x
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def is_table(given: Any) -> bool:
+    """Whether something is a table of a policy, of polars or pandas."""
+    return hasattr(given, "columns") and {"state", "action"} <= set(given.columns)
+
+
+def from_table(model: Any, table: Any) -> Any:
+    """The policy of a table with the columns state, action and, unless it is 1, probability; with a stage, a list of policies.
+
+    Names may be texts of what the model has. Rows without an action, as those of terminal states, say nothing.
+    """
+    states, actions = (
+        {**{str(name): name for name in names}, **{name: name for name in names}}
+        for names in (model.states, model.actions)
+    )
+    n = len(table)
+    stages = [int(t) for t in table["stage"]] if "stage" in table.columns else [0] * n
+    chances = (
+        [float(p) if p is not None else 1.0 for p in table["probability"]]
+        if "probability" in table.columns
+        else [1.0] * n
+    )
+    if n and min(stages) < 0:
+        raise InputError(f"policy: the table has a stage {min(stages)}")
+    found: list[dict[Any, dict[Any, float]]] = [{} for _ in range(max(stages, default=0) + 1)]
+    for t, state, action, p in zip(stages, table["state"], table["action"], chances, strict=True):
+        if action is None or action != action:
+            continue
+        own = found[t].setdefault(states.get(state, states.get(str(state), state)), {})
+        name = actions.get(action, actions.get(str(action), action))
+        if name in own:
+            raise InputError(f"policy: the table has state {shown(state)}, action {shown(action)} twice")
+        own[name] = p
+    return found if "stage" in table.columns else found[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
 from drmdp.model import Model, check_model
+from drmdp.model.stack import stack
 from drmdp.sets.base import check_set
 from drmdp.sets.intervals import Intervals
 
@@ -73,7 +74,7 @@ SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism", 
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     format: str | None = None,
     *,
     discount: float | None = None,
@@ -90,8 +91,9 @@ def read(
 
     Parameters
     ----------
-    path : path
-        A directory, or a path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
+    path : path, or a list of paths
+        Several files become one model with the kernels of all, named after the files; see `drmdp.stack`. A directory, or a
+        path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
     format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
     discount : float in [0, 1), optional
@@ -118,10 +120,22 @@ def read(
     ...     drmdp.read(path) == model
     True
     """
-    chosen = _choose(path, format)
     options = Options(discount, base, initial, parameters, normalize)
+    if isinstance(path, list | tuple):
+        return stack([_read(one, format, options) for one in path], names=_stems(path))
+    return _read(path, format, options)  # type: ignore[arg-type]
+
+
+def _read(path: str | os.PathLike[str], format: str | None, options: Options) -> Model:
+    chosen = _choose(path, format)
     with _reading(path):
         return chosen.read(Path(path), options)
+
+
+def _stems(given: Sequence[str | os.PathLike[str]]) -> list[str] | None:
+    """Names of files, without folders and suffixes if they differ; nothing if they are the same."""
+    stems = [Path(path).stem for path in given]
+    return stems if len(set(stems)) == len(stems) else None
 
 
 def read_intervals(

@@ -14,17 +14,35 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.core.validation import number
-from drmdp.errors import InputError, shown
+from drmdp._typing import ArrayLike
+from drmdp.core.validation import Names, number
+from drmdp.errors import InputError, brief, imported, shown
 from drmdp.formats._cells import Cells, Parts, list_cells, model_of
+from drmdp.formats._several import alone, stacked
 from drmdp.formats._single import Which, kernel_of
 from drmdp.model import Model
 
 Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 
 
-def from_gymnasium(env: Any, discount: float) -> Model:
-    """Take over an environment (or its table `P`) as a model with one kernel.
+def from_gymnasium(
+    env: Any,
+    discount: float,
+    weights: ArrayLike = None,
+    names: Names | None = None,
+    make: Mapping[str, Any] | None = None,
+) -> Model:
+    """Take over an environment as a model with one kernel, or several as one with a kernel each.
+
+    Parameters
+    ----------
+    env : environment, its table `P`, its name, or a list of these
+        Environments that differ in how they slip are different kernels of one model.
+    discount : float in [0, 1)
+    weights, names : optional
+        Of the kernels, for a list; see `drmdp.stack`.
+    make : mapping, optional
+        What `gymnasium.make` gets beside a name, as in ``{"is_slippery": False}``.
 
     Raises
     ------
@@ -32,8 +50,11 @@ def from_gymnasium(env: Any, discount: float) -> Model:
         If there is no table, if it is damaged, or if a state that can be reached is entered both with and without
         `terminated`.
     """
+    if isinstance(env, list | tuple):
+        return stacked(env, lambda one: from_gymnasium(one, discount, make=make), weights, names)
+    alone(weights, names)
     if isinstance(env, str):
-        raise InputError(f"expected an environment, got its name: give gymnasium.make({env!r})")
+        return _from_name(env, discount, make or {})
     own = getattr(env, "unwrapped", env)
     table = own if isinstance(own, Mapping) else getattr(own, "P", None)
     if not isinstance(table, Mapping):
@@ -66,6 +87,20 @@ def from_gymnasium(env: Any, discount: float) -> Model:
     cells = Cells(np.zeros_like(s), s, a, t, values[:, 0], reward, lambda k: f"state {s[k]}, action {a[k]}")
     parts = Parts(discount, initial, actions=_action_names(own, A), terminal=terminal)
     return model_of(cells, (1, S, A), parts)
+
+
+def _from_name(name: str, discount: float, options: Mapping[str, Any]) -> Model:
+    """Make an environment, take it over and close it."""
+    gymnasium = imported("gymnasium", "test")
+    try:
+        env = gymnasium.make(name, **options)
+    except Exception as error:  # of many kinds: an unknown name, an option that there is not, a package that is missing
+        reason = (str(error).splitlines() or [""])[0]
+        raise InputError(f"gymnasium.make({name!r}): {brief(reason, 160) or type(error).__name__}") from None
+    try:
+        return from_gymnasium(env, discount)
+    finally:
+        env.close()
 
 
 def to_gymnasium(model: Model, *, kernel: Which = None) -> Table:

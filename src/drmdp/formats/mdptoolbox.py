@@ -19,14 +19,30 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp.core.validation import numbers
+from drmdp._typing import ArrayLike
+from drmdp.core.validation import Names, numbers
 from drmdp.errors import InputError
+from drmdp.formats._several import alone, stacked
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
 
 
-def from_mdptoolbox(transitions: Any, rewards: Any, discount: float) -> Model:
-    """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel."""
+def from_mdptoolbox(
+    transitions: Any,
+    rewards: Any = None,
+    discount: float | None = None,
+    weights: ArrayLike = None,
+    names: Names | None = None,
+) -> Model:
+    """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel.
+
+    A list of pairs (transitions, rewards), with `rewards` left out, becomes one model with a kernel each; see `drmdp.stack` for weights and names.
+    """
+    if discount is None:
+        raise InputError("discount: it is missing")
+    if rewards is None:
+        return stacked(_pairs(transitions), lambda pair: from_mdptoolbox(pair[0], pair[1], discount), weights, names)
+    alone(weights, names)
     transitions, rewards = (
         list(given) if isinstance(given, np.ndarray) and given.dtype == object else given
         for given in (transitions, rewards)
@@ -43,6 +59,13 @@ def from_mdptoolbox(transitions: Any, rewards: Any, discount: float) -> Model:
     elif not sparse.issparse(found) and found.shape not in ((S,), (S, A)):
         raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
     return Model(kernels if sparse.issparse(kernels) else kernels[None], rewards=found, discount=discount)
+
+
+def _pairs(given: Any) -> list[Any]:
+    """Pairs (transitions, rewards), or an error."""
+    if not isinstance(given, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+        raise InputError("rewards: they are missing; several problems are a list of pairs (transitions, rewards)")
+    return list(given)
 
 
 def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:

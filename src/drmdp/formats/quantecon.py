@@ -20,22 +20,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp._typing import IntArray
+from drmdp._typing import ArrayLike, IntArray
 from drmdp.core.files import memory_limit
-from drmdp.core.validation import numbers
+from drmdp.core.validation import Names, numbers
 from drmdp.errors import InputError, shown
+from drmdp.formats._several import alone, stacked
 from drmdp.formats._single import Which, kernel_of, rewards_of
 from drmdp.model import Model
 
 
-def from_quantecon(ddp: Any) -> Model:
-    """Take over a `quantecon.markov.DiscreteDP` as a model with one kernel.
+def from_quantecon(ddp: Any, weights: ArrayLike = None, names: Names | None = None) -> Model:
+    """Take over a `quantecon.markov.DiscreteDP` as a model with one kernel, or a list of them as one with a kernel each (see `drmdp.stack`).
 
     Raises
     ------
     InputError
         If it is not one, or beta is 1.
     """
+    if isinstance(ddp, list | tuple):
+        return stacked(ddp, from_quantecon, weights, names)
+    alone(weights, names)
     try:
         R, Q, beta, s_indices, a_indices = (getattr(ddp, name) for name in ("R", "Q", "beta", "s_indices", "a_indices"))
     except AttributeError as error:

@@ -339,8 +339,8 @@ class Model(Made):
         """Check a policy and return it as (S, A), rows summing to 1, zero in terminal states.
 
         `policy` is an (S, A) array of probabilities, an (S,) array of action numbers, a mapping from every state
-        that is not terminal to an action or to a mapping from actions to probabilities, or a result that has a policy,
-        such as a `Solution`.
+        that is not terminal to an action or to a mapping from actions to probabilities, a table with the columns state, action and
+        probability, or a result that has a policy, such as a `Solution`.
         """
         return policies.checked(self, policy)
 

@@ -203,7 +203,29 @@ class Solution:
         columns = ("state", "action", "optimum at least", "at most")
         return _html.facts("Solution", head) + _html.table(columns, rows, len(self.states))
 
-    # ------------------------------------------------------------------ files
+    # ------------------------------------------------------------------ tables and files
+
+    @property
+    def q_values(self) -> Array:
+        """What each action costs (earns) under `kernel` if the policy is played afterwards, (S, A); NaN where it is not available."""
+        from drmdp.policies import tables
+
+        return tables.q_values(self)
+
+    def to_frame(self, model: Model | None = None) -> Any:
+        """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
+
+        The nominal value is that of the policy under the mean kernel; a solution that was loaded needs the model for it.
+        """
+        from drmdp.policies import tables
+
+        return tables.to_frame(self, model)
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The policy as {state: action}, or {state: {action: probability}} where it draws; states without actions are left out."""
+        from drmdp.solution.tables import choices
+
+        return choices(self.states, self.actions, self.policy)
 
     def report(
         self,

@@ -16,6 +16,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core import validation as checks
 from drmdp.core.files import require
 from drmdp.core.names import same
+from drmdp.core.policies import from_table, is_table
 from drmdp.core.signs import value_of
 from drmdp.core.validation import number, numbers, whole
 from drmdp.errors import InputError, shown
@@ -178,8 +179,10 @@ def _priced(model: Model, costs: Array) -> Model:
 
 
 def is_plan(policy: Any) -> bool:
-    """Whether a policy has stages: a result with such a policy, an array (T, S, A), or a list of policies."""
+    """Whether a policy has stages: a result with such a policy, an array (T, S, A), a list of policies, or a table with a column of stages."""
     own = getattr(policy, "policy", policy)
+    if is_table(own):
+        return "stage" in own.columns
     if isinstance(own, np.ndarray):
         return own.ndim == 3
     return isinstance(own, list | tuple) and len(own) > 0 and (hasattr(own[0], "keys") or np.ndim(own[0]) == 2)
@@ -189,6 +192,7 @@ def policies_of(stages_models: Sequence[Model], policy: Any) -> Array:
     """A policy for every stage, (T, S, A), checked; one without stages is that of all."""
     T, first = len(stages_models), stages_models[0]
     own = checks.policy_of(policy, first)
+    own = from_table(first, own) if is_table(own) else own
     if not is_plan(own):
         distinct = {id(model): model.policy(own) for model in stages_models}
         return np.stack([distinct[id(model)] for model in stages_models])
@@ -208,4 +212,6 @@ def length_of(model: Any, policy: Any) -> int | None:
     models = _sequence(model, Model)
     if models is not None:
         return len(models)
-    return len(getattr(policy, "policy", policy)) if is_plan(policy) else None
+    if not is_plan(policy):
+        return None
+    return int(max(policy["stage"])) + 1 if is_table(policy) else len(getattr(policy, "policy", policy))

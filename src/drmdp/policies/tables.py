@@ -1,0 +1,49 @@
+"""Solutions as tables, and what each action is worth.
+
+Q(s, a) = Σ_t y(t|s, a) (c(s, a, t) + λ v(t)) with nature's kernel y = `solution.kernel` and v = `solution.value`: what an action costs now, and the returned
+policy from then on, if nature keeps to her side of the saddle point. The policy draws among actions of the same Q, up to the gap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.policies import fixed_kernel as fixed
+from drmdp.solution import Solution
+from drmdp.solution.tables import frame
+
+
+def known_model(solution: Solution, model: Model | None) -> Model | None:
+    """The model of a solution, as given or as remembered; None if neither."""
+    if model is None:
+        return None if solution.problem is None else solution.problem[0]
+    if solution.fingerprint != model.fingerprint:
+        raise InputError("the solution is of another model")
+    return model
+
+
+def q_values(solution: Solution) -> Array:
+    """Q, (S, A), in the user's sign; NaN where an action is not available."""
+    model = known_model(solution, None)
+    if model is None:
+        raise InputError(
+            "q_values: a loaded solution does not hold its model, whose costs they need; solve with start=solution"
+        )
+    kernel, v = solution.kernel, solution.value
+    if model.next_costs:
+        costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
+    else:
+        costs = np.asarray(model.costs)
+    q = (0.0 - costs if model.maximise else costs) + model.discount * (kernel @ v)
+    return np.where(model.available, q, np.nan)
+
+
+def to_frame(solution: Solution, model: Model | None) -> object:
+    """The table of a solution; see `drmdp.Solution.to_frame`."""
+    found = known_model(solution, model)
+    nominal = None if found is None else fixed.values(found, solution.policy, fixed.matrices_of(found, [None]))[0]
+    values = {name: getattr(solution, name) for name in ("value", "lower", "upper")}
+    return frame(solution.states, solution.actions, np.asarray(solution.policy), values | {"nominal_value": nominal})
