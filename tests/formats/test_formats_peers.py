@@ -263,7 +263,3 @@ def test_actions_of_gymnasium_have_their_names():
     assert from_gymnasium(gymnasium.make("FrozenLake-v1"), 0.9).actions == ("LEFT", "DOWN", "RIGHT", "UP")
     assert from_gymnasium(gymnasium.make("CliffWalking-v1"), 0.9).actions == ("UP", "RIGHT", "DOWN", "LEFT")
     assert from_gymnasium(gymnasium.make("Taxi-v4"), 0.9).actions == range(6)
-    with pytest.raises(
-        InputError, match=r"expected an environment, got its name: give gymnasium\.make\('FrozenLake-v1'\)"
-    ):
-        from_gymnasium("FrozenLake-v1", 0.9)
