@@ -318,6 +318,10 @@ def certify(
         raise InputError(
             "nature: a kernel shows what an adversary can do, and of one that helps it proves nothing; `solve` and `evaluate` prove their own bounds"
         )
+    if ball.moves == "events":
+        raise InputError(
+            "moves='events': a kernel does not tell which law it was made of; `solve` and `evaluate` prove their own bounds"
+        )
     if kernel is None and isinstance(policy, Solution):
         kernel = policy.kernel if policy.weights is None else policy.weights
     if kernel is None:

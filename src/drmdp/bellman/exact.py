@@ -16,12 +16,12 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.frame.pairs import Pairwise
-from drmdp.bellman.nature_rows import Answer, respond
+from drmdp.bellman.nature_rows import Answer, Played, respond
 from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
-from drmdp.layout import events
+from drmdp.layout import events, light
 from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
@@ -54,13 +54,17 @@ class Remembered:
     memory: Memory
     share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
+    played: Played | None = None  # rows that the sweep wrote
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
-        return replace(self, share=share)
+        return replace(self, share=share, played=None)
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
+        written = self.played.take(policy) if self.played else None
+        if written is not None:
+            return written
         rows = self.rows(policy)
         return rows.dense() if rows.n_columns <= DENSE else rows
 
@@ -143,7 +147,9 @@ class ExactOperator:
         self._family = Pairwise(family) if entry.keeps.by_pair else family
         self._work = events.work(self._layout)
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
-        memory = empty_memory(S, A, N, entry.keeps, getattr(self._layout, "data", np.empty(0)).dtype)
+        kept = light.remembered(self._layout)
+        real = np.dtype(np.float32) if kept < N else getattr(self._layout, "data", np.empty(0)).dtype
+        memory = empty_memory(S, A, kept, entry.keeps, real)
         self.left = Left(memory, np.zeros((S, A)), 0)
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self.accuracy = 0.0
@@ -168,33 +174,55 @@ class ExactOperator:
         return self._sweep(self._family.evaluate, value, policy, start, stop)
 
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
-        model, shift = self.model, levels.level(value)
+        model, shift, sweeps = self.model, levels.level(value), self.left.sweeps + 1
         u = value - shift
-        left = self.left
-        layout = self._laid_out(left.sweeps + 1)
+        layout = self._laid_out(sweeps)
         point = point_at(layout, u)
-        memory = Memory(*(array.copy() for array in left.memory))
-        S = model.n_states
-        out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
-        widest = model.discount * point.span + self._moving  # range of any stakes
-        tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
-
-        def over(lo: int, hi: int) -> None:
-            room = events.Room(layout, lambda part, *ends: self._family.workspace(part, point, *ends))
-            for first, last, part, own in events.pieces(layout, lo, hi):
-                kernel(first, last, part, point, _of(memory, own), _of(out, own), tol, room(part, first, last))
-
-        workers.run(over, self._work, start, stop, self.threads)
-        self.left = Left(memory, out.policy, left.sweeps + 1)
+        out, played = self._mapped(kernel, layout, point, policy, start, stop)
+        memory = self.left.memory
         self.passes = float(out.passes[start:stop].mean())
         own = slice(start, stop)
         ends, here = model.terminal[own], u[model.own][own]
         policy = np.where(ends[:, None], 0.0, out.policy[own]) if ends.any() else out.policy[own]
         low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
-        new = np.where(ends, 0.0, (out.lower[own] + out.upper[own]) / 2 + model.discount * shift)
-        nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads)
+        new = out.lower[own]  # nobody needs the bounds themselves any more
+        new += out.upper[own]
+        del out
+        new /= 2
+        new += model.discount * shift
+        new[ends] = 0.0
+        if played is not None:
+            played.of(policy, self.threads)
+        nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads, played)
         return Update(new, low, high, policy, nature, memory)
+
+    def _mapped(
+        self, kernel: Any, layout: Any, point: Point, policy: Array, start: int, stop: int
+    ) -> tuple[Out, Played | None]:
+        """Map a kernel over ranges of states, from what the last sweep left; what it finds, and the rows that were written on the way."""
+        memory = Memory(*(array.copy() for array in self.left.memory))
+        S = self.model.n_states
+        out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
+        widest = self.model.discount * point.span + self._moving  # range of any stakes
+        tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
+        played = Played() if light.remembered(layout) < layout.weights.size else None
+
+        def over(lo: int, hi: int) -> None:
+            room = events.Room(layout, lambda part, *ends: self._family.workspace(part, point, *ends))
+            for first, last, part, own in events.pieces(layout, lo, hi):
+                known, found = _of(memory, own), _of(out, own)
+                whole = known if played is None else light.opened(part, point, known, settled=False)
+                kernel(first, last, part, point, whole, found, tol, room(part, first, last))
+                if played is not None:
+                    known.by_row[:, :, 0] = whole.by_row[:, :, 0]
+                    played.write(own, self._family.NATURE, part, point, whole, found.policy)
+            if played is not None:
+                played.close(lo, hi)
+
+        workers.run(over, self._work, start, stop, self.threads)
+        self.left = Left(memory, out.policy, self.left.sweeps + 1)
+        return out, played
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

@@ -19,7 +19,8 @@ from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
-from drmdp.layout import events
+from drmdp.layout import events, light
+from drmdp.layout.point import point_at
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -39,9 +40,10 @@ def derive(
     (S, A), N = layout.available.shape, layout.weights.size
     entry = entry_of(ball)
     split = entry.keeps.by_pair
-    found = Found(np.zeros(S), np.zeros(S), np.ones((S, A * N if split else N)))
+    few = light.remembered(layout) < N  # then one share says it all
+    found = Found(np.zeros(S), np.zeros(S), np.ones((S, (A if split else 1) * (1 if few else N))))
     proof = load(entry.certificate)
-    seen = view(layout, value)
+    seen, point = view(layout, value), point_at(layout, value) if few else None
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
@@ -51,10 +53,15 @@ def derive(
             memory = type(claim.memory)(*(array[own] for array in claim.memory))
             asked = claim._replace(policy=claim.policy[own], memory=memory)
             proved = Found(*(array[own] for array in found))
+            if point is not None:
+                asked = asked._replace(memory=light.opened(part, point, memory, settled=True))
+                proved = proved._replace(share=np.ones((last, found.share.shape[1] * N)))
             if split:
                 pairs.states(proof, first, last, part, seen, asked, proved)
             else:
                 proof.states(first, last, part, seen, asked, proved, room(part, first, last))
+            if point is not None:
+                found.share[own] = proved.share[:, ::N]
 
     workers.run(over, events.work(layout), 0, S, threads)
     return found

@@ -43,6 +43,7 @@ class Single(NamedTuple):
     key: Hashable
     by_kernel: bool
     by_pair: bool = False
+    moves: str = "states"
 
 
 def single(ball: AmbiguitySet) -> Any:

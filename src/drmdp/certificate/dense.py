@@ -37,7 +37,7 @@ import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate.pairs import mixed
-from drmdp.core.levels import EPS, level, steps
+from drmdp.core.levels import EPS, in_blocks, level, steps
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
@@ -255,7 +255,15 @@ def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, 
     """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points."""
     ratio = discount / (1 - discount)
     below, above = float(lower_step.min()), float(upper_step.max())
-    size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + ratio * max(abs(below), abs(above)))
-    low = value + lower_step + ratio * below - size
-    high = value + upper_step + ratio * above + size
-    return Bounds(np.where(terminal, 0.0, low), np.where(terminal, 0.0, high))
+    most = ratio * max(abs(below), abs(above))
+
+    def low(value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray) -> Array:
+        size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + most)
+        return np.where(terminal, 0.0, value + lower_step + ratio * below - size)
+
+    def high(value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray) -> Array:
+        size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + most)
+        return np.where(terminal, 0.0, value + upper_step + ratio * above + size)
+
+    given = value, lower_step, upper_step, terminal
+    return Bounds(in_blocks(low, *given), in_blocks(high, *given))

@@ -22,10 +22,10 @@ class Laws(NamedTuple):
     weights: Array  # (N,) of the mean rows
 
 
-def laws_of(laws: Array, weights: Array, used: Any) -> Laws:
-    """Laws (C, N, E) of the kernels that are used, (N,) flags; live is what one of them has."""
+def laws_of(laws: Array, weights: Array, used: Any, every: bool = False) -> Laws:
+    """Laws (C, N, E) of the kernels that are used, (N,) flags; live is what one of them has, or every event."""
     own = laws[:, used]
-    alive = (own > 0).any(axis=1)
+    alive = (own > 0).any(axis=1) | every
     order = np.argsort(~alive, axis=1, kind="stable")
     p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
     tail = np.ascontiguousarray(np.cumsum(p[:, ::-1], axis=1)[:, ::-1])

@@ -6,7 +6,8 @@ F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 �
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from drmdp._typing import Array, BoolArray
 if TYPE_CHECKING:
     from drmdp.model import Model
 
+LONG = 65_536
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -25,9 +27,25 @@ def level(value: Array) -> float:
 
 def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
     """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
-    step = one_sided - u - (1 - discount) * shift
-    size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
-    return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
+
+    def some(u: Array, terminal: BoolArray, one_sided: Array) -> Array:
+        step = one_sided - u - (1 - discount) * shift
+        size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
+        return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
+
+    found: Array = in_blocks(some, u, terminal, one_sided)
+    return found
+
+
+def in_blocks(function: Callable[..., Array], *arrays: Any) -> Any:
+    """`function` of vectors, number by number; of long ones block after block, so that nothing else of their length is made."""
+    first = arrays[0]
+    if not isinstance(first, np.ndarray) or first.size <= LONG:
+        return function(*arrays)
+    out = np.empty(first.size)
+    for lo in range(0, first.size, LONG):
+        out[lo : lo + LONG] = function(*(array[lo : lo + LONG] for array in arrays))
+    return out
 
 
 def beyond(value: Array, step: Array, sign: int) -> Array:

@@ -18,6 +18,8 @@ from drmdp.core.spans import Span
 from drmdp.errors import InputError, shown
 from drmdp.formats._stored import INDEX
 
+SOME = 2**22
+"""Numbers that are written at a time."""
 HEADER = 128
 """Bytes of the header of an .npy file, whatever its shape will be."""
 
@@ -121,6 +123,23 @@ class Files:
         self._column("states_ends", np.int64).add(ends[1:] if known else ends)
         hashes = [texts.key(line) for line in text.splitlines()]
         self._column("hashes", np.uint64).add(np.array(hashes, dtype=np.uint64))
+
+    def put(self, name: str, array: Any) -> None:
+        """Write a whole array, some rows at a time."""
+        try:
+            own = self._column(name, array.dtype, *array.shape[1:])
+            step = max(1, SOME * len(array) // max(1, array.size))
+            for lo in range(0, len(array), step):
+                own.add(array[lo : lo + step])
+        except OSError as error:
+            raise self._failed(error) from None
+        self._open &= name != "available"
+        self._going &= name != "terminal"
+
+    def put_names(self, names: Any) -> None:
+        """Write the names of all states."""
+        self._add_names(*texts.encoded("states", names))
+        self._numbered = False
 
     def finish(self, index: dict[str, Any]) -> None:
         """Complete all files, model.json last, and put the directory in its place."""

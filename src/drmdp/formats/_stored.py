@@ -245,17 +245,17 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     for name in index:
         if name not in ENTRIES_OF_INDEX:
             raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES_OF_INDEX)}")
-    names = arrays_in(path, folder)
-    for name in names:
+    arrays = arrays_in(path, folder)
+    for name in arrays:
         if name not in FIELDS:
             raise InputError(f"{name}: unknown array; known: {', '.join(FIELDS)}")
-    costs = [name for name in ("costs", "next_costs") if name in names]
+    costs = [name for name in ("costs", "next_costs") if name in arrays]
     if len(costs) != 1:
         raise InputError(f"costs, next_costs: expected exactly one, got {' and '.join(costs) or 'none'}")
-    for name in (*NEEDED, *(("states", "states_ends") if {"states", "states_ends"} & set(names) else ())):
-        if name not in names:
+    for name in (*NEEDED, *(("states", "states_ends") if {"states", "states_ends"} & set(arrays) else ())):
+        if name not in arrays:
             raise InputError(f"{name}: missing")
-    found = {name: _mapped(path, folder, name) for name in names}
+    found = {name: _mapped(path, folder, name) for name in arrays}
     for name in ("shape", "discount", "weights"):
         if name not in index:
             raise InputError(f"{INDEX}: {name}: missing")
@@ -289,7 +289,7 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise InputError(f"{name}: expected true or false, got {shown(flag)}")
-    kernel_names = _names("kernel_names", index.get("kernel_names"), N)
+    kernel_names = names("kernel_names", index.get("kernel_names"), N)
     return Head(
         *shape,
         discount=checks.discount_of(index["discount"]),
@@ -298,7 +298,7 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
         is_sparse=flags["sparse"],
         dtype=dtype,
         costs=costs,
-        actions=_names("actions", index.get("actions"), A),
+        actions=names("actions", index.get("actions"), A),
         kernel_names=kernel_names,
         notes=checks.notes_of(index.get("notes", [])),
     )
@@ -311,7 +311,8 @@ def shape_of(given: Any) -> tuple[int, int, int]:
     return given[0], given[1], given[2]
 
 
-def _names(name: str, given: Any, size: int) -> Names:
+def names(name: str, given: Any, size: int) -> Names:
+    """Names from an index, or numbers."""
     if given is not None and not isinstance(given, list):
         raise InputError(f"{name}: expected a list of names, got {type(given).__name__}")
     return checks.names_of(name, given if given is None else list(back(given)), size)

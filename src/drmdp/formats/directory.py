@@ -4,6 +4,8 @@ What `write` and `drmdp.formats.Writer` make is described in `drmdp.formats._sto
 costs stay in their files. While the model is in use they must not be written to or cut off in place. Replacing the model with `drmdp.write` or
 `drmdp convert` is safe. See `drmdp.core.mapped` for what happens otherwise.
 
+Models of events are written as the table of where events lead (`drmdp.formats._events`).
+
 A directory made by hand, with a model.json of the small fields and an .npy file for every other one, holds the fields of `drmdp.formats._fields`; it is
 loaded as an .npz file is. `drmdp convert` makes one that is mapped of it.
 """
@@ -19,12 +21,13 @@ import numpy as np
 from drmdp.core.archives import Header, check_memory, checked_header, decoding, native
 from drmdp.core.files import check_parent, landing
 from drmdp.errors import InputError, shown
-from drmdp.formats import _stored
+from drmdp.formats import _events, _stored
 from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_names, to_model
 from drmdp.formats._options import Options
 from drmdp.formats._stored import FORMAT, INDEX, Stored
 from drmdp.formats._writer import write_drawn, write_spans
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 
 __all__ = ["HOLDS", "check_target", "files_of", "open_stored", "read", "write", "write_drawn"]
 HOLDS = frozenset(NAMES)
@@ -37,6 +40,8 @@ def open_stored(path: str | os.PathLike[str]) -> Stored:
         with _stored.opened(Path(path)) as folder:
             index = _stored.read_index(Path(path), folder)
             if index.get("format") != FORMAT:
+                if index.get("format") == _events.FORMAT:
+                    raise InputError("is a model of events, which is read whole: drmdp.read(path) maps its table")
                 raise InputError(
                     "was made by hand or by an older version; `drmdp convert` makes one that is mapped of it"
                 )
@@ -55,6 +60,8 @@ def read(path: Path, options: Options) -> Model:
         if index.get("format") == FORMAT:
             found = _stored.stored(path, folder, index)
             return found.scaled() if options.normalize else found.model()
+        if index.get("format") == _events.FORMAT:
+            return _events.read(path, folder, index)
         fields = _fields(path, folder, index)
     return to_model(fields, options.normalize)
 
@@ -89,6 +96,9 @@ def _array(path: Path, folder: int | None, name: str, header: Header) -> Any:
 
 def write(model: Model, path: Path) -> None:
     """Write a model into a new directory beside the target and move it there at the end."""
+    if isinstance(model, EventModel):
+        _events.write(model, path)
+        return
     S = model.n_states
     whole = model.span(0, S)
     parts = (whole.part(lo, hi) for lo, hi in _stored.pieces(whole))
@@ -100,7 +110,7 @@ def check_target(path: Path) -> None:
     target = landing(path)
     if target.is_dir():
         held = {file.name for file in target.iterdir()}
-        foreign = held - {INDEX, *(f"{name}.npy" for name in (*ARRAYS, *_stored.FIELDS))}
+        foreign = held - {INDEX, *(f"{name}.npy" for name in (*ARRAYS, *_stored.FIELDS, *_events.FIELDS))}
         if held and (foreign or INDEX not in held):
             what = f"holds {min(foreign)!r}" if foreign else f"has no {INDEX}"
             raise InputError(f"{path}: is a directory but not a model ({what}), and is not overwritten")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.event_laws import Laws
+from drmdp.core.event_laws import Laws, laws_of
 from drmdp.layout.layout import Layout, lay_out
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -31,22 +31,41 @@ class EventLayout(NamedTuple):
     discount: float
     unlisted: bool
     common: bool
+    light: bool  # thresholds of the first kernel only are kept, see `drmdp.layout.light`
+    merged: bool  # entries are next states; else events, whatever state they lead to
+
+    @property
+    def longest(self) -> int:
+        """Most entries that a pair can have."""
+        return self.model.facts.longest if self.merged else int(self.laws.n_live.max())
+
+
+LIGHT = 2**28
+"""Bytes of thresholds up to which all are kept."""
 
 
 def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     """The layout of a model and a set: a `Layout`, or that of events, which is laid out piece by piece."""
     if not isinstance(model, EventModel) or entry_of(ball).layout:
         return lay_out(model, ball)
-    facts, S = model.facts, model.n_states
+    facts, S, keeps = model.facts, model.n_states, entry_of(ball).keeps
+    large = keeps.thresholds and 8 * model.available.size * int((model.weights > 0).sum()) > LIGHT
+    if ball.moves == "events":
+        used = model.weights > 0
+        laws = laws_of(model.laws, model.weights, used, every=ball.support == "all")
+        return EventLayout(
+            model, laws, np.array(model.weights[used]), model.available, ball.radii(model), model.discount, False, False, large, False
+        )  # fmt: skip
     if ball.support == "all" and facts.shortest < S and model.next_costs:
         return lay_out(model, ball)
     weights = np.array(model.weights[model.weights > 0])
     full = ball.support == "all" or facts.shortest == S
     unlisted = ball.support == "all" and not model.priced and bool(facts.shortest < S or facts.closed)
-    radius = np.ascontiguousarray(ball.radii(model))
+    common = not model.priced and full
+    light = large and not (unlisted or common)
     return EventLayout(
-        model, model.used, weights, model.available, radius, model.discount, unlisted, not model.priced and full
-    )  # fmt: skip
+        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True
+    )
 
 
 EVERYTHING = slice(None)
@@ -62,11 +81,12 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
         return
     kind: Any = (layout.discount, layout.unlisted, layout.common)
     model, A, N = layout.model, layout.available.shape[1], layout.weights.size
-    for first, last, block, n in model.batches(layout.laws, lo, hi):
+    priced = model.priced or not layout.merged  # so that no pair is taken for one that lists every state
+    for first, last, block, n in model.batches(layout.laws, lo, hi, layout.merged):
         indptr = block.indptr[: (last - first) * A + 1]
         parts = (
             indptr, block.indices[:n], block.data[: N * n], block.mean[:n], layout.weights, layout.available[first:last],
-            model._prices[first:last], block.costs[:n] if model.priced else np.zeros(0), layout.radius[first:last],
+            np.ascontiguousarray(model._prices[first:last]), block.costs[:n] if priced else np.zeros(0), np.ascontiguousarray(layout.radius[first:last]),
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
         yield 0, last - first, Layout(*own, *kind), slice(first, last)
@@ -81,10 +101,10 @@ class Room:
     def __call__(self, part: Layout, first: int, last: int) -> Any:
         """Work space for a piece, none of which is longer than the first one."""
         layout = self._layout
-        if not isinstance(layout, EventLayout) or layout.model.facts.longest >= layout.model.n_states:
+        if not isinstance(layout, EventLayout) or layout.longest >= layout.model.n_states:
             return self._make(part, first, last)  # where a pair may list every state, its order is in there
         if self._held is None:
-            most = np.arange(part.indptr.size) * layout.model.facts.longest
+            most = np.arange(part.indptr.size) * layout.longest
             self._held = self._make(part._replace(indptr=most), first, last)
         return self._held
 
@@ -99,7 +119,15 @@ def lengths(layout: Any) -> Any:
     """Most entries that each pair may have, (S·A,)."""
     if not isinstance(layout, EventLayout):
         return np.diff(layout.indptr)
-    return np.where(layout.available.ravel(), layout.model.lengths.ravel(), 0).astype(np.int64)
+    model, each = layout.model, layout.laws.n_live
+    own = (
+        model.lengths
+        if layout.merged
+        else each[model.classes]
+        if model.classes.size
+        else np.broadcast_to(each, layout.available.shape)
+    )
+    return np.where(layout.available, own, 0).astype(np.int64).ravel()
 
 
 def work(layout: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.mapped import check_unchanged
+from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
@@ -46,6 +47,8 @@ class Layout(NamedTuple):
 
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
+    if ball.moves == "events":
+        raise InputError(f"{ball.short}: this needs kernels, and nature moves laws of events here")
     check_unchanged(model.blocks.data)
     key = "layout", ball.listing
     if key not in model.kept:

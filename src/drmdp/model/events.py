@@ -90,8 +90,8 @@ class EventModel(Model):
 
     @cached_property
     def lengths(self) -> Any:
-        """How many slots of positive weight each pair has, (S, A) int32."""
-        found = np.zeros(self.available.shape, np.int32)
+        """How many slots of positive weight each pair has, (S, A)."""
+        found = np.zeros(self.available.shape, np.uint8 if self.n_events < 256 else np.int32)
         none = np.zeros((len(self.laws), self.n_events, 0))
         laws = self.used._replace(p=none, tail=none, weights=np.zeros(0))
         for first, last, block, _ in self.batches(laws, 0, self.n_states):
@@ -119,17 +119,17 @@ class EventModel(Model):
         if not self.priced:
             known = self._prices[self.available]
             least, most = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-        shortest = int(lengths.min(initial=S))
+        shortest = int(lengths.min()) if lengths.size else S
         return Facts(
             least, most, shortest, shortest, int(lengths.max(initial=0)), lengths.size,
-            self.available.size - lengths.size, int(lengths.sum()), self.priced,
+            self.available.size - lengths.size, int(lengths.sum(dtype=np.int64)), self.priced,
         )  # fmt: skip
 
     def mean_matrix(self) -> tuple[Any, Array]:
         """The mean kernel, sparse (S·A, S), and the costs that go with it, (S, A); of N no array is made."""
         A = self.n_actions
         indptr = np.zeros(self.available.size + 1, np.int64)
-        np.cumsum(self.lengths.ravel(), out=indptr[1:])
+        np.cumsum(self.lengths.ravel(), dtype=np.int64, out=indptr[1:])
         indices, mean = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
         costs = np.array(self._prices)
         for first, last, block, n in self.batches(self.used, 0, self.n_states):

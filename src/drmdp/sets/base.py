@@ -18,6 +18,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.core.validation import numbers
 from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model
+from drmdp.model.events import EventModel
 
 NATURES = ("adversarial", "cooperative")
 
@@ -29,6 +30,8 @@ class AmbiguitySet(ABC):
     support: str
     rectangular: str = "s"
     """Whether the actions of a state share a budget, "s", or each has its own, "sa"."""
+    moves: str = "states"
+    """Whether nature moves probabilities of next states, or those of "events", whatever state they lead to."""
     nature: str = "adversarial"
     """Or "cooperative": what she does with it."""
     sized: bool = True
@@ -44,6 +47,8 @@ class AmbiguitySet(ABC):
     @property
     def reach(self) -> str:
         """Where mass may move, in words."""
+        if self.moves == "events":
+            return {"all": "to any event", "observed": "only to events that some law has seen"}[self.support]
         return {"all": "to any state", "observed": "only to next states that some kernel has seen"}[self.support]
 
     def facing(self, nature: str) -> Self:
@@ -59,7 +64,7 @@ class AmbiguitySet(ABC):
     @property
     def listing(self) -> str:
         """What tells its layout from that of other sets around the same model."""
-        return self.support
+        return self.support if self.moves == "states" else f"{self.support} events"
 
     @property
     def each(self) -> Self:
@@ -73,8 +78,10 @@ class AmbiguitySet(ABC):
 
     def check_size(self) -> None:
         """Refuse a radius, a rectangularity or a support that is none; called by every class when it is made."""
+        if not isinstance(self.moves, str) or self.moves not in ("states", "events"):
+            raise InputError(f"moves is 'states' or 'events', got {shown(self.moves)}")
         if self.rectangular is None:
-            object.__setattr__(self, "rectangular", "s")
+            object.__setattr__(self, "rectangular", "sa" if self.moves == "events" else "s")
         if not isinstance(self.rectangular, str) or self.rectangular not in ("s", "sa"):
             raise InputError(f"rectangular is 's' or 'sa', got {shown(self.rectangular)}")
         object.__setattr__(self, "radius", checked_radius(self.radius, by_pair=self.by_pair))
@@ -127,6 +134,9 @@ class AmbiguitySet(ABC):
         same with either support, and what she would need is not asked for.
         """
         self.radii(model)
+        if self.moves == "events":
+            self._check_events(model)
+            return self
         if self.support == "observed" or not model.costs_missing:
             return self
         if np.any(self.radius):
@@ -135,6 +145,18 @@ class AmbiguitySet(ABC):
                 "give every cost as an (S, A, S) array, or take support='observed'"
             )
         return replace(self, support="observed")  # type: ignore[type-var]
+
+    def _check_events(self, model: Model) -> None:
+        """Refuse a model without laws of events, or events whose costs may be beyond those of the model."""
+        if not isinstance(model, EventModel):
+            raise InputError(
+                "moves='events': this model has no laws of events; drmdp.Model.from_events makes one that has"
+            )
+        dead = np.flatnonzero(~(model.laws[:, model.weights > 0] > 0).any(axis=(0, 1)))
+        if self.support == "all" and model.priced and dead.size:
+            raise InputError(
+                f"support='all': event {dead[0]} has probability 0 in every law, and costs: leave it out, or take support='observed'"
+            )
 
     def part(self, lo: int, hi: int) -> Self:
         """The set of a part of the model, its states lo … hi − 1; a radius for each state is that of all."""
@@ -192,7 +214,10 @@ class AmbiguitySet(ABC):
         used = model.weights > 0
         w, found = model.weights[used], []
         for s in np.asarray(states).tolist():
-            y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
+            if self.moves == "events":
+                y = self._rows(model, s)[0][:, used]
+            else:
+                y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
             mean = np.einsum("i,ait->at", w, y)[:, None, :]
             parts = zip(y[:, None], mean[:, None], strict=True) if self.by_pair else zip([y], [mean], strict=True)
             found.append(max(self.apart(rows, centre, w).max() for rows, centre in parts))
@@ -200,6 +225,10 @@ class AmbiguitySet(ABC):
 
     def room(self, model: Model) -> BoolArray:
         """In which states nature could move mass at a large radius, (S,): where some action has two allowed next states."""
+        if isinstance(model, EventModel) and self.moves == "events":
+            counts = self._live(model).sum(axis=1)
+            classes = model.classes if model.classes.size else np.zeros(model.available.shape, np.int64)
+            return np.asarray((model.available & (counts[classes] > 1)).any(axis=1))
         if self.support == "all":
             return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
         return np.asarray((model.choices > 1).any(axis=1))
@@ -209,6 +238,8 @@ class AmbiguitySet(ABC):
         positive = self.radii(model).reshape(model.n_states, -1).max(axis=1) > 0
         if not positive.any() or (positive & self.room(model)).any():
             return ()
+        if self.moves == "events":
+            return ("the ball has no room: there is no other event, so any radius is the same as 0",)
         if self.support == "all":
             return ("the ball has no room: there is no other state to go to, so any radius is the same as 0",)
         return (
@@ -218,8 +249,11 @@ class AmbiguitySet(ABC):
 
     def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
         """Available rows of state s on the next states some row lists and one that none does, (A', N, K), and which are allowed."""
-        blocks, A, N = model.blocks, model.n_actions, model.n_kernels
         own = np.flatnonzero(model.available[s])
+        if isinstance(model, EventModel) and self.moves == "events":
+            classes = model.classes[s, own] if model.classes.size else np.zeros(own.size, np.int64)
+            return model.laws[classes], self._live(model)[classes][:, None, :]
+        blocks, A, N = model.blocks, model.n_actions, model.n_kernels
         listed = [blocks.indices[blocks.indptr[k] : blocks.indptr[k + 1]] for k in (s * A + own).tolist()]
         columns = np.unique(np.concatenate(listed))
         other = self.support == "all" and columns.size < model.n_states
@@ -233,18 +267,31 @@ class AmbiguitySet(ABC):
             return y, np.ones((own.size, 1, y.shape[2]), dtype=bool)
         return y, np.asarray((y[:, model.weights > 0] > 0).any(axis=1, keepdims=True))
 
+    def _live(self, model: EventModel) -> BoolArray:
+        """Events that may have mass, (C, E)."""
+        seen = (model.laws[:, model.weights > 0] > 0).any(axis=1)
+        return np.ones_like(seen) if self.support == "all" else np.asarray(seen)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AmbiguitySet):
             return NotImplemented
-        same = self.key == other.key and (self.support, self.rectangular) == (other.support, other.rectangular)
+        same = self.key == other.key and (self.support, self.rectangular, self.moves) == (
+            other.support, other.rectangular, other.moves,
+        )  # fmt: skip
         return same and np.array_equal(self.radius, other.radius)
 
     def __hash__(self) -> int:
-        return hash((self.key, self.support, self.rectangular, np.asarray(self.radius).tobytes()))
+        return hash((self.key, self.support, self.rectangular, self.moves, np.asarray(self.radius).tobytes()))
 
     def named(self, short: str) -> str:
-        """A short name, and "sa" where every action has a budget of its own."""
-        return f"{short} sa" if self.rectangular == "sa" else short
+        """A short name, "sa" where every action has a budget of its own, and "events" where nature moves those."""
+        alone = f"{short} sa" if self.rectangular == "sa" else short
+        return f"{alone} events" if self.moves == "events" else alone
+
+    @property
+    def moved_words(self) -> dict[str, str]:
+        """What nature moves, for a report, where it is not next states."""
+        return {"moves": "the law of the events, whatever state they lead to"} if self.moves == "events" else {}
 
     @property
     def budget_words(self) -> str:

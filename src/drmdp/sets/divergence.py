@@ -59,6 +59,9 @@ class Divergence(AmbiguitySet):
         Where burg and tv may bring mass; kl and chi2 never leave the support of a row.
     rectangular : "s" or "sa"
         Whether the actions of a state share one budget, or each has its own; "s" by default.
+    moves : "states" or "events"
+        Whether nature moves probabilities of next states, "the transition probabilities may be wrong", or the laws of a model of events, "the law of the
+        demand may be wrong" (`drmdp.Model.from_events`); rectangular is then "sa" by default.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Divergence(AmbiguitySet):
     around: str = "mean"
     support: str = "observed"
     rectangular: str = cast(str, None)
+    moves: str = "states"
 
     by_kernel = False
 
@@ -100,11 +104,18 @@ class Divergence(AmbiguitySet):
     @property
     def words(self) -> str:
         """Kind, centre, support and rectangularity."""
-        return f"{self.kind} around {self.around}, support {self.support}, rectangular {self.rectangular}"
+        return f"{self.kind} around {self.around}, support {self.support}, rectangular {self.rectangular}" + (
+            ", moves events" if self.moves == "events" else ""
+        )
 
     def facts(self) -> dict[str, str]:
         """Kind and centre in words."""
-        return {"divergence": KINDS[self.kind], "around": AROUND[self.around], "budget": self.budget_words}
+        return {
+            "divergence": KINDS[self.kind],
+            "around": AROUND[self.around],
+            "budget": self.budget_words,
+            **self.moved_words,
+        }
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""
@@ -142,5 +153,5 @@ class Divergence(AmbiguitySet):
     def __repr__(self) -> str:
         return (
             f"Divergence(radius={self.radius_text}, kind={self.kind!r}, around={self.around!r}, support={self.support!r}, "
-            f"rectangular={self.rectangular!r})"
+            f"rectangular={self.rectangular!r}{', moves=' + repr(self.moves) if self.moves == 'events' else ''})"
         )

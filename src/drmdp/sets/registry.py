@@ -26,6 +26,11 @@ class Kept(NamedTuple):
     )
     by_pair: bool = False  # all of it for each action on its own
 
+    @property
+    def thresholds(self) -> bool:
+        """Whether rows are thresholds at multipliers that all kernels share, of which one tells where the others are."""
+        return self.by_row and self.rounded and not (self.by_kernel or self.width)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -63,6 +68,8 @@ def entry_of(ball: Any) -> Entry:
     if ball.key not in ENTRIES:
         raise InputError(f"{ball.short}: nobody solves this set yet")
     entry = ENTRIES[ball.key]
+    if ball.moves == "events":  # of what needs kernels, nothing
+        entry = replace(entry, program="", projection="", entropy="", witness="", nearest="")
     return entry.by_pair if ball.by_pair else entry
 
 

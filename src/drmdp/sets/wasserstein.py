@@ -56,6 +56,9 @@ class Wasserstein(AmbiguitySet):
     support : "observed" or "all"
         Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
         action, or to any state, as in the paper.
+    moves : "states" or "events"
+        Whether nature moves probabilities of next states, "the transition probabilities may be wrong", or the laws of a model of events, "the law of the
+        demand may be wrong" (`drmdp.Model.from_events`); rectangular is then "sa" by default.
     ground : (S, S) array, sparse matrix, ("line", positions (S,)) or ("grid", coordinates (S, k)), for metric "transport"
         Cost D[j, k] of moving a unit of mass from next state j to k; in a sparse matrix mass cannot move where nothing is stored, and
         the diagonal is 0 anyway. The radius is in its unit.
@@ -74,6 +77,7 @@ class Wasserstein(AmbiguitySet):
     order: float = cast(float, None)
     support: str = "observed"
     rectangular: str = cast(str, None)
+    moves: str = "states"
     ground: Any = None
 
     def __post_init__(self) -> None:
@@ -99,6 +103,8 @@ class Wasserstein(AmbiguitySet):
         object.__setattr__(self, "order", own[1])
 
     def _check_transport(self) -> None:
+        if self.moves == "events":
+            raise InputError("moves='events': transport is between states; take metric 'l1', 'l2' or 'linf'")
         number = isinstance(self.order, int | float | np.number) and self.order is not True
         if self.order is not None and not (number and self.order in (1, math.inf)):
             raise InputError(f"('transport', {shown(self.order)}) is not implemented; its order is 1 or inf")
@@ -130,7 +136,7 @@ class Wasserstein(AmbiguitySet):
     @property
     def listing(self) -> str:
         """What tells its layout from that of others."""
-        return self.support if self.ground is None else f"{self.support} {self.ground.digest}"
+        return super().listing if self.ground is None else f"{self.support} {self.ground.digest}"
 
     @property
     def by_kernel(self) -> bool:
@@ -147,7 +153,8 @@ class Wasserstein(AmbiguitySet):
         """Metric, order and support."""
         alone = ", rectangular sa" if self.rectangular == "sa" else ""
         ground = "" if self.ground is None else f", ground {self.ground.words}"
-        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}{ground}"
+        moves = ", moves events" if self.moves == "events" else ""
+        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}{ground}{moves}"
 
     def facts(self) -> dict[str, str]:
         """Metric and order in words."""
@@ -155,7 +162,7 @@ class Wasserstein(AmbiguitySet):
         metric = (
             self.norm.words if self.ground is None else f"transport: cost of moving mass, ground {self.ground.words}"
         )
-        return {"metric": metric, "order": order_words(self.order), **alone}
+        return {"metric": metric, "order": order_words(self.order), **alone, **self.moved_words}
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take, after checking that the two fit together."""
@@ -207,6 +214,7 @@ class Wasserstein(AmbiguitySet):
 
     def __repr__(self) -> str:
         ground = "" if self.ground is None else f", ground={self.ground!r}"
+        ground = ", moves='events'" if self.moves == "events" else ground
         return (
             f"Wasserstein(radius={self.radius_text}, metric={self.metric!r}, order={order_text(self.order)}, "
             f"support={self.support!r}{', rectangular=' + repr(self.rectangular) if self.by_pair else ''}{ground})"

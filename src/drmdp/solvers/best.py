@@ -36,8 +36,8 @@ class Best:
         model = problem.model
         low, high = value_range(model)
         self._problem = problem
-        self._range = np.where(model.terminal, 0.0, low), np.where(model.terminal, 0.0, high)
-        self.lower, self.upper = self._range
+        self._range = low, high  # 0 is between them: states that end have that
+        self.lower, self.upper = (np.where(model.terminal, 0.0, side) for side in self._range)
         self.policy = any_policy(model)
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None

@@ -141,6 +141,10 @@ class Keeper(Protocol):
         """Keep one."""
 
 
+def _nothing(start: Array) -> None:
+    """Nobody is told."""
+
+
 class _Judge:
     """The judge of a run, made when there is something to judge: it runs this loop."""
 
@@ -200,8 +204,8 @@ class _Run:
             status = Status.time_limit
         except NotFinite:
             status = Status.diverged
-        finally:
-            problem.checkpoint = self._outer
+        finally:  # a problem that holds its run would keep all of it
+            problem.checkpoint, problem.begun = self._outer, _nothing
         if status in (Status.interrupted, Status.time_limit):
             status = self._last_sweep(status)
         try:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.bellman.mean_law import MeanLawOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator, Update
 from drmdp.certificate import Prover, RobustProver
@@ -18,6 +19,7 @@ from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.solvers.mean_start import Rows
 
 SLACK = 1e-12
@@ -104,7 +106,10 @@ class Problem:
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""
-        return of_mean_kernel(self.model, self.policy, self.operator.threads)
+        model, threads = self.model, self.operator.threads
+        if isinstance(model, EventModel) and self.policy is None:
+            return Problem(MeanLawOperator(model, threads))
+        return of_mean_kernel(model, self.policy, threads)
 
     def mean_rows(self) -> Rows:
         """The mean kernel, here; for models of moderate size."""

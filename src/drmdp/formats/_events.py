@@ -1,0 +1,195 @@
+"""Models of events in a .drmdp directory: laws, and the table of where events lead, mapped into memory and not loaded.
+
+model.json says ``"format": "drmdp events 1"``, the shape N, S, A, E, and what an ordinary directory says (`drmdp.formats._stored`), with ``grid`` for
+states that are digits. The arrays, each an .npy file:
+
+====================== ==================== ======================================================================
+laws                   (C, N, E)            laws of the events, by class
+next                   (S, A, E) int32      where each event leads
+event_costs            (S, A, E)            what that costs; or costs (S, A)
+classes                (S, A) uint16        class of each pair, if there are several
+available, terminal,   (S, A) (S,) (S,)     optional
+initial
+states, states_ends                         names, as in an ordinary directory
+====================== ==================== ======================================================================
+
+A function is code, and code is not saved: `tabulate` makes a table of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drmdp.core import names as texts
+from drmdp.core import spans
+from drmdp.core import validation as checks
+from drmdp.core.archives import Field, check_header, decoding, read_header
+from drmdp.core.distributions import Labels
+from drmdp.core.event_laws import checked_laws
+from drmdp.core.grid import Grid
+from drmdp.core.mapped import map_array
+from drmdp.core.names import StoredNames
+from drmdp.core.rules import Function, Table
+from drmdp.errors import InputError, shown
+from drmdp.formats import _stored
+from drmdp.formats._growing import Files
+from drmdp.model.events import EventModel, tabulated
+
+FORMAT = "drmdp events 1"
+ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "grid")
+FIELDS = {
+    "laws": ("f8", 3), "next": ("i4", 3), "event_costs": ("f8", 3), "costs": ("f8", 2), "classes": ("u2", 2), "available": ("?", 2),
+    "terminal": ("?", 1), "initial": ("f8", 1), "states": ("u1", 1), "states_ends": ("i8", 1),
+}  # fmt: skip
+"""Dtypes and number of dimensions of the arrays."""
+
+
+def write(model: EventModel, path: Path) -> None:
+    """Write a model whose next states are in a table."""
+    rule = model.rule
+    if isinstance(rule, Function):
+        raise InputError(
+            "next states are asked of a function, and code is not saved: write model.tabulate(), the table of what it says"
+        )
+    index: dict[str, Any] = {
+        "format": FORMAT, "shape": [model.n_kernels, model.n_states, model.n_actions, model.n_events], "discount": model.discount,
+        "weights": model.weights.tolist(), "maximise": model.maximise,
+    }  # fmt: skip
+    for name in ("actions", "kernel_names"):
+        if not isinstance(getattr(model, name), range):
+            index[name] = texts.listed(name, getattr(model, name))
+    if model.notes:
+        index["notes"] = list(model.notes)
+    files = Files(path)
+    try:
+        files.put("laws", model.laws)
+        files.put("next", rule.next)
+        files.put(*(("event_costs", rule.costs) if model.priced else ("costs", model._prices)))
+        if model.classes.size:
+            files.put("classes", model.classes)
+        if (model.initial != 1 / model.n_states).any():
+            files.put("initial", model.initial)
+        for name, plain in (("available", model.available | model.terminal[:, None]), ("terminal", ~model.terminal)):
+            if not plain.all():
+                files.put(name, getattr(model, name))
+        if isinstance(model.states, Grid):
+            index["grid"] = list(model.states.sizes)
+        elif not isinstance(model.states, range):
+            files.put_names(model.states)
+        files.finish(index)
+    except BaseException:
+        files.abort()
+        raise
+
+
+def read(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
+    """Open a model; its table stays on disk, and is read once to see that it is one."""
+    for name in index:
+        if name not in ENTRIES:
+            raise InputError(f"{_stored.INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES)}")
+    for name in ("shape", "discount", "weights"):
+        if name not in index:
+            raise InputError(f"{_stored.INDEX}: {name}: missing")
+    N, S, A, E = _shape(index["shape"])
+    found = {name: _mapped(path, folder, name) for name in _stored.arrays_in(path, folder)}
+    _check_shapes((N, S, A, E), found)
+    kernel_names, actions = (
+        _stored.names("kernel_names", index.get("kernel_names"), N),
+        _stored.names("actions", index.get("actions"), A),
+    )
+    if not isinstance(index.get("maximise", False), bool):
+        raise InputError(f"maximise: expected true or false, got {shown(index['maximise'])}")
+    end = np.array(found["terminal"]) if "terminal" in found else np.zeros(S, dtype=bool)
+    available = (np.array(found["available"]) if "available" in found else np.ones((S, A), dtype=bool)) & ~end[:, None]
+    states = _states(index, found, S)
+    spans.check_open(available, end, Labels(kernel_names, states, actions))
+    priced = "event_costs" in found
+    laws = checked_laws(np.asarray(found["laws"]), E)
+    model: EventModel = object.__new__(EventModel)
+    model._set(
+        n_states=S, n_actions=A, n_kernels=N, first=0, n_next=S, discount=checks.discount_of(index["discount"]),
+        weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
+        initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
+        terminal=end, kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
+        notes=checks.notes_of(index.get("notes", [])), laws=laws, rule=Table(found["next"], found.get("event_costs")),
+        classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
+    )  # fmt: skip
+    _check_next(model)
+    if priced:
+        tabulated(model, keep=False)
+    else:
+        checks.check_costs("costs", model._prices, None, model.discount, model.labels)
+    return model
+
+
+def _shape(given: Any) -> tuple[int, int, int, int]:
+    if not isinstance(given, list) or len(given) != 4 or any(type(n) is not int or n < 1 for n in given):
+        raise InputError(f"shape: expected four positive whole numbers N, S, A, E, got {shown(given)}")
+    return given[0], given[1], given[2], given[3]
+
+
+def _states(index: dict[str, Any], found: dict[str, Any], S: int) -> Any:
+    if "grid" in index:
+        sizes = index["grid"]
+        grid = Grid(*sizes) if isinstance(sizes, list) else ()
+        if len(grid) != S:
+            raise InputError(f"grid: expected sizes of {S} states, got {shown(sizes)}")
+        return grid
+    return StoredNames(found["states"], found["states_ends"]) if "states" in found else range(S)
+
+
+def _classes(found: dict[str, Any], C: int) -> Any:
+    classes = np.array(found["classes"]) if "classes" in found else np.zeros((0, 0), np.uint16)
+    if (C > 1) != bool(classes.size) or (classes >= C).any():
+        raise InputError(f"classes: there are {C} classes of laws, got {int(classes.max(initial=0))}")
+    return classes
+
+
+def _check_next(model: EventModel) -> None:
+    """Name the first next state that is none."""
+    for lo in range(0, model.n_states, spans.BLOCK):
+        asked = model.asked(lo, min(lo + spans.BLOCK, model.n_states))
+        bad = ((asked.next < 0) | (asked.next >= model.n_states)) & asked.available[:, :, None]
+        if bad.any():
+            s, a, e = (int(k) for k in np.argwhere(bad)[0])
+            raise InputError(
+                f"next: state {lo + s}, action {a}, event {e} leads to {int(asked.next[s, a, e])}, expected 0 … {model.n_states - 1:,}"
+            )
+
+
+def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> None:
+    N, S, A, E = sizes
+    for name in ("laws", "next"):
+        if name not in found:
+            raise InputError(f"{name}: missing")
+    if ("costs" in found) == ("event_costs" in found):
+        raise InputError("costs, event_costs: expected exactly one")
+    if ("states" in found) != ("states_ends" in found):
+        raise InputError("states, states_ends: expected both or neither")
+    expected = {
+        "laws": (len(found["laws"]), N, E), "next": (S, A, E), "event_costs": (S, A, E), "costs": (S, A), "classes": (S, A),
+        "available": (S, A), "terminal": (S,), "initial": (S,), "states_ends": (S + 1,),
+    }  # fmt: skip
+    for name, shape in expected.items():
+        if name in found and found[name].shape != shape:
+            raise InputError(f"{name}: expected shape {shape}, got {found[name].shape}")
+
+
+def _mapped(path: Path, folder: int | None, name: str) -> Any:
+    if name not in FIELDS:
+        raise InputError(f"{name}: unknown array; known: {', '.join(FIELDS)}")
+    dtype, ndim = FIELDS[name]
+    with decoding(name), _stored.open_file(path, folder, f"{name}.npy") as stream:
+        header = read_header(stream)
+        if header.dtype != np.dtype(dtype):
+            raise InputError(f"{name}: expected {dtype}, got dtype {header.dtype}")
+        check_header(name, header, Field(header.dtype.kind, (ndim,)), os.fstat(stream.fileno()).st_size - header.offset)
+        if header.order != "C":
+            raise InputError(f"{name}: expected rows one after the other, got columns")
+        if header.size == 0:
+            return np.zeros(header.shape, header.dtype)
+        return map_array(stream, header, os.fspath(path / f"{name}.npy"))
