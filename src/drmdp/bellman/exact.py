@@ -16,8 +16,9 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.frame.pairs import Pairwise
-from drmdp.bellman.nature_rows import Answer, Played, respond
+from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
+from drmdp.bellman.played import Played
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows

@@ -10,14 +10,13 @@ y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compact import Parted, Rows, joined
+from drmdp.core.compact import Rows
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.layout import Layout
@@ -99,10 +98,6 @@ MORE, SLACK = 1.1, 1e-6
 prefix. Where it is not enough, all are."""
 SOME = 4096
 """States that are looked at in one go."""
-NOTHING = 1e-8
-"""A mass that single precision would lose beside 1."""
-TOGETHER = 64
-"""Pieces whose rows are put together."""
 
 
 def respond(
@@ -146,46 +141,6 @@ def respond(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip
-
-
-class Played:
-    """Rows of the pairs that a sweep plays, written while they are at hand: single precision does for a Newton direction."""
-
-    def __init__(self) -> None:
-        self._open: list[tuple[int, Rows]] = []
-        self._parts: list[tuple[int, Rows]] = []
-        self._policy: Array | None = None
-        self._threads = 1
-
-    def write(self, own: slice, answer: Answer, part: Layout, point: Point, memory: Memory, policy: Array) -> None:
-        """Write those of a piece."""
-        rows = respond(answer, part, point, memory, policy, np.ones((len(policy), 1)), by_pair=False, threads=1)
-        keep = rows.entry_mass > NOTHING
-        ptr = np.concatenate([[0], np.cumsum(keep)])[rows.entry_ptr]
-        mass: Any = rows.entry_mass[keep].astype(np.float32)
-        self._open.append(
-            (own.start, replace(rows, entry_ptr=ptr, entry_state=rows.entry_state[keep], entry_mass=mass))
-        )
-
-    def close(self, lo: int, hi: int) -> None:
-        """Put the pieces of a range together."""
-        own = sorted((one for one in self._open if lo <= one[0] < hi), key=lambda one: one[0])
-        for k in range(0, len(own), TOGETHER):
-            some = own[k : k + TOGETHER]
-            self._parts.append((some[0][0], joined([rows for _, rows in some])))
-        for one in own:
-            self._open.remove(one)
-
-    def of(self, policy: Array, threads: int) -> None:
-        """Say whose rows these are."""
-        self._policy, self._threads = policy, threads
-
-    def take(self, policy: Array) -> Parted | None:
-        """The chain of a policy, once, if it is the one."""
-        if self._policy is None or policy is not self._policy:
-            return None
-        parts, self._parts, self._policy = sorted(self._parts, key=lambda one: one[0]), [], None
-        return Parted(tuple(rows for _, rows in parts), self._threads)
 
 
 def lowest_stake(memory: Memory) -> float:
