@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -24,22 +24,58 @@ from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet
 
+
+class Kind(NamedTuple):
+    """A divergence."""
+
+    words: str
+    apart: Callable[
+        [Array, Array, Array], Array
+    ]  # what each entry adds, of y, ŷ and the ratio y/ŷ, which is 1 where nothing was seen
+    farthest: Callable[
+        [Array, BoolArray, Array], float
+    ]  # size from which rows (A, N, K) can be anything on `allowed`, of weights (N,)
+    stays: bool = False  # no row leaves its own support
+
+
+def _lonely(each: Callable[[Array], Array]) -> Callable[[Array, BoolArray, Array], float]:
+    """The farthest of a divergence that is largest where all mass is at the least likely next state, from the probability of that."""
+
+    def farthest(y: Array, allowed: BoolArray, w: Array) -> float:
+        least = np.where(y > 0, y, np.inf).min(axis=2)  # (A, N)
+        return float((np.maximum(each(least), 0.0) @ w).sum())
+
+    return farthest
+
+
 KINDS = {
-    "kl": "Kullback–Leibler divergence from the data",
-    "burg": "Burg divergence: that of the data from nature's kernel",
-    "chi2": "Pearson's χ²",
-    "tv": "total variation: the probability that is moved",
-}
-APART: dict[str, Callable[[Array, Array, Array], Array]] = {
-    "kl": lambda y, nominal, ratio: nominal * np.where(ratio > 0, ratio * np.log1p(ratio - 1) - (ratio - 1), 1.0),
-    "burg": lambda y, nominal, ratio: (
-        nominal * (ratio - 1 - np.where(ratio > 0.5, np.log1p(ratio - 1), np.log(ratio)))
-        + np.where(nominal > 0, 0.0, y)
+    "kl": Kind(
+        "Kullback–Leibler divergence from the data",
+        lambda y, nominal, ratio: nominal * np.where(ratio > 0, ratio * np.log1p(ratio - 1) - (ratio - 1), 1.0),
+        _lonely(lambda least: -np.log(least)),
+        stays=True,
     ),
-    "chi2": lambda y, nominal, ratio: nominal * (ratio - 1) ** 2,
-    "tv": lambda y, nominal, ratio: np.abs(y - nominal) / 2,
+    "burg": Kind(
+        "Burg divergence: that of the data from nature's kernel",
+        lambda y, nominal, ratio: (
+            nominal * (ratio - 1 - np.where(ratio > 0.5, np.log1p(ratio - 1), np.log(ratio)))
+            + np.where(nominal > 0, 0.0, y)
+        ),
+        lambda y, allowed, w: np.inf if (allowed.sum(axis=2) > 1).any() else 0.0,
+    ),
+    "chi2": Kind(
+        "Pearson's χ²",
+        lambda y, nominal, ratio: nominal * (ratio - 1) ** 2,
+        _lonely(lambda least: 1 / least - 1),
+        stays=True,
+    ),
+    "tv": Kind(
+        "total variation: the probability that is moved",
+        lambda y, nominal, ratio: np.abs(y - nominal) / 2,
+        lambda y, allowed, w: float(np.where(allowed[:, 0], 1 - np.einsum("i,aik->ak", w, y), 0.0).max(axis=1).sum()),
+    ),
 }
-"""What each entry adds to the divergence; the ratio y/ŷ is 1 where nothing was seen."""
+"""Every divergence by its name."""
 AROUND = {"mean": "the mean kernel", "kernels": "each kernel, the mean divergence being bounded"}
 
 
@@ -87,11 +123,6 @@ class Divergence(AmbiguitySet):
         self.check_size()
 
     @property
-    def stays(self) -> bool:
-        """Whether no row leaves its own support."""
-        return self.kind in ("kl", "chi2")
-
-    @property
     def key(self) -> tuple[str, str]:
         """(kind, around)."""
         return self.kind, self.around
@@ -111,7 +142,7 @@ class Divergence(AmbiguitySet):
     def facts(self) -> dict[str, str]:
         """Kind and centre in words."""
         return {
-            "divergence": KINDS[self.kind],
+            "divergence": KINDS[self.kind].words,
             "around": AROUND[self.around],
             "budget": self.budget_words,
             **self.moved_words,
@@ -119,7 +150,7 @@ class Divergence(AmbiguitySet):
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""
-        if self.stays and self.support == "all":
+        if KINDS[self.kind].stays and self.support == "all":
             return replace(self, support="observed").fitted(model)
         return super().fitted(model)
 
@@ -134,21 +165,15 @@ class Divergence(AmbiguitySet):
         seen = nominal > 0
         ratio = np.where(seen, y / np.where(seen, nominal, 1.0), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = APART[self.kind](y, nominal, ratio)
-        if self.stays:
+            each = KINDS[self.kind].apart(y, nominal, ratio)
+        if KINDS[self.kind].stays:
             each = np.where(~seen & (y > 0), np.inf, each)
         return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         """Divergence at which every row can have all its mass where it pleases; infinite for burg, unless there is one place only."""
         y, w = self.centred(y[:, w > 0], w[w > 0])
-        if self.kind == "burg":
-            return np.inf if (allowed.sum(axis=2) > 1).any() else 0.0
-        if self.kind == "tv":
-            return float(np.where(allowed[:, 0], 1 - np.einsum("i,aik->ak", w, y), 0.0).max(axis=1).sum())
-        least = np.where(y > 0, y, np.inf).min(axis=2)  # (A, N)
-        each = -np.log(least) if self.kind == "kl" else 1 / least - 1
-        return float((np.maximum(each, 0.0) @ w).sum())
+        return KINDS[self.kind].farthest(y, allowed, w)
 
     def __repr__(self) -> str:
         return (

@@ -5,7 +5,7 @@ The solver is compiled once for all row models that need nothing besides the row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -21,41 +21,17 @@ from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
 
 
-def _kl(t, y, scale, w, u, z, listed, aux):
-    return kl.response(t, y, scale, w, u, z)
-
-
-def _kl_end(y, scale, w, u, z, listed, aux):
-    return kl.saturated(y, scale, w, u, z)
-
-
-def _burg(t, y, scale, w, u, z, listed, aux):
-    return burg.response(t, y, scale, w, u, z)
-
-
-def _burg_end(y, scale, w, u, z, listed, aux):
-    return burg.saturated(y, scale, w, u, z)
-
-
-def _chi2(t, y, scale, w, u, z, listed, aux):
-    return chi2.response(t, y, scale, w, u, z)
-
-
-def _chi2_end(y, scale, w, u, z, listed, aux):
-    return chi2.saturated(y, scale, w, u, z)
-
-
-def _tv(t, y, scale, w, u, z, listed, aux):
-    return tv.response(t, y, scale, w, u, z)
-
-
-def _tv_end(y, scale, w, u, z, listed, aux):
-    return tv.saturated(y, scale, w, u, z)
-
-
 @cache
-def _compiled(response: Any, saturated: Any, real: Any) -> tuple[Any, Any]:
+def _compiled(model: Any, real: Any) -> tuple[Any, Any]:
     """Both functions of a row model behind walls, for data of a type."""
+    respond, saturate = model.response, model.saturated
+
+    def response(t, y, scale, w, u, z, listed, aux):
+        return respond(t, y, scale, w, u, z)
+
+    def saturated(y, scale, w, u, z, listed, aux):
+        return saturate(y, scale, w, u, z)
+
     y, listed = np.empty(1, dtype=real), np.empty(1, dtype=np.int32)
     for part in (y, listed):
         part.setflags(write=False)
@@ -70,9 +46,7 @@ ONE = np.ones(1)
 class Family:
     """One budget for all actions of a state, costs of rows added up."""
 
-    response: Any
-    saturated: Any
-    fill: Any
+    model: Any  # a module of `drmdp.bellman.rows`: `response`, `saturated`, `fill`
     unit: float = 1.0  # budget in a unit of the radius
     mean: bool = False  # around the mean kernel: its rows stand for all
 
@@ -95,7 +69,7 @@ class Family:
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
-        return answer_of(self.fill, self._data, single_kernels=not self.mean)
+        return answer_of(self.model.fill, self._data, single_kernels=not self.mean)
 
     def _sweep(self, fixed: bool, start: int, stop: int, layout: Layout, *others: Any) -> None:
         layout = self._data(layout)
@@ -103,7 +77,7 @@ class Family:
             radius = self.unit * layout.radius
             radius.setflags(write=False)
             layout = layout._replace(radius=radius)
-        calls = _compiled(self.response, self.saturated, layout.data.dtype)
+        calls = _compiled(self.model, layout.data.dtype)
         additive.sweep(start, stop, layout, *others, (fixed, *calls))
 
     def _data(self, layout: Layout) -> Layout:
@@ -111,7 +85,7 @@ class Family:
         return layout._replace(data=layout.mean, weights=ONE) if self.mean else layout
 
 
-KL, BURG = Family(_kl, _kl_end, kl.fill), Family(_burg, _burg_end, burg.fill)
-CHI2, TV = Family(_chi2, _chi2_end, chi2.fill, unit=0.5), Family(_tv, _tv_end, tv.fill)
-KL_MEAN, BURG_MEAN = replace(KL, mean=True), replace(BURG, mean=True)
-CHI2_MEAN, TV_MEAN = replace(CHI2, mean=True), replace(TV, mean=True)
+KL, KL_MEAN = Family(kl), Family(kl, mean=True)
+BURG, BURG_MEAN = Family(burg), Family(burg, mean=True)
+CHI2, CHI2_MEAN = Family(chi2, 0.5), Family(chi2, 0.5, mean=True)
+TV, TV_MEAN = Family(tv), Family(tv, mean=True)
