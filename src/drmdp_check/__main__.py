@@ -38,7 +38,6 @@ import ast
 import hashlib
 import json
 import math
-import operator
 import os
 import struct
 import sys
@@ -47,6 +46,7 @@ from array import array
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from math import inf, nextafter
 
 FORMAT = "drmdp proof 1"
 LIMIT = 1 << 33  # bytes of an array or of a line, at most
@@ -68,32 +68,30 @@ def told(where):  # whatever goes wrong here is wrong with a file
         raise Refused(f"{where() if callable(where) else where}: {what}") from None
 
 # ------------------------------------------------------------------ numbers
-def outwards(operation):  # an operation, monotone in each argument, on intervals
-    def apply(one, other):
-        other = Interval.of(other)
-        ends = [operation(x, y) for x in (one.lo, one.hi) for y in (other.lo, other.hi)]
-        lost = any(map(math.isnan, ends))
-        return Interval(-math.inf if lost else math.nextafter(min(ends), -math.inf), math.inf if lost else math.nextafter(max(ends), math.inf))
-    return apply
-
 class Interval:  # numbers between two floats; every operation rounds outwards
     __slots__ = ("hi", "lo")
     def __init__(self, lo, hi):
+        need(-inf < lo <= hi < inf, "a number that is too large for floats")
         self.lo, self.hi = lo, hi
-    @staticmethod
-    def of(x):
-        return x if isinstance(x, Interval) else Interval(rounded(x, -1), rounded(x, 1))
-    __add__, __sub__, __mul__, _over = map(outwards, (operator.add, operator.sub, operator.mul, operator.truediv))
+    def around(self, ends):  # a product, or a quotient, with these ends; 0 is exact
+        return self if self.lo == self.hi == 0 else Interval(nextafter(min(ends), -inf), nextafter(max(ends), inf))
+    def __add__(self, other):
+        return other if self.lo == self.hi == 0 else Interval(nextafter(self.lo + other.lo, -inf), nextafter(self.hi + other.hi, inf))
+    def __sub__(self, other):
+        return Interval(nextafter(self.lo - other.hi, -inf), nextafter(self.hi - other.lo, inf))
+    def __mul__(self, other):
+        zero = other.lo == other.hi == 0
+        return other if zero else self.around((self.lo * other.lo, self.lo * other.hi, self.hi * other.lo, self.hi * other.hi))
     def __truediv__(self, other):
         need(other.lo > 0 or other.hi < 0, "a division by what may be 0")
-        return self._over(other)
+        return self.around((self.lo / other.lo, self.lo / other.hi, self.hi / other.lo, self.hi / other.hi))
     def __neg__(self):
         return Interval(-self.hi, -self.lo)
 
-def low(x):  # a rational that is not above x
-    return Fraction(x.lo) if isinstance(x, Interval) else x
+def low(x):  # a rational or a float that is not above x
+    return x.lo if isinstance(x, Interval) else x
 def high(x):  # and one that is not below x
-    return Fraction(x.hi) if isinstance(x, Interval) else x
+    return x.hi if isinstance(x, Interval) else x
 
 def largest(numbers):
     found = list(numbers)
@@ -101,7 +99,7 @@ def largest(numbers):
 
 def rounded(x, way):  # the float next to a rational, or the one beyond it: a float is below it if and only if it is below x
     near = float(x)
-    return near if near == x or (near > x) == (way > 0) else math.nextafter(near, way * math.inf)
+    return near if near == x or (near > x) == (way > 0) else nextafter(near, way * inf)
 
 class Numbers:  # how to calculate: exactly or with intervals, and to how many digits what is irrational
     def __init__(self, interval, digits):
@@ -109,11 +107,11 @@ class Numbers:  # how to calculate: exactly or with intervals, and to how many d
         self._down, self._up = (Context(digits, way, -(10**4), 10**4) for way in (ROUND_FLOOR, ROUND_CEILING))
     def exact(self, x):
         need(type(x) in (int, float, Fraction), f"{str(x)[:40]!r} is no number")
-        return Fraction(x)
+        return x if type(x) is Fraction else Fraction(*x.as_integer_ratio())
     def __call__(self, x):
-        return Interval.of(self.exact(x)) if self.interval else self.exact(x)
+        return self.exact(x) if not self.interval else Interval(x, x) if type(x) is float else Interval(rounded(self.exact(x), -1), rounded(x, 1))
     def _bound(self, function, x, up=True):  # an increasing function of a rational, from above or from below
-        context = self._up if up else self._down
+        context, x = self._up if up else self._down, Fraction(x)
         found = function(context, context.divide(Decimal(x.numerator), Decimal(x.denominator)))
         beyond = context.next_plus(found) if up else context.next_minus(found)
         return self(Fraction(beyond if found else 0))  # 0 is exact: log 1
@@ -226,7 +224,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs
             columns, data, K = list(self._indices[lo:hi]), self._data[N * lo : N * hi], hi - lo
             need(columns == sorted({t for t in columns if 0 <= t < S}), f"indices: of state {s}, action {a}")
             rows = [list(data[i * K : (i + 1) * K]) for i in range(N)]
-        need(all(0 <= x < math.inf for row in rows for x in row) and all(map(sum, rows)), f"state {s}, action {a}: rows are no distributions")
+        need(all(0 <= x < inf for row in rows for x in row) and all(map(sum, rows)), f"state {s}, action {a}: rows are no distributions")
         if not self._listed and len(self._shape) < 3:
             return columns, rows, self._sign * float(self._costs[k if len(self._shape) == 2 else s]) + 0.0
         own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * S : (k + 1) * S])
@@ -252,8 +250,8 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
             self.columns[a], stored, self.costs[a] = model.row(s, a)
             rows = [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
-            sums = [sum(map(Fraction, row)) for row in rows]
-            rows = [[number(Fraction(x) / mass) for x in row] for row, mass in zip(rows, sums, strict=True)]
+            sums = [number.add(map(number, row)) for row in rows]
+            rows = [[number(x) / mass for x in row] for row, mass in zip(rows, sums, strict=True)]
             rows = [[number.dot(mixture, column) for column in zip(*rows, strict=True)]] if region.mean else rows
             self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
     def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
@@ -272,14 +270,14 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         return largest(left) if left else None
     def nominal(self, a, i):  # loss of the data, ŷ_ia·z_a
         return self.number.add(y * self.z(a, t) for t, y in self.rows[a][i].items() if high(y) > 0)
-    def spread(self, a, row):  # A row of the file, {next state: number}: one for each listed state, then [state, number] for others
+    def spread(self, a, row, kind=None):  # A row of the file, {next state: number}: one for each listed state, then [state, number] for others
         own = self.columns[a]
         need(isinstance(row, list) and len(row) >= len(own), f"action {a}: a row is too short")
         found = dict(zip(own, row, strict=False))
         for t, x in row[len(own) :]:
             need(type(t) is int and 0 <= t < len(self.v.ahead) and t not in found, f"action {a}: a row names state {t!r}")
             found[t] = x
-        return {t: self.number.exact(x) for t, x in found.items()}
+        return {t: (kind or self.number)(x) for t, x in found.items()}
 
 class Mixture(State):  # the N kernels as the next states of one action: what nature sees when she weights them anew
     def __init__(self, st, losses, line):
@@ -307,17 +305,17 @@ class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_
         for a, rows in zip(acts, side["y"], strict=True):
             need(len(rows) == len(parts), f"action {a}: expected {len(parts)} rows")
             values[a] = [self.moved(st, a, i, row, parts[i]) for i, row in enumerate(rows)]
-        shares = [st.number(1 if high(cost) <= low(budget) else low(budget / cost)) for cost in self.costs(st, parts)]
+        shares = [st.number(1 if high(cost) <= low(budget) else low(budget / st.number(high(cost)))) for cost in self.costs(st, parts)]
         return {a: st.number.add(w * (old + f * (new - old)) for w, f, (old, new) in zip(st.weights, shares, values[a], strict=True)) for a in acts}
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z, y being a row of the file; adds pairs of probabilities, y and ŷ, to parts
         nominal = st.nominal(a, i)
         if row is None:
             return nominal, nominal
         y = st.spread(a, row)
-        mass = sum(y.values())
-        need(min(y.values()) >= 0 and mass > 0, f"action {a}: a row is no distribution")
-        need(all(st.allowed(a, t) for t, p in y.items() if p), f"action {a}: mass where nature must not bring it")
-        y = {t: st.number(p / mass) for t, p in y.items()}
+        mass = st.number.add(y.values())
+        need(min(map(low, y.values())) >= 0 and low(mass) > 0, f"action {a}: a row is no distribution")
+        need(all(st.allowed(a, t) for t, p in y.items() if high(p) > 0), f"action {a}: mass where nature must not bring it")
+        y = {t: p / mass for t, p in y.items()}
         parts += [(p, st.rows[a][i].get(t, st.number(0))) for t, p in y.items()]
         return nominal, st.number.add(p * st.z(a, t) for t, p in y.items() if high(p) > 0)
 
@@ -340,7 +338,7 @@ class Norms(Region):  # balls of a norm of the difference, stacked over the acti
         need(fine, "a norm of no order, or one around the mean that is not (l1, 1)")
     def row(self, st, a, i, p, side, k, kept):
         number, rest = st.number, st.number(side["rest"][i] if "rest" in side else 0)
-        e = {t: number(x) for t, x in st.spread(a, side["e"][k][i]).items() if st.allowed(a, t)}
+        e = {t: x for t, x in st.spread(a, side["e"][k][i]).items() if st.allowed(a, t)}
         left, ends = st.most(a, e), [p * st.z(a, t) - x for t, x in e.items()]
         if left is not None:  # the states that are not named
             need(self.power == 1 or "rest" not in side, "only the l1 norm has a rest")
@@ -364,7 +362,7 @@ class Divergence(Region):  # balls by a divergence, added up over the actions, a
         own = [(st.z(a, t), y) for t, y in st.rows[a][i].items() if high(y) > 0]
         if side["kappa"] == 0:  # whatever is spent: only burg leaves the support of a row
             return p * (top if self.kind == "burg" else largest(z for z, _ in own))
-        need(low(kappa) > 0 and (self.kind != "burg" or low(eta + kappa) >= 0), "kappa, eta: out of range")
+        need(side["kappa"] > 0 and (self.kind != "burg" or -side["eta"][k][i] <= side["kappa"]), "kappa, eta: out of range")
         terms = (self.conjugate(number, number(high((p * (z - top) - eta) / kappa)), y) for z, y in own)
         return p * top + eta + kappa * number.add(terms)
     def conjugate(self, number, s, y):  # φ*(s; ŷ) of one entry, from above; it increases in s
@@ -427,7 +425,7 @@ class Intervals(Region):  # an interval for each probability, one for both sides
     def __init__(self, given, support, number):
         super().__init__("all", True)
     def box(self, st, a):  # ends of the intervals, {next state: (lo, hi)}
-        lo, hi = (st.spread(a, st.line[name][st.actions.index(a)]) for name in ("lo", "hi"))
+        lo, hi = (st.spread(a, st.line[name][st.actions.index(a)], st.number.exact) for name in ("lo", "hi"))
         need(all(0 <= p <= hi.get(t, 0) for t, p in lo.items()) and min(hi.values()) >= 0, f"action {a}: an empty interval")
         least, most = max(sum(lo.values()), Fraction(1)), min(sum(hi.values()), Fraction(1))
         need(least - 1 < 1e-8 and 1 - most < 1e-8, f"action {a}: no distribution is in the intervals")
@@ -441,7 +439,7 @@ class Intervals(Region):  # an interval for each probability, one for both sides
     def lower(self, st, acts, budget, side):
         found = {}
         for a, row in zip(acts, side["y"], strict=True):
-            box, y = self.box(st, a), st.spread(a, row)
+            box, y = self.box(st, a), st.spread(a, row, st.number.exact)
             y = {t: min(max(y.get(t, Fraction(0)), p), q) for t, (p, q) in box.items()}
             lack = 1 - sum(y.values())
             room = {t: q - y[t] if lack > 0 else y[t] - p for t, (p, q) in box.items()}
@@ -455,7 +453,7 @@ class Reweighting(Region):  # one mixture of the kernels for all actions: a set 
         self.level, inner = given["kind"] == "cvar", Intervals if given["kind"] in ("cvar", "any") else divergence
         self.inner = inner({**given, "around": "mean"}, "observed", number)
     def mixture(self, st, budget, losses):  # the budget of cvar is its level: her weights are in intervals, as those of any
-        level = low(budget) if self.level else 0
+        level = Fraction(low(budget)) if self.level else 0
         need(level <= 1, "a level above 1")
         most = [w / level if level else Fraction(1) for w in st.exact_weights]
         return Mixture(st, losses, {"lo": [[0] * len(most)], "hi": [most]})
@@ -532,9 +530,9 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
                 share = number(x[acts[0]] if alone and not bets else 1)
                 above.append(share * region.upper(st, acts, dict.fromkeys(acts, 1) if alone else x, budget, up))
             below |= region.lower(st, acts, budget, down)
-        most = high(largest(above) if bets else number.add(above))
+        most = Fraction(high(largest(above) if bets else number.add(above)))
         mean = low(number.add(number(x[a]) * below[a] for a in st.actions))
-        least = min(map(low, below.values())) if self.optimum and not self.helps else mean
+        least = Fraction(min(map(low, below.values())) if self.optimum and not self.helps else mean)
         reach = None if region.support == "all" else set().union(*st.seen.values())
         return (-most, -least, reach) if self.helps else (least, most, reach)
     def _sweep(self, after):  # bounds from one sweep and what is claimed; `after`: bounds of the stage after, if there are stages

@@ -37,6 +37,7 @@ UPWARDS = {
     ("solution.plan", "report"),
     ("solution.results", "policies.tables"),
     ("solution.results", "proof"),
+    ("solution.plan", "proof"),
     ("api", "cluster"),
     ("api", "cluster.solve"),
     ("solution.results", "cluster.results"),

@@ -35,7 +35,7 @@ def forge(name, seed, times, folder, task):
     """Forge a proof several times; returns how often it was still accepted, and how often something was proved."""
     _, proof, model = written(name, seed, folder, task)
     lines = [json.loads(line) for line in proof.read_text().splitlines()]
-    rng, truth = np.random.default_rng(seed), drmdp_check.check(proof, model).bounds[0]
+    rng, truth = np.random.default_rng(seed), drmdp_check.check(proof, model).bounds
     kinds = [
         kind for kind in WORTH if kind != "x" or task.startswith("solve")
     ]  # a given policy is what the proof is about
@@ -43,24 +43,24 @@ def forge(name, seed, times, folder, task):
     for _ in range(times):
         proof.write_text("".join(json.dumps(line) + "\n" for line in forged(lines, rng, kinds)))
         try:
-            bounds = drmdp_check.check(proof, model).bounds[0]
+            bounds = drmdp_check.check(proof, model).bounds
         except drmdp_check.Refused:
             continue
-        assert not false_of(bounds, truth)
+        assert not any(map(false_of, bounds, truth))
         proved += 1
     return proved
 
 
 @pytest.mark.parametrize("name", FEW, ids=str)
 def test_no_forgery_proves_what_is_false(name, tmp_path):
-    assert sum(forge(name, seed, 20, tmp_path, TASKS[seed % 4]) for seed in (1, 2, 3, 4)) > 5
+    assert sum(forge(name, seed, 20, tmp_path, TASKS[seed % 5]) for seed in (1, 2, 3, 4, 9)) > 5
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", SETS, ids=str)
 def test_no_forgery_of_many_proves_what_is_false(name, tmp_path):
     for seed in range(1, 17):
-        forge(name, seed, 20, tmp_path, TASKS[seed % 4])
+        forge(name, seed, 20, tmp_path, TASKS[seed % 5])
 
 
 @pytest.mark.fuzz

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import drmdp
 import drmdp_check
 from drmdp.cli import main
-from drmdp_check.__main__ import Interval, Numbers
+from drmdp_check.__main__ import Numbers
 from proofs import SETS, TASKS, dealt, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
@@ -27,6 +27,9 @@ def accepted(proof, model, interval=False):
     """What the checker proves, if that is all that is claimed."""
     found = drmdp_check.check(proof, model, interval)
     assert not list(found.failures())
+    for lower, upper, least, most in found.bounds:
+        ends = zip(least, lower, upper, most, strict=True)
+        assert all(claim <= one <= other <= end for claim, one, other, end in ends)
     return found.bounds[0]
 
 
@@ -34,10 +37,7 @@ def accepted(proof, model, interval=False):
 def test_proofs_are_accepted_and_what_is_proved_lies_within_the_claim(name, tmp_path):
     for seed in range(12):
         solution, proof, model = written(name, seed, tmp_path)
-        lower, upper, least, most = accepted(proof, model)
-        assert all(
-            claim <= one <= other <= end for claim, one, other, end in zip(least, lower, upper, most, strict=True)
-        )
+        _, _, least, most = accepted(proof, model)
         sign = -1 if seed % 5 == 0 else 1
         assert sorted((sign * float(least[0]), sign * float(most[0]))) == [solution.lower[0], solution.upper[0]]
 
@@ -55,6 +55,40 @@ def test_given_policies_and_a_nature_that_helps(name, task, tmp_path):
 def test_every_proof_is_accepted(name, task, tmp_path):
     for seed in range(60):
         accepted(*written(name, seed, tmp_path, task)[1:])
+
+
+def test_stages_are_proved_one_by_one(tmp_path):
+    """States where nothing happens any more have the value 0, without a margin."""
+    kernels = np.array([[[[0.5, 0.5, 0.0]], [[0.2, 0.2, 0.6]], [[0.0, 0.0, 1.0]]]])
+    model = drmdp.Model(kernels, costs=[[1.0], [3.0], [0.0]], discount=0.9)
+    drmdp.write(model, tmp_path / "m.npz")
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.3), 12, final=[5.0, 7.0, 0.0], discount=1.0)
+    plan.proof(tmp_path / "p")
+    accepted(tmp_path / "p", tmp_path / "m.npz")
+    assert all(
+        bounds[0][2] == bounds[1][2] == 0 for bounds in drmdp_check.check(tmp_path / "p", tmp_path / "m.npz").bounds
+    )
+    two = drmdp.finite_horizon(model, [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.2)], 2)
+    with pytest.raises(drmdp.errors.InputError, match="sets of their own"):
+        two.proof(tmp_path / "p")
+    plan.save(tmp_path / "plan.npz")
+    with pytest.raises(drmdp.errors.InputError, match="no witnesses"):
+        drmdp.HorizonSolution.load(tmp_path / "plan.npz").proof(tmp_path / "p")
+
+
+def test_what_a_cluster_solved_has_no_witnesses(tmp_path):
+    model = dealt(2)
+    drmdp.write(model, tmp_path / "m.drmdp")
+    found = drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.3))
+    with pytest.raises(drmdp.errors.InputError, match=r"not read whole, has no witnesses.*start=solution"):
+        found.proof(tmp_path / "p")
+    drmdp.solve(model, drmdp.Wasserstein(0.3), start=found).proof(tmp_path / "p")
+    accepted(tmp_path / "p", tmp_path / "m.drmdp")
+
+
+def test_conic_updates_have_no_kernels_to_prove_with(tmp_path):
+    with pytest.raises(drmdp.errors.InputError, match="backend='exact'"):
+        drmdp.solve(dealt(2), drmdp.Wasserstein(0.3), backend="conic").proof(tmp_path / "p")
 
 
 def test_a_kink_of_the_norm_is_priced_exactly(tmp_path):
@@ -240,10 +274,10 @@ def test_irrational_numbers_are_enclosed():
 
 
 def test_intervals_hold_what_they_stand_for():
-    rng = np.random.default_rng(1)
+    rng, number = np.random.default_rng(1), Numbers(True, 40)
     for a, b in rng.normal(size=(200, 2)).tolist():
         for name in ("__add__", "__sub__", "__mul__", "__truediv__"):
-            found = getattr(Interval.of(a), name)(Interval.of(b))
+            found = getattr(number(a), name)(number(b))
             assert Fraction(found.lo) <= getattr(Fraction(a), name)(Fraction(b)) <= Fraction(found.hi)
 
 

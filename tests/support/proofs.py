@@ -78,7 +78,7 @@ def _ground(rng, S):
     return costs
 
 
-TASKS = ("solve", "evaluate", "solve helped", "evaluate helped")
+TASKS = ("solve", "evaluate", "solve helped", "evaluate helped", "plan")
 """What a proof can be of."""
 
 
@@ -88,6 +88,13 @@ def found(name, seed, task="solve"):
     ball, nature = ball_of(name, model, seed), "cooperative" if task.endswith("helped") else "adversarial"
     if task.startswith("solve"):
         return model, drmdp.solve(model, ball, nature=nature)
+    if task == "plan":
+        final = np.where(model.terminal, 0.0, rng.normal(size=model.n_states) * (seed % 3))
+        rate = [None, 1.0, 0.3][seed % 3]
+        plan = drmdp.finite_horizon(
+            model, ball, 1 + seed % 4, final, discount=rate, nature=drmdp.sets.base.NATURES[seed % 2]
+        )
+        return model, plan if seed % 5 else drmdp.evaluate(model, ball, plan)
     policy = np.where(model.available, rng.random(model.available.shape) * (rng.random(model.available.shape) < 0.7), 0)
     policy += np.where(policy.sum(axis=1, keepdims=True) > 0, 0, model.available)
     policy = policy / np.where(model.terminal, 1.0, policy.sum(axis=1))[:, None]

@@ -26,14 +26,14 @@ from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
 FORMAT = "drmdp proof 1"
+AGAIN = "has no witnesses; they are found by solving in memory, from here on"
 
 
 def write(path: str | os.PathLike[str], result: Any, policy: Array | None = None) -> int:
     """Write the proof of a `Solution` or, with its policy, of an `Evaluation`; returns the bytes written."""
     if result.problem is None:
         raise InputError(
-            "proof: a result that was loaded, or whose model was not read whole, has no witnesses; they are found by solving in memory, "
-            "from here on: drmdp.solve(model, ball, start=solution).proof(path)"
+            f"proof: a result that was loaded, or whose model was not read whole, {AGAIN}: drmdp.solve(model, ball, start=solution).proof(path)"
         )
     model, ball = result.problem
     value, nature = result.sweep
@@ -45,6 +45,27 @@ def write(path: str | os.PathLike[str], result: Any, policy: Array | None = None
     sides = sides_of(model, result.lower, result.upper)
     sweep = Sweep(value, result.policy if policy is None else policy, nature, *sides)
     return write_sweeps(path, model, ball, [sweep], {"kind": "optimum" if policy is None else "policy"})
+
+
+def write_plan(path: str | os.PathLike[str], plan: Any) -> int:
+    """Write the proof of a `HorizonSolution`, from the last stage to the first; returns the bytes written."""
+    natures = plan.natures
+    if natures is None:
+        raise InputError(f"proof: a plan that was loaded {AGAIN}: drmdp.evaluate(model, ball, plan).proof(path)")
+    stages = natures.stages
+    if len(stages.distinct) > 1:
+        raise InputError("proof: cannot be written for stages with models, costs or sets of their own yet")
+    model, ball = stages.distinct[0]
+
+    def sweeps() -> Iterator[Sweep]:
+        for t, update in natures.again():
+            yield Sweep(natures.swept[t], plan.policy[t], update.nature, *sides_of(model, plan.lower[t], plan.upper[t]))
+
+    more = {
+        "kind": "optimum" if plan.optimal else "policy", "model": digest(stages.given[0]), "fingerprint": stages.given[0].fingerprint,
+        "stages": len(stages), "discount": model.discount, "final": stages.final.tolist(),
+    }  # fmt: skip
+    return write_sweeps(path, model, ball, sweeps(), more)
 
 
 def sides_of(model: Model, lower: Array, upper: Array) -> tuple[Array, Array]:

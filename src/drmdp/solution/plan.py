@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
@@ -44,6 +44,7 @@ class HorizonSolution:
     compile_seconds: float
     costs: Any = None  # (T, S, A) or (T, S, A, S) of the stages, if they were given apart from the models
     kernels: Any = field(default=None, repr=False)  # nature's T mean kernels, each made when it is asked for
+    natures: ClassVar[Any] = None  # what makes them, set by `finite_horizon`, not saved
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -153,6 +154,12 @@ class HorizonSolution:
         from drmdp.report import write_plan
 
         write_plan(self, path, title=title, command=command)
+
+    def proof(self, path: str | os.PathLike[str]) -> int:
+        """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""
+        from drmdp import proof
+
+        return proof.write_plan(path, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, completely or not at all; models and sets are not stored, nature's kernels are while they are not too many."""

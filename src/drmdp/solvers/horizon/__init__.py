@@ -129,7 +129,8 @@ def _run(
         if len({id(m) for m in stages.given}) > 1
         else [stages.given[0].fingerprint]
     )
-    return HorizonSolution(
+    natures = Natures(stages, given, plan.swept, backend, threads, t)
+    found = HorizonSolution(
         value=value,
         policy=plan.policy,
         lower=lower,
@@ -152,5 +153,7 @@ def _run(
         seconds=clock.now() - begin,
         compile_seconds=clock.compiled() - compiled,
         costs=None if costs is None else numbers("costs", costs),
-        kernels=KernelTuple(T, Natures(stages, given, plan.swept, backend, threads, t)),
+        kernels=KernelTuple(T, natures),
     )  # fmt: skip
+    vars(found).update(natures=natures)
+    return found

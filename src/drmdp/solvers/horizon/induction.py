@@ -134,10 +134,18 @@ class Natures:
 
     def __call__(self, t: int) -> Any:
         """Her answer at stage t: her side of the saddle point, or her best response to a plan that was given."""
+        return self._sweep(build(self.stages.models[t], self.stages.balls[t], self.backend, self.threads), t).kernel
+
+    def again(self) -> Iterator[tuple[int, Update]]:
+        """All sweeps, from the last stage to the first, as the plan was made, of stages that have the same model and set."""
+        operator = build(self.stages.first, self.stages.balls[0], self.backend, self.threads)
+        for t in reversed(range(len(self.stages))):
+            yield t, self._sweep(operator, t)
+
+    def _sweep(self, operator: Operator, t: int) -> Update:
         if t < self.reached:
-            raise InputError(f"kernel: stage {t} was not reached")
-        operator = build(self.stages.models[t], self.stages.balls[t], self.backend, self.threads)
-        return Problem(operator, None if self.policy is None else self.policy[t]).proved(self.swept[t]).kernel
+            raise InputError(f"stage {t} was not reached")
+        return Problem(operator, None if self.policy is None else self.policy[t]).proved(self.swept[t])
 
 
 def outside(cost: float, later: float, side: int) -> float:
