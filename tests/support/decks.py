@@ -22,6 +22,8 @@ from drmdp.sets import PAIRS
 from drmdp.sets.registry import load
 from drmdp.solvers.problem import Problem
 
+ORDERS = (("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4))
+"""Some that share the solver of all orders."""
 DIVERGENCES = ("kl", "burg", "chi2", "tv")
 SIZES = {
     "nothing": 0.0, "1e-9": 1e-9, "1e-6": 1e-6, "1e-3": 1e-3, "almost": 1 - 1e-9, "saturating": 1.0, "beyond": 2.0,
@@ -56,12 +58,14 @@ def _all() -> dict[str, Kind]:
     found = {}
     for rectangular in ("s", "sa"):
         end, pairs = ("-sa", True) if rectangular == "sa" else ("", False)
-        for metric, order in PAIRS:
+        for metric, order in PAIRS + ORDERS:
 
             def ball(r, support, metric=metric, order=order, rectangular=rectangular):
                 return drmdp.Wasserstein(r, metric, order, support, rectangular)
 
-            found[f"{metric}-{order:g}{end}"] = Kind((metric, order), _scaled(ball, rectangular), pairs=pairs)
+            found[f"{metric}-{order:g}{end}"] = Kind(
+                (metric, order if (metric, order) in PAIRS else "p"), _scaled(ball, rectangular), pairs=pairs
+            )
         for order in (1, np.inf):
 
             def moved(model, size, support, order=order, rectangular=rectangular):
@@ -109,6 +113,7 @@ SETS = _all()
 ONE_PER_SOLVER = (
     "kl-mean",
     "l1-1-sa",
+    "l1-2",
     "reweighting-kl",
     "reweighting-cvar-sa",
     "intervals",

@@ -154,7 +154,7 @@ class _Program:
         else:
             objective, binding = self.share @ gains, []
         problem = cp.Problem(cp.Minimize(-objective), [rows, positive, self._ball(m), *binding])
-        for settings in CONIC if self.metric == "l2" else LINEAR:
+        for settings in CONIC if self.metric == "l2" or self.order not in (1, math.inf) else LINEAR:
             with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
                 warnings.simplefilter("ignore", UserWarning)  # "inaccurate": we judge that ourselves
                 problem.solve(**settings)
@@ -179,6 +179,8 @@ class _Program:
         if self.metric == "l2" and self.order == 2:
             return cp.norm(cp.vec(cp.multiply(np.sqrt(self.w)[:, None], m), order="C"), 2) <= self.radius
         far = {"l1": cp.norm1, "l2": cp.norm2, "linf": cp.norm_inf}[self.metric](m, axis=1)
+        if self.order not in (1, math.inf):
+            return cp.pnorm(cp.multiply(self.w ** (1 / self.order), far), self.order) <= self.radius
         return far <= self.radius if self.order == math.inf else self.w @ far <= self.radius
 
     def _feasible(self, m):
@@ -207,8 +209,11 @@ class _Program:
         positive = np.maximum(positive, 0)
         rest = self.w[:, None] * (self.z * (self.member @ x)) - rows @ self.member.T + positive
         size = np.linalg.norm(rest, DUAL[self.metric], axis=1)
-        dual = {1: lambda: (size / self.w).max(), 2: lambda: math.sqrt((size**2 / self.w).sum()), math.inf: size.sum}
-        return x @ self.head + (positive * self.y).sum() + self.radius * dual[self.order]()
+        price = size / self.w
+        most = price.max() or 1.0
+        power = {1: math.inf, math.inf: 1.0}.get(self.order) or self.order / (self.order - 1)
+        norm = price.max() if power == math.inf else most * (self.w @ (price / most) ** power) ** (1 / power)
+        return x @ self.head + (positive * self.y).sum() + self.radius * norm
 
 
 def _distribution(x):

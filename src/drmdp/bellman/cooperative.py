@@ -29,7 +29,7 @@ from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, part_of
 
 
 class ByPair(Remembered):
@@ -74,7 +74,7 @@ class CooperativeOperator:
         self.threads = workers.count(threads)
         self.accuracy = 0.0
         entry = entry_of(ball)
-        self._family: Any = load(entry.response)
+        self._family: Any = part_of(entry.response, ball)
         self._given = Pairwise(self._family) if entry.keeps.by_pair else self._family
         self._whole = turned(lay_out(model, ball))
         self._pairs = pairs_of(self._whole)

@@ -28,7 +28,7 @@ from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, part_of
 
 FINEST, COARSEST = 1e-11, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
@@ -144,7 +144,7 @@ class ExactOperator:
         self.threads = workers.count(threads)
         self._layout = events.spread_out(model, ball)
         entry = entry_of(ball)
-        family: Any = load(entry.response)
+        family: Any = part_of(entry.response, ball)
         self._family = Pairwise(family) if entry.keeps.by_pair else family
         self._work = events.work(self._layout)
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size

@@ -100,7 +100,7 @@ def _sweep(start, stop, layout, point, memory, out, tol, work):
         bounds[0], bounds[1], bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
         answers = newton(game, tol, 1 if work.fixed else ANSWERS, bounds, space)
         if work.fixed:
-            bounds[1] = dot(space.q, space.vectors[0])
+            bounds[1] = dot(space.q, work.mix.vectors[0])
         out.passes[s] = -answers if not work.fixed and bounds[0] - bounds[1] > tol else answers
         _keep(s, n, memory, out, work)
         out.upper[s] = base + unit * bounds[0]

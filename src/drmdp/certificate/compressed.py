@@ -22,7 +22,7 @@ from drmdp.core import threads as workers
 from drmdp.layout import events, light
 from drmdp.layout.point import point_at
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, part_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
@@ -42,7 +42,7 @@ def derive(
     split = entry.keeps.by_pair
     few = light.remembered(layout) < N  # then one share says it all
     found = Found(np.zeros(S), np.zeros(S), np.ones((S, (A if split else 1) * (1 if few else N))))
-    proof = load(entry.certificate)
+    proof = part_of(entry.certificate, ball)
     seen, point = view(layout, value), point_at(layout, value) if few else None
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)

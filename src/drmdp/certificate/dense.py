@@ -40,7 +40,7 @@ from drmdp.certificate.pairs import mixed
 from drmdp.core.levels import EPS, in_blocks, level, steps
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, part_of
 
 TINY = 1e-280  # more than underflow takes from any sum
 BLOCK_ENTRIES = 2_000_000
@@ -151,7 +151,7 @@ def upper(ball: AmbiguitySet, data: Block, policy: Array, multipliers: Array, th
     top = np.where(data.available, low.max(axis=3)[:, :, 0], 0.0)  # (n, A): what an unconstrained nature gets
     mu = np.maximum(np.nan_to_num(np.broadcast_to(_columns(multipliers), (n, N)), nan=0.0, posinf=0.0), 0.0)
     tau = np.nan_to_num(np.broadcast_to(thresholds, (n, A, N)), nan=0.0, posinf=0.0, neginf=0.0)
-    dual_rows = load(entry_of(ball).certificate).dual_rows
+    dual_rows = part_of(entry_of(ball).certificate, ball).dual_rows
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         value, size = dual_rows(ball, data, xz, top, mu, tau)  # (n, N) each: bound and Σ|terms|
     if not ball.by_kernel:  # one multiplier: only the mean over the kernels is a bound
@@ -196,7 +196,7 @@ def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
     n, A, N, S = data.nominal.shape
     if ball.by_pair:
         return feasible(ball.each, data.by_pair(), kernels.reshape(n * A, 1, N, S)).reshape(kernels.shape)
-    own = getattr(load(entry_of(ball).certificate), "feasible", None)
+    own = getattr(part_of(entry_of(ball).certificate, ball), "feasible", None)
     if own is not None:
         return np.asarray(own(ball, data, kernels))
     y = np.where(data.allowed[:, :, None, :] & np.isfinite(kernels), np.maximum(kernels, 0.0), 0.0)

@@ -52,7 +52,7 @@ def _cut(layout, s, theta, i, n, every, work):
 
 
 @njit(**INLINE)
-def _bound(layout, s, theta, i, n, cut, terms, every, work):
+def bound_of(layout, s, theta, i, n, cut, terms, every, work):
     """Upper bound on what the played rows of kernel i, or of the mean, are worth; their entries are summed in blocks.
 
     reads   layout, s, theta, i, n (entries of played actions), cut, terms (depth of the sums), every, work.scale, work.reals[0], work.places
@@ -70,7 +70,7 @@ def _bound(layout, s, theta, i, n, cut, terms, every, work):
 
 
 @njit(**LEAN)
-def _bent(x, mass):
+def is_bent(x, mass):
     """Whether an action is played or its rows are to be bent.
 
     reads   x (its probability), mass (N,) moved in its rows
@@ -139,7 +139,7 @@ def states(start, stop, layout, view, claim, bounds, work):
         for a in range(A):
             lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
             most = max(most, hi - lo)
-            if every and _bent(x[a], memory.by_row[s, a]) and layout.available[s, a]:
+            if every and is_bent(x[a], memory.by_row[s, a]) and layout.available[s, a]:
                 weigh_rows(layout, s, a, work)
             if x[a] > 0.0:
                 for e in range(lo, hi):
@@ -150,7 +150,7 @@ def states(start, stop, layout, view, claim, bounds, work):
         above = 0.0
         for i in range(rows):
             cut = _cut(layout, s, theta, i, n, every, work)
-            bound = _bound(layout, s, theta, i, n, cut, terms, every, work)
+            bound = bound_of(layout, s, theta, i, n, cut, terms, every, work)
             above += (w[i] if every else 1.0) * (min(bound, 0.0) + (N + 4) * EPS)
             share[s, i] = _share(theta, memory.by_row[s, :, i] if every else memory.by_action[s], terms + most)
         for i in range(rows, N):
@@ -163,13 +163,13 @@ def states(start, stop, layout, view, claim, bounds, work):
                 if not every:
                     left = share[s, 0] * memory.by_action[s, a]
                     work.worth[a] += _gain(layout, s, a, 0, left, terms + most, every, work)
-                elif _bent(x[a], memory.by_row[s, a]):
-                    work.worth[a] = _worth(layout, s, a, memory.by_row[s, a], share[s], terms + most, work)
+                elif is_bent(x[a], memory.by_row[s, a]):
+                    work.worth[a] = worth_of(layout, s, a, memory.by_row[s, a], share[s], terms + most, work)
         finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
 @njit(**INLINE)
-def _worth(layout, s, a, mass, share, terms, work):
+def worth_of(layout, s, a, mass, share, terms, work):
     """Lower bound on an action's value under the rows that nature bends, without cost.
 
     reads   layout, s, a, mass (N,), share (N,), terms (depth of the sums), work.u, work.scale, work.own, work.places[2] (entries, ascending)

@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 
 @njit(**LEAN)
-def _sum_row(row, t, tau, low, view, unlisted, sums):
+def sum_row(row, t, tau, low, view, unlisted, sums):
     """Fill the sums of a row at t and the threshold τ + low.
 
     reads   row, t, tau, low, view, unlisted
@@ -110,7 +110,7 @@ def _settle(row, t, tau, view, unlisted, sums):
     """
     low = 0.0
     for trial in range(TRIALS):
-        _sum_row(row, t, tau, low, view, unlisted, sums)
+        sum_row(row, t, tau, low, view, unlisted, sums)
         off = sums[MASS] - sums[IDLE]
         if trial == TRIALS - 1 or not sums[COUNT] > 0.5 or not (abs(off) > SETTLED and abs(off) < 0.1):
             break
@@ -122,7 +122,7 @@ def _settle(row, t, tau, view, unlisted, sums):
 
 
 @njit(**INLINE)
-def _dual(sums, t, nominal, n):
+def dual_of(sums, t, nominal, n):
     """Upper bound on Φ of a row.
 
     reads   sums (9,), t, nominal (ŷ·u), n (depth of the sums)
@@ -135,7 +135,7 @@ def _dual(sums, t, nominal, n):
 
 
 @njit(**INLINE)
-def _move(sums, nominal, n):
+def move_of(sums, nominal, n):
     """How a row moves, and how far.
 
     reads   sums (9,), nominal (ŷ·u), n (depth of the sums)
@@ -152,7 +152,7 @@ def _move(sums, nominal, n):
 
 
 @njit(**INLINE)
-def _usable(t):
+def is_usable(t):
     """Whether a multiplier and its square are positive numbers.
 
     reads   t
@@ -204,17 +204,17 @@ def _visit(layout, view, s, a, x, bend, claim, work):
         work.gain[a, i] = 0.0
         margin += w[i] * n * EPS * abs(own[a, i])
         t = kappa[i] * x
-        if _usable(t):
+        if is_usable(t):
             _settle(row, t, tau[i], view, layout.unlisted, sums)
             settled = t
-            dual[i] += _dual(sums, t, own[a, i], n + A)
+            dual[i] += dual_of(sums, t, own[a, i], n + A)
         elif x > 0.0:
             dual[i] = np.inf
         t = kappa[i] * bend if every else bend
-        if _usable(t):
+        if is_usable(t):
             if not abs(t - settled) <= 4.0 * EPS * t:  # or the sums are those above
                 _settle(row, t, tau[i], view, layout.unlisted, sums)
-            work.gain[a, i], more, far = _move(sums, own[a, i], n)
+            work.gain[a, i], more, far = move_of(sums, own[a, i], n)
             margin += w[i] * more
             spent[i] += far * far
     return margin
@@ -257,7 +257,7 @@ def states(start, stop, layout, view, claim, bounds, work):
             worth[a] = -margin[a] - (N + 8) * EPS
             for i in range(N):
                 worth[a] += w[i] * (work.own[a, i] + share[s, i] * work.gain[a, i])
-        above = _nominal(x, w, work) if theta == 0.0 else _above(dual, kappa, every, w)
+        above = nominal_of(x, w, work) if theta == 0.0 else _above(dual, kappa, every, w)
         finish(s, base, unit, above, layout, view, claim, bounds, work)
 
 
@@ -297,7 +297,7 @@ def _above(dual, kappa, every, w):
 
 
 @njit(**INLINE)
-def _nominal(x, w, work):
+def nominal_of(x, w, work):
     """Upper bound on Σ_a x_a Σ_i w_i ŷ_ia·u, for states where nature has no room.
 
     reads   x (A,), w (N,), work.own, work.actions[0] (margins)

@@ -83,7 +83,7 @@ def _tangent(spot, r, work, tau):
 
 
 @njit(**INLINE)
-def _thresholds(spot, mu, r, near, work, tau):
+def thresholds(spot, mu, r, near, work, tau):
     """Find thresholds at which Σ_a x_a h_ia(r) − μ r has the maximum of the rows' value.
 
     reads   spot, mu, r, near (the search begins on both sides of r, so far away), work (as `worth_of` left it)
@@ -156,7 +156,7 @@ def _mix(spot, mu, at, left_excess, right_excess, work, tau):
 
 
 @njit(**INLINE)
-def _climb(worth, rise, n, mu, far, terms, work):
+def climb(worth, rise, n, mu, far, terms, work):
     """Upper bound on Σ_a x_a h_ia(r) − μ r over r ≤ far.
 
     reads   worth (at r = 0), rise (slope of what never ends), n (pieces), mu, far, terms (depth of the sums), work.reals[0], work.reals[1]
@@ -202,8 +202,8 @@ def states(start, stop, layout, view, claim, bounds, work):
         for i in range(N):
             spot = Spot(layout, view, s, i, x)
             r = memory.by_kernel[s, i]
-            _thresholds(spot, mu, r if r >= 0.0 and r <= 1.0 else 1.0, NEAR * min(theta, 1.0), work, tau)
+            thresholds(spot, mu, r if r >= 0.0 and r <= 1.0 else 1.0, NEAR * min(theta, 1.0), work, tau)
             worth, rise, n = pieces_of(spot, tau, work)
-            bound = _climb(worth, rise, n, mu, min(theta / w[i], 1.0), terms, work)
+            bound = climb(worth, rise, n, mu, min(theta / w[i], 1.0), terms, work)
             above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + mu * theta)
         finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)

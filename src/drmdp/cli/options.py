@@ -62,7 +62,7 @@ OPTIONS = {
         "--support", help="Where mass may move: observed next states, the default, or all; not for every set."
     ),
     "order": click.option(
-        "--order", help="Order of the ball: 1, 2 or inf; by default the metric's: l1 1, l2 2, linf inf."
+        "--order", help="Order of the ball, from 1 on, or inf; by default the metric's: l1 1, l2 2, linf inf."
     ),
     "rectangular": click.option(
         "--rectangular", help="Whether the actions of a state share a budget, s, or each has its own, sa; s by default."

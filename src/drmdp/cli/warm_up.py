@@ -64,7 +64,10 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
     def moved(order: float) -> Callable[[Model], AmbiguitySet]:
         return lambda model: Wasserstein(RADIUS, "transport", order, ground=("line", range(model.n_states)))
 
-    found = {f"{metric}-{order:g}": of(Wasserstein, metric, order) for metric, order in PAIRS}
+    found = {
+        f"{metric}-{order:g}": of(Wasserstein, metric, order)
+        for metric, order in (*PAIRS, ("l1", 2), ("l2", 1), ("linf", 2))
+    }
     found |= {f"transport-{order:g}": moved(order) for order in (1, math.inf)}
     for around, end in (("mean", ""), ("kernels", "-kernels")):
         found |= {f"{kind}{end}": of(Divergence, kind, around) for kind in DIVERGENCES}

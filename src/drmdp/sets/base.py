@@ -116,6 +116,11 @@ class AmbiguitySet(ABC):
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own, or all share one."""
 
+    @property
+    def priced_by_kernel(self) -> bool:
+        """Whether a proof needs a price for every kernel, or one for all."""
+        return self.by_kernel
+
     @abstractmethod
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """How far kernels (…, A, N, K) are from the data, to be compared with the radius: (…, N), or (…, 1) where a budget is shared.
@@ -275,8 +280,8 @@ class AmbiguitySet(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AmbiguitySet):
             return NotImplemented
-        same = self.key == other.key and (self.support, self.rectangular, self.moves) == (
-            other.support, other.rectangular, other.moves,
+        same = (self.key, self.short, self.support, self.rectangular, self.moves) == (
+            other.key, other.short, other.support, other.rectangular, other.moves,
         )  # fmt: skip
         return same and np.array_equal(self.radius, other.radius)
 

@@ -119,7 +119,10 @@ def stack(order: float, each: Array, weights: Array) -> Array:
     """Distance of a tuple from the distances of its kernels, (…, N) → (…,)."""
     if order == math.inf:
         return np.asarray(each.max(axis=-1))
-    return np.asarray(((each**order) @ weights) ** (1 / order))
+    most = each.max(axis=-1, keepdims=True)  # taken out: a large power of small numbers is 0
+    with np.errstate(under="ignore"):
+        part = (np.divide(each, most, where=most > 0, out=np.zeros_like(each)) ** order) @ weights
+        return np.asarray(most[..., 0] * part ** (1 / order))
 
 
 def order_words(order: float) -> str:
@@ -129,9 +132,9 @@ def order_words(order: float) -> str:
         2: "2: the root mean square of the distances is bounded",
         math.inf: "∞: the distance from every single kernel is bounded",
     }
-    return known[order]
+    return known.get(order, f"{order_text(order)}: the mean of this power of the distances is bounded")
 
 
 def order_text(order: float) -> str:
     """An order as it is typed."""
-    return "inf" if order == math.inf else f"{order:g}"
+    return "inf" if order == math.inf else str(int(order)) if order == int(order) else repr(float(order))

@@ -80,6 +80,12 @@ def load(where: str) -> Any:
     return getattr(found, name) if name else found
 
 
+def part_of(where: str, ball: Any) -> Any:
+    """What a part of an entry stands for, for this set: a part that depends on more than the key of a set has `of(ball)`."""
+    found = load(where)
+    return found.of(ball) if hasattr(found, "of") else found
+
+
 def _wasserstein(
     pair: str, metric: str, program: str, keeps: Kept, projection: str, witness: str, **others: str
 ) -> Entry:
@@ -111,6 +117,15 @@ ENTRIES |= {
         nearest=SHARES,
         entropy="prox.entropy:EACH",
     ),
+}
+ENTRIES |= {
+    (metric, "p"): Entry(
+        f"drmdp.bellman.orders.sweep:{metric.upper()}_ORDERS",
+        f"drmdp.certificate.orders:{metric.upper()}_ORDERS",
+        Kept(True, True),
+        "drmdp.bellman.conic.power:PowerProgram",
+    )
+    for metric in ("l1", "l2", "linf")
 }
 ENTRIES["intervals"] = Entry(
     "drmdp.bellman.intervals", "drmdp.certificate.intervals", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",

@@ -3,7 +3,7 @@
 The ball of state s is the set of N-tuples y = (y_1, …, y_N) of kernels, y_i = (y_ia)_a with y_ia a distribution on
 the allowed next states of (s, a), such that
 
-    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order p = 1 or 2),        d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
+    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order 1 ≤ p < ∞),         d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
 
 where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. With rectangular="sa" the same holds for every action on its
 own, with θ_s or θ_sa. What nature plays is the
@@ -35,7 +35,7 @@ Pair = tuple[str, float]
 PAIRS: tuple[Pair, ...] = (
     ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
 )  # fmt: skip
-"""The implemented (metric, order) pairs: the six of the paper."""
+"""The (metric, order) pairs of the paper, which have solvers of their own; other orders share one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,8 +48,8 @@ class Wasserstein(AmbiguitySet):
         How far nature may go, at every state or state by state; see `saturation` for what is large.
     metric : "l1", "l2", "linf" or "transport"
         How far a kernel is from another: a norm of the difference, or what moving the mass costs.
-    order : 1, 2 or math.inf, optional
-        The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf".
+    order : 1 or more, or math.inf, optional
+        The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf"; "transport" has 1 and infinity.
     rectangular : "s" or "sa"
         Whether the distance is stacked over the actions of a state, or bounded for each action on its own, with a number, (S,) or (S, A) radius;
         "s" by default.
@@ -87,20 +87,15 @@ class Wasserstein(AmbiguitySet):
             return
         if self.ground is not None:
             raise InputError(f"ground: only metric 'transport' has one, got metric {shown(self.metric)}")
-        if self.order is None and isinstance(self.metric, str) and self.metric in NORMS:
-            object.__setattr__(self, "order", NORMS[self.metric].order)
-        # By string and number only: True is not order 1, and arrays compare element by element.
-        number = isinstance(self.order, int | float | np.number) and self.order is not True
-        plain = isinstance(self.metric, str) and number
-        own = next((pair for pair in PAIRS if plain and pair == self.pair), None)
-        if own is None:
-            known = ", ".join(f"({metric!r}, {order_text(order)})" for metric, order in PAIRS)
-            asked = f"({shown(self.metric)}, {shown(self.order)})"
-            if self.order is None:
-                raise InputError(f"metric is {', '.join(map(repr, (*NORMS, 'transport')))}, got {shown(self.metric)}")
-            raise InputError(f"{asked} is not implemented; (metric, order) is one of {known}")
-        object.__setattr__(self, "metric", own[0])
-        object.__setattr__(self, "order", own[1])
+        if not isinstance(self.metric, str) or self.metric not in NORMS:
+            raise InputError(f"metric is {', '.join(map(repr, (*NORMS, 'transport')))}, got {shown(self.metric)}")
+        object.__setattr__(self, "metric", str(self.metric))
+        order = self.norm.order if self.order is None else self.order
+        # True is not order 1, and arrays compare element by element
+        if not isinstance(order, int | float | np.number) or isinstance(order, bool) or not order >= 1:
+            raise InputError(f"order is a number from 1 on or inf, got {shown(order)}")
+        own = next((known for metric, known in PAIRS if (metric, known) == (self.metric, order)), None)
+        object.__setattr__(self, "order", float(order) if own is None else own)
 
     def _check_transport(self) -> None:
         if self.moves == "events":
@@ -117,9 +112,9 @@ class Wasserstein(AmbiguitySet):
         return self.metric, self.order
 
     @property
-    def key(self) -> Pair:
-        """(metric, order)."""
-        return self.pair
+    def key(self) -> tuple[str, Any]:
+        """(metric, order), or (metric, "p") where no solver is for that order alone."""
+        return (self.metric, "p") if self.priced_by_kernel and not self.by_kernel else self.pair
 
     @property
     def norm(self) -> Norm:
@@ -142,6 +137,11 @@ class Wasserstein(AmbiguitySet):
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own: for order ∞."""
         return self.order == math.inf
+
+    @property
+    def priced_by_kernel(self) -> bool:
+        """Also for the orders that share a solver."""
+        return self.by_kernel or (self.metric in NORMS and self.pair not in PAIRS)
 
     @property
     def short(self) -> str:
@@ -191,7 +191,7 @@ class Wasserstein(AmbiguitySet):
         return each if self.by_kernel else stack(self.order, each, weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
-        """Largest distance of a choice of one next state per action; for ("linf", 1) of one per action and kernel.
+        """Largest distance of a choice of one next state per action; where that is no sum over the kernels, of one per action and kernel.
 
         The latter is the same whenever each row has a next state of probability 0 in all kernels, and else errs on the large side.
         """
@@ -203,7 +203,8 @@ class Wasserstein(AmbiguitySet):
         elif self.order == norm.power:
             far = norm.gather((w @ corner).max(axis=1))
         else:
-            far = w @ norm.gather(corner.max(axis=2))
+            each = norm.gather(corner.max(axis=2))
+            return float(stack(self.order, np.sqrt(each) if norm.power == 2 else each, w))
         return norm.root(far)
 
     def __eq__(self, other: object) -> bool:
@@ -222,8 +223,8 @@ class Wasserstein(AmbiguitySet):
 
 
 def parse_order(text: str) -> float:
-    """Read an order as typed on a command line or stored in a file: "1", "2" or "inf"."""
+    """Read an order as typed on a command line or stored in a file: a number from 1 on, or "inf"."""
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"order is 1, 2 or inf, got {text!r}") from None
+        raise InputError(f"order is a number from 1 on or inf, got {text!r}") from None

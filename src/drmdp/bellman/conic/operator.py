@@ -6,8 +6,9 @@ For one state with z_a(t) = c(s,a,t) + λ v(t), strong duality turns the update 
 
 whose duals on the first constraints are the optimal policy; with a policy x fixed it is max Σ_a x_a Σ_i w_i y_ia·z_a. With a budget for
 each action there is a program for each pair, with one action, and the best one is played.
-ℓ1, ℓ∞ and tv are linear programs for HiGHS, ℓ2 and χ² second-order cone programs for Clarabel, KL and Burg have exponential cones. A program is
-built once per state; afterwards only the stakes change, and HiGHS starts from its last basis. Sets whose choice is no tuple of rows
+ℓ1, ℓ∞ and tv are linear programs for HiGHS, ℓ2 and χ² second-order cone programs for Clarabel, KL and Burg have exponential cones,
+other orders than those of the paper power cones. A program is built once per state; afterwards only the stakes change, and HiGHS starts from its
+last basis. Sets whose choice is no tuple of rows
 (`mixing`, `boxes`) pose their programs themselves.
 
 The programs see stakes below each action's top, normalised to [−1, 0], and displacements (y − ŷ)/ρ, ρ = min(θ, 1), so
@@ -127,7 +128,7 @@ class ConicOperator:
         A = model.n_actions
         kernels, w = self._rows(start, stop)
         shape = (n, A) if self.ball.by_pair else (n,)
-        multipliers = np.zeros((*shape, w.size) if self.ball.by_kernel else shape)
+        multipliers = np.zeros((*shape, w.size) if self.ball.priced_by_kernel else shape)
         witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, w.size)), kernels)
         u = value - levels.level(value)
         for s in range(start, stop):
@@ -148,12 +149,12 @@ class ConicOperator:
         if not self.ball.by_pair:
             found = self._solve(s, own, z, top, None if policy is None else policy[own])
             witness.policy[k, own] = found.share
-            witness.multipliers[k] = found.multipliers if self.ball.by_kernel else found.multipliers[0]
+            witness.multipliers[k] = found.multipliers if self.ball.priced_by_kernel else found.multipliers[0]
             witness.thresholds[k, own], kernels[own] = found.thresholds, found.kernels
             return
         for j, a in enumerate(own.tolist()):
             found = self._solve(s, own[[j]], z[[j]], top[[j]], np.ones(1))
-            witness.multipliers[k, a] = found.multipliers if self.ball.by_kernel else found.multipliers[0]
+            witness.multipliers[k, a] = found.multipliers if self.ball.priced_by_kernel else found.multipliers[0]
             witness.thresholds[k, a] = found.thresholds[0] + (top[j] - top.min())
             kernels[a] = found.kernels[0]
         if policy is not None:
@@ -171,7 +172,7 @@ class ConicOperator:
         np.add.at(nominal, entries.a, entries.weights[entries.i] * entries.nominal * below)
         nominal += top - top.min()
         kernels = self._rows(s, s + 1)[0][0][own]
-        n_multipliers = entries.weights.size if self.ball.by_kernel else 1
+        n_multipliers = entries.weights.size if self.ball.priced_by_kernel else 1
         if policy is None:
             share = np.zeros(own.size)
             share[np.argmin(nominal if entries.radius == 0 else top)] = 1

@@ -17,15 +17,14 @@ j_i = dq_i/d(t u_i) at a fixed threshold and τ = t/span, its Hessian is τ G [J
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.piecewise.columns import Basis, make_basis
-from drmdp.bellman.qp import Program, make_program
 from drmdp.bellman.rows import LARGEST, burg, chi2, kl
-from drmdp.core.compiled import FAST, INLINE, LEAN, njit
+from drmdp.core.compiled import FAST, INLINE, LEAN, njit, wall
 from drmdp.layout.sorting import rank
 
 KL, BURG, CHI2, TV, CVAR, ANY = range(6)
@@ -35,45 +34,27 @@ SMOOTH = CHI2
 TRIALS = 60  # of Newton's method for a multiplier
 
 
-class Game(NamedTuple):
-    """What is played for: n actions against N kernels."""
+class Mix(NamedTuple):
+    """What is played for: actions against N kernels."""
 
-    G: Array  # (A, N), n rows of it
-    n: Any
+    G: Array  # (A, N)
     w: Array  # (N,)
     kind: Any
     B: float  # of the ball; the level of cvar
-
-
-class Space(NamedTuple):
-    """Work space of a game with up to A actions."""
-
     vectors: Array  # (4, N): losses, stakes, curvature j, spare
     ones: Array  # (1,)
     order: Any  # (2, N)
-    q: Array  # (N,) nature's answer
-    best_q: Array  # (N,)
-    gain: Array  # (A,) G q
-    x: Array  # (A,)
-    best_x: Array  # (A,)
-    trial: Array  # (A,)
-    step: Array  # (4, A)
-    member: Any  # (A,)
-    H: Array  # (A, A)
-    program: Program
-    basis: Basis
-    points: Array  # (A + 1, N)
+    along: Array  # (2, A)
     inner: Array  # (4, N), see `interior`
     matrix: Array  # (A + 3, A + 4)
     multipliers: Array  # (2, A + 3)
 
 
-def make_space(A: int, N: int) -> Space:
-    """Work space for A actions and N kernels."""
-    return Space(
-        np.empty((4, N)), np.ones(1), np.empty((2, N), dtype=np.int64), np.empty(N), np.empty(N), np.empty(A), np.empty(A),
-        np.empty(A), np.empty(A), np.empty((4, A)), np.empty(A, dtype=np.int64), np.empty((A, A)), make_program(A),
-        make_basis(A), np.empty((A + 1, N)), np.empty((4, N)), np.empty((A + 3, A + 4)), np.empty((2, A + 3)),
+def make_mix(A: int, N: int, kind: int) -> Mix:
+    """Work space for A actions and N kernels; w and B are put in state by state."""
+    return Mix(
+        np.empty((A, N)), np.empty(N), kind, 0.0, np.empty((4, N)), np.ones(1), np.empty((2, N), dtype=np.int64), np.empty((2, A)),
+        np.empty((4, N)), np.empty((A + 3, A + 4)), np.empty((2, A + 3)),
     )  # fmt: skip
 
 
@@ -118,14 +99,14 @@ def gains_of(G, n, q, gain):
 
 
 @njit(**INLINE)
-def _respond(kind, t, w, u, space):
+def _respond(kind, t, w, u, data):
     """The row model of a kind at t.
 
     reads   kind, t, w (N,), u (N,)
-    fills   space
+    fills   data
     returns V, E, D
     """
-    ones, z = space.ones, space.vectors[3]
+    ones, z = data.ones, data.vectors[3]
     if kind == KL:
         return kl.response(t, w, ones, ones, u, z)
     if kind == BURG:
@@ -134,14 +115,14 @@ def _respond(kind, t, w, u, space):
 
 
 @njit(**INLINE)
-def _saturated(kind, w, u, space):
+def _saturated(kind, w, u, data):
     """What the greatest value of a kind costs at least.
 
     reads   kind, w (N,), u (N,)
-    fills   space
+    fills   data
     returns it
     """
-    ones, z = space.ones, space.vectors[3]
+    ones, z = data.ones, data.vectors[3]
     if kind == KL:
         return kl.saturated(w, ones, ones, u, z)[1]
     return chi2.saturated(w, ones, ones, u, z)[1] if kind == CHI2 else np.inf
@@ -163,11 +144,11 @@ def _write(kind, t, w, u, q):
 
 
 @njit(**INLINE)
-def _multiplier(kind, B, w, u, t, tol, space):
+def _multiplier(kind, B, w, u, t, tol, data):
     """Find t with C(q(t)) = B.
 
     reads   kind, B, w (N,), u (N,), t (a guess, 0 for none), tol
-    fills   space
+    fills   data
     returns t, V and E there
     """
     mean = dot(w, u)
@@ -179,7 +160,7 @@ def _multiplier(kind, B, w, u, t, tol, space):
     lo, hi = 0.0, np.inf
     value, cost, slope = 0.0, 0.0, 0.0
     for _ in range(TRIALS):
-        value, cost, slope = _respond(kind, t, w, u, space)
+        value, cost, slope = _respond(kind, t, w, u, data)
         lost = (B - cost) / t if cost < B else (cost - B) / cost * (value - mean)
         if lost <= tol or (t >= LARGEST and cost < B):
             break
@@ -230,23 +211,23 @@ def _fill(kind, B, w, loss, order, q):
 
 
 @njit(**INLINE)
-def answer(game, x, tau, tol, space):
+def _point(data, n, x, tau, tol, q):
     """Nature's answer to a policy.
 
-    reads   game, x (A,), tau (of the last answer, 0 for none), tol
-    fills   space: q, in the ball; the losses, the stakes and the curvature, which is 0 where f is not smooth
+    reads   data, n, x (A,), tau (of the last answer, 0 for none), tol
+    fills   q, in the ball; data: the losses, the stakes and the curvature, which is 0 where f is not smooth
     returns U ≥ f(x), and τ, which is inf where the budget does not bind
     """
-    loss, u, curve = space.vectors[0], space.vectors[1], space.vectors[2]
-    w, q, B = game.w, space.q, game.B
-    mix(game.G, game.n, x, loss)
+    loss, u, curve = data.vectors[0], data.vectors[1], data.vectors[2]
+    w, B = data.w, data.B
+    mix(data.G, n, x, loss)
     top, low = loss[0], loss[0]
     for i in range(w.size):
         top, low = max(top, loss[i]), min(low, loss[i])
         curve[i] = 0.0
     span = top - low
-    if game.kind > SMOOTH:
-        _fill(game.kind, B, w, loss, space.order, q)
+    if data.kind > SMOOTH:
+        _fill(data.kind, B, w, loss, data.order, q)
         return dot(q, loss), np.inf
     if not (span > 1e-290 and B > 0.0):
         for i in range(w.size):
@@ -254,15 +235,15 @@ def answer(game, x, tau, tol, space):
         return dot(w, loss) if span > 0.0 else top, np.inf
     for i in range(w.size):
         u[i] = (loss[i] - top) / span
-    if _saturated(game.kind, w, u, space) <= B:
-        _write(game.kind, np.inf, w, u, q)
+    if _saturated(data.kind, w, u, data) <= B:
+        _write(data.kind, np.inf, w, u, q)
         return top, np.inf
-    t, value, cost = _multiplier(game.kind, B, w, u, tau * span if tau < np.inf else 0.0, tol / span, space)
-    _write(game.kind, t, w, u, q)
+    t, value, cost = _multiplier(data.kind, B, w, u, tau * span if tau < np.inf else 0.0, tol / span, data)
+    _write(data.kind, t, w, u, q)
     for i in range(w.size):
-        if game.kind == KL:
+        if data.kind == KL:
             curve[i] = q[i]
-        elif game.kind == BURG:
+        elif data.kind == BURG:
             curve[i] = q[i] * q[i] / w[i]
         else:
             curve[i] = w[i] if q[i] > 0.0 else 0.0
@@ -270,3 +251,70 @@ def answer(game, x, tau, tol, space):
         for i in range(w.size):
             q[i] = w[i] + B / cost * (q[i] - w[i])
     return min(top, top + span * (value + (B - cost) / t)), t / span
+
+
+def answer(data, n, x, tau, tol, q, gain):
+    """Nature's answer to a policy and its gains; see `drmdp.bellman.mixing.game`."""
+    upper, tau = _point(data, n, x, tau, tol, q)
+    gains_of(data.G, n, q, gain)
+    return upper, tau
+
+
+def gains(data, n, q, gain):
+    """Gains of a mixture; see `drmdp.bellman.mixing.game`."""
+    return gains_of(data.G, n, q, gain)
+
+
+@njit(fastmath=FAST, **LEAN)
+def _products(row, other, curve, mean, shift, loss, middle):
+    """Σ j (row − mean)(other − shift) and Σ j (row − mean)(loss − middle).
+
+    reads   row (N,), other (N,), curve (N,), mean, shift, loss (N,), middle
+    returns both
+    """
+    both, along = 0.0, 0.0
+    for i in range(curve.size):
+        p = curve[i] * (row[i] - mean)
+        both += p * (other[i] - shift)
+        along += p * (loss[i] - middle)
+    return both, along
+
+
+def bend(data, m, member, tau, H):
+    """The Hessian of f on the members; see `drmdp.bellman.mixing.game`."""
+    curve, loss, mean, along = data.vectors[2], data.vectors[0], data.along[0], data.along[1]
+    mass = 0.0
+    for i in range(curve.size):
+        mass += curve[i]
+    if not (mass > 0.0 and tau < 1e300):
+        for k in range(m):
+            for j in range(m):
+                H[k, j] = 0.0
+        return 0.0
+    middle = dot(curve, loss) / mass
+    both, _ = _products(loss, loss, curve, middle, middle, loss, middle)
+    for k in range(m):
+        mean[k] = dot(curve, data.G[member[k]]) / mass
+    trace = 0.0
+    for k in range(m):
+        row = data.G[member[k]]
+        for j in range(k + 1):
+            H[k, j], along[k] = _products(row, data.G[member[j]], curve, mean[k], mean[j], loss, middle)
+    for k in range(m):
+        for j in range(k + 1):
+            H[k, j] = tau * (H[k, j] - (along[k] * along[j] / both if both > 0.0 else 0.0))
+            H[j, k] = H[k, j]
+        H[k, k] = max(H[k, k], 0.0)
+        trace += H[k, k]
+    return trace
+
+
+@cache
+def walls() -> tuple[Any, Any, Any]:
+    """`answer`, `gains` and `bend` behind walls."""
+    data, row, number = make_mix(1, 1, KL), np.empty(1), 0.0
+    return (
+        wall(answer, (0.0, 0.0), data, 0, row, number, number, row, row),
+        wall(gains, 0.0, data, 0, row, row),
+        wall(bend, 0.0, data, 0, np.empty(1, dtype=np.int64), number, np.empty((1, 1))),
+    )

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 
-from drmdp.bellman.mixing.answers import BURG, KL, answer, dot, gains_of
-from drmdp.bellman.mixing.newton import note
+from drmdp.bellman.mixing.answers import BURG, KL, dot, gains_of
+from drmdp.bellman.mixing.game import note
 from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.sorting import copy
 
@@ -93,14 +93,20 @@ def _system(game, sigma, mu, gamma, spare, space):
     """Build the reduced system.
 
     reads   game, sigma, mu, gamma, spare (r)
-    fills   space: matrix, inner[1] (1/d), inner[2] (what is left of the stationarity of q), inner[3] (∇C)
+    fills   game.data: matrix, inner[1] (1/d), inner[2] (what is left of the stationarity of q), inner[3] (∇C)
     """
-    G, n, N = game.G, game.n, game.w.size
-    q, nu, inverse, right, slope = space.q, space.inner[0], space.inner[1], space.inner[2], space.inner[3]
-    x, M, total = space.x, space.matrix, 0.0
-    eta = space.multipliers[0, n + 1]
+    G, n, N = game.data.G, game.n, game.data.w.size
+    q, nu, inverse, right, slope = (
+        space.q,
+        game.data.inner[0],
+        game.data.inner[1],
+        game.data.inner[2],
+        game.data.inner[3],
+    )
+    x, M, total = space.x, game.data.matrix, 0.0
+    eta = game.data.multipliers[0, n + 1]
     for i in range(N):
-        slope[i], bend = _slope(game.kind, game.w[i], q[i])
+        slope[i], bend = _slope(game.data.kind, game.data.w[i], q[i])
         inverse[i] = 1.0 / (mu * bend + nu[i] / q[i])
         right[i] = sigma / q[i] - mu * slope[i] - eta
         total += q[i]
@@ -126,7 +132,7 @@ def _system(game, sigma, mu, gamma, spare, space):
         M[a, a] += (space.gain[a] - gamma) / x[a]
         M[a, n + 3] += sigma / x[a] - (space.gain[a] - gamma)
     M[n, n] += spare / mu
-    M[n, n + 3] += sigma / mu - game.B + _cost(game.kind, game.w, q)
+    M[n, n + 3] += sigma / mu - game.data.B + _cost(game.data.kind, game.data.w, q)
     M[n + 1, n + 3] += 1.0 - total
     played = 0.0
     for c in range(n + 3):
@@ -143,9 +149,15 @@ def _advance(game, sigma, mu, gamma, spare, space):
     fills   space: q, x, inner
     returns μ, γ and r, and how much of the step was taken
     """
-    G, n, N = game.G, game.n, game.w.size
-    q, nu, inverse, right, slope = space.q, space.inner[0], space.inner[1], space.inner[2], space.inner[3]
-    x, d, dq = space.x, space.multipliers[1], space.vectors[1]
+    G, n, N = game.data.G, game.n, game.data.w.size
+    q, nu, inverse, right, slope = (
+        space.q,
+        game.data.inner[0],
+        game.data.inner[1],
+        game.data.inner[2],
+        game.data.inner[3],
+    )
+    x, d, dq = space.x, game.data.multipliers[1], game.data.vectors[1]
     part = 1.0
     for i in range(N):
         dq[i] = right[i] - slope[i] * d[n] - d[n + 1]
@@ -167,7 +179,7 @@ def _advance(game, sigma, mu, gamma, spare, space):
             part = min(part, -INSIDE * (space.gain[a] - gamma) / ds)
     if d[n] < 0.0:
         part = min(part, -INSIDE * mu / d[n])
-    more = game.B - _cost(game.kind, game.w, q) - spare - dot(slope, dq)
+    more = game.data.B - _cost(game.data.kind, game.data.w, q) - spare - dot(slope, dq)
     if more < 0.0:
         part = min(part, -INSIDE * spare / more)
     for i in range(N):
@@ -175,7 +187,7 @@ def _advance(game, sigma, mu, gamma, spare, space):
         q[i] += part * dq[i]
     for a in range(n):
         x[a] += part * d[a]
-    space.multipliers[0, n + 1] += part * d[n + 1]
+    game.data.multipliers[0, n + 1] += part * d[n + 1]
     return mu + part * d[n], gamma + part * d[n + 2], spare + part * more, part
 
 
@@ -187,8 +199,8 @@ def _complementarity(game, mu, gamma, spare, space):
     fills   space: gain
     returns it
     """
-    gains_of(game.G, game.n, space.q, space.gain)
-    total = mu * spare + dot(space.inner[0], space.q)
+    gains_of(game.data.G, game.n, space.q, space.gain)
+    total = mu * spare + dot(game.data.inner[0], space.q)
     for a in range(game.n):
         total += space.x[a] * (space.gain[a] - gamma)
     return total / (game.n + space.q.size + 1)
@@ -202,19 +214,19 @@ def interior(game, tol, bounds, space):
     fills   bounds: U, L and τ; space: best_x, best_q
     returns the answers
     """
-    n, N, q, x = game.n, game.w.size, space.q, space.x
-    copy(game.w, q)
-    least = gains_of(game.G, n, q, space.gain)
+    n, N, q, x = game.n, game.data.w.size, space.q, space.x
+    copy(game.data.w, q)
+    least = gains_of(game.data.G, n, q, space.gain)
     gamma, sigma = least - 0.1, 0.01
-    spare, mu = game.B, sigma / game.B
-    space.multipliers[0, n + 1] = 0.0
+    spare, mu = game.data.B, sigma / game.data.B
+    game.data.multipliers[0, n + 1] = 0.0
     for i in range(N):
-        space.inner[0, i] = sigma / q[i]
+        game.data.inner[0, i] = sigma / q[i]
     for a in range(n):
         x[a] = 1.0 / n
     for _ in range(STEPS):
         _system(game, sigma, mu, gamma, spare, space)
-        if not _eliminate(space.matrix, n + 3, space.multipliers[1]):
+        if not _eliminate(game.data.matrix, n + 3, game.data.multipliers[1]):
             break
         mu, gamma, spare, part = _advance(game, sigma, mu, gamma, spare, space)
         if not (part > 1e-12 and mu > 0.0):
@@ -234,15 +246,15 @@ def _judge(game, tol, bounds, space):
     fills   bounds; space: best_x, best_q
     returns the answers
     """
-    w, q, x, total, mass = game.w, space.q, space.x, 0.0, 0.0
+    w, q, x, total, mass = game.data.w, space.q, space.x, 0.0, 0.0
     for i in range(w.size):
         mass += q[i]
     for i in range(w.size):
         q[i] /= mass
-    cost = _cost(game.kind, w, q)
+    cost = _cost(game.data.kind, w, q)
     for i in range(w.size):
-        q[i] = w[i] + min(1.0, game.B / cost) * (q[i] - w[i]) if cost > 0.0 else w[i]
-    least = gains_of(game.G, game.n, q, space.gain)
+        q[i] = w[i] + min(1.0, game.data.B / cost) * (q[i] - w[i]) if cost > 0.0 else w[i]
+    least = gains_of(game.data.G, game.n, q, space.gain)
     if least > bounds[1]:
         bounds[1] = least
         copy(q, space.best_q)
@@ -253,6 +265,6 @@ def _judge(game, tol, bounds, space):
         return 0
     for a in range(game.n):
         x[a] /= total
-    upper, tau = answer(game, x, 0.0, 0.01 * tol, space)
+    upper, tau = game.answer(game.data, game.n, x, 0.0, 0.01 * tol, q, space.gain)
     note(game, upper, tau, x, bounds, space)
     return 1

@@ -9,66 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.bellman.mixing.answers import SMOOTH, answer, dot, gains_of
+from drmdp.bellman.mixing.game import note
 from drmdp.bellman.qp import simplex_qp
-from drmdp.core.compiled import FAST, INLINE, LEAN, njit
-from drmdp.layout.sorting import copy
+from drmdp.core.compiled import INLINE, njit
 
 ANSWERS = 60
 STALLED = 6  # steps that do not halve the gap
 SEARCHES = 12
 NEW = 4  # actions that a step may add
 PLAYED = 1e-15  # a smaller probability is 0
-
-
-@njit(fastmath=FAST, **LEAN)
-def _products(row, other, curve, mean, shift, loss, middle):
-    """Σ j (row − mean)(other − shift) and Σ j (row − mean)(loss − middle).
-
-    reads   row (N,), other (N,), curve (N,), mean, shift, loss (N,), middle
-    returns both
-    """
-    both, along = 0.0, 0.0
-    for i in range(curve.size):
-        p = curve[i] * (row[i] - mean)
-        both += p * (other[i] - shift)
-        along += p * (loss[i] - middle)
-    return both, along
-
-
-@njit(**INLINE)
-def hessian(game, m, tau, space):
-    """The Hessian of f on the members.
-
-    reads   game, m (members), tau
-    fills   space: H
-    returns its trace
-    """
-    H, curve, loss, mean, along = space.H, space.vectors[2], space.vectors[0], space.step[2], space.step[3]
-    mass = 0.0
-    for i in range(curve.size):
-        mass += curve[i]
-    if not (mass > 0.0 and tau < 1e300):
-        for k in range(m):
-            for j in range(m):
-                H[k, j] = 0.0
-        return 0.0
-    middle = dot(curve, loss) / mass
-    bend, _ = _products(loss, loss, curve, middle, middle, loss, middle)
-    for k in range(m):
-        mean[k] = dot(curve, game.G[space.member[k]]) / mass
-    trace = 0.0
-    for k in range(m):
-        row = game.G[space.member[k]]
-        for j in range(k + 1):
-            H[k, j], along[k] = _products(row, game.G[space.member[j]], curve, mean[k], mean[j], loss, middle)
-    for k in range(m):
-        for j in range(k + 1):
-            H[k, j] = tau * (H[k, j] - (along[k] * along[j] / bend if bend > 0.0 else 0.0))
-            H[j, k] = H[k, j]
-        H[k, k] = max(H[k, k], 0.0)
-        trace += H[k, k]
-    return trace
 
 
 @njit(**INLINE)
@@ -101,23 +50,6 @@ def choose(n, x, gain, level, tol, member):
 
 
 @njit(**INLINE)
-def note(game, upper, tau, x, bounds, space):
-    """Look at an answer and keep what is best.
-
-    reads   game, upper (its U), tau, x
-    fills   bounds: U, L and τ so far; space: gain, best_x, best_q
-    """
-    least = gains_of(game.G, game.n, space.q, space.gain)
-    if upper < bounds[0]:
-        bounds[0], bounds[2] = upper, tau
-        for a in range(game.n):
-            space.best_x[a] = x[a]
-    if least > bounds[1]:
-        bounds[1] = least
-        copy(space.q, space.best_q)
-
-
-@njit(**INLINE)
 def _step(game, m, tau, space):
     """Solve the quadratic program of a step on the members.
 
@@ -130,7 +62,7 @@ def _step(game, m, tau, space):
     for a in range(game.n):
         level += space.x[a] * gain[a]
         least = min(least, gain[a])
-    trace = hessian(game, m, tau, space)
+    trace = game.bend(game.data, m, member, tau, space.H)
     extra = 1e-5 * min(1.0, level - least) * max(1.0, trace / m) + 1e-13
     for k in range(m):
         g[k] = gain[member[k]] - least
@@ -177,10 +109,10 @@ def newton(game, tol, limit, bounds, space):
     for a in range(game.n):
         trial[a] = x[a]
     while True:
-        new, tau = answer(game, trial, tau, 0.01 * tol, space)
+        new, tau = game.answer(game.data, game.n, trial, tau, 0.01 * tol, space.q, space.gain)
         note(game, new, tau, trial, bounds, space)
         answers += 1
-        if bounds[0] - bounds[1] <= tol or answers >= limit or game.kind > SMOOTH:
+        if bounds[0] - bounds[1] <= tol or answers >= limit or not game.smooth:
             break
         if answers == 1 or new <= upper + 1e-4 * part * slope:
             upper, part, searches, level = new, 1.0, 0, 0.0

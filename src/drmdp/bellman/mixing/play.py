@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.bellman.mixing.answers import answer, gains_of
-from drmdp.bellman.mixing.newton import choose, note
+from drmdp.bellman.mixing.game import note
+from drmdp.bellman.mixing.newton import choose
 from drmdp.bellman.piecewise.columns import admit, balance, begin
 from drmdp.core.compiled import INLINE, njit
 from drmdp.layout.sorting import copy
 
 POINTS = 60  # answers against one set of actions
+STALLED = 20  # rounds that neither halve the gap nor add an action
 
 
 @njit(**INLINE)
@@ -27,7 +28,7 @@ def _against(game, m, tol, bounds, space):
     """
     basis, member, x, g = space.basis, space.member, space.x, space.step[0]
     level, unit = bounds[1], max(bounds[0] - bounds[1], 0.1 * tol)
-    gains_of(game.G, game.n, space.q, space.gain)
+    game.gains(game.data, game.n, space.q, space.gain)
     for k in range(m):
         g[k] = (space.gain[member[k]] - level) / unit
     copy(space.q, space.points[0])
@@ -45,7 +46,7 @@ def _against(game, m, tol, bounds, space):
             x[a] = 0.0
         for k in range(m):
             x[member[k]] = max(basis.price[k], 0.0) / total
-        upper, tau = answer(game, x, tau, 0.01 * tol, space)
+        upper, tau = game.answer(game.data, game.n, x, tau, 0.01 * tol, space.q, space.gain)
         answers += 1
         note(game, upper, tau, x, bounds, space)
         if upper - gamma <= 0.5 * tol or bounds[0] - bounds[1] <= tol:
@@ -57,14 +58,15 @@ def _against(game, m, tol, bounds, space):
             break
         copy(space.q, space.points[slot])
     total = 0.0
+    for k in range(m + 1):
+        if basis.kind[k] >= m:
+            total += max(basis.level[k], 0.0) * basis.matrix[m, k]
     for i in range(space.q.size):
         space.q[i] = 0.0
         for k in range(m + 1):
             if basis.kind[k] >= m:
-                space.q[i] += max(basis.level[k], 0.0) * basis.matrix[m, k] * space.points[basis.kind[k] - m, i]
-        total += space.q[i]
-    for i in range(space.q.size):
-        space.q[i] /= total
+                part = max(basis.level[k], 0.0) * basis.matrix[m, k] / total
+                space.q[i] += part * space.points[basis.kind[k] - m, i]
     return answers
 
 
@@ -78,15 +80,15 @@ def play(game, tol, rounds, bounds, space):
     """
     n, x = game.n, space.x
     copy(space.best_q, space.q)
-    gains_of(game.G, n, space.q, space.gain)
+    game.gains(game.data, n, space.q, space.gain)
     level = 0.0
     for a in range(n):
         level += x[a] * space.gain[a]
     m = choose(n, x, space.gain, level, 0.0, space.member)
-    answers = 0
+    answers, stalled, gap = 0, 0, np.inf
     for _ in range(rounds):
         answers += _against(game, m, tol, bounds, space)
-        least = gains_of(game.G, n, space.q, space.gain)
+        least = game.gains(game.data, n, space.q, space.gain)
         if least > bounds[1]:
             bounds[1] = least
             copy(space.q, space.best_q)
@@ -105,6 +107,10 @@ def play(game, tol, rounds, bounds, space):
         if worst >= 0:
             space.member[m] = worst
             m += 1
-        elif not bounds[0] - bounds[1] > tol:
-            break
+        elif bounds[0] - bounds[1] > 0.5 * gap:
+            stalled += 1
+            if stalled >= STALLED:
+                break
+        else:
+            stalled, gap = 0, bounds[0] - bounds[1]
     return answers

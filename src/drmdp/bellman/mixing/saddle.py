@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.mixing.answers import SMOOTH, Game, Space, answer, dot, make_space
+from drmdp.bellman.mixing.answers import SMOOTH, Mix, dot, make_mix, walls
+from drmdp.bellman.mixing.game import Game, Space, make_space, note
 from drmdp.bellman.mixing.interior import interior
-from drmdp.bellman.mixing.newton import note
 from drmdp.bellman.mixing.play import play
 from drmdp.core.compiled import FAST, INLINE, LEAN, njit
 from drmdp.layout.layout import Layout
@@ -27,11 +27,13 @@ class Work(NamedTuple):
     """Work space of a range of states."""
 
     state: Scratch
-    G: Array  # (A, N)
+    mix: Mix
+    answer: Any  # walls
+    gains: Any
+    bend: Any
     act: Any  # (A,) the action of each row
     bounds: Array  # (3,): U, L, τ
     space: Space
-    kind: int
     fixed: bool  # of a policy that is given
 
 
@@ -40,11 +42,11 @@ def make_work(layout: Layout, start: int, stop: int, kind: int) -> Work:
     A, N = layout.available.shape[1], layout.weights.size
     return Work(
         scratch(layout, start, stop),
-        np.empty((A, N)),
+        make_mix(A, N, kind),
+        *walls(),
         np.empty(A, dtype=np.int64),
         np.empty(3),
         make_space(A, N),
-        kind,
         False,
     )
 
@@ -87,10 +89,10 @@ def gather(layout, s, policy, work):
     """The rows of G of the actions of state s that may be played; of a policy that is given, of those that are.
 
     reads   layout, s, policy (A,), work.state
-    fills   work: G, act
+    fills   work: mix.G, act
     returns how many
     """
-    low, G, act = work.space.step[0], work.G, work.act
+    low, G, act = work.space.step[0], work.mix.G, work.act
     enough, n = np.inf, 0
     for a in range(act.size):
         if layout.available[s, a] and (not work.fixed or policy[a] > 0.0):
@@ -127,7 +129,7 @@ def first_policy(game, policy, act, x):
         return
     for k in range(game.n):
         x[k] = 0.0
-        mean = dot(game.w, game.G[k])
+        mean = dot(game.data.w, game.data.G[k])
         if mean < least:
             lowest, least = k, mean
     x[lowest] = 1.0
@@ -141,10 +143,10 @@ def close_game(game, tol, bounds, space):
     fills   bounds: U, L, τ; space: best_x, best_q
     returns nature's answers
     """
-    upper, tau = answer(game, space.x, bounds[2], 0.01 * tol, space)
+    upper, tau = game.answer(game.data, game.n, space.x, bounds[2], 0.01 * tol, space.q, space.gain)
     note(game, upper, tau, space.x, bounds, space)
-    answers = 1 + play(game, tol, ROUNDS if game.kind > SMOOTH else CORNERS, bounds, space)
-    if bounds[0] - bounds[1] > tol and game.kind <= SMOOTH and game.B > 0.0:
+    answers = 1 + play(game, tol, CORNERS if game.smooth else ROUNDS, bounds, space)
+    if bounds[0] - bounds[1] > tol and game.smooth and game.data.B > 0.0:
         answers += interior(game, tol, bounds, space)
     return answers
 
@@ -156,4 +158,9 @@ def game_of(work, n, w, radius):
     reads   work, n, w (N,), radius
     returns it; χ² costs half of what it is called
     """
-    return Game(work.G, n, w, work.kind, 0.5 * radius if work.kind == SMOOTH else radius)
+    mix = work.mix
+    data = Mix(
+        mix.G, w, mix.kind, 0.5 * radius if mix.kind == SMOOTH else radius, mix.vectors, mix.ones, mix.order, mix.along, mix.inner,
+        mix.matrix, mix.multipliers,
+    )  # fmt: skip
+    return Game(n, data, work.answer, work.gains, work.bend, mix.kind <= SMOOTH)

@@ -20,7 +20,7 @@ LONG = 1_000_000  # more segments than any walk can meet
 
 
 @njit(**LEAN)
-def _settle(priced, i, r, segment):
+def settle(priced, i, r, segment):
     """Find the segments of an amount.
 
     reads   priced, i, r
@@ -39,7 +39,7 @@ def _settle(priced, i, r, segment):
 
 
 @njit(**LEAN)
-def _right(priced, i, segment):
+def right_of(priced, i, segment):
     """G_i to the right.
 
     reads   priced, i, segment (A, N)
@@ -58,7 +58,7 @@ def _right(priced, i, segment):
 
 
 @njit(**LEAN)
-def _left(priced, i, r, segment):
+def left_of(priced, i, r, segment):
     """G_i to the left of r > 0.
 
     reads   priced, i, r, segment (A, N)
@@ -87,31 +87,31 @@ def best_radius(priced, i, mu, eps, centre, r, segment):
     fills   segment[:, i]
     returns r, whether it is inside a segment, and at a kink the range of μ
     """
-    _settle(priced, i, r, segment)
+    settle(priced, i, r, segment)
     for _ in range(LONG):
-        slope, end = _right(priced, i, segment)
+        slope, end = right_of(priced, i, segment)
         pull = mu + eps * (r - centre)
         if slope > pull:
             new = centre + (slope - mu) / eps
             if new < end:
                 r = max(new, r)
-                _settle(priced, i, r, segment)  # rows that are not played
+                settle(priced, i, r, segment)  # rows that are not played
                 return r, True, mu, mu
             r = end
-            _settle(priced, i, r, segment)
+            settle(priced, i, r, segment)
             continue
         if r <= 0.0:
             return 0.0, False, np.inf, slope - eps * (r - centre)
-        left, begin = _left(priced, i, r, segment)
+        left, begin = left_of(priced, i, r, segment)
         if left >= pull:
             return r, False, left - eps * (r - centre), slope - eps * (r - centre)
         new = centre + (left - mu) / eps
         if new > begin:
             r = min(new, r)
-            _settle(priced, i, r, segment)
+            settle(priced, i, r, segment)
             return r, True, mu, mu
         r = begin
-        _settle(priced, i, r, segment)
+        settle(priced, i, r, segment)
     return r, False, mu, mu
 
 
@@ -176,21 +176,21 @@ def _take(priced, w, mu, r, segment):
     least = np.inf
     most = 0.0
     for i in range(w.size):
-        _settle(priced, i, r[i], segment)
+        settle(priced, i, r[i], segment)
         while True:
-            slope, end = _right(priced, i, segment)
+            slope, end = right_of(priced, i, segment)
             if not slope > mu:
                 break
             r[i] = end
-            _settle(priced, i, end, segment)
+            settle(priced, i, end, segment)
         while r[i] > 0.0:
-            left, begin = _left(priced, i, r[i], segment)
+            left, begin = left_of(priced, i, r[i], segment)
             if left > mu:
                 least = min(least, left)
                 break
             slope = left
             r[i] = begin
-            _settle(priced, i, begin, segment)
+            settle(priced, i, begin, segment)
         most = max(most, slope)
         total += w[i] * r[i]
     return total, least, most
@@ -252,12 +252,12 @@ def _reach(priced, i, mu, r, segment):
     """
     here = r
     while True:
-        slope, end = _right(priced, i, segment)
+        slope, end = right_of(priced, i, segment)
         if slope < mu or end == np.inf:
             break
         r = end
-        _settle(priced, i, r, segment)
-    _settle(priced, i, here, segment)
+        settle(priced, i, r, segment)
+    settle(priced, i, here, segment)
     return r if mu > 0.0 else np.inf
 
 
@@ -279,4 +279,4 @@ def spend(priced, left, w, mu, centre, r, segment, reach):
         more = left if mu <= 0.0 else max(min(reach[i] - r[i], left / w[i]), 0.0)
         r[i] += more
         left -= w[i] * more if mu > 0.0 else 0.0
-        _settle(priced, i, r[i], segment)
+        settle(priced, i, r[i], segment)

@@ -1,0 +1,352 @@
+"""The proof of balls of finite order p; see `drmdp.certificate.compressed`.
+
+**From above.** For prices λ_i ≥ 0 of the distances d_i, Hölder's inequality gives Σ_i w_i λ_i d_i ≤ θ ‖λ‖, where ‖λ‖ = (Σ_i w_i λ_i^q)^{1/q}, q = p/(p − 1),
+and max λ_i for p = 1. So for every y in the ball
+
+    Σ_a x_a Σ_i w_i y_ia·u_a  ≤  U = Σ_i w_i B_i + θ ‖λ‖,        B_i ≥ max_y Σ_a x_a y_ia·u_a − λ_i d_i(y)    over all kernels y.
+
+No power is taken of anything that is searched for, and p enters through the norm alone.
+
+    ℓ1: B_i = Σ_a Σ_t ŷ max(x_a u, −2 λ_i), for the λ_i handed over (`l1`).
+    ℓ∞: with h_ia the bounds of `linf` on a row's value at radius r, B_i = max_r Σ_a x_a h_ia(r) − λ_i r, for the λ_i handed over, thresholds by `linf_radii`.
+    ℓ2: ‖d‖ ≥ e·d/‖e‖ for every e. With κ = κ_i, t = κ x_a and thresholds τ_a, e = max((t u − τ)/κ, −ŷ/κ), and λ_i = ‖e_i‖, any κ > 0 and τ give
+
+        B_i = Σ_a [max_t (x_a u − e) + e·ŷ]  ≤  Σ_a [τ + Σ_active d ŷ − Σ_idle ŷ²]/κ,        λ_i = √Σ_a [Σ_active d² + Σ_idle ŷ²]/κ,        d = t u − τ
+
+    over active entries, ŷ + d > 0, and idle ones: x_a u − e is τ/κ where active, and where idle it is less. The thresholds are found here.
+
+**From below.** Rows are built from what is handed over (ℓ1: masses by_row; ℓ2: multipliers by_row; ℓ∞: radii by_kernel), their distances d_i are measured, and
+all rows are pulled towards the data by θ/D, D = (Σ_i w_i d_iᵖ)^{1/p}, if D > θ: D is a norm of y − ŷ.
+
+**Rounding.** A norm is taken of λ/max λ. A power is right up to 2 ε, relatively, beside what its base and its exponent are off: the base by ε, which the
+root turns back into ε, and the exponent by ε, which moves a sum s by |ln s| ε/q. So ‖λ‖ and D are off by (N + 16 + 2 |ln s|) ε, relatively. B_i has the margins
+of the files named. For ℓ2, B_i κ_i = Σ_a Φ_ia − ½ r², Φ and its margin those of `l2`, and r², like λ_i, is off by 2 n ε, relatively, n = depth(K) + A + 16.
+As computed, d defines e, and then x_a u − e ≤ τ/κ is off by 2 ε (t + |τ|)/κ. An entry that counts as idle though ŷ + d > 0 has ŷ ≤ 2 |d|, and raises
+the maximum by (n + 24) ε |d|/κ, |d| ≤ t + |τ|.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.certificate import l1, l2, linf, linf_radii
+from drmdp.certificate.dense import Block
+from drmdp.certificate.sums import EPS, depth, finish, mean_worth, normalise, weigh_rows
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
+from drmdp.layout.sorting import rank
+from drmdp.sets import AmbiguitySet
+
+TRIALS = 100
+
+
+@njit(**LEAN)
+def norm_above(q, each, w):
+    """(Σ_i w_i each_i^q)^{1/q}, rounded up; max each_i for q = ∞.
+
+    reads   q, each (N,) ≥ 0, w (N,)
+    returns it
+    """
+    most, total = 0.0, 0.0
+    for i in range(w.size):
+        if not (each[i] >= 0.0 and each[i] < np.inf):
+            return np.inf
+        most = max(most, each[i])
+    if not most > 0.0 or q == np.inf:
+        return most
+    for i in range(w.size):
+        total += w[i] * (each[i] / most) ** q
+    if not total > 0.0:
+        return most
+    return most * total ** (1.0 / q) * (1.0 + (w.size + 16.0 + 2.0 * abs(math.log(total))) * EPS)
+
+
+@njit(**INLINE)
+def _conjugate(p):
+    """q with 1/p + 1/q = 1.
+
+    reads   p
+    returns it
+    """
+    return p / (p - 1.0) if p > 1.0 else np.inf
+
+
+@njit(**INLINE)
+def _pull(p, theta, each, w, slack, share):
+    """Share of nature's move that is surely in the ball.
+
+    reads   p, theta, each (N,): distances of the kernels; w (N,), slack (relative errors of the distances, in ε)
+    fills   share (N,), at most 1
+    """
+    far, most = norm_above(p, each, w), theta * (1.0 - (slack + 16.0) * EPS)
+    part = 1.0 if far <= most else (most / far if most > 0.0 and far < np.inf else 0.0)
+    for i in range(share.size):
+        share[i] = part
+
+
+@njit(**INLINE)
+def _prices(source, prices):
+    """The prices that are claimed; what is no price is 0.
+
+    reads   source (N,)
+    fills   prices (N,)
+    """
+    for i in range(prices.size):
+        prices[i] = source[i] if source[i] > 0.0 and source[i] < 1e100 else 0.0
+
+
+@njit(**KERNEL)
+def _states_l1(start, stop, layout, view, claim, bounds, work, p):
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
+
+    reads   layout, view, claim, p
+    fills   bounds, work
+    """
+    A, N = layout.available.shape[1], layout.weights.size
+    slope, entry, action = work.reals[0], work.places[0], work.places[1]
+    memory, w, prices, far = claim.memory, layout.weights, work.kernels[0], work.kernels[1]
+    for s in range(start, stop):
+        base, unit = normalise(layout, view, s, work)
+        if not base < np.inf:
+            continue
+        first, theta, x, masses = layout.indptr[s * A], layout.radius[s], claim.policy[s], memory.by_row[s]
+        n, most = 0, 0  # entries of played actions, with their slopes; of the longest row
+        for i in range(N):
+            far[i] = 0.0
+        for a in range(A):
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            most = max(most, hi - lo)
+            if layout.available[s, a] and l1.is_bent(x[a], masses[a]):
+                weigh_rows(layout, s, a, work)
+                for i in range(N):
+                    far[i] += 2.0 * masses[a, i] if masses[a, i] > 0.0 else 0.0
+            if x[a] > 0.0:
+                for e in range(lo, hi):
+                    slope[n], entry[n], action[n] = x[a] * work.u[e - first], e, a
+                    n += 1
+        terms = depth(n) + depth(most) + 16
+        _prices(memory.by_kernel[s], prices)
+        above = theta * norm_above(_conjugate(p), prices, w) * (1.0 + 4.0 * EPS)
+        for i in range(N):
+            cut = 2.0 * prices[i] if theta > 0.0 else 2.0
+            bound = l1.bound_of(layout, s, 0.0, i, n, cut, terms, True, work)
+            above += w[i] * (min(bound, 0.0) + (N + 8) * EPS) + 4.0 * EPS * above * w[i]
+        _pull(p, theta, far, w, terms + 2 * most + A, bounds.share[s])
+        for a in range(A):
+            if layout.available[s, a]:
+                lo, hi = layout.indptr[s * A + a] - first, layout.indptr[s * A + a + 1] - first
+                rank(work.u[lo:hi], work.places[2], work.places[3])
+                work.worth[a] = mean_worth(layout, s, a, work)
+                if l1.is_bent(x[a], masses[a]):
+                    work.worth[a] = l1.worth_of(layout, s, a, masses[a], bounds.share[s], terms + most, work)
+        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
+
+
+@njit(**KERNEL)
+def _states_linf(start, stop, layout, view, claim, bounds, work, p):
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
+
+    reads   layout, view, claim, p
+    fills   bounds, work
+    """
+    A, N = layout.available.shape[1], layout.weights.size
+    memory, w, tau, prices, far = claim.memory, layout.weights, work.actions[0], work.kernels[0], work.kernels[1]
+    for s in range(start, stop):
+        base, unit = normalise(layout, view, s, work)
+        if not base < np.inf:
+            continue
+        theta, x, radius = layout.radius[s], claim.policy[s], memory.by_kernel[s]
+        entries = layout.indptr[(s + 1) * A] - layout.indptr[s * A]
+        terms = 2 * depth(entries) + A + 16
+        for i in range(N):
+            far[i] = radius[i] if radius[i] > 0.0 else 0.0
+        _pull(p, theta, far, w, depth(entries) + 2 * entries + 32, bounds.share[s])
+        for a in range(A):
+            if layout.available[s, a]:
+                weigh_rows(layout, s, a, work)
+                work.worth[a] = linf.worth_of(layout, view, s, a, far, bounds.share[s], work)
+        _prices(memory.by_row[s, 0], prices)
+        above = theta * norm_above(_conjugate(p), prices, w) * (1.0 + 4.0 * EPS)
+        for i in range(N):
+            spot, r = linf.Spot(layout, view, s, i, x), far[i]
+            linf_radii.thresholds(spot, prices[i], r if r <= 1.0 else 1.0, linf_radii.NEAR * min(theta, 1.0), work, tau)
+            worth, rise, n = linf.pieces_of(spot, tau, work)
+            bound = linf_radii.climb(worth, rise, n, prices[i], 1.0 if theta > 0.0 else 0.0, terms, work)
+            above += w[i] * bound + (N + 8) * EPS * w[i] * (abs(bound) + prices[i])
+        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)
+
+
+@njit(**INLINE)
+def _level(row, t, view, unlisted, sums):
+    """Find the threshold of a row at t, relative to how far it moves, by Newton's method: monotone from its second step on.
+
+    reads   row, t, view, unlisted
+    fills   sums (9,)
+    """
+    data, at, K, u, first, scale = row
+    tau, low = -1.0 if unlisted else -np.inf, 0.0
+    for j in range(K):
+        tau = max(tau, data[at + j] * scale + t * u[first + j] - 1.0)
+    for _ in range(TRIALS):
+        l2.sum_row(row, t, tau, low, view, unlisted, sums)
+        off = sums[l2.MASS] - sums[l2.IDLE]
+        if not sums[l2.COUNT] > 0.5 or not abs(off) > EPS * (sums[l2.MOVED] + sums[l2.IDLE]):
+            break
+        step = low + off / sums[l2.COUNT]
+        new = tau + step
+        if new == tau and step == low:
+            break
+        low = step - (new - tau)
+        tau = new
+    sums[l2.LEVEL] = tau
+
+
+@njit(**LEAN)
+def _visit(layout, view, s, a, x, claim, work):
+    """Add an action to the duals and distances of the kernels, and find its gains.
+
+    reads   layout, view, s, a, x (its probability), claim.memory: multipliers by_row, κ by_kernel
+    fills   work.scale[a], work.own[a], work.gain[a], work.kernels: 0 (B κ), 1 (λ² κ²), 2 (squares of distances), work.sums
+    returns the margin of Σ_i w_i (ŷ·u + gain)
+    """
+    A, N = work.scale.shape
+    kappa, multiplier, w, sums = claim.memory.by_kernel[s], claim.memory.by_row[s, a], layout.weights, work.sums
+    lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
+    first, n, margin = lo - layout.indptr[s * A], depth(K) + 16, 0.0
+    weigh_rows(layout, s, a, work)
+    for i in range(N):
+        row = l2.Row(layout.data, N * lo + i * K, K, work.u, first, work.scale[a, i])
+        t, own = kappa[i] * x, work.own[a, i]
+        if x > 0.0 and l2.is_usable(t):
+            _level(row, t, view, layout.unlisted, sums)
+            square = sums[l2.SQUARES] + sums[l2.IDLE_SQUARES]
+            bound = l2.dual_of(sums, t, own, n + A) - 0.5 * square
+            work.kernels[0, i] += bound + (n + A + 64) * EPS * (square + 2.0 * (t + abs(sums[l2.LEVEL])))
+            work.kernels[1, i] += square
+        elif x > 0.0:
+            work.kernels[0, i] = np.inf
+        work.gain[a, i] = 0.0
+        margin += w[i] * n * EPS * abs(own)
+        if l2.is_usable(multiplier[i]):
+            if multiplier[i] != t:  # or the sums are those above
+                _level(row, multiplier[i], view, layout.unlisted, sums)
+            work.gain[a, i], more, far = l2.move_of(sums, own, n)
+            margin += w[i] * more
+            work.kernels[2, i] += far * far
+    return margin
+
+
+@njit(**INLINE)
+def _above_l2(theta, p, kappa, w, terms, work):
+    """Upper bound on Σ_a x_a Σ_i w_i y_ia·u.
+
+    reads   theta, p, kappa (N,), w (N,), terms (depth of the sums), work.kernels: 0 (B κ), 1 (λ² κ²)
+    fills   work.kernels[3] (λ)
+    returns the bound
+    """
+    total, size, price = 0.0, 0.0, work.kernels[3]
+    for i in range(w.size):
+        if not (kappa[i] > 0.0 and work.kernels[0, i] < np.inf):
+            return 0.0
+        price[i] = math.sqrt(work.kernels[1, i]) / kappa[i] * (1.0 + terms * EPS)
+        bound = work.kernels[0, i] / kappa[i]
+        total += w[i] * bound
+        size += w[i] * abs(bound)
+    paid = theta * norm_above(_conjugate(p), price, w)
+    return total + paid + (w.size + 16) * EPS * (size + paid)
+
+
+@njit(**KERNEL)
+def _states_l2(start, stop, layout, view, claim, bounds, work, p):
+    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
+
+    reads   layout, view, claim, p
+    fills   bounds, work
+    """
+    A, N = layout.available.shape[1], layout.weights.size
+    memory, w, margin, far = claim.memory, layout.weights, work.actions[0], work.kernels[2]
+    for s in range(start, stop):
+        base, unit = normalise(layout, view, s, work)
+        if not base < np.inf:
+            continue
+        theta, x, most = layout.radius[s], claim.policy[s], 0
+        for k in range(3):
+            for i in range(N):
+                work.kernels[k, i] = 0.0
+        for a in range(A):
+            most = max(most, layout.indptr[s * A + a + 1] - layout.indptr[s * A + a])
+            if layout.available[s, a] and l1.is_bent(x[a], memory.by_row[s, a]):
+                margin[a] = _visit(layout, view, s, a, x[a], claim, work)
+        for i in range(N):
+            far[i] = math.sqrt(far[i])
+        _pull(p, theta, far, w, A + 16, bounds.share[s])
+        for a in range(A):
+            if not layout.available[s, a]:
+                continue
+            if not l1.is_bent(x[a], memory.by_row[s, a]):
+                work.worth[a] = mean_worth(layout, s, a, work)
+                continue
+            work.worth[a] = -margin[a] - (N + 8) * EPS
+            for i in range(N):
+                work.worth[a] += w[i] * (work.own[a, i] + bounds.share[s, i] * work.gain[a, i])
+        above = l2.nominal_of(x, w, work)
+        if theta > 0.0:
+            above = _above_l2(theta, p, memory.by_kernel[s], w, depth(most) + A + 32, work)
+        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
+
+
+class Proof(NamedTuple):
+    """A metric and an order."""
+
+    kernel: Any
+    rows: Any  # the dual rows of the metric
+    p: float
+
+    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
+        """Prove L, U and the share of nature's move for the states start … stop − 1."""
+        self.kernel(start, stop, layout, view, claim, bounds, work, self.p)
+
+    def dual_rows(
+        self, ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array
+    ) -> tuple[Array, Array]:
+        """R_i of each kernel and Σ|terms|, (n, N) each: those of the metric, with θ ‖λ‖ for what they pay for the budget."""
+        value, size = self.rows(ball, data, xz, top, mu, tau)
+        price, paid = mu, mu * data.radius[:, None]
+        if (
+            self.kernel is _states_l2
+        ):  # μ of the squared distance: λ = 2 μ r, and r is that of the rows that attain the dual
+            square = _squares(data, xz, mu, tau)
+            price, paid = 2 * mu * np.sqrt(square), mu * (square + (data.radius * data.radius)[:, None])
+        most = price.max(axis=1)
+        part = np.divide(price, most[:, None], where=most[:, None] > 0, out=np.zeros_like(price))
+        power = self.p / (self.p - 1) if self.p > 1 else np.inf
+        total = part.max(axis=1) if power == np.inf else ((part**power) @ data.weights) ** (1 / power)
+        norm = (data.radius * most * total)[:, None]
+        return value - paid + norm, size + paid + 32 * norm
+
+
+def _squares(data: Block, xz: Array, mu: Array, tau: Array) -> Array:
+    """Squared distances of the rows that attain the dual of ℓ2, (n, N)."""
+    moved = np.maximum((xz - tau[..., None]) / (2 * mu[:, None, :, None]), -data.nominal)
+    moved = np.where(data.allowed[:, :, None, :], moved, 0.0)
+    return np.asarray((moved * moved).sum(axis=(1, 3)))
+
+
+class Orders(NamedTuple):
+    """The proofs of a metric."""
+
+    kernel: Any
+    rows: Any
+
+    def of(self, ball: AmbiguitySet) -> Proof:
+        """That of the order of a ball."""
+        order: Any = ball.order  # type: ignore[attr-defined]
+        return Proof(self.kernel, self.rows, float(order))
+
+
+L1_ORDERS = Orders(_states_l1, l1.dual_rows)
+L2_ORDERS = Orders(_states_l2, l2.dual_rows)
+LINF_ORDERS = Orders(_states_linf, linf.dual_rows)

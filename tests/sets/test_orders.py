@@ -1,0 +1,155 @@
+"""Balls of any finite order: the six tuned balls, limits, and corrupted claims; `tests/bellman/test_sets.py` has their twins."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import cases
+import drmdp
+import reference
+from drmdp.bellman.exact import ExactOperator
+from drmdp.layout.memory import Memory
+from drmdp.solvers.problem import Problem
+
+MISSING = (("l1", 2), ("l2", 1), ("linf", 2))
+missing = pytest.mark.parametrize("pair", MISSING, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
+
+
+class General(drmdp.Wasserstein):
+    """A ball that its own solver is kept from."""
+
+    @property
+    def key(self):
+        return self.metric, "p"
+
+    @property
+    def priced_by_kernel(self):
+        return True
+
+
+def size_of(case):
+    return np.nanmax(np.abs(case.model.cost_range)) + np.abs(case.value).max() + 1e-200
+
+
+@missing
+def test_nature_plays_kernels_of_the_ball(pair):
+    for case in cases.cases(pair, 10, seed=44):
+        model, ball, value = case.model, case.ball, case.value
+        sure = Problem(ExactOperator(model, ball.fitted(model), threads=1)).proved(value)
+        kernels = np.asarray(sure.nature.kernels)
+        own = model.available & ~model.terminal[:, None]
+        kernels[:, ~own] = reference.dense_kernels(model)[:, ~own]
+        assert reference.violation(model, ball, kernels)[~model.terminal].max(initial=0.0) <= 1e-12, case.name
+        mean = np.tensordot(model.weights, kernels, axes=1)
+        np.testing.assert_allclose(mean[own], np.asarray(sure.kernel)[own], rtol=0, atol=1e-13, err_msg=case.name)
+
+
+def reductions(pair, n, seed):
+    for case in cases.cases(pair, n, seed):
+        model, value, S = case.model, case.value, case.model.n_states
+        general = General(case.ball.radius, *pair, case.ball.support)
+        found = ExactOperator(model, general.fitted(model), threads=1).update(value, 0, S)
+        wanted = ExactOperator(model, case.ball, threads=1).update(value, 0, S)
+        assert np.all(np.abs(found.value - wanted.value) <= 1e-9 * size_of(case)), case.name
+
+
+def test_the_general_solver_at_order_2_is_the_tuned_one():
+    reductions(("l2", 2), 15, seed=45)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("pair", [("l1", 1), ("l2", 2), ("linf", 1)])
+def test_the_general_solver_is_the_tuned_one_where_there_is_one(pair):
+    reductions(pair, 300, seed=45)
+
+
+@missing
+def test_the_value_falls_with_the_order_down_to_that_of_infinity(pair):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(6, 3, branching=4, seed=3), 4)
+    values = [
+        drmdp.solve(model, drmdp.Wasserstein(0.2, pair[0], order), rtol=1e-9).value
+        for order in (1, 1.5, 3, 40, 4000, math.inf)
+    ]
+    for larger, smaller in itertools.pairwise(values):
+        assert np.all(smaller <= larger + 1e-7)
+    np.testing.assert_allclose(values[-2], values[-1], rtol=0, atol=1e-2)
+
+
+@missing
+def test_one_action_needs_no_share(pair):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(6, 1, branching=4, seed=4), 3)
+    found = [drmdp.solve(model, drmdp.Wasserstein(0.3, *pair, rectangular=r), rtol=1e-9).value for r in ("s", "sa")]
+    np.testing.assert_allclose(*found, rtol=1e-8)
+
+
+@missing
+def test_the_value_grows_with_the_radius_from_the_nominal_one(pair):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(6, 3, branching=4, seed=5), 3)
+    nominal = drmdp.solve(model, drmdp.Wasserstein(0.0), rtol=1e-9).value
+    most = drmdp.Wasserstein(1.0, *pair).saturation(model).max()
+    values = [drmdp.solve(model, drmdp.Wasserstein(r, *pair), rtol=1e-9).value for r in (0, 1e-9, 0.01, 0.3, most, 9)]
+    np.testing.assert_allclose(values[0], nominal, rtol=1e-8)
+    for smaller, larger in itertools.pairwise(values):
+        assert np.all(smaller <= larger + 1e-7)
+    np.testing.assert_allclose(values[-2], values[-1], rtol=1e-7)
+
+
+def spoiled(rng, memory):
+    """A memory in which some numbers are anything."""
+    junk = (0.0, -1.0, np.nan, np.inf, -np.inf, 1e-300, 1e300, 1.0, 0.1)
+
+    def some(array):
+        wrong = rng.random(array.shape) < rng.choice([0.1, 0.5, 1.0])
+        noise = np.where(
+            rng.random(array.shape) < 0.5, rng.choice(junk, size=array.shape), array * rng.random(array.shape)
+        )
+        return np.where(wrong, noise, array)
+
+    return Memory(*map(some, memory))
+
+
+@missing
+def test_corrupted_claims_never_falsify_a_bound(pair):
+    rng = np.random.default_rng(46)
+    for case in cases.cases(pair, 12, seed=46):
+        model, ball, value = case.model, case.ball, case.value
+        operator = ExactOperator(model, ball.fitted(model), threads=1)
+        found = operator.update(value, 0, model.n_states)
+        truth = Problem(operator).prove(value, found, False)
+        for _ in range(6):
+            claim = dataclasses.replace(found, claim=spoiled(rng, found.claim))
+            sure = Problem(operator).prove(value, claim, False)
+            assert np.all(sure.lower_step <= truth.upper_step), case.name
+            assert np.all(sure.upper_step >= truth.lower_step), case.name
+
+
+@pytest.mark.parametrize("order", [0, 0.5, -1, math.nan, "2", True, None, [2]])
+def test_what_is_no_order_is_refused(order):
+    if order is None:
+        assert drmdp.Wasserstein(0.1, "l1", None).order == 1
+        return
+    with pytest.raises(drmdp.InputError, match="order is a number from 1 on or inf, got"):
+        drmdp.Wasserstein(0.1, "l1", order)
+
+
+def test_orders_tell_balls_apart():
+    ball = drmdp.Wasserstein(0.1, "l1", 1.5)
+    assert repr(ball) == "Wasserstein(radius=0.1, metric='l1', order=1.5, support='observed')"
+    assert ball == drmdp.Wasserstein(0.1, "l1", 1.5) != drmdp.Wasserstein(0.1, "l1", 1.25)
+    assert ball.short == "(l1, 1.5)"
+    assert ball.facts()["order"].startswith("1.5: ")
+    assert drmdp.Wasserstein(0.1, "l1", 3).order == 3
+
+
+@missing
+def test_saturation_is_where_nature_is_unconstrained(pair):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(5, 2, branching=3, seed=6), 3)
+    far = drmdp.Wasserstein(1.0, *pair).saturation(model)
+    value = np.random.default_rng(0).normal(size=5)
+    top = np.where(model.observed(0, 5), value, -np.inf).max(axis=2)
+    wanted = (model.costs + model.discount * top).min(axis=1)
+    found = ExactOperator(model, drmdp.Wasserstein(far, *pair), threads=1).update(value, 0, 5)
+    np.testing.assert_allclose(found.value, wanted, rtol=1e-12)
