@@ -12,7 +12,7 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import ENGINES
 from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
-from drmdp.sets.registry import ENTRIES, MAKERS, entry_of, load
+from drmdp.sets.registry import ENTRIES, MAKERS, entry_of, load, part_of
 from drmdp.solvers.problem import Problem
 
 EVERY = pytest.mark.parametrize("name", SETS)
@@ -47,7 +47,7 @@ def test_an_entry_joins_a_file_of_each_layer(name):
     entry = entry_of(ball)
     assert ball.key == SETS[name].key
     assert entry == (ENTRIES[ball.key].by_pair if ball.by_pair else ENTRIES[ball.key])
-    response, proof = load(entry.response), load(entry.certificate)
+    response, proof = part_of(entry.response, ball), part_of(entry.certificate, ball)
     assert all(hasattr(response, part) for part in ("update", "evaluate", "workspace", "NATURE"))
     assert hasattr(proof, "states")
     assert entry.response.split(".")[1] == "bellman"

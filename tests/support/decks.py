@@ -54,18 +54,22 @@ def _scaled(new, rectangular):
     return make
 
 
+def wasserstein(metric: str, order: float, rectangular: str) -> Kind:
+    """Balls of a metric and an order."""
+
+    def ball(r, support):
+        return drmdp.Wasserstein(r, metric, order, support, rectangular)
+
+    key = metric, order if (metric, order) in PAIRS else "p"
+    return Kind(key, _scaled(ball, rectangular), pairs=rectangular == "sa")
+
+
 def _all() -> dict[str, Kind]:
     found = {}
     for rectangular in ("s", "sa"):
         end, pairs = ("-sa", True) if rectangular == "sa" else ("", False)
         for metric, order in PAIRS + ORDERS:
-
-            def ball(r, support, metric=metric, order=order, rectangular=rectangular):
-                return drmdp.Wasserstein(r, metric, order, support, rectangular)
-
-            found[f"{metric}-{order:g}{end}"] = Kind(
-                (metric, order if (metric, order) in PAIRS else "p"), _scaled(ball, rectangular), pairs=pairs
-            )
+            found[f"{metric}-{order:g}{end}"] = wasserstein(metric, order, rectangular)
         for order in (1, np.inf):
 
             def moved(model, size, support, order=order, rectangular=rectangular):

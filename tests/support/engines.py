@@ -19,6 +19,8 @@ from drmdp.sets.registry import ENTRIES
 
 SUPPORTS = ("observed", "all")
 RTOL = 1e-4
+ORDERS = {"l1": (2, 300), "l2": (1, 3), "linf": (2,)}
+"""Some that share a solver."""
 
 
 def _sets(key):
@@ -32,6 +34,9 @@ def _sets(key):
     elif key[0] == "transport":
         for support in SUPPORTS:
             yield f"transport {key[1]:g} {support}", lambda model, r, own=support: _transport(model, r, key[1], own)
+    elif key[1] == "p":
+        for order in ORDERS[key[0]]:
+            yield f"{key[0]}-{order:g}", lambda model, r, p=order: drmdp.Wasserstein(r, key[0], p)
     elif key == "intervals":
         yield "intervals", lambda model, r: drmdp.Intervals.of(model, 0.05)
     elif key[0] == "reweighting":

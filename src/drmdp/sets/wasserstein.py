@@ -36,8 +36,6 @@ PAIRS: tuple[Pair, ...] = (
     ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
 )  # fmt: skip
 """The (metric, order) pairs of the paper, which have solvers of their own; other orders share one."""
-LARGEST = 20
-"""Largest finite order."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +94,6 @@ class Wasserstein(AmbiguitySet):
         # True is not order 1, and arrays compare element by element
         if not isinstance(order, int | float | np.number) or isinstance(order, bool) or not order >= 1:
             raise InputError(f"order is a number from 1 on or inf, got {shown(order)}")
-        if LARGEST < order < math.inf:
-            raise InputError(f"order: powers above {LARGEST} leave double precision; take inf, got {shown(order)}")
         own = next((known for metric, known in PAIRS if (metric, known) == (self.metric, order)), None)
         object.__setattr__(self, "order", float(order) if own is None else own)
 

@@ -47,46 +47,17 @@ class PowerProgram:
         return self._solve(stakes, None)
 
     def _solve(self, stakes: Array, room: Array | None) -> Answer:
-        entries, p, metric = self._entries, float(self._order), self._ball.metric  # type: ignore[attr-defined]
+        entries = self._entries
         E, A, N, w = entries.a.size, entries.n_actions, entries.weights.size, entries.weights
-        reach, free = entries.radius / entries.scale, room is not None
-        rows = _Rows()
-        delta, size, far, part, gamma = (
-            np.arange(E),
-            E + np.arange(E),
-            2 * E + np.arange(N),
-            2 * E + N + np.arange(N),
-            2 * E + 2 * N,
-        )
-        kernel = 2 * E + entries.i
-        rows.add(A * N, [(entries.row, delta, 1.0)], 0.0, clarabel.ZeroConeT(A * N))
-        own = np.arange(E)
-        rows.add(E, [(own, delta, -1.0)], entries.nominal / entries.scale, clarabel.NonnegativeConeT(E))
+        rows, own, free, gamma = _Rows(), np.arange(E), room is not None, 2 * E + 2 * N
+        rows.add(A * N, [(entries.row, own, 1.0)], 0.0, clarabel.ZeroConeT(A * N))
+        rows.add(E, [(own, own, -1.0)], entries.nominal / entries.scale, clarabel.NonnegativeConeT(E))
         first = rows.count
         if free:
-            gain = (entries.a, delta, -w[entries.i] * stakes)
+            gain = (entries.a, own, -w[entries.i] * stakes)
             rows.add(A, [gain, (np.arange(A), np.full(A, gamma), 1.0)], room, clarabel.NonnegativeConeT(A))
         bound = rows.count
-        if metric == "l2":
-            for i in range(N):
-                mine = delta[entries.i == i]
-                parts = [(np.array([0]), far[i : i + 1], -1.0), (1 + np.arange(mine.size), mine, -1.0)]
-                rows.add(mine.size + 1, parts, 0.0, clarabel.SecondOrderConeT(mine.size + 1))
-        else:
-            above = kernel if metric == "linf" else size
-            for sign in (1.0, -1.0):
-                rows.add(E, [(own, delta, sign), (own, above, -1.0)], 0.0, clarabel.NonnegativeConeT(E))
-            sums = rows.count
-            if metric == "l1":
-                total = [(entries.i, size, 1.0), (np.arange(N), far, -1.0)]
-                rows.add(N, total, 0.0, clarabel.NonnegativeConeT(N))
-        if p == 1:
-            rows.add(1, [(np.zeros(N, dtype=int), far, w)], reach, clarabel.NonnegativeConeT(1))
-        else:
-            rows.add(1, [(np.zeros(N, dtype=int), part, w)], reach, clarabel.NonnegativeConeT(1))
-            for i in range(N):
-                ends = [(np.array([0]), part[i : i + 1], -1.0), (np.array([2]), far[i : i + 1], -1.0)]
-                rows.add(3, ends, np.array([0.0, reach, 0.0]), clarabel.PowerConeT(1 / p))
+        self._bound_distances(rows)
         matrix, rhs = rows.made(gamma + 1)
         objective = np.zeros(gamma + 1)
         objective[gamma] = -1.0 if free else 0.0
@@ -96,18 +67,43 @@ class PowerProgram:
         solution = clarabel.DefaultSolver(none, objective, matrix, rhs, rows.cones, settings()).solve()
         dual, moved = np.array(solution.z), np.array(solution.x)[:E]
         policy = np.maximum(dual[first : first + A], 0.0) if free else np.zeros(A)
-        if metric == "l2":
-            heads = bound + np.concatenate([[0], np.cumsum(np.bincount(entries.i, minlength=N) + 1)[:-1]])
-            price = np.maximum(dual[heads], 0.0) / w
-            distance = np.sqrt(np.bincount(entries.i, moved * moved, minlength=N)) * entries.scale
-            price = price / (2 * np.maximum(distance, STILL * entries.scale))
-        elif metric == "l1":
-            price = np.maximum(dual[sums : sums + N], 0.0) / w
-        else:
-            both = np.maximum(dual[bound : bound + E], 0.0) + np.maximum(dual[bound + E : bound + 2 * E], 0.0)
-            price = np.bincount(entries.i, both, minlength=N) / w
         thresholds = dual[: A * N].reshape(A, N) / w
-        return Answer(policy / policy.sum() if free else policy, price, thresholds, moved)
+        return Answer(policy / policy.sum() if free else policy, self._prices(dual[bound:], moved), thresholds, moved)
+
+    def _bound_distances(self, rows: _Rows) -> None:
+        """Bound the distance of each kernel from above, and their mean of order p."""
+        entries, p, metric = self._entries, float(self._order), self._ball.metric  # type: ignore[attr-defined]
+        E, N, w, reach = entries.a.size, entries.weights.size, entries.weights, entries.radius / entries.scale
+        own, size, far, part = np.arange(E), E + np.arange(E), 2 * E + np.arange(N), 2 * E + N + np.arange(N)
+        if metric == "l2":
+            for i in range(N):
+                mine = own[entries.i == i]
+                parts = [(np.array([0]), far[i : i + 1], -1.0), (1 + np.arange(mine.size), mine, -1.0)]
+                rows.add(mine.size + 1, parts, 0.0, clarabel.SecondOrderConeT(mine.size + 1))
+        else:
+            above = 2 * E + entries.i if metric == "linf" else size
+            for sign in (1.0, -1.0):
+                rows.add(E, [(own, own, sign), (own, above, -1.0)], 0.0, clarabel.NonnegativeConeT(E))
+            if metric == "l1":
+                total = [(entries.i, size, 1.0), (np.arange(N), far, -1.0)]
+                rows.add(N, total, 0.0, clarabel.NonnegativeConeT(N))
+        spent = far if p == 1 else part
+        rows.add(1, [(np.zeros(N, dtype=int), spent, w)], reach, clarabel.NonnegativeConeT(1))
+        for i in range(N if p > 1 else 0):
+            ends = [(np.array([0]), part[i : i + 1], -1.0), (np.array([2]), far[i : i + 1], -1.0)]
+            rows.add(3, ends, np.array([0.0, reach, 0.0]), clarabel.PowerConeT(1 / p))
+
+    def _prices(self, dual: Array, moved: Array) -> Array:
+        """Prices of the distances, for ℓ2 of their squares, from the multipliers of what `_bound_distances` added."""
+        entries, metric = self._entries, self._ball.metric  # type: ignore[attr-defined]
+        E, N, w = entries.a.size, entries.weights.size, entries.weights
+        if metric == "l2":
+            heads = np.concatenate([[0], np.cumsum(np.bincount(entries.i, minlength=N) + 1)[:-1]])
+            distance = np.sqrt(np.bincount(entries.i, moved * moved, minlength=N))
+            return np.asarray(np.maximum(dual[heads], 0.0) / w / (2 * entries.scale * np.maximum(distance, STILL)))
+        both = np.maximum(dual[: 2 * E], 0.0)
+        price = dual[2 * E : 2 * E + N] if metric == "l1" else np.bincount(np.tile(entries.i, 2), both, minlength=N)
+        return np.asarray(np.maximum(price, 0.0) / w)
 
 
 class _Rows:

@@ -10,6 +10,7 @@ from drmdp._typing import Array
 from drmdp.bellman.piecewise.budget_per_kernel import Tables, make_tables
 from drmdp.bellman.rows.l2 import FIELDS, State
 from drmdp.bellman.rows.linf_table import lines_needed
+from drmdp.core.compiled import INLINE, njit
 
 L1, L2, LINF = range(3)
 METRICS = {"l1": L1, "l2": L2, "linf": LINF}
@@ -83,6 +84,16 @@ class Ball(NamedTuple):
     paths: Paths
     profiles: Profiles
     H: Array  # (2, A)
+
+
+@njit(**INLINE)
+def price_of(mu, rho, p):
+    """λ = μ ρ^{p−1}; inf where that is no number.
+
+    reads   mu, rho, p
+    returns it
+    """
+    return mu * rho ** (p - 1.0) if mu > 0.0 else 0.0
 
 
 def make_parts(metric: int, A: int, N: int, E: int, K: int) -> tuple[Any, ...]:

@@ -1,12 +1,12 @@
 """Nature's answer to a policy: one multiplier μ for the budget Σ_i w_i (r_i/θ)ᵖ ≤ 1; see `drmdp.bellman.orders`.
 
-T(μ) falls. μ is kept between a price at which T > 1, at first 0, and one at which T ≤ 1. Trials take turns: where the tangents of the dual
-d(μ) = Σ_i w_i [φ_i(r_i) − μ θ ρ_iᵖ/p] + μ θ/p cross, which ends after finitely many where r jumps; where the secant of log T over log μ says, which is nearly
+The distance b = (Σ_i w_i ρ_iᵖ)^{1/p} of an answer, in units of θ, falls with μ. No power of it is needed but in a tangent, so that p may be as large as it
+likes. μ is kept between a price at which b > 1, at first 0, and one at which b ≤ 1. Trials take turns: where the tangents of the dual
+d(μ) = Σ_i w_i [φ_i(r_i) − μ θ ρ_iᵖ/p] + μ θ/p cross, which ends after finitely many where r jumps; where the secant of log b over log μ says, which is nearly
 right where r is smooth; and the middle, where both shrink the bracket too slowly.
 
-With b = T^{1/p} the distance of an answer in units of θ, an answer with b > 1 is pulled back to 1/b of itself, or mixed with the one on the other side such
-that the mixture of both distances is 1. Both are points, and their gains at least the mixture of the gains. The search ends when U is as near as `tol` to one
-of them.
+An answer with b > 1 is pulled back to 1/b of itself, or mixed with the one on the other side such that the mixture of both distances is 1. Both are points,
+and their gains at least the mixture of the gains. The search ends when U is as near as `tol` to one of them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ LIFT = 1e-7
 
 
 @njit(**LEAN)
-def dual_norm(p, price, w):
-    """(Σ_i w_i λ_i^{p*})^{1/p*}.
+def norm_of(power, each, w):
+    """(Σ_i w_i each_i^power)^{1/power}; max each_i for power ∞.
 
-    reads   p, price (N,), w (N,)
+    reads   power, each (N,) ≥ 0, w (N,)
     returns it
     """
     most, total = 0.0, 0.0
     for i in range(w.size):
-        most = max(most, price[i])
-    if not most > 0.0 or p <= 1.0:
+        most = max(most, each[i])
+    if not most > 0.0 or power == np.inf:
         return most
-    power = p / (p - 1.0)
     for i in range(w.size):
-        total += w[i] * (price[i] / most) ** power
+        total += w[i] * (each[i] / most) ** power
     return most * total ** (1.0 / power)
 
 
@@ -50,7 +49,7 @@ def _respond(ball, x, mu):
 
     reads   ball, x (A,), mu
     fills   ball
-    returns Σ_i w_i φ_i, T, and U − Σ_a x_a (cost_a + V⁰_a)
+    returns Σ_i w_i φ_i, b, and U − Σ_a x_a (cost_a + V⁰_a)
     """
     if ball.metric == L1:
         value = l1.respond(ball, mu)
@@ -58,11 +57,11 @@ def _respond(ball, x, mu):
         value = l2.respond(ball, x, mu)
     else:
         value = linf.respond(ball, x, mu)
-    kernels, w, spent, total = ball.kernels, ball.rows.w, 0.0, 0.0
+    kernels, w, spent = ball.kernels, ball.rows.w, 0.0
     for i in range(w.size):
-        total += w[i] * (kernels.r[i] / ball.theta) ** ball.p
         spent += w[i] * kernels.price[i] * kernels.r[i]
-    return value, total, value - spent + ball.theta * dual_norm(ball.p, kernels.price, w)
+    paid = ball.theta * norm_of(ball.p / (ball.p - 1.0) if ball.p > 1.0 else np.inf, kernels.price, w)
+    return value, norm_of(ball.p, kernels.r, w) / ball.theta, value - spent + paid
 
 
 @njit(**INLINE)
@@ -86,7 +85,7 @@ def _write(ball, side):
 def _next(mu, low, high, turn, ball):
     """Where to look next.
 
-    reads   mu (the last trial), low and high: μ, φ, T of the sides, and the weight of log T; turn, ball: p, theta
+    reads   mu (the last trial), low and high: μ, φ, b of the sides, and the weight of log b; turn, ball: p, theta
     returns μ
     """
     if not high[0] < np.inf:
@@ -96,7 +95,7 @@ def _next(mu, low, high, turn, ball):
         left, right = math.log(low[2]) * low[3], math.log(high[2]) * high[3]
         new = low[0] * math.exp(math.log(high[0] / low[0]) * left / (left - right))
     elif turn <= 1:
-        left, right = ball.theta * (1.0 - low[2]) / ball.p, ball.theta * (1.0 - high[2]) / ball.p
+        left, right = ball.theta * (1.0 - low[2] ** ball.p) / ball.p, ball.theta * (1.0 - high[2] ** ball.p) / ball.p
         new = (high[1] - low[1]) / (left - right)
     if not (new > low[0] and new < high[0]):
         new = math.sqrt(low[0] * high[0]) if low[0] > 0.0 else high[0] / NEXT
@@ -108,38 +107,34 @@ def _seek(ball, x, tau, tol, keep):
     """Find μ.
 
     reads   ball (prepared), x (A,), tau (a guess, 0 for none), tol, keep (whether U shall be explained)
-    fills   ball: kernels.claim, what explains U; points: both answers
+    fills   ball: kernels.claim, what explains U; points: the answers on both sides
     returns U − Σ_a x_a (cost_a + V⁰_a), μ, and the shares of both answers in nature's point
     """
     kernels = ball.kernels
     claim = kernels.kappa if ball.metric == L2 else kernels.price
-    value, total, upper = _respond(ball, x, 0.0)
+    value, far, upper = _respond(ball, x, 0.0)
+    _write(ball, 0)
     if keep:
         copy(kernels.bracket[0] if ball.metric == L2 else kernels.price, kernels.claim)
-    if total <= 1.0:
-        _write(ball, 0)
+    if far <= 1.0:
         return value, np.inf, 1.0, 0.0
-    low, high = (0.0, value, total, 1.0), (np.inf, 0.0, 0.0, 1.0)
-    mu = tau if tau > 0.0 and tau < np.inf else 2.0 * value / (ball.theta * total ** (1.0 / ball.p))
-    best, at, width, last = np.inf, mu, np.inf, mu
+    low, high = (0.0, value, far, 1.0), (np.inf, 0.0, 0.0, 1.0)
+    mu = tau if tau > 0.0 and tau < np.inf else 2.0 * value / (ball.theta * far)
+    best, at, width = np.inf, mu, np.inf
     for trial in range(TRIALS):
-        value, total, upper = _respond(ball, x, mu)
-        last = mu
+        value, far, upper = _respond(ball, x, mu)
+        _write(ball, 0 if far > 1.0 else 1)
         if upper < best:
             best, at = upper, mu
             if keep:
                 copy(claim, kernels.claim)
-        if total > 1.0:
+        if far > 1.0:
             stale = trial > 0 and low[3] == 1.0 and low[0] > 0.0  # Illinois: no end may stay for long
-            low, high = (mu, value, total, 1.0), (high[0], high[1], high[2], 0.5 * high[3] if stale else high[3])
+            low, high = (mu, value, far, 1.0), (high[0], high[1], high[2], 0.5 * high[3] if stale else high[3])
         else:
             stale = trial > 0 and high[3] == 1.0 and high[0] < np.inf
-            low, high = (low[0], low[1], low[2], 0.5 * low[3] if stale else low[3]), (mu, value, total, 1.0)
-        found = value / max(total, 1.0) ** (1.0 / ball.p)
-        if high[0] < np.inf:
-            near, far = high[2] ** (1.0 / ball.p), low[2] ** (1.0 / ball.p)
-            part = (1.0 - near) / (far - near)
-            found = max(found, (1.0 - part) * high[1] + part * low[1])
+            low, high = (low[0], low[1], low[2], 0.5 * low[3] if stale else low[3]), (mu, value, far, 1.0)
+        found, first, second = _inside(low, high)
         if best - found <= tol or (high[0] < np.inf and high[0] - low[0] <= 4e-16 * high[0]):
             break
         turn = trial % 3
@@ -147,32 +142,23 @@ def _seek(ball, x, tau, tol, keep):
             turn = 0 if high[0] - low[0] <= 0.25 * width else 2
             width = high[0] - low[0]
         mu = _next(mu, low, high, turn, ball)
-    return _finish(ball, x, (best, at), last, low, high)
+    return best, at, first, second
 
 
 @njit(**INLINE)
-def _finish(ball, x, best, mu, low, high):
-    """Write down what the search ends with: the last answer pulled back, or both sides mixed.
+def _inside(low, high):
+    """The best of three points: the answer beyond the budget pulled back, the one within it, and both mixed.
 
-    reads   ball, x (A,), best (the least U and its μ), mu (the last), low and high: μ, φ, T of the sides
-    fills   ball.points
-    returns as `_seek`
+    reads   low and high: μ, φ, b of the sides
+    returns its φ, and the shares of both sides
     """
-    value, total, _ = _respond(ball, x, mu)
-    _write(ball, 0)
-    alone = 1.0 / max(total, 1.0) ** (1.0 / ball.p)
-    if not high[0] < np.inf:
-        return best[0], best[1], alone, 0.0
-    other = low[0] if mu == high[0] else high[0]
-    more, there, _ = _respond(ball, x, other)
-    here, far = total ** (1.0 / ball.p), there ** (1.0 / ball.p)
-    if (here > 1.0) == (far > 1.0):
-        return best[0], best[1], alone, 0.0
-    part = (1.0 - here) / (far - here)
-    if not (1.0 - part) * value + part * more > alone * value:
-        return best[0], best[1], alone, 0.0
-    _write(ball, 1)
-    return best[0], best[1], 1.0 - part, part
+    found, first, second = low[1] / low[2], 1.0 / low[2], 0.0
+    if high[0] < np.inf:
+        part = (1.0 - high[2]) / (low[2] - high[2])
+        mixed = (1.0 - part) * high[1] + part * low[1]
+        if mixed > found:
+            found, first, second = mixed, part, 1.0 - part
+    return found, first, second
 
 
 @njit(**INLINE)

@@ -7,6 +7,7 @@ an entry and 2 λ = σ, or at its beginning and 2 λ is the price.
 
 from __future__ import annotations
 
+from drmdp.bellman.orders.ball import price_of
 from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.sorting import rank
 
@@ -67,12 +68,12 @@ def respond(ball, mu):
         lo, hi = 0, n  # the first entry whose slope is at most the price of its end
         while lo < hi:
             mid = (lo + hi) // 2
-            if -moves.slope[moves.order[mid]] <= 2.0 * mu * (2.0 * mass[mid + 1] / theta) ** (p - 1.0):
+            if -moves.slope[moves.order[mid]] <= 2.0 * price_of(mu, 2.0 * mass[mid + 1] / theta, p):
                 hi = mid
             else:
                 lo = mid + 1
         m, gain = mass[lo], moves.gain[i, lo]
-        price = mu * (2.0 * m / theta) ** (p - 1.0)
+        price = price_of(mu, 2.0 * m / theta, p)
         kernels.free[i] = -1
         if lo < n and p > 1.0:
             slope = -moves.slope[moves.order[lo]]

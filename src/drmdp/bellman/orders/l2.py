@@ -17,6 +17,7 @@ from drmdp.core.compiled import INLINE, LEAN, njit
 CLOSE = 1e-14  # of the mass of a row
 LARGEST, LEAST = 1e14, 1e-16  # multipliers of a row
 TRIALS = 100
+FLAT = 1e-12  # rates below this are none
 SETTLED, ROUGH = 2e-15, 1e-8  # of a price, relatively; where a kernel moves little, rounding hides more
 
 
@@ -58,24 +59,25 @@ def respond(ball, x, mu):
         low[i] = floor if mu > 0.0 else roof
     if not mu > 0.0:
         kappa = low
-    for _ in range(TRIALS):
+    for trial in range(TRIALS):
         visit_rows(state, np.int64(0), A, paths.share, kappa, CLOSE, paths.tau, paths.rows, paths.off)
         moving = False
         for i in range(w.size):
             spent, slope = _look(ball, i)
             kernels.r[i] = math.sqrt(spent)
             kernels.price[i] = kernels.r[i] / kappa[i]
-            if not mu > 0.0 or not spent > 0.0 or not high[i] > low[i] * (1.0 + SETTLED):
+            if not mu > 0.0 or not spent > 0.0 or not high[i] > low[i] * (1.0 + SETTLED) or trial == TRIALS - 1:
                 continue
             over = math.log(kernels.price[i] / mu) - (ball.p - 1.0) * math.log(kernels.r[i] / ball.theta)
-            if abs(over) <= min(SETTLED * (1.0 + ball.p) * (1.0 + 0.1 / kernels.r[i]), ROUGH):
+            settled = SETTLED * (1.0 + ball.p)
+            if abs(over) <= settled + min(0.1 * settled / kernels.r[i], ROUGH):
                 continue
             if over > 0.0:
                 low[i] = max(kappa[i], low[i])
             else:
                 high[i] = min(kappa[i], high[i])
             rate = 1.0 + (ball.p - 2.0) * min(kappa[i] * kappa[i] * slope / spent, 1.0)
-            new = kappa[i] * math.exp(min(max(over / max(rate, 1e-3), -20.0), 20.0))
+            new = kappa[i] * math.exp(min(max(over / max(rate, FLAT), -20.0), 20.0))
             if not (new > low[i] and new < high[i]):
                 wide = high[i] > 1e4 * low[i]
                 new = math.sqrt(low[i] * high[i])
@@ -139,7 +141,7 @@ def reach(ball, amounts, gain):
                 amounts[a, i] = 0.0
             continue
         paths.share[a] = 1.0
-        for _ in range(TRIALS):
+        for trial in range(TRIALS):
             visit_rows(state, np.int64(a), a + 1, paths.share, kappa, CLOSE, paths.tau, paths.rows, paths.off)
             moving = False
             for i in range(w.size):
@@ -147,6 +149,8 @@ def reach(ball, amounts, gain):
                 off = far - amounts[a, i]
                 if not amounts[a, i] > 0.0 or abs(off) <= 4e-16 * far or not high[i] > low[i] * (1.0 + SETTLED):
                     continue
+                if trial == TRIALS - 1:
+                    break
                 if off < 0.0:
                     low[i] = kappa[i]
                 else:

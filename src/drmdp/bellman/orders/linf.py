@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drmdp.bellman.orders.ball import price_of
 from drmdp.bellman.piecewise.budget_per_kernel import Priced, gain_at
 from drmdp.bellman.piecewise.budget_shared import left_of, right_of, settle
 from drmdp.core.compiled import INLINE, LEAN, njit
@@ -26,7 +27,7 @@ def _radius(priced, i, mu, p, theta, r, segment):
     settle(priced, i, r, segment)
     for _ in range(LONG):
         slope, end = right_of(priced, i, segment)
-        price = mu * (r / theta) ** (p - 1.0)
+        price = price_of(mu, r / theta, p)
         if slope > price:
             if p > 1.0 and mu > 0.0:
                 new = theta * (slope / mu) ** (1.0 / (p - 1.0))
@@ -50,7 +51,7 @@ def _radius(priced, i, mu, p, theta, r, segment):
                 return r, slope, True
         r = begin
         settle(priced, i, r, segment)
-    return r, mu * (r / theta) ** (p - 1.0), False
+    return r, price_of(mu, r / theta, p), False
 
 
 @njit(**LEAN)
