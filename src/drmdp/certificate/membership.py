@@ -16,7 +16,8 @@ is nearer than d(ȳ, m).
 **ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i
 with Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the
 first may as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each
-kernel, and arrives only where ȳ(t) > m(t).
+kernel, and arrives only where ȳ(t) > m(t). Other orders bound s_i ≥ (r_i/θ)ᵖ, Σ_i w_i s_i ≤ 1, by tangents: first at r_i = θ, then at the distances of each
+answer that is too far away.
 
 **ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier
 h of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects
@@ -28,7 +29,8 @@ there, with
 Regularised Newton steps with a line search maximise it, first for λ = 1, where all y_i are 0 at the zeros of ȳ. If that
 is too far away, both orders come down on the largest λ from above: order 2 by Newton steps on the distance D(λ) = θ,
 convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that λ h·(ȳ − m) is at most
-Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end.
+Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end. Other orders p solve the program with weights w_i/β_i, and
+then take β_i d_i^{2−p} for β_i, or of both logarithms a mean with weight 1/(p − 1) on the new one where p > 2, until d no longer changes; λ = 1, pulled back.
 """
 
 from __future__ import annotations
@@ -47,16 +49,18 @@ from drmdp.certificate.dense import Block
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of, load, part_of
 
 ENOUGH = 1e-10
 """Part of the way to ȳ that is not worth a further step."""
 MAX_ENTRIES, MAX_CURVATURE = 200_000, 2_000
 """Probabilities of a state, and rows of a curvature matrix, beyond which only fractions and shifts are tried."""
-ROUNDS, STEPS, TRIALS = 12, 80, 40
-"""Limits on shares λ, Newton steps for each, and points tried on a line."""
+ROUNDS, STEPS, TRIALS, REPEATS = 12, 80, 40, 100
+"""Limits on shares λ, Newton steps for each, points tried on a line, and programs for an order p."""
 DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
 """ℓ2: probabilities left to fractions, error of the mean left to fractions, and largest h that rounding allows."""
+CUTS = 60
+"""Linear programs for one state of finite order."""
 SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
 
 
@@ -68,7 +72,7 @@ def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
     states and divided by their sums, empty ones replaced by the data. Unavailable rows are not read and come back 0. A set whose proof has an
     `inside` of its own is asked instead.
     """
-    own = getattr(load(entry_of(ball).certificate), "inside", None)
+    own = getattr(part_of(entry_of(ball).certificate, ball), "inside", None)
     if own is not None:
         return own(model, ball, kernel)
     of_tuple = isinstance(kernel, tuple) or np.ndim(kernel) == 4
@@ -176,7 +180,7 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
         n, A, N, S = data.nominal.shape
         return _tuple(ball.each, data.by_pair(), goal.reshape(n * A, 1, S)).reshape(n, A, N, S)
     nominal, weights = data.nominal, data.weights
-    own_way = getattr(load(entry_of(ball).certificate), "attain", None)
+    own_way = getattr(part_of(entry_of(ball).certificate, ball), "attain", None)
     if own_way is not None:
         return np.asarray(own_way(ball, data, goal))
     y = _attain(nominal, weights, goal)
@@ -239,7 +243,7 @@ def linear(state: _State) -> tuple[float, Array]:
 
 
 def _program(state: _State) -> tuple[float, Array]:
-    """Solve for (y − ŷ on the used entries, r_i for each i, λ), all scaled to be of order 1."""
+    """Solve for (y − ŷ on the used entries, r_i/θ and s_i for each i, λ), all scaled to be of order 1."""
     nominal, w, way = state.nominal, state.weights, np.where(np.abs(state.way) > PRECISE, state.way, 0.0)
     length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
     if length == 0:
@@ -254,30 +258,49 @@ def _program(state: _State) -> tuple[float, Array]:
     rows, columns = sums(np.ones(E), a * N + i, A * N), sums(w[i], a * K + t, A * K)
     needed = (np.arange(K) != np.abs(way).argmax(axis=1)[:, None]).ravel()  # one of each action follows, up to rounding
     equal = sparse.bmat(
-        [[rows, np.zeros((A * N, N)), None], [columns[needed], None, -way.ravel()[needed, None] / length]]
+        [[rows, np.zeros((A * N, 2 * N)), None], [columns[needed], None, -way.ravel()[needed, None] / length]]
     )
-    low, high, wide, below, limit = -y, np.full(E, np.inf), np.inf, None, None
+    low, high, below = -y, np.full(E, np.inf), None
     if state.ball.metric == "l1":
-        low, high, wide = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0), radius / 2
-        below = sparse.bmat([[sums(np.minimum(sign, 0.0), i, N), -np.eye(N), np.zeros((N, 1))]])
-        limit = np.zeros(N)
+        low, high = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0)
+        below = sparse.bmat([[2 * sums(np.minimum(sign, 0.0), i, N), -radius * np.eye(N), np.zeros((N, N + 1))]])
     elif state.ball.by_kernel:
         low, high = np.maximum(-y, -radius), np.full(E, radius)
     else:
-        up, own, some = sums(np.ones(E), np.arange(E), E), sums(np.ones(E), i, N).T.tocsr(), y > 0
-        last = [None, w[None], np.zeros((1, 1))]
-        below = sparse.bmat([[up, -own, None], [-up[some], -own[some], None], last])
-        limit = np.append(np.zeros(below.shape[0] - 1), radius)
-    low, high = np.append(low, np.zeros(N + 1)), np.concatenate([high, np.full(N, wide), [length / unit]])
-    cost, zero = np.append(np.zeros(E + N), -1.0), np.zeros(equal.shape[0])
+        up, own, some = sums(np.ones(E), np.arange(E), E), radius * sums(np.ones(E), i, N).T.tocsr(), y > 0
+        below = sparse.bmat([[up, -own, np.zeros((E, N + 1))], [-up[some], -own[some], None]])
+    wide = np.ones(2 * N) if state.ball.by_kernel else np.append(w ** (-1 / state.ball.order), 1 / w)
+    box = np.append(low, np.zeros(2 * N + 1)), np.concatenate([high, wide, [length / unit]])
+    best, limit = (0.0, nominal), None if below is None else np.zeros(below.shape[0])
+    cost, zero, rho = np.append(np.zeros(E + 2 * N), -1.0), np.zeros(equal.shape[0]), np.ones(N)
+    if not state.ball.by_kernel:
+        below = sparse.vstack([below, np.concatenate([np.zeros(E + N), w, [0.0]])[None]])
+        limit = np.append(limit, 1.0)
     from scipy.optimize import linprog  # a quarter of the time `import drmdp` takes, and rarely needed
 
-    x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack([low, high], axis=1), options=SETTINGS).x
-    if x is None:
-        return 0.0, nominal
-    found = nominal.copy()
-    found[a, i, t] = np.maximum(unit * (y + x[:E]), 0.0)
-    return min(float(x[-1]) * unit / length, 1.0), found / found.sum(axis=2, keepdims=True)
+    for _ in range(CUTS):
+        if not state.ball.by_kernel:
+            below, limit = _cut(state.ball.order, rho, below, limit)
+        x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack(box, axis=1), options=SETTINGS).x
+        if x is None:
+            break
+        found = nominal.copy()
+        found[a, i, t] = np.maximum(unit * (y + x[:E]), 0.0)
+        found, share = found / found.sum(axis=2, keepdims=True), min(float(x[-1]) * unit / length, 1.0)
+        pull = state.radius / max(state.apart(found), state.radius)
+        best = max(best, (share * pull, nominal + pull * (found - nominal)), key=lambda pair: pair[0])
+        if best[0] >= (1 - ENOUGH) * share:
+            break
+        rho = np.minimum(state.ball.norm.of(found - nominal, axis=(0, 2)) / state.radius, wide[:N])
+    return best
+
+
+def _cut(p: float, rho: Array, below: Any, limit: Array) -> tuple[Any, Array]:
+    """Add the tangents s_i ≥ ρᵖ + p ρ^{p−1} (ρ_i − ρ) to rows of (…, ρ_i, s_i, λ), scaled to be of order 1."""
+    N, slope = rho.size, p * rho ** (p - 1)
+    size = np.maximum(slope, 1.0)
+    rows = [np.zeros((N, below.shape[1] - 2 * N - 1)), np.diag(slope / size), np.diag(-1 / size), np.zeros((N, 1))]
+    return sparse.vstack([below, np.concatenate(rows, axis=1)]), np.append(limit, slope / size * rho * (1 - 1 / p))
 
 
 # ---------------------------------------------------------------------- ℓ2
@@ -311,6 +334,25 @@ def least_squares(state: _State) -> tuple[float, Array]:
     return best[1:]
 
 
+def powers(state: _State) -> tuple[float, Array]:
+    """A tuple whose mean is the goal and whose distance of order p is least."""
+    p, beta, h, best = state.ball.order, np.ones(state.weights.size), state.way, (math.inf, 0.0, state.nominal)
+    if state.goal.size > MAX_CURVATURE:
+        return best[1:]
+    for _ in range(REPEATS):
+        found = _Dual(state, state.goal > 0, beta).maximise(h, 1.0)
+        y = _attain(found.y, state.weights, state.goal)
+        apart = state.apart(y)
+        if not apart < best[0] * (1 - ENOUGH):
+            break
+        best, h = (apart, 1.0, y), found.h
+        each = np.maximum(state.ball.norm.of(y - state.nominal, axis=(0, 2)) / apart, DUST)
+        part = min(1.0, 1 / (p - 1)) if p > 1 else 1.0
+        beta = beta ** (1 - part) * each ** (part * (2 - p))
+        beta, h = beta / beta.max(), h * beta.max()
+    return best[1:]
+
+
 class _Answer(NamedTuple):
     """What a multiplier h is answered by, and the derivatives of the dual there."""
 
@@ -328,6 +370,7 @@ class _Dual:
 
     state: _State
     columns: BoolArray  # next states that y_i may have, (A, K)
+    beta: Array | float = 1.0  # at most, (N,)
 
     @property
     def cap(self) -> float:
@@ -390,7 +433,7 @@ class _Dual:
         """Answer h; on each face the squared distance of a kernel is a parabola in β_i, which leads to β_i."""
         nominal, weights, square = self.state.nominal, self.state.weights, self.cap**2
         A, N, K = nominal.shape
-        beta, low, high, capped = np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
+        beta, low, high, capped = self.beta * np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
         for trial in range(TRIALS):
             y = _project(nominal + beta[:, None] * h[:, None], self.columns)
             face = y > 0

@@ -124,6 +124,7 @@ ENTRIES |= {
         f"drmdp.certificate.orders:{metric.upper()}_ORDERS",
         Kept(True, True),
         "drmdp.bellman.conic.power:PowerProgram",
+        nearest=f"drmdp.certificate.membership:{'powers' if metric == 'l2' else 'linear'}",
     )
     for metric in ("l1", "l2", "linf")
 }

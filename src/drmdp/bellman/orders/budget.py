@@ -178,7 +178,7 @@ def _mix(ball, first, second, q, gain):
             gain[a] += first * gains[0, a] + (second * gains[1, a] if second > 0.0 else 0.0)
 
 
-def answer(ball, n, x, tau, tol, q, gain):
+def answered(ball, n, x, tau, tol, q, gain):
     """Nature's answer to a policy; see `drmdp.bellman.mixing.game`.
 
     Where she has budget to spare, her answer is one to a policy that plays every action a little: as good against x, and better against the others.
@@ -199,7 +199,7 @@ def answer(ball, n, x, tau, tol, q, gain):
     return base + upper, mu
 
 
-def gains(ball, n, q, gain):
+def gained(ball, n, q, gain):
     """Gains of a point; see `drmdp.bellman.mixing.game`."""
     amounts, N = ball.points.amounts[0], ball.rows.w.size
     for m in range(q.size):

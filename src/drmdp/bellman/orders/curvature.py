@@ -98,7 +98,7 @@ def _take_off(m, total, along, H):
             H[k, j] -= along[k] * along[j] / total if total > 0.0 else 0.0
 
 
-def bend(ball, m, member, tau, H):
+def bent(ball, m, member, tau, H):
     """The Hessian on the members at the last answer; see `drmdp.bellman.mixing.game`."""
     for k in range(m):
         for j in range(m):

@@ -23,8 +23,8 @@ from drmdp.bellman.mixing.game import Game, Space, make_space, note
 from drmdp.bellman.mixing.newton import ANSWERS, newton
 from drmdp.bellman.mixing.play import play
 from drmdp.bellman.orders.ball import IDLE, L2, LINF, METRICS, Ball, make_parts
-from drmdp.bellman.orders.budget import answer, gains
-from drmdp.bellman.orders.curvature import bend
+from drmdp.bellman.orders.budget import answered, gained
+from drmdp.bellman.orders.curvature import bent
 from drmdp.bellman.orders.nature import L2_NATURE
 from drmdp.bellman.rows.l2 import WIDE, State, forget, state_of
 from drmdp.bellman.rows.linf import pair_at, rank_pair
@@ -68,9 +68,9 @@ def _walls(real: Any, metric: int) -> tuple[Any, Any, Any]:
     state = State(y, whole, row, row, row, row, 0.0, order, True, np.empty((1, 1)))
     ball = Ball(metric, 0.0, 0.0, row, np.empty(1, dtype=np.bool_), state, *make_parts(metric, 1, 1, 1, 1))
     return (
-        wall(answer, (0.0, 0.0), ball, 0, row, 0.0, 0.0, row, row),
-        wall(gains, 0.0, ball, 0, row, row),
-        wall(bend, 0.0, ball, 0, whole, 0.0, np.empty((1, 1))),
+        wall(answered, (0.0, 0.0), ball, 0, row, 0.0, 0.0, row, row),
+        wall(gained, 0.0, ball, 0, row, row),
+        wall(bent, 0.0, ball, 0, whole, 0.0, np.empty((1, 1))),
     )
 
 
