@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.certificate import membership
+from drmdp.certificate import membership, membership_linear
 from drmdp.certificate.membership import inside
 from drmdp.sets import PAIRS
 
@@ -230,7 +230,7 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
     def wrong(state):
         return 1.0, np.full(state.nominal.shape, nonsense)
 
-    monkeypatch.setattr(membership, "linear", wrong)
+    monkeypatch.setattr(membership_linear, "linear", wrong)
     monkeypatch.setattr(membership, "least_squares", wrong)
     model, ball, rng = problem(pair, 22)
     assert_attainable(model, ball, inside(model, ball, anything(model, ball, rng)))
@@ -239,7 +239,7 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
 @every_pair
 def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
     monkeypatch.setattr(membership, "MAX_ENTRIES", 0)
-    monkeypatch.delattr(membership, "_program")
+    monkeypatch.delattr(membership_linear, "_program")
     monkeypatch.delattr(membership, "_Dual")
     model, ball, rng = problem(pair, 22)
     given, centre = anything(model, ball, rng), mean(model, model.kernels)

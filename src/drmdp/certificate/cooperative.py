@@ -42,13 +42,14 @@ class Single(NamedTuple):
 
     key: Hashable
     by_kernel: bool
+    order: Any = None
     by_pair: bool = False
     moves: str = "states"
 
 
 def single(ball: AmbiguitySet) -> Any:
     """The set of a pair."""
-    return Single(ball.key, ball.by_kernel)
+    return Single(ball.key, ball.by_kernel, getattr(ball, "order", None))
 
 
 def _plain(array: Any) -> Any:

@@ -13,11 +13,7 @@ mean is nearly ȳ hardly moves.
 **Shifts.** y_i = ŷ_i + ȳ − m, where not negative, is best for every pair: by Jensen's inequality no tuple of that mean
 is nearer than d(ȳ, m).
 
-**ℓ1 and ℓ∞.** HiGHS maximises λ over the displacements y − ŷ of mean λ(ȳ − m), bounded by θ for (ℓ∞, ∞), and by r_i
-with Σ_i w_i r_i ≤ θ for (ℓ∞, 1). For (ℓ1, ∞), if one kernel brings mass to t and another takes mass from there, the
-first may as well bring it where the second does; so mass leaves only the t with ȳ(t) < m(t), at most θ/2 of each
-kernel, and arrives only where ȳ(t) > m(t). Other orders bound s_i ≥ (r_i/θ)ᵖ, Σ_i w_i s_i ≤ 1, by tangents: first at r_i = θ, then at the distances of each
-answer that is too far away.
+**ℓ1 and ℓ∞** are linear programs (`membership_linear`).
 
 **ℓ2.** Minimise ½ Σ_i w_i ‖y_i − ŷ_i‖² over the tuples of mean ȳ_λ, for order ∞ only those in the ball. A multiplier
 h of the mean is answered by y_i = Proj(ŷ_i + β_i h), projected on the simplex row by row, with β_i = 1 or what respects
@@ -59,9 +55,6 @@ ROUNDS, STEPS, TRIALS, REPEATS = 12, 80, 40, 100
 """Limits on shares λ, Newton steps for each, points tried on a line, and programs for an order p."""
 DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
 """ℓ2: probabilities left to fractions, error of the mean left to fractions, and largest h that rounding allows."""
-CUTS = 60
-"""Linear programs for one state of finite order."""
-SETTINGS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 60.0}
 
 
 def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
@@ -134,7 +127,7 @@ def _mean(y: Array, weights: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _State:
+class State:
     """The data of one state, available actions only, and where its mean shall go."""
 
     ball: Any
@@ -166,12 +159,12 @@ class _State:
         """Distance of a tuple from ŷ."""
         return float(self.ball.apart(y, self.nominal, self.weights).max())
 
-    def parts(self) -> list[_State]:
+    def parts(self) -> list[State]:
         """One for each action where the search separates over them, else the state itself."""
         if self.ball.pair not in (("linf", math.inf), ("l2", 2)):
             return [self]
         pairs = zip(self.nominal, self.goal, strict=True)
-        return [_State(self.ball, y[None], self.weights, goal[None], self.radius) for y, goal in pairs]
+        return [State(self.ball, y[None], self.weights, goal[None], self.radius) for y, goal in pairs]
 
 
 def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
@@ -183,7 +176,7 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
     own_way = getattr(part_of(entry_of(ball).certificate, ball), "attain", None)
     if own_way is not None:
         return np.asarray(own_way(ball, data, goal))
-    y = _attain(nominal, weights, goal)
+    y = attain(nominal, weights, goal)
     apart = ball.apart(y, nominal, weights).max(axis=-1)
     share = np.where(apart > data.radius, data.radius / np.where(apart > 0, apart, 1.0), 1.0)
     y = nominal + share[:, None, None, None] * (y - nominal)
@@ -194,7 +187,7 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
         own = data.available[k]
         used = ((_mean(nominal[k], weights) + goal[k])[own] > 0).any(axis=0)
         corner = np.ix_(own, np.arange(weights.size), used)
-        state = _State(ball, nominal[k][corner], weights, goal[k][np.ix_(own, used)], float(data.radius[k]))
+        state = State(ball, nominal[k][corner], weights, goal[k][np.ix_(own, used)], float(data.radius[k]))
         for search in (_shift, load(nearest)):
             way, found = search(state)
             pull = state.radius / max(state.apart(found), state.radius)
@@ -206,7 +199,7 @@ def _tuple(ball: AmbiguitySet, data: Block, goal: Array) -> Array:
     return y
 
 
-def _attain(y: Array, weights: Array, target: Array) -> Array:
+def attain(y: Array, weights: Array, target: Array) -> Array:
     """Bring tuples (…, N, S) to the mean `target` (…, S) by fractions."""
     mean = _mean(y, weights)
     fraction = (np.maximum(mean - target, 0.0) / np.where(mean > 0, mean, 1.0))[..., None, :]
@@ -216,9 +209,9 @@ def _attain(y: Array, weights: Array, target: Array) -> Array:
     return np.where(total > 0, y * (1 - fraction) + lost * (gain / np.where(total > 0, total, 1.0)), y)
 
 
-def _shift(state: _State) -> tuple[float, Array]:
+def _shift(state: State) -> tuple[float, Array]:
     y = _project(state.nominal + state.way[:, None], state.used)
-    return 1.0, _attain(y, state.weights, state.goal)
+    return 1.0, attain(y, state.weights, state.goal)
 
 
 def _project(points: Array, used: BoolArray) -> Array:
@@ -231,82 +224,10 @@ def _project(points: Array, used: BoolArray) -> Array:
     return np.maximum(points - np.take_along_axis(level, last, axis=2), 0.0)
 
 
-# ---------------------------------------------------------------------- ℓ1 and ℓ∞
-
-
-def linear(state: _State) -> tuple[float, Array]:
-    """Largest share of the way to the goal, and a tuple that takes it."""
-    each = [(part, *_program(part)) for part in state.parts()]
-    share = min(own for _, own, _ in each)
-    y = [part.nominal + (share / own if own > 0 else 0.0) * (y - part.nominal) for part, own, y in each]
-    return share, _attain(np.concatenate(y), state.weights, state.target(share))
-
-
-def _program(state: _State) -> tuple[float, Array]:
-    """Solve for (y − ŷ on the used entries, r_i/θ and s_i for each i, λ), all scaled to be of order 1."""
-    nominal, w, way = state.nominal, state.weights, np.where(np.abs(state.way) > PRECISE, state.way, 0.0)
-    length, unit = float(np.abs(way).max()), min(state.radius, 1.0)
-    if length == 0:
-        return 1.0, nominal
-    (A, N, K), radius = nominal.shape, state.radius / unit
-    a, i, t = np.nonzero(np.broadcast_to(state.used[:, None], nominal.shape))
-    E, y, sign = a.size, nominal[a, i, t] / unit, np.sign(way[a, t])
-
-    def sums(values: Array, row: Any, n: int) -> Any:
-        return sparse.csr_array((values, (row, np.arange(E))), shape=(n, E))
-
-    rows, columns = sums(np.ones(E), a * N + i, A * N), sums(w[i], a * K + t, A * K)
-    needed = (np.arange(K) != np.abs(way).argmax(axis=1)[:, None]).ravel()  # one of each action follows, up to rounding
-    equal = sparse.bmat(
-        [[rows, np.zeros((A * N, 2 * N)), None], [columns[needed], None, -way.ravel()[needed, None] / length]]
-    )
-    low, high, below = -y, np.full(E, np.inf), None
-    if state.ball.metric == "l1":
-        low, high = np.where(sign < 0, -y, 0.0), np.where(sign > 0, np.inf, 0.0)
-        below = sparse.bmat([[2 * sums(np.minimum(sign, 0.0), i, N), -radius * np.eye(N), np.zeros((N, N + 1))]])
-    elif state.ball.by_kernel:
-        low, high = np.maximum(-y, -radius), np.full(E, radius)
-    else:
-        up, own, some = sums(np.ones(E), np.arange(E), E), radius * sums(np.ones(E), i, N).T.tocsr(), y > 0
-        below = sparse.bmat([[up, -own, np.zeros((E, N + 1))], [-up[some], -own[some], None]])
-    wide = np.ones(2 * N) if state.ball.by_kernel else np.append(w ** (-1 / state.ball.order), 1 / w)
-    box = np.append(low, np.zeros(2 * N + 1)), np.concatenate([high, wide, [length / unit]])
-    best, limit = (0.0, nominal), None if below is None else np.zeros(below.shape[0])
-    cost, zero, rho = np.append(np.zeros(E + 2 * N), -1.0), np.zeros(equal.shape[0]), np.ones(N)
-    if not state.ball.by_kernel:
-        below = sparse.vstack([below, np.concatenate([np.zeros(E + N), w, [0.0]])[None]])
-        limit = np.append(limit, 1.0)
-    from scipy.optimize import linprog  # a quarter of the time `import drmdp` takes, and rarely needed
-
-    for _ in range(CUTS):
-        if not state.ball.by_kernel:
-            below, limit = _cut(state.ball.order, rho, below, limit)
-        x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack(box, axis=1), options=SETTINGS).x
-        if x is None:
-            break
-        found = nominal.copy()
-        found[a, i, t] = np.maximum(unit * (y + x[:E]), 0.0)
-        found, share = found / found.sum(axis=2, keepdims=True), min(float(x[-1]) * unit / length, 1.0)
-        pull = state.radius / max(state.apart(found), state.radius)
-        best = max(best, (share * pull, nominal + pull * (found - nominal)), key=lambda pair: pair[0])
-        if best[0] >= (1 - ENOUGH) * share:
-            break
-        rho = np.minimum(state.ball.norm.of(found - nominal, axis=(0, 2)) / state.radius, wide[:N])
-    return best
-
-
-def _cut(p: float, rho: Array, below: Any, limit: Array) -> tuple[Any, Array]:
-    """Add the tangents s_i ≥ ρᵖ + p ρ^{p−1} (ρ_i − ρ) to rows of (…, ρ_i, s_i, λ), scaled to be of order 1."""
-    N, slope = rho.size, p * rho ** (p - 1)
-    size = np.maximum(slope, 1.0)
-    rows = [np.zeros((N, below.shape[1] - 2 * N - 1)), np.diag(slope / size), np.diag(-1 / size), np.zeros((N, 1))]
-    return sparse.vstack([below, np.concatenate(rows, axis=1)]), np.append(limit, slope / size * rho * (1 - 1 / p))
-
-
 # ---------------------------------------------------------------------- ℓ2
 
 
-def least_squares(state: _State) -> tuple[float, Array]:
+def least_squares(state: State) -> tuple[float, Array]:
     """Largest share of the way to the goal, and a tuple that takes it."""
     goal = np.where(state.goal < DUST * min(state.radius, 1.0), 0.0, state.goal)  # dust makes tiny faces, tiny steps
     clean = replace(state, goal=goal / goal.sum(axis=1, keepdims=True))
@@ -315,7 +236,7 @@ def least_squares(state: _State) -> tuple[float, Array]:
         return best[1:]
     if state.apart(_project(state.nominal, goal > 0)) < state.radius:  # else ȳ is too far away, for its zeros alone
         answers = [_Dual(part, part.goal > 0).maximise(part.way, share) for part in parts]
-        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.goal)
+        y = attain(np.concatenate([answer.y for answer in answers]), state.weights, state.goal)
         best = (state.radius / max(state.apart(y), state.radius), share, y)
         if best[0] > 1 - 100 * ENOUGH:
             return best[1:]
@@ -323,7 +244,7 @@ def least_squares(state: _State) -> tuple[float, Array]:
     for _ in range(ROUNDS):
         answers = [_Dual(part, part.used).maximise(h, share) for part, h in zip(parts, starts, strict=True)]
         share, starts = answers[0].share, [answer.h for answer in answers]
-        y = _attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
+        y = attain(np.concatenate([answer.y for answer in answers]), state.weights, state.target(share))
         apart, push = state.apart(y), float((np.concatenate(starts) * clean.way).sum())
         best = max(best, (share * state.radius / max(apart, state.radius), share, y), key=lambda entry: entry[0])
         if state.ball.by_kernel or apart <= (1 + ENOUGH) * state.radius or push <= 0:
@@ -334,14 +255,14 @@ def least_squares(state: _State) -> tuple[float, Array]:
     return best[1:]
 
 
-def powers(state: _State) -> tuple[float, Array]:
+def powers(state: State) -> tuple[float, Array]:
     """A tuple whose mean is the goal and whose distance of order p is least."""
     p, beta, h, best = state.ball.order, np.ones(state.weights.size), state.way, (math.inf, 0.0, state.nominal)
     if state.goal.size > MAX_CURVATURE:
         return best[1:]
     for _ in range(REPEATS):
         found = _Dual(state, state.goal > 0, beta).maximise(h, 1.0)
-        y = _attain(found.y, state.weights, state.goal)
+        y = attain(found.y, state.weights, state.goal)
         apart = state.apart(y)
         if not apart < best[0] * (1 - ENOUGH):
             break
@@ -368,7 +289,7 @@ class _Answer(NamedTuple):
 class _Dual:
     """Dual of the least-squares program of a state (order ∞) or of one action (order 2): a function of h (A, K)."""
 
-    state: _State
+    state: State
     columns: BoolArray  # next states that y_i may have, (A, K)
     beta: Array | float = 1.0  # at most, (N,)
 
@@ -412,7 +333,7 @@ class _Dual:
         """Share that is left once the answer has its mean and is in the ball; order 2: minus the error of the mean."""
         if self.cap == math.inf:
             return -float(np.abs(now.gradient).max())
-        apart = self.state.apart(_attain(now.y, self.state.weights, self.state.target(now.share)))
+        apart = self.state.apart(attain(now.y, self.state.weights, self.state.target(now.share)))
         return now.share * self.cap / max(apart, self.cap)
 
     def search(self, now: _Answer, step: Any) -> _Answer:

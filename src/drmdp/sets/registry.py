@@ -98,7 +98,7 @@ def _wasserstein(
 
 CONE = "cone:ConeProgram"
 WITNESSES = "drmdp.proof.witnesses"
-SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership:linear"
+SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership_linear:linear"
 ENTRIES |= {
     ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED", "L1_MEAN"),
     ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", "L2", nearest=SQUARES),
@@ -124,7 +124,7 @@ ENTRIES |= {
         f"drmdp.certificate.orders:{metric.upper()}_ORDERS",
         Kept(True, True),
         "drmdp.bellman.conic.power:PowerProgram",
-        nearest=f"drmdp.certificate.membership:{'powers' if metric == 'l2' else 'linear'}",
+        nearest="drmdp." + ("certificate.membership:powers" if metric == "l2" else SHARES),
     )
     for metric in ("l1", "l2", "linf")
 }
