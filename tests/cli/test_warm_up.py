@@ -46,5 +46,5 @@ def test_a_process_that_fails_is_told_and_the_others_end(monkeypatch):
     )
     begin = time.perf_counter()
     with pytest.raises(RuntimeError, match="l1-1: so it is"):
-        list(command._in_processes(["l1-1", "l2-2", "kl"]))
+        list(command._in_processes(["l1-1", "l2-2", "kl"], "float64"))
     assert time.perf_counter() - begin < 50

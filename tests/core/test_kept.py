@@ -146,7 +146,7 @@ def test_types_and_options_belong_to_the_key(place):
 def test_another_version_or_setting_has_other_files(place, monkeypatch, what):
     load(monkeypatch)(2.0)
     there = set(files(place))
-    monkeypatch.setattr(kept, what, lambda: "another")
+    monkeypatch.setattr(kept, what, lambda *_: "another")
     kernel = load(monkeypatch)
     assert (kernel(2.0), hits(kernel)) == (USUAL, 0)
     assert len(set(files(place)) - there) == 2

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from drmdp.sets import AmbiguitySet
 
 RADIUS = 0.1
-CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(sys.argv[1])"
+CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(*sys.argv[1:])"
 
 
 @click.command("warm-up")
 @click.argument("sets", nargs=-1, metavar="[SET]…")
+@click.option("--float32", "single", is_flag=True, help="For models that keep probabilities in single precision.")
 @PROGRESS
-def warm_up(sets: tuple[str, ...]) -> None:
+def warm_up(sets: tuple[str, ...], single: bool) -> None:
     """Compile ahead what SETs need, such as l2-2 or kl; all of them by default.
 
     Otherwise kernels are compiled when they are first used. They are kept in the cache folder of the user; what is there already is
@@ -47,7 +48,7 @@ def warm_up(sets: tuple[str, ...]) -> None:
     before, begin = _count(folder), time.perf_counter()
     names = dict.fromkeys(sets or known)
     with counted("compiling kernels", len(names)) as step:
-        for _ in _in_processes(names):
+        for _ in _in_processes(names, "float32" if single else "float64"):
             step()
     n = _count(folder) - before
     say(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {before + n}")
@@ -79,12 +80,12 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
     }
 
 
-def prepare(name: str) -> None:
+def prepare(name: str, dtype: str) -> None:
     """Use a set once in every usual way, on tiny models."""
     from drmdp import api, instances
 
     for sparse in (False, True):
-        model = instances.perturb(instances.garnet(4, 2, sparse=sparse), 2)
+        model = instances.perturb(instances.garnet(4, 2, sparse=sparse), 2).astype(dtype)
         ball = examples()[name](model)
         with showing(False):
             found = api.solve(model, ball, tol=0.05, threads=1)
@@ -92,7 +93,7 @@ def prepare(name: str) -> None:
             api.certify(model, ball, found.policy, found.kernel)
 
 
-def _in_processes(names: Iterable[str]) -> Iterator[str]:
+def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
     """Prepare sets, as many at once as there are cores; yields those that are ready."""
     waiting = list(names)
     running: dict[str, subprocess.Popen[str]] = {}
@@ -100,7 +101,9 @@ def _in_processes(names: Iterable[str]) -> Iterator[str]:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 name = waiting.pop(0)
-                running[name] = subprocess.Popen([sys.executable, "-c", CHILD, name], stderr=subprocess.PIPE, text=True)
+                running[name] = subprocess.Popen(
+                    [sys.executable, "-c", CHILD, name, dtype], stderr=subprocess.PIPE, text=True
+                )
             for name, job in list(running.items()):
                 with suppress(subprocess.TimeoutExpired):
                     said = job.communicate(timeout=0.1)[1]

@@ -7,6 +7,8 @@ the source share what is kept, and an old entry can never answer for a new kerne
 **A file is whole or ignored.** It is written under another name and renamed, and begins with the SHA-256 of the rest. Processes may write the same file
 at once: each writes the same kernel. One that is cut off or changed does not fit its sum; the kernel is compiled and written again.
 
+**Kernels of a wheel** come first (`drmdp.core.shipped`).
+
 **The place** is NUMBA_CACHE_DIR, or else the cache folder of the user, or else beside the sources; what is there is read even where it cannot be written to.
 Where nothing can be written, every process compiles for itself, and a `Notice` says so once. Files that were not used for the longest time go when all
 together are larger than `LIMIT`.
@@ -34,6 +36,7 @@ from numba.core import config, serialize, sigutils
 from numba.core.compiler import CompileResult
 from numba.misc.appdirs import AppDirs
 
+from drmdp.core import shipped
 from drmdp.core.content import Content, UnknownError, options_text
 from drmdp.errors import Notice
 
@@ -59,26 +62,33 @@ class Kept:
         folder = place()
         return None if folder is None else str(folder)
 
-    def name(self, signature: Any, context: Any) -> str | None:
-        """The file for a signature; none if the kernel cannot be kept."""
+    def name(self, signature: Any, context: Any, level: str | None = None) -> str | None:
+        """The file for a signature, for this processor or a level; none if the kernel cannot be kept."""
         arguments, result = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
         try:
             text = Content(self._function, (*arguments, *([] if result is None else [result])))
         except UnknownError:
             return None
-        parts = str(text), self._options, _versions(), str(context.codegen().magic_tuple()), str(_settings())
+        machine = context.codegen().magic_tuple()
+        if level is not None:
+            machine = shipped.machine(machine[0], level)
+        versions = _versions(2 if machine[1] in shipped.LEVELS else None)
+        parts = str(text), self._options, versions, str(machine), str(_settings())
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
         return f"{plain_name(self._function)}-{digest}{SUFFIX}"
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """What is kept for a signature, or None."""
         name = self._names[signature] = self.name(signature, context)
-        if name is not None:
-            context.refresh()
-            for folder in folders():
-                found = load(folder / name, context)
-                if found is not None:
-                    return found
+        if name is None:
+            return None
+        context.refresh()
+        level = shipped.level()
+        brought = [] if level is None else [shipped.FOLDER / level / str(self.name(signature, context, level))]
+        for path in (*brought, *(folder / name for folder in folders())):
+            found = load(path, context)
+            if found is not None:
+                return found
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -112,7 +122,8 @@ def load(path: Path, context: Any) -> Any:
         if hashlib.sha256(content[32:]).digest() != content[:32]:
             return None
         if time.time() - path.stat().st_mtime > DAY:
-            os.utime(path)  # it was used
+            with contextlib.suppress(OSError):  # it belongs to somebody else
+                os.utime(path)  # it was used
         parts = pickle.loads(content[32:])
     except (OSError, ImportError, AttributeError):  # a class is not where it was when the file was written
         return None
@@ -191,8 +202,10 @@ def _say_once(reason: str) -> None:
 
 
 @cache
-def _versions() -> str:
-    return f"{platform.python_implementation()} {platform.python_version()} {numba.__version__} {llvmlite.__version__} {np.__version__}"
+def _versions(length: int | None) -> str:
+    """Versions, those of Python and NumPy with so many numbers: what goes to others fits all their repairs."""
+    python, arrays = (".".join(version.split(".")[:length]) for version in (platform.python_version(), np.__version__))
+    return f"{platform.python_implementation()} {python} {numba.__version__} {llvmlite.__version__} {arrays}"
 
 
 def _settings() -> list[Any]:
