@@ -63,7 +63,7 @@ faults: $(ENGINES)
 
 # A wheel with kernels for this Python, in dist; SETS names some, such as "l2-2 kl".
 wheel: $(READY)
-	$(BIN)/python packaging/wheel.py $(SETS)
+	$(BIN)/python release/wheel.py $(SETS)
 
 # Downloads: a wheel goes into an empty environment, and the README is followed as written.
 walk: $(READY) browser

@@ -1,4 +1,4 @@
-"""Build a wheel with compiled kernels: `python packaging/wheel.py [SET]…`.
+"""Build a wheel with compiled kernels: `python release/wheel.py [SET]…`.
 
 Each set is compiled for every level of `drmdp.core.shipped` that this processor has, in double and single precision. The wheel goes to `dist`; it is for the
 Python and the system that built it. On a machine that has no such level the wheel is a pure one.
