@@ -14,6 +14,8 @@ from click.testing import CliRunner
 import drmdp
 from browser import Visit, chromium
 from drmdp import cli
+from drmdp.core.text import amount
+from drmdp.report.decision import decide
 
 HOSTILE = [
     "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style><b>bold</b>", "{{ 7 * 7 }}", "$\\frac{1$", "a\nb\x00c",
@@ -136,8 +138,11 @@ def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path):
         "1 pair was never seen: unavailable",
         "3 rows of kernels lack data that others have: pooled",
     ]
+    (tmp_path / "practice.json").write_text('{"good": "run", "worn": "run"}')
     for model in ("m.npz", "m.drmdp"):
-        run(f"solve {model} --radius .1 --report page.html --report-radii 0")
+        run(
+            f"solve {model} --radius .1 --report page.html --report-radii 0 --baseline practice.json --unit € --title Presses"
+        )
         with Visit(browser, tmp_path / "page.html", viewport={"width": 1000, "height": 1200}) as visit:
             said = dict(
                 zip(*(visit.page.locator(f".facts {part}").all_inner_texts() for part in ("th", "td")), strict=True)
@@ -146,6 +151,12 @@ def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path):
             assert said["observed kernels"] == "3, equally weighted: <b>Press-03</b>, Press-01, Press-02"
             assert said["actions"] == "2, 1 unavailable pair"
             assert visit.page.locator("td", has_text="lack data").is_visible()
+            assert visit.page.locator("h1").inner_text() == "Presses"
+            for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('Proved')"):
+                box = visit.page.locator(fact).first.bounding_box()
+                assert box["y"] + box["height"] < 900, fact
+            assert visit.page.locator(".decision").first.inner_text() == "Repair when worn; otherwise run."
+            assert "€" in visit.page.locator(".lead").inner_text()
             assert visit.quiet
             assert visit.overflow() <= 0
 
@@ -179,12 +190,12 @@ class Tree(HTMLParser):
         for name in ("href", "src", "xlink:href"):
             if not given.get(name, "#").startswith(("#", "data:")):
                 self.wrong.append(given[name])
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):
         self.handle_starttag(tag, attributes)
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "input"):
             self.open.pop()
 
     def handle_endtag(self, tag):
@@ -207,7 +218,7 @@ def test_the_page_says_what_was_found(page):
     solution = drmdp.solve(model, ball)
     text = " ".join(Tree(page.read_text("utf-8")).text.split())
     for expected in (
-        f"{float(model.initial @ solution.value):.6g}", f"{solution.gap:.2g}", "solved", "20, equally weighted", "no repair 55%",
+        amount(float(model.initial @ solution.value)), f"{solution.gap:.2g}", "solved", "20, equally weighted", "no repair 55%",
         solution.fingerprint, f"drmdp {drmdp.__version__}", f"numpy {np.__version__}", "tol=1e-06", *model.states,
     ):  # fmt: skip
         assert expected in text, expected
@@ -348,3 +359,69 @@ def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path)
     ):
         solution.report(tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- the first screen, and the switch
+
+
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+def test_the_page_begins_with_the_decision_and_what_it_is_worth(tmp_path, kind):
+    """Every amount of the first sentences is what the library says of the policies."""
+    base, ball = machine(), drmdp.Wasserstein(0.1)
+    prices = {"costs": 1000 * base.costs} if kind == "costs" else {"rewards": -1000 * base.costs}
+    model = drmdp.Model(base.kernels, **prices, discount=0.8, states=base.states, actions=base.actions)
+    solution = drmdp.solve(model, ball)
+    practice = dict.fromkeys(model.states, "no repair")
+    solution.report(tmp_path / "page.html", baseline=practice, unit="€")
+    text = " ".join(Tree((tmp_path / "page.html").read_text("utf-8")).text.split())
+    lead = text[text.index("What to do") : text.index("What was assumed.")]
+    nominal = drmdp.solve(model, drmdp.Wasserstein(0)).policy
+    for policy in (solution.policy, practice, nominal):
+        worst = float(model.initial @ drmdp.evaluate(model, ball, policy).value)
+        mean = float(model.initial @ drmdp.policies.under(model, policy, [None])[0])
+        assert f"{amount(mean, '€')} if the data are right" in lead
+        assert f"{amount(worst, '€')} in the worst case" in lead
+    assert "no policy has a worst case that is better by even a millionth" in lead
+    assert lead.index("otherwise") < lead.index("if the data are right") < lead.index("Proved")
+    assert ("costs" in lead) == (kind == "costs")
+
+
+def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
+    """By mouse and by keyboard; every radius has its panel, and print shows all of them."""
+    with Visit(browser, page, java_script_enabled=False) as visit:
+        radios, panels = visit.page.locator(".switch input"), visit.page.locator(".panel")
+        assert radios.count() == panels.count() == 5
+        for k in range(5):
+            visit.page.locator(f"label[for=r{k}]").click()
+            assert [panels.nth(i).is_visible() for i in range(5)] == [i == k for i in range(5)]
+        radios.nth(4).focus()
+        visit.page.keyboard.press("ArrowLeft")
+        assert panels.nth(3).is_visible()
+        assert not panels.nth(4).is_visible()
+        visit.page.emulate_media(media="print")
+        assert all(panels.nth(i).is_visible() for i in range(5))
+        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+
+
+def test_critical_radii_are_marked(page):
+    model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
+    text = page.read_text("utf-8")
+    path = drmdp.radius.path(model, ball, radii=5)
+    marks = re.findall(r'<label for="r(\d)">([^<]*)(<span)?', text)
+    told = [
+        decide(
+            model.states, model.actions, point.policy, drmdp.policies.visits(model, drmdp.solve(model, ball))
+        ).sentence
+        for point in path.points
+    ]
+    assert [bool(mark) for _, _, mark in marks] == [k > 0 and told[k] != told[k - 1] for k in range(5)]
+    assert any(mark for _, _, mark in marks)
+
+
+def test_a_baseline_needs_a_model(tmp_path):
+    solution = drmdp.solve(machine(), drmdp.Wasserstein(0.1))
+    solution.save(tmp_path / "s.npz")
+    with pytest.raises(drmdp.InputError, match="baseline: a loaded solution does not hold its model"):
+        drmdp.Solution.load(tmp_path / "s.npz").report(tmp_path / "p.html", baseline=solution)
+    with pytest.raises(drmdp.InputError, match="policy: state '1' is missing"):
+        solution.report(tmp_path / "p.html", baseline={"2": "repair"})

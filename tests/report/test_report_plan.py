@@ -108,11 +108,15 @@ def test_thresholds_of_ten_thousand_states_are_found(seed):
     assert len(noisy.sentence) < 800
 
 
-def test_every_clause_of_a_noisy_policy_still_fits_on_a_screen():
+def test_where_names_tell_no_pattern_choices_are_counted():
     rng = np.random.default_rng(0)
-    found = decide([f"name {k}" for k in range(10_000)], list("abcd"), one_hot(rng.integers(0, 4, 10_000), 4))
-    assert len(found.sentence) < 1500
-    assert found.exceptions > 5000
+    chosen = rng.choice(5, 10_000, p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    found = decide([f"name {k}" for k in range(10_000)], ["run", "stop", "3", "c", "d"], one_hot(chosen, 5))
+    n = np.bincount(chosen)
+    assert found.sentence == (
+        f"Run in {n[0]:,} states; stop in {n[1]:,} states; action 3 in {n[2]:,} states; 2 other choices in {n[3] + n[4]:,}, see the table."
+    )
+    assert found.exceptions == 0
 
 
 def test_stages_are_told_together_while_nothing_changes():

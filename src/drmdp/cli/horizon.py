@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 @click.option("--out", help=f"{HELP}.")
 @KEEP_FORMULAS
 @click.option("--report", help="Write a page about the plan here (.html); needs the extra `report`.")
+@click.option("--title", help="Of the report.")
 @MAX_SECONDS
 @THREADS
 @common
 def horizon(
     model_paths: tuple[str, ...], stages: int | None, stage_discount: float | None, final: str | None, costs: str | None,
-    out: str | None, keep_formulas: bool, report: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool,
+    out: str | None, keep_formulas: bool, report: str | None, title: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool,
     max_seconds: float | None, threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
@@ -59,7 +60,7 @@ def horizon(
     from drmdp.solvers import horizon as plans
 
     check_out(out)
-    page.check(report, None)
+    page.check(report, None, title=title)
     check_outputs(
         {"--out": paths(out), "--report": paths(report)},
         {**inputs(model_paths), "--final": paths(final), "--costs": paths(costs)},
@@ -80,7 +81,7 @@ def horizon(
         if out is not None:
             write_out(out, found, about)
         if report is not None:
-            found.report(report, command=page.command())
+            found.report(report, title, command=page.command())
     finally:  # a full disk must not cost the result as well
         if as_json:
             print_json(about)

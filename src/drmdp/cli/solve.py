@@ -21,6 +21,7 @@ from drmdp.cli.options import (
     paths,
 )
 from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
+from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import ARRAYS, NUMBERS, limits, named, outcome, print_json, print_summary
 from drmdp.core.progress import stage
 from drmdp.errors import InputError
@@ -43,12 +44,7 @@ if TYPE_CHECKING:
 @click.option("--start", help="Saved solution to begin from.")
 @click.option("--out", help=f"{HELP}; with --cluster a folder of arrays.")
 @KEEP_FORMULAS
-@click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`.")
-@click.option(
-    "--report-radii",
-    type=int,
-    help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
-)
+@page.options
 @click.option("--proof", help="Write here what `drmdp verify` needs to check the bounds.")
 @past.engine_options
 @click.option("--checkpoint", help="Folder for what `drmdp resume` needs; goes with --cluster.")
@@ -69,6 +65,9 @@ def solve(
     keep_formulas: bool,
     report: str | None,
     report_radii: int | None,
+    title: str | None,
+    unit: str | None,
+    baseline: str | None,
     proof: str | None,
     cluster: str | None,
     workers: int | None,
@@ -88,7 +87,16 @@ def solve(
     if dry_run:
         return past.foresee(model_path, asked.alone(), chosen_cluster, as_json)
     if chosen_cluster is not None:
-        past.refuse(start=start, report=report, report_radii=report_radii, proof=proof, discount=discount)
+        past.refuse(
+            start=start,
+            report=report,
+            report_radii=report_radii,
+            title=title,
+            unit=unit,
+            baseline=baseline,
+            proof=proof,
+            discount=discount,
+        )
         return past.solve(
             model_path, asked.alone(), chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
@@ -101,14 +109,17 @@ def solve(
     from drmdp.solvers.registry import resolve
 
     check_out(out)
-    page.check(report, report_radii)
+    page.check(report, report_radii, title=title, unit=unit, baseline=baseline)
     outputs = {"--out": paths(out), "--report": paths(report), "--proof": paths(proof)}
-    check_outputs(outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start)})
+    check_outputs(
+        outputs, {"MODEL": formats.files_of(model_path), "--start": paths(start), "--baseline": paths(baseline)}
+    )
 
     chosen = resolve(method)[1]
     model, ball = asked.read(model_path, discount)
     check_labels(model, out, keep_formulas)
     first = None if start is None else Solution.load(start)
+    practice = None if baseline is None else read_policy(baseline, model)
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
         solution = api.solve(
@@ -122,7 +133,9 @@ def solve(
         if proof is not None:
             solution.proof(proof)
         if report is not None:
-            page.write(model, ball, solution, report, report_radii, deadline)
+            page.write(
+                model, ball, solution, report, report_radii, deadline, title=title, unit=unit or "", baseline=practice
+            )
     finally:  # a full disk must not cost the result as well
         if as_json:
             print_json(document)

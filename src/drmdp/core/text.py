@@ -31,3 +31,15 @@ def some(names: object, most: int = 5) -> str:
     """The first names of a sequence, and how it goes on."""
     first = [str(name) for name in names[: most + 1]]  # type: ignore[index]
     return ", ".join(first[:most]) + (", …" if len(first) > most else "")
+
+
+def amount(value: float, unit: str = "") -> str:
+    """An amount with thousands separators, no more digits than people read, and its unit."""
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 100:
+        text = f"{value:,.1f}".removesuffix(".0")
+    else:
+        text = f"{value:.3g}" if 0 < size < 1e-3 else f"{value + 0.0:.4g}"
+    return f"{text} {unit}".rstrip()

@@ -7,7 +7,8 @@ States that act alike are a group; the largest group is "otherwise". The others 
 3. thresholds on coordinates, if names are numbers or tuples of numbers: a tree of at most `LEAVES` leaves, each split where most states, weighted by how
    often they are visited, are told apart.
 
-A tree may leave exceptions: the sentences then say in how many states they hold, and in what share of the time.
+A tree may leave exceptions: it is then said in how many states it is otherwise, and in what share of the time. Where that is more than `MOST`, names tell no
+pattern, and what is done most is counted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NAMES = 8
 RUNS = 8
 """So many runs."""
 LEAVES = 8
+MOST = 0.2
+"""Sentences with exceptions in a larger share of the states, or of the time, say nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,11 @@ def decide(
     keys, group = np.unique(x >= 1 - SURE, axis=0, return_inverse=True)
     group = group.ravel()
     sizes = np.bincount(group)
-    order = np.argsort(sizes, kind="stable")
     shares = np.ones(running.size) if weight is None else weight[running]
     shares = shares / (shares.sum() or 1.0)
+    order = np.lexsort(
+        (np.bincount(group, shares), sizes)
+    )  # the larger ones last, of two of a size the one that is played more
     words = [_what(actions, keys[g], x[group == g], exact) for g in range(len(keys))]
     if len(keys) == 1:
         return Decision(((words[0], ""),), 0, 0.0)
@@ -86,14 +91,21 @@ def _what(actions: Sequence[Any], key: Any, rows: Array, exact: bool) -> str:
     """What is done in a group: an action, or several, drawn at random."""
     played = np.flatnonzero(key)
     if played.size == 1:
-        return str(actions[played[0]])
+        return _action(actions[played[0]])
     mean = rows.mean(axis=0)
     first = played[np.argsort(-mean[played], kind="stable")]
     if exact and np.ptp(rows, axis=0).max() < 0.01:
-        return "draw " + " or ".join(f"{actions[a]} ({mean[a]:.0%})" for a in first)
+        return "draw " + " or ".join(f"{_action(actions[a])} ({mean[a]:.0%})" for a in first)
     return (
-        "draw between " + " and ".join(str(actions[a]) for a in first[:3]) + (" and others" if first.size > 3 else "")
+        "draw between "
+        + " and ".join(_action(actions[a]) for a in first[:3])
+        + (" and others" if first.size > 3 else "")
     )
+
+
+def _action(name: Any) -> str:
+    """An action; a number alone says little."""
+    return f"action {name}" if isinstance(name, int | float) or str(name).isdigit() else _short(name)
 
 
 def _named(states: Sequence[Any], members: IntArray) -> str:
@@ -152,8 +164,21 @@ def _by_coordinates(
         g = int(np.argmax(np.bincount(group[members], shares[members] + 1e-12)))
         wrong[members] |= group[members] != g
         clauses.setdefault(words[g], []).append(_box(box, names, states, running))
+    if max(wrong.mean(), shares[wrong].sum()) > MOST:
+        return _counted(group, words)
     told = tuple((what, "where " + ", or where ".join(places)) for what, places in clauses.items())
     return Decision(told, int(wrong.sum()), float(shares[wrong].sum()))
+
+
+def _counted(group: IntArray, words: list[str]) -> Decision:
+    """What is done most, where the names of states tell no pattern."""
+    sizes = np.bincount(group)
+    first = np.argsort(-sizes, kind="stable")[:3]
+    told = [(words[g], f"in {sizes[g]:,} states") for g in first]
+    if sizes.size > first.size:
+        left = int(sizes.sum() - sizes[first].sum())
+        told.append((f"{sizes.size - first.size:,} other choices", f"in {left:,}, see the table"))
+    return Decision(tuple(told), 0, 0.0)
 
 
 def _tree(table: Array, group: IntArray, shares: Array) -> list[tuple[IntArray, dict[int, tuple[float, float]]]]:

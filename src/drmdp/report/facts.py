@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from typing import Any
 
@@ -18,12 +19,12 @@ from drmdp.plot._axes import kind
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
 from drmdp.sets import AmbiguitySet
-from drmdp.solution import Solution, choice, reached
+from drmdp.solution import Solution, choice
 
 ALL = 40
 """So many states are all listed; of more, this many."""
 BENT = 12
-NUMBER = "{:.6g}"
+NUMBER = "{:,.6g}"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,36 @@ class Subject:
     ball: AmbiguitySet | None
     sweep: Path | None
     command: str | None
+    unit: str = ""
+    rivals: list[Any] = field(default_factory=list)  # policies that it is compared with
+
+    @property
+    def helps(self) -> bool:
+        """Whether nature helps: then what is bounded is the best case."""
+        return bool(self.solution.settings.get("nature") == "cooperative")
+
+    @property
+    def worst(self) -> float:
+        """Certified worst-case value, mean over the start."""
+        return float(self.start @ self.solution.value)
+
+    @cached_property
+    def means(self) -> Array:
+        """Value of the policy under the mean kernel, (S,)."""
+        assert self.model is not None
+        found: Array = policies.under(self.model, self.solution.policy, [None])[0]
+        return found
+
+    @property
+    def mean(self) -> float:
+        """The same, mean over the start."""
+        return float(self.start @ self.means)
+
+    @property
+    def radius(self) -> float | None:
+        """The radius, if it is one number."""
+        ball = self.ball
+        return None if ball is None or not ball.sized or np.ndim(ball.radius) else float(ball.radius)
 
     @property
     def noun(self) -> str:
@@ -48,18 +79,15 @@ class Subject:
         return np.full(S, 1 / S) if self.model is None else self.model.initial
 
 
-def headline(subject: Subject) -> dict[str, Any]:
-    """How it ended, in one sentence and four numbers."""
-    solution, noun = subject.solution, subject.noun
-    waited = solution.compile_seconds
-    figures = {
-        f"worst-case {noun}, mean over the start": NUMBER.format(float(subject.start @ solution.value)),
-        "certified gap": f"{solution.gap:.2g}",
-        "states × actions": f"{len(solution.states):,} × {len(solution.actions):,}",
-        f"time{f', after {waited:.2g} s to compile' if waited >= 0.05 else ''}": f"{solution.seconds:.2g} s",
+def work(subject: Subject) -> dict[str, str]:
+    """How the run ended and what it took."""
+    solution = subject.solution
+    waited = f", after {solution.compile_seconds:.2g} s to compile" if solution.compile_seconds >= 0.05 else ""
+    return {
+        "status": f"{solution.status}: {solution.status.sentence}",
+        "certified gap": solution.gap_in_words,
+        "work": f"{solution.n_iters} iterations, {solution.kernel_passes:.4g} kernel passes, {solution.seconds:.2g} s{waited}",
     }
-    return {"status": str(solution.status), "sentence": solution.status.sentence, "figures": figures,
-            "good": reached(solution)}  # fmt: skip
 
 
 def problem(subject: Subject) -> dict[str, str]:
@@ -82,7 +110,7 @@ def problem(subject: Subject) -> dict[str, str]:
         "states": f"{model.n_states:,}, {count(int(model.terminal.sum()), 'terminal state')}",
         "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
         "observed kernels": f"{model.n_kernels:,}, {equal}" + named,
-        f"{subject.noun}s": f"by {by}, from {low:.6g} to {high:.6g}",
+        f"{subject.noun}s": f"by {by}, from {low:,.6g} to {high:,.6g}",
         "discount": f"{discount(model.discount)} a step",
         "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
         "memory": f"{memory(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
@@ -148,7 +176,7 @@ def states_table(subject: Subject) -> dict[str, Any]:
     if model is not None:
         columns += ["under the mean kernel", "share of time"]
         share = policies.visits(model, solution.policy)
-        mean = policies.under(model, solution.policy, [None])[0]
+        mean = subject.means
         if total > ALL:
             order = np.argsort(-share, kind="stable")[:ALL]
     rows = []
@@ -201,8 +229,8 @@ def radius_table(sweep: Path, noun: str) -> dict[str, Any]:
         [
             f"{p.radius:.4g}",
             f"{p.fraction:.1%}",
-            f"{worst:.6g}",
-            f"{nominal:.6g}",
+            NUMBER.format(float(worst)),
+            NUMBER.format(float(nominal)),
             f"{int((p.actions != first).sum()):,}",
         ]
         for p, worst, nominal in zip(sweep.points, sweep.worst, sweep.nominal, strict=True)

@@ -236,11 +236,13 @@ class Solution:
         ball: AmbiguitySet | None = None,
         title: str | None = None,
         command: str | None = None,
+        baseline: Any = None,
+        unit: str = "",
     ) -> None:
-        """Write one self-contained HTML page: the problem, the policy, the certificate, what nature did, how to do it again.
+        """Write one self-contained HTML page: what to do, what it costs and how sure that is, then policy, nature and radii, and an appendix for a referee.
 
-        The page needs no network and no script. It never solves: the radius curve is drawn from `sweep`, a `drmdp.radius.path`. Needs the extra
-        `report`.
+        The page needs no network and no script. What changes with the radius is that of `sweep`, a `drmdp.radius.path`; the policy is compared with
+        `baseline` and with the one that is best for the mean kernel. Needs the extra `report`.
 
         Parameters
         ----------
@@ -252,10 +254,14 @@ class Solution:
         title : str, optional
         command : str, optional
             How the result was made, shown for whoever wants it again.
+        baseline : policy, optional
+            Current practice, in any form that `Model.policy` takes.
+        unit : str
+            Of costs and rewards, as in "€".
         """
         from drmdp.report import write
 
-        write(self, path, sweep, model=model, ball=ball, title=title, command=command)
+        write(self, path, sweep, model=model, ball=ball, title=title, command=command, baseline=baseline, unit=unit)
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and `python -m drmdp_check` read it.
