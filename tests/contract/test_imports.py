@@ -1,7 +1,6 @@
 """Imports point one way, and `import drmdp` is quick and light."""
 
 import ast
-import functools
 import graphlib
 import json
 import re
@@ -160,39 +159,13 @@ def test_only_two_verbs_know_the_experiments():
 
 
 PROBE = """
-import json, sys, time
-begin = time.process_time()  # with warm caches the same as on a clock, but for what else the machine does
-import numba, scipy.sparse.linalg
-needed = time.process_time() - begin
+import json, sys
 import drmdp
-seconds = time.process_time() - begin
 packages = {name.split(".")[0] for name in sys.modules} | {"scipy.optimize"} & set(sys.modules)
-print(json.dumps([seconds, needed, sorted(packages)]))
+print(json.dumps(sorted(packages)))
 """
 
 
-@functools.cache
-def probe(attempt):
-    """Import in a fresh process: seconds, those of what cannot be done without, and the packages that came along."""
-    run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
-    seconds, needed, packages = json.loads(run.stdout)
-    return seconds, needed, set(packages)
-
-
 def test_importing_the_package_is_light():
-    assert not HEAVY & probe(0)[2]
-
-
-def test_importing_the_package_takes_less_than_a_second():
-    """On a machine where what cannot be done without takes most of a second, not much more than that."""
-    found = [probe(attempt)[:2] for attempt in range(4)]  # the first may have to warm the caches
-    assert any(seconds < max(1.0, 1.6 * needed) for seconds, needed in found), f"{found} s; slowest:\n{slowest()}"
-
-
-def slowest(n=8):
-    """Lines of `-X importtime` with the largest own time."""
-    run = subprocess.run([sys.executable, "-X", "importtime", "-c", "import drmdp"], capture_output=True, text=True)
-    lines = [
-        line for line in run.stderr.splitlines() if line.removeprefix("import time:").split("|")[0].strip().isdigit()
-    ]
-    return "\n".join(sorted(lines, key=lambda line: -int(line.removeprefix("import time:").split("|")[0]))[:n])
+    run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(json.loads(run.stdout))
