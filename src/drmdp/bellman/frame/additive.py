@@ -80,10 +80,10 @@ def workspace(layout: Layout, point: Point, start: int, stop: int, aux: Any = 0.
 
 
 @njit(**INLINE)
-def rows_at(layout, s, work, response, saturated):
+def rows_at(layout, listed, s, work, answers):
     """Gather the rows of state s after it was normalised.
 
-    reads   layout, s, response, saturated
+    reads   layout, listed (what a row model is told of each entry), s, answers (see `sweep`)
     fills   work.state: scale, ptr
     returns Rows
     """
@@ -94,8 +94,8 @@ def rows_at(layout, s, work, response, saturated):
     for a in range(A + 1):
         state.ptr[a] = layout.indptr[s * A + a] - first
     return Rows(
-        layout.data[N * first : N * last], layout.indices[first:last], state.ptr, state.u, state.scale, layout.weights, work.z,
-        work.aux, response, saturated,
+        layout.data[N * first : N * last], listed[first:last], state.ptr, state.u, state.scale, layout.weights, work.z,
+        work.aux, answers[1], answers[2],
     )  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def sweep(start, stop, layout, point, memory, out, tol, work, answers):
     for s in range(start, stop):
         base, unit = normalise(layout, point, s, work.state)
         if base < np.inf:
-            rows = rows_at(layout, s, work, answers[1], answers[2])
+            rows = rows_at(layout, layout.indices, s, work, answers)
             own = memory.by_action[s], memory.by_row[s], out.policy[s]
             if answers[0]:
                 upper, lower, out.passes[s] = evaluate_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])

@@ -15,15 +15,17 @@ from drmdp.bellman.frame import additive
 from drmdp.bellman.frame.nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import burg, chi2, kl, tv
-from drmdp.core.compiled import wall
+from drmdp.core.compiled import Walls, wall
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
 
 
 @cache
-def _compiled(model: Any, real: Any) -> tuple[Any, Any]:
-    """Both functions of a row model behind walls, for data of a type."""
+def _compiled(model: Any, real: Any, fixed: bool) -> Walls:
+    """Whether the policy is fixed, and both functions of a row model behind walls, for data of a type."""
+    if fixed:
+        return Walls((fixed, *_compiled(model, real, not fixed)[1:]))
     respond, saturate = model.response, model.saturated
 
     def response(t, y, scale, w, u, z, listed, aux):
@@ -36,7 +38,7 @@ def _compiled(model: Any, real: Any) -> tuple[Any, Any]:
     for part in (y, listed):
         part.setflags(write=False)
     row = y, np.empty(1), np.empty(1), np.empty(1), np.empty(1), listed, 0.0
-    return wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row)
+    return Walls((fixed, wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row)))
 
 
 ONE = np.ones(1)
@@ -77,8 +79,7 @@ class Family:
             radius = self.unit * layout.radius
             radius.setflags(write=False)
             layout = layout._replace(radius=radius)
-        calls = _compiled(self.model, layout.data.dtype)
-        additive.sweep(start, stop, layout, *others, (fixed, *calls))
+        additive.sweep(start, stop, layout, *others, _compiled(self.model, layout.data.dtype, fixed))
 
     def _data(self, layout: Layout) -> Layout:
         """The rows that the set is around."""

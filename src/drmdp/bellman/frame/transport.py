@@ -28,7 +28,7 @@ from drmdp.bellman.frame.transport_nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import transport as row
 from drmdp.bellman.rows.transport import NEAR, Moves
-from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit, wall
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
 from drmdp.layout.grounded import Grounded, plain
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
@@ -134,19 +134,18 @@ def leave(by_row, free):
 def sweep(start, stop, layout, point, memory, out, tol, work, answers):
     """Update the states start … stop − 1 that are not terminal, or evaluate the policy in out.policy; see `drmdp.bellman.family`.
 
-    reads   layout, point, tol, answers: whether the policy is fixed, the response, the saturated point, the layout with the list of each entry instead
-            of its state, and whether some moves are free
+    reads   layout, point, tol, answers: whether the policy is fixed, the response, the saturated point, and whether some moves are free
     fills   memory, out, work
     """
     for s in range(start, stop):
         base, unit = normalise(layout, point, s, work.state)
         if not base < np.inf:
             continue
-        rows = rows_at(answers[3], s, work, answers[1], answers[2])
+        rows = rows_at(layout, work.aux.source, s, work, answers)
         budget, x = layout.radius[s], out.policy[s]
         by_action, by_row = memory.by_action[s], memory.by_row[s]
         apart = APART + NOISE * abs(base) / unit
-        if answers[4]:
+        if answers[3]:
             lift(rows, work.state)
         if answers[0]:
             upper, lower, out.passes[s] = evaluate_state(rows, budget, tol, work, by_action, by_row, x)
@@ -165,20 +164,23 @@ def sweep(start, stop, layout, point, memory, out, tol, work, answers):
         if spent > budget and more > 0.0:
             for a in range(x.size):
                 by_row[a, 2] *= max(1.0 - (spent - budget) / more, 0.0)
-        leave(by_row, answers[4])
+        leave(by_row, answers[3])
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
 
 
 @cache
-def calls(real: Any) -> tuple[Any, Any]:
-    """Both functions of the row model behind walls, for data of a type."""
+def calls(real: Any, fixed: bool, free: bool) -> Walls:
+    """What a sweep is told beside the data: `answers`, with both functions of the row model behind walls, for data of a type."""
+    if fixed or free:
+        return Walls((fixed, *calls(real, False, False)[1:3], free))
     y, listed = np.empty(1, dtype=real), np.empty(1, dtype=WHOLE)
     lists = np.empty(1, dtype=np.int64), np.empty(1, dtype=WHOLE), np.empty(1)
     for part in (y, listed, *lists):
         part.setflags(write=False)
-    moves = Moves(*lists, np.empty(1, dtype=np.int64), np.empty(1), np.empty(1), np.empty(1))
+    moves = Moves(*lists, np.empty(1, dtype=np.int64), np.empty(1), np.empty(1), np.empty(1), listed)
     one = y, np.empty(1), np.empty(1), np.empty(1), np.empty(1), listed, moves
-    return wall(row.response.py_func, (0.0, 0.0, 0.0), 0.0, *one), wall(row.saturated.py_func, (0.0, 0.0), *one)
+    respond, saturate = row.response.py_func, row.saturated.py_func
+    return Walls((fixed, wall(respond, (0.0, 0.0, 0.0), 0.0, *one), wall(saturate, (0.0, 0.0), *one), free))
 
 
 class _Tables:
@@ -187,22 +189,27 @@ class _Tables:
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: tuple[Any, Any, Moves] | None = None
+        self._asked: tuple[Any, Any] | None = None  # sources, and which lists they name
 
     def moves(self, layout: Grounded, point: Point) -> Moves:
         """Lists, and tables where all pairs have the same stakes."""
         lists = layout.lists
         if not layout.common:
             none = np.zeros(0)
-            return Moves(*lists, np.zeros(0, dtype=np.int64), none, none, none)
+            return Moves(*lists, np.zeros(0, dtype=np.int64), none, none, none, layout.source)
         with self._lock:
             if self._kept is None or self._kept[0] is not point.value or self._kept[1] is not lists.ptr:
                 n, size = lists.ptr.size - 1, lists.target.size
-                moves = Moves(*lists, np.zeros(n, dtype=np.int64), np.empty(size), np.empty(size), np.empty(size))
-                asked = np.zeros(n, dtype=bool)
-                asked[layout.source] = True
-                row.make_tables(point.order.common, asked, moves)
+                moves = Moves(
+                    *lists, np.zeros(n, dtype=np.int64), np.empty(size), np.empty(size), np.empty(size), layout.source
+                )
+                if self._asked is None or self._asked[0] is not layout.source:
+                    asked = np.zeros(n, dtype=bool)
+                    asked[layout.source] = True
+                    self._asked = layout.source, asked
+                row.make_tables(point.order.common, self._asked[1], moves)
                 self._kept = point.value, lists.ptr, moves
-            return self._kept[2]
+            return self._kept[2]._replace(source=layout.source)
 
 
 TABLES = _Tables()
@@ -235,8 +242,7 @@ class Family:
 
     def _sweep(self, fixed: bool, start: int, stop: int, layout: Grounded, *others: Any) -> None:
         data = _data(layout)
-        answers = fixed, *calls(data.data.dtype), data._replace(indices=layout.source), layout.free
-        sweep(start, stop, data, *others, answers)
+        sweep(start, stop, data, *others, calls(data.data.dtype, fixed, layout.free))
 
 
 def _data(layout: Grounded) -> Layout:

@@ -32,6 +32,7 @@ class Moves(NamedTuple):
     turn: Array  # t from which a vertex is best
     far: Array  # its cost
     high: Array  # its stake
+    source: Any  # the list of each entry of the layout
 
 
 @njit(**LEAN)
