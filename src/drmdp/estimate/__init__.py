@@ -41,8 +41,8 @@ def estimate(
     prior: float = 1.0,
     prior_on: str = "seen",
     terminal: Any = None,
-    states: Names | None = None,
-    actions: Names | None = None,
+    states: Any = None,
+    actions: Any = None,
     rename: Mapping[Any, Any] | None = None,
     step: Any = None,
     gaps: str = "refuse",
@@ -52,6 +52,9 @@ def estimate(
     separator: str | None = None,
     encoding: str | None = None,
     decimal: str = ".",
+    event: str | None = None,
+    events: Any = None,
+    transition: Any = None,
 ) -> Model:
     """Estimate a model with N kernels from observed transitions.
 
@@ -99,6 +102,10 @@ def estimate(
         Whether the kernels of a column `by` weigh the same, or as much as they have data.
     separator, encoding, decimal : str, optional
         How text files are written: what separates cells (a character, or "tab"), and the point or comma of numbers.
+    event, events, transition
+        For a log of events, such as sales: the column that says what happened, all events there are, and the function that says where they lead. What is
+        estimated are laws of the events, the model is that of `Model.from_events(states, actions, events, transition, laws)`, and of the other arguments
+        `n_kernels`, `by`, `seed`, `prior`, `weight`, `weights`, `costs`, `rewards` and `terminal` count.
 
     Raises
     ------
@@ -128,6 +135,15 @@ def estimate(
     from drmdp.estimate.source import Reading
     from drmdp.estimate.table import Columns
 
+    if event is not None or transition is not None or events is not None:
+        from drmdp.estimate.events import fit_events
+
+        given = {
+            "discount": discount, "n_kernels": n_kernels, "by": by, "seed": seed, "prior": prior, "weight": weight, "weights": weights, "costs": costs,
+            "rewards": rewards, "terminal": terminal, "states": states, "actions": actions, "events": events, "transition": transition,
+        }  # fmt: skip
+        model: Model = fit_events(table, event, given, Reading(separator, encoding, decimal))
+        return model
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     ordering, reading = Ordering(step, gaps, duplicates, time_format), Reading(separator, encoding, decimal)
     settings = Settings(

@@ -232,6 +232,12 @@ class Model(Made):
             notes=self.notes,
         )
 
+    def _changed(self, **fields: Any) -> Model:
+        kept = {name: getattr(self, name) for name in Model.__annotations__}
+        if "mean" in self.__dict__ and not {"_blocks", "weights"} & fields.keys():
+            kept["mean"] = self.mean
+        return assembled(**kept | fields)
+
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
@@ -423,10 +429,7 @@ def check_model(given: Any, name: str = "model") -> None:
 
 def changed(model: Model, **fields: Any) -> Model:
     """The same model with other fields, which are not checked: what makes them knows what it does."""
-    kept = {name: getattr(model, name) for name in Model.__annotations__}
-    if "mean" in model.__dict__ and not {"_blocks", "weights"} & fields.keys():
-        kept["mean"] = model.mean
-    return assembled(**kept | fields)
+    return model._changed(**fields)
 
 
 def assembled(**fields: Any) -> Model:

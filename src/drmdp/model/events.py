@@ -98,6 +98,17 @@ class EventModel(Model):
             found[first:last] = np.diff(block.indptr[: (last - first) * self.n_actions + 1]).reshape(last - first, -1)
         return found
 
+    def slots(self, s: int) -> tuple[Array, Any]:
+        """Rows of the available pairs of a state on their own slots, (A', N, K), and which slots kernels of positive weight have, (A', 1, K)."""
+        _, _, block, _ = next(self.batches(laws_of(self.laws, self.weights, np.ones(self.n_kernels, bool)), s, s + 1))
+        ends, N = block.indptr[: self.n_actions + 1], self.n_kernels
+        own = np.flatnonzero(self.available[s]).tolist()
+        y = np.zeros((len(own), N, int(np.diff(ends).max())))
+        for row, a in zip(y, own, strict=True):
+            lo, hi = int(ends[a]), int(ends[a + 1])
+            row[:, : hi - lo] = block.data[N * lo : N * hi].reshape(N, -1)
+        return y, (y[:, self.weights > 0] > 0).any(axis=1, keepdims=True)
+
     @property
     def choices(self) -> Any:
         """How many next states, or pairs of next state and cost, each pair can lead to, (S, A)."""
@@ -203,6 +214,9 @@ class EventModel(Model):
         other = object.__new__(EventModel)
         other._set(**self.__getstate__() | fields)
         return other
+
+    def _changed(self, **fields: Any) -> Model:
+        return super()._changed(**fields) if {"_blocks", "_costs"} & fields.keys() else self._with(**fields)
 
     def with_laws(self, laws: ArrayLike, weights: ArrayLike = None, kernel_names: Names | None = None) -> EventModel:
         """The same rule with other laws, (N, E) or (C, N, E); nothing is asked or copied."""

@@ -22,6 +22,7 @@ from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import kernel_number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.solution import Status
 from drmdp.solvers import linear
 from drmdp.solvers.loop import run
@@ -35,6 +36,21 @@ ENTRIES = 20_000_000
 ACCURACY = 1e-9
 
 
+class Told(sparse.csr_array):  # type: ignore[misc]
+    """A kernel of a model of events, and the costs (S, A) that its law expects: events may lead to one state at several costs."""
+
+    prices: Array
+
+
+def told(model: EventModel, kernel: int | None) -> Told:
+    """The mean kernel, or an observed one."""
+    alone = model if kernel is None else model.with_laws(model.laws[:, [kernel]])
+    matrix, prices = alone.mean_matrix()
+    found = Told(matrix)
+    found.prices = np.where(model.available, prices, 0.0)
+    return found
+
+
 def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
     """Check a kernel and return it as a matrix (S·A, S), sparse if it was.
 
@@ -42,9 +58,12 @@ def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
     kernel of a solution.
     """
     S, A = model.n_states, model.n_actions
+    numbered = isinstance(kernel, str) or (isinstance(kernel, int | np.integer) and not isinstance(kernel, bool))
+    if isinstance(model, EventModel) and model.priced and (kernel is None or numbered):
+        return told(model, None if kernel is None else kernel_number(model, kernel, name))
     if kernel is None:
         found = model.mean_kernel
-    elif isinstance(kernel, str) or (isinstance(kernel, int | np.integer) and not isinstance(kernel, bool)):
+    elif numbered:
         found = model.blocks.matrix(model.blocks.entries(kernel_number(model, kernel, name)))
     elif isinstance(kernel, MeanKernel):
         found = _listed(kernel)
@@ -64,7 +83,11 @@ def matrices_of(model: Model, kernels: ArrayLike, name: str = "kernels") -> list
             if tuple(getattr(kernels, kind)) != tuple(getattr(model, kind)):
                 raise InputError(f"{name}: a model with other {kind}")
         used = np.flatnonzero(kernels.weights > 0).tolist()
-        return [_checked(model, matrix_of(kernels, i, name), f"{name}: {i}") for i in used]
+        found = [matrix_of(kernels, i, name) for i in used]
+        return [
+            one if isinstance(one, Told) else _checked(model, one, f"{name}: {i}")
+            for i, one in zip(used, found, strict=True)
+        ]
     if (
         sparse.issparse(kernels)
         or isinstance(kernels, MeanKernel)
@@ -132,6 +155,8 @@ def expected_costs(model: Model, matrix: Any) -> Array:
     S, A = model.n_states, model.n_actions
     if not model.next_costs:
         return np.where(model.available, model.costs, 0.0)
+    if isinstance(matrix, Told):
+        return matrix.prices
     if sparse.issparse(matrix):
         prices = model.costs
         prices = prices if sparse.issparse(prices) else prices.reshape(S * A, S)
@@ -164,7 +189,8 @@ def _chain(policy: Array, matrix: Any) -> Array:
 
 
 def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float) -> Array:
-    problem = Problem(NominalOperator(model, matrix), policy)
+    costs = matrix.prices if isinstance(matrix, Told) else None
+    problem = Problem(NominalOperator(model, matrix, costs=costs), policy)
     tolerance = Tolerance(ACCURACY * max(map(abs, value_range(model))))
     limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "evaluating a policy"}
     found = run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)

@@ -25,6 +25,7 @@ from drmdp.core.random import Seed, generator
 from drmdp.core.validation import whole
 from drmdp.errors import InputError
 from drmdp.model import Model, check_model
+from drmdp.model.events import EventModel
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.solution import HorizonSolution
 from drmdp.solvers.horizon.stages import is_plan, is_sequence, length_of, models_of, policies_of
@@ -67,6 +68,29 @@ class _Rows:
         low, high = self._sums[lo], self._sums[hi]
         at = np.searchsorted(self._sums, low + rng.random(rows.size) * (high - low), side="right") - 1
         return np.asarray(self._columns[np.clip(at, lo, hi - 1)], dtype=np.int64)
+
+
+class _Events:
+    """Draws events of a model, and tells where they led and what they cost."""
+
+    def __init__(self, model: EventModel, kernel: int | None) -> None:
+        self._model, self.paid = model, np.zeros(0)
+        law = np.einsum("i,cie->ce", model.weights, model.laws) if kernel is None else model.laws[:, kernel]
+        self._sums = np.cumsum(law, axis=1)
+        self._last = model.n_events - 1 - np.argmax(law[:, ::-1] > 0, axis=1)  # the last that can be
+
+    def draw(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
+        """A next state for each pair."""
+        model = self._model
+        s, a = np.divmod(rows, model.n_actions)
+        c = model.classes[s, a].astype(np.int64) if model.classes.size else np.zeros(s.size, np.int64)
+        drawn = (self._sums[c] <= rng.random(s.size)[:, None]).sum(axis=1)
+        e = np.minimum(drawn, self._last[c])
+        there, self.paid = np.zeros(s.size, np.int64), np.zeros(s.size)
+        for state in np.unique(s).tolist():
+            own, asked = s == state, model.asked(state, state + 1)
+            there[own], self.paid[own] = asked.next[0, a[own], e[own]], asked.costs[0, a[own], e[own]]
+        return there
 
 
 @stage("simulating")
@@ -162,19 +186,27 @@ class _Course:
         """The model of the first step."""
         return self.models[0]
 
-    def step(self, k: int) -> tuple[_Rows, _Rows, Any]:
+    def step(self, k: int) -> tuple[_Rows, Any, Any]:
         """What to draw actions and next states from at step k, and what transitions cost."""
         i, j, m = (min(k, len(each) - 1) for each in (self.policies, self.kernels, self.models))
         model = self.models[m]
         if j == 0 and len(self.kernels) == 1:
             if self._same is None or self._same[0] is not model:
-                self._same = (model, _Rows(fixed.matrix_of(model, self.kernels[0])))
+                self._same = (model, _drawn_from(model, self.kernels[0], "kernel"))
             rows = self._same[1]
         else:
-            rows = _Rows(fixed.matrix_of(model, self.kernels[j], f"kernel of stage {j}"))
+            rows = _drawn_from(model, self.kernels[j], f"kernel of stage {j}")
         if len(self.policies) == 1 and self._played is None:
             self._played = _Rows(self.policies[0])
-        return self._played or _Rows(self.policies[i]), rows, model.costs
+        return self._played or _Rows(self.policies[i]), rows, rows if isinstance(rows, _Events) else model.costs
+
+
+def _drawn_from(model: Model, kernel: Any, name: str) -> Any:
+    """What next states are drawn from: a kernel, or, where events have costs, the events of a law."""
+    numbered = isinstance(kernel, str | int | np.integer) and not isinstance(kernel, bool)
+    if isinstance(model, EventModel) and model.priced and (kernel is None or numbered):
+        return _Events(model, None if kernel is None else checks.kernel_number(model, kernel, name))
+    return _Rows(fixed.matrix_of(model, kernel, name))
 
 
 def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArray:
@@ -187,6 +219,8 @@ def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArr
 
 
 def _costs(prices: Any, n_actions: int, s: IntArray, a: IntArray, t: IntArray) -> Array:
+    if isinstance(prices, _Events):
+        return prices.paid
     if sparse.issparse(prices):
         return np.asarray(prices[s * n_actions + a, t]).ravel()
     return np.asarray(prices[s, a] if prices.ndim == 2 else prices[s, a, t])

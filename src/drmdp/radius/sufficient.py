@@ -48,7 +48,7 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     if not rows:
         return np.zeros(model.n_states)
     log = math.log(rows / (1 - level))
-    allowed = np.stack([ball.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])  # (S, A)
+    allowed = ball.places(model)  # (S, A)
     row = np.minimum(ball.norm.deviation(n[used], np.maximum(allowed, 1), log), ball.norm.diameter)  # (N, S, A)
     row = np.where(model.available & (allowed > 1), row, 0.0)
     return np.asarray(ball.stacked(ball.norm.of(row, axis=2).T, w).max(axis=-1))

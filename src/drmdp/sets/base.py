@@ -219,7 +219,7 @@ class AmbiguitySet(ABC):
         used = model.weights > 0
         w, found = model.weights[used], []
         for s in np.asarray(states).tolist():
-            if self.moves == "events":
+            if isinstance(model, EventModel):
                 y = self._rows(model, s)[0][:, used]
             else:
                 y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
@@ -228,12 +228,19 @@ class AmbiguitySet(ABC):
             found.append(max(self.apart(rows, centre, w).max() for rows, centre in parts))
         return np.array(found)
 
+    def places(self, model: Model) -> Any:
+        """Between how many next states, or events, mass may move, (S, A)."""
+        if isinstance(model, EventModel) and self.moves == "events":
+            counts = self._live(model).sum(axis=1)
+            return counts[model.classes] if model.classes.size else np.broadcast_to(counts, model.available.shape)
+        if isinstance(model, EventModel) and self.support == "observed":
+            return model.choices
+        return np.stack([self.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])
+
     def room(self, model: Model) -> BoolArray:
         """In which states nature could move mass at a large radius, (S,): where some action has two allowed next states."""
         if isinstance(model, EventModel) and self.moves == "events":
-            counts = self._live(model).sum(axis=1)
-            classes = model.classes if model.classes.size else np.zeros(model.available.shape, np.int64)
-            return np.asarray((model.available & (counts[classes] > 1)).any(axis=1))
+            return np.asarray((model.available & (self.places(model) > 1)).any(axis=1))
         if self.support == "all":
             return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
         return np.asarray((model.choices > 1).any(axis=1))
@@ -258,6 +265,8 @@ class AmbiguitySet(ABC):
         if isinstance(model, EventModel) and self.moves == "events":
             classes = model.classes[s, own] if model.classes.size else np.zeros(own.size, np.int64)
             return model.laws[classes], self._live(model)[classes][:, None, :]
+        if isinstance(model, EventModel) and self.support == "observed":
+            return model.slots(s)
         blocks, A, N = model.blocks, model.n_actions, model.n_kernels
         listed = [blocks.indices[blocks.indptr[k] : blocks.indptr[k + 1]] for k in (s * A + own).tolist()]
         columns = np.unique(np.concatenate(listed))

@@ -30,6 +30,7 @@ from drmdp.bellman.operator import Operator, Update
 from drmdp.core import clock, levels
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet
 from drmdp.solvers.horizon.stages import Stages
 from drmdp.solvers.problem import Problem, any_policy
@@ -158,13 +159,32 @@ def _free(model: Model, ball: AmbiguitySet) -> BoolArray:
     """States where every allowed transition costs 0 and nature has no other, (S,)."""
     if ball.support != "observed":
         return model.terminal
+    if isinstance(model, EventModel) and model.priced:
+        return _free_events(model)
     if not model.next_costs:
         return np.asarray(((model.costs == 0) | ~model.available).all(axis=1))
     return ~_some(model, model.listed_costs() != 0)
 
 
+def _free_events(model: EventModel) -> BoolArray:
+    """The same where events cost."""
+    found = np.array(model.terminal)
+    for first, last, block, n in model.batches(model.used, 0, model.n_states):
+        ends = block.indptr[: (last - first) * model.n_actions + 1 : model.n_actions]
+        paid = np.concatenate([[0], np.cumsum(block.costs[:n] != 0)])
+        found[first:last] |= paid[ends[1:]] == paid[ends[:-1]]
+    return found
+
+
 def _leaving(model: Model, there: BoolArray) -> BoolArray:
     """States with a stored transition to one of some states, (S,)."""
+    if isinstance(model, EventModel):
+        found = np.zeros(model.n_states, dtype=bool)
+        for first, last, block, n in model.batches(model.used, 0, model.n_states):
+            ends = block.indptr[: (last - first) * model.n_actions + 1 : model.n_actions]
+            marked = np.concatenate([[0], np.cumsum(there[block.indices[:n]])])
+            found[first:last] = marked[ends[1:]] > marked[ends[:-1]]
+        return found
     return _some(model, there[model.blocks.indices])
 
 

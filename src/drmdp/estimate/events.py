@@ -1,0 +1,114 @@
+"""A log of events → laws of events: a column says what happened, and how often that was is all there is to know.
+
+The laws are the shares of the counts: of everything, of each value of a column, of rows drawn with replacement ("bootstrap"), of all but a part of the rows
+("folds"), of a part of them ("parts"), or draws of the Dirichlet posterior. What an event does in the model is the user's function, which is not estimated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.core import validation as checks
+from drmdp.core.random import generator
+from drmdp.errors import InputError, shown
+from drmdp.estimate.sample import SAMPLED
+from drmdp.estimate.source import Reading, open_source, polars
+from drmdp.model import Model
+
+
+def fit_events(table: Any, event: str | None, given: dict[str, Any], reading: Reading) -> Any:
+    """The model of a transition function and a log of events."""
+    for name, needed in (
+        ("event", event),
+        *((name, given[name]) for name in ("transition", "events", "states", "actions")),
+    ):
+        if needed is None:
+            raise InputError(f"{name}: a model of events needs event, transition, events, states and actions")
+    names = given["events"]
+    counted = isinstance(names, int | np.integer) and not isinstance(names, bool)
+    events = range(checks.whole("events", names, 1)) if counted else list(names)
+    by, counts = given["by"], _counts(table, str(event), events, given, reading)
+    labels, laws = _laws(counts, given)
+    weights = counts.sum(axis=1) if given["weights"] == "rows" and by not in (None, *SAMPLED) else None
+    return Model.from_events(
+        given["states"], given["actions"], names, given["transition"], laws, discount=given["discount"], costs=given["costs"],
+        rewards=given["rewards"], terminal=given["terminal"], kernel_names=labels or given["labels"],
+        weights=None if weights is None else weights / weights.sum(),
+    )  # fmt: skip
+
+
+def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading: Reading) -> Array:
+    """How often each event was seen, (groups, E); the names of the groups are put into `given`."""
+    pl, source = polars(), open_source(table, reading)
+    by, weight = given["by"], given["weight"]
+    group = by if by not in (None, *SAMPLED) else None
+    wanted = [name for name in (event, group, weight) if name is not None]
+    for name in wanted:
+        if name not in source.header:
+            raise InputError(
+                f"{source.name}: there is no column {name!r}; there are {', '.join(map(repr, source.header))}"
+            )
+    frame = source.collect(source.frame.select([pl.col(name) for name in wanted]))[0]
+    index = {str(name): k for k, name in enumerate(events)}
+    seen = frame[event].to_list()
+    for row, value in enumerate(seen):
+        if value is None or _plain(value) not in index:
+            line = source.lines([row])[0]
+            raise InputError(
+                f"{source.name}: {source.word} {line}, column {event!r}: {shown(value)} is no event; events are {_range(events)}"
+            )
+    amount = np.ones(len(seen)) if weight is None else _amounts(frame[weight])
+    if not len(seen) or (amount < 0).any() or not np.isfinite(amount).all() or not amount.sum() > 0:
+        raise InputError(f"{source.name}: there are no events, or weights that are negative or no numbers")
+    groups = [None] * len(seen) if group is None else frame[group].to_list()
+    labels = list(dict.fromkeys(groups))
+    labels = sorted(labels) if len({type(label) for label in labels}) == 1 and labels[0] is not None else labels
+    found = np.zeros((len(labels), len(events)))
+    np.add.at(found, ([labels.index(label) for label in groups], [index[_plain(value)] for value in seen]), amount)
+    given["labels"] = None if group is None else labels
+    return found
+
+
+def _laws(counts: Array, given: dict[str, Any]) -> tuple[Any, Array]:
+    """Names, or none, and the laws (N, E)."""
+    by, n = given["by"], given["n_kernels"]
+    if by not in SAMPLED:
+        if n is not None and n != len(counts):
+            raise InputError(f"n_kernels is {n}, and the log has {len(counts)}")
+        return None, counts / counts.sum(axis=1, keepdims=True)
+    if n is None:
+        raise InputError(f"n_kernels: how many laws shall {by!r} make?")
+    n, rng, total = (
+        checks.whole("n_kernels", n, 1 if by in ("bootstrap", "posterior") else 2),
+        generator(given["seed"], "estimate"),
+        counts[0],
+    )
+    if by == "posterior":
+        return None, rng.dirichlet(total + given["prior"], n)
+    if (total != np.round(total)).any():
+        raise InputError(f"weight: {by!r} draws rows, and a row counts once")
+    rows = np.repeat(np.arange(total.size), total.astype(np.int64))
+    if by == "bootstrap":
+        drawn = rng.multinomial(rows.size, total / total.sum(), n).astype(np.float64)
+    else:
+        if n > rows.size:
+            raise InputError(f"n_kernels: {n} parts of {rows.size} rows")
+        parts = np.stack([np.bincount(part, minlength=total.size) for part in np.array_split(rng.permutation(rows), n)])
+        drawn = (total - parts if by == "folds" else parts).astype(np.float64)
+    return None, drawn / drawn.sum(axis=1, keepdims=True)
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _range(events: Any) -> str:
+    return f"0 … {len(events) - 1}" if isinstance(events, range) else ", ".join(map(repr, events[:8]))
+
+
+def _amounts(column: Any) -> Array:
+    """Numbers; NaN where there is none."""
+    return np.asarray(column.cast(polars().Float64, strict=False).fill_null(np.nan).to_numpy())
