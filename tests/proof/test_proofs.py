@@ -57,40 +57,6 @@ def test_every_proof_is_accepted(name, task, tmp_path):
         accepted(*written(name, seed, tmp_path, task)[1:])
 
 
-def test_stages_are_proved_one_by_one(tmp_path):
-    """States where nothing happens any more have the value 0, without a margin."""
-    kernels = np.array([[[[0.5, 0.5, 0.0]], [[0.2, 0.2, 0.6]], [[0.0, 0.0, 1.0]]]])
-    model = drmdp.Model(kernels, costs=[[1.0], [3.0], [0.0]], discount=0.9)
-    drmdp.write(model, tmp_path / "m.npz")
-    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.3), 12, final=[5.0, 7.0, 0.0], discount=1.0)
-    plan.proof(tmp_path / "p")
-    accepted(tmp_path / "p", tmp_path / "m.npz")
-    assert all(
-        bounds[0][2] == bounds[1][2] == 0 for bounds in drmdp_check.check(tmp_path / "p", tmp_path / "m.npz").bounds
-    )
-    two = drmdp.finite_horizon(model, [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.2)], 2)
-    with pytest.raises(drmdp.errors.InputError, match="sets of their own"):
-        two.proof(tmp_path / "p")
-    plan.save(tmp_path / "plan.npz")
-    with pytest.raises(drmdp.errors.InputError, match="no witnesses"):
-        drmdp.HorizonSolution.load(tmp_path / "plan.npz").proof(tmp_path / "p")
-
-
-def test_what_a_cluster_solved_has_no_witnesses(tmp_path):
-    model = dealt(2)
-    drmdp.write(model, tmp_path / "m.drmdp")
-    found = drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.3))
-    with pytest.raises(drmdp.errors.InputError, match=r"not read whole, has no witnesses.*start=solution"):
-        found.proof(tmp_path / "p")
-    drmdp.solve(model, drmdp.Wasserstein(0.3), start=found).proof(tmp_path / "p")
-    accepted(tmp_path / "p", tmp_path / "m.drmdp")
-
-
-def test_conic_updates_have_no_kernels_to_prove_with(tmp_path):
-    with pytest.raises(drmdp.errors.InputError, match="backend='exact'"):
-        drmdp.solve(dealt(2), drmdp.Wasserstein(0.3), backend="conic").proof(tmp_path / "p")
-
-
 def test_a_kink_of_the_norm_is_priced_exactly(tmp_path):
     """Slopes of kernels that share a budget are mixed to one price; thresholds alone would be off where probabilities are rounded."""
     for seed in (25, 75):
@@ -249,13 +215,6 @@ def test_what_was_checked_is_said_and_what_was_not(tmp_path):
 
 def test_the_checker_fits_on_a_few_pages():
     assert len(CHECKER.read_text().splitlines()) <= 600
-
-
-def test_a_loaded_solution_has_no_witnesses(tmp_path):
-    solution, proof, _ = written(("l2", 2), 2, tmp_path)
-    solution.save(tmp_path / "s.npz")
-    with pytest.raises(drmdp.errors.InputError, match="no witnesses"):
-        drmdp.Solution.load(tmp_path / "s.npz").proof(proof)
 
 
 def test_irrational_numbers_are_enclosed():

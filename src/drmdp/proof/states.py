@@ -156,9 +156,24 @@ class States:
         """Nature's rows of a pair as they are written."""
         columns, found = self.pair(s, a).columns, []
         for kernel in self.kernels:
-            row = np.maximum(kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a], 0.0)
-            found.append(written(row[columns], np.arange(row.size), row, columns))
+            states, masses = entries(kernel, s, a)
+            own, inside = np.zeros(columns.size), np.isin(states, columns)
+            own[np.searchsorted(columns, states[inside])] = masses[inside]
+            found.append(written(own, states, masses, columns))
         return found
+
+
+def entries(kernel: Any, s: int, a: int) -> tuple[IntArray, Array]:
+    """Next states of a pair that have mass, and the masses; rows of large sparse kernels are not spelled out."""
+    if not isinstance(kernel, np.ndarray):
+        compact, pair = kernel.compact, s * kernel.shape[1] + a
+        if compact.prefix_ptr[pair] == compact.prefix_ptr[pair + 1]:
+            own = slice(int(compact.entry_ptr[pair]), int(compact.entry_ptr[pair + 1]))
+            states, place = np.unique(compact.entry_state[own], return_inverse=True)
+            return states, np.maximum(np.bincount(place, compact.entry_mass[own], minlength=states.size), 0.0)
+    row = np.maximum(kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a], 0.0)
+    states = np.flatnonzero(row)
+    return states, row[states]
 
 
 def below_top(p: float, stakes: Array) -> Array:
@@ -166,7 +181,7 @@ def below_top(p: float, stakes: Array) -> Array:
     return np.asarray(p * (stakes - stakes.max()))
 
 
-def written(own: Array, states: Array, values: Array, columns: Array, rest: float = 0.0) -> list[Any]:
+def written(own: Array, states: Any, values: Array, columns: Any, rest: float = 0.0) -> list[Any]:
     """Numbers of the listed next states, then [state, number] for those of others that differ from the rest."""
     others = np.flatnonzero((values != rest) & ~np.isin(states, columns))
     return [*own.tolist(), *([int(states[k]), float(values[k])] for k in others)]
