@@ -26,7 +26,7 @@ Regularised Newton steps with a line search maximise it, first for λ = 1, where
 is too far away, both orders come down on the largest λ from above: order 2 by Newton steps on the distance D(λ) = θ,
 convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that λ h·(ȳ − m) is at most
 Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end. Other orders p solve the program with weights w_i/β_i, and
-then take β_i d_i^{2−p} for β_i, or of both logarithms a mean with weight 1/(p − 1) on the new one where p > 2, until d no longer changes; λ = 1, pulled back.
+then take d_i^{2−p} for β_i, of both logarithms a mean with weight 1/(p − 1) on the new one where p > 2, and go farther while that helps; λ = 1, pulled back.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ from drmdp.sets.registry import entry_of, load, part_of
 
 ENOUGH = 1e-10
 """Part of the way to ȳ that is not worth a further step."""
+LONGER = 1.5
+"""Growth of steps of order p."""
 MAX_ENTRIES, MAX_CURVATURE = 200_000, 2_000
 """Probabilities of a state, and rows of a curvature matrix, beyond which only fractions and shifts are tried."""
 ROUNDS, STEPS, TRIALS, REPEATS = 12, 80, 40, 100
@@ -257,19 +259,25 @@ def least_squares(state: State) -> tuple[float, Array]:
 
 def powers(state: State) -> tuple[float, Array]:
     """A tuple whose mean is the goal and whose distance of order p is least."""
-    p, beta, h, best = state.ball.order, np.ones(state.weights.size), state.way, (math.inf, 0.0, state.nominal)
+    p, beta, h = state.ball.order, np.ones(state.weights.size), state.way
+    best, kept = (math.inf, 0.0, state.nominal), (beta, beta, h)
     if state.goal.size > MAX_CURVATURE:
         return best[1:]
+    usual = min(1.0, 1 / (p - 1)) if p > 1 else 1.0
+    part = usual
     for _ in range(REPEATS):
         found = _Dual(state, state.goal > 0, beta).maximise(h, 1.0)
         y = attain(found.y, state.weights, state.goal)
         apart = state.apart(y)
-        if not apart < best[0] * (1 - ENOUGH):
+        if apart < best[0] * (1 - ENOUGH):
+            each = np.maximum(state.ball.norm.of(y - state.nominal, axis=(0, 2)) / apart, DUST)
+            best, kept, part = (apart, 1.0, y), (beta, each, found.h), LONGER * part
+        elif part > usual:  # longer steps were too long
+            part = usual
+        else:
             break
-        best, h = (apart, 1.0, y), found.h
-        each = np.maximum(state.ball.norm.of(y - state.nominal, axis=(0, 2)) / apart, DUST)
-        part = min(1.0, 1 / (p - 1)) if p > 1 else 1.0
-        beta = beta ** (1 - part) * each ** (part * (2 - p))
+        last, each, h = kept
+        beta = last ** (1 - part) * each ** (part * (2 - p))
         beta, h = beta / beta.max(), h * beta.max()
     return best[1:]
 

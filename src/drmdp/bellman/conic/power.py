@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise MissingExtra("clarabel", "conic") from error
 
-STILL = 1e-9  # a kernel that moves less than this is given a direction nonetheless
+STILL = 1e-6  # a kernel that moves less than this is given a direction nonetheless
 
 
 class PowerProgram:
