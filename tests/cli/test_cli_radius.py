@@ -313,3 +313,24 @@ def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
         "would overwrite machine.npz"
         in run("horizon", "machine.npz", "--radius", 0.2, "--stages", 2, "--out", "machine.npz", code=2).stderr
     )
+
+
+def test_pictures_of_saved_results(run, folder):
+    """Of a solution with and without its model, of a plan; what cannot be drawn is said."""
+    run("horizon", "machine.npz", "--radius", 0.2, "--stages", 3, "--out", "drawn.npz")
+    for kind in ("policy", "convergence"):
+        run("plot", "solution.npz", "--kind", kind, "--out", f"{kind}.svg")
+        assert "<svg" in (folder / f"{kind}.svg").read_text()
+    for kind in ("values", "kernel", "transitions"):
+        run("plot", "solution.npz", "--kind", kind, "--model", "machine.npz", "--out", f"{kind}.png")
+        assert (folder / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    run("plot", "drawn.npz", "--out", "plan.pdf")
+    assert (folder / "plan.pdf").read_bytes().startswith(b"%PDF")
+    assert (
+        "--model: a picture of the values needs it"
+        in run("plot", "solution.npz", "--kind", "values", "--out", "v.png", code=2).stderr
+    )
+    assert "--kind: expected one of" in run("plot", "solution.npz", "--kind", "cake", "--out", "v.png", code=2).stderr
+    assert "a picture is a .png" in run("plot", "solution.npz", "--out", "v.txt", code=2).stderr
+    assert "of a plan there is a map" in run("plot", "drawn.npz", "--kind", "values", "--out", "v.png", code=2).stderr
+    assert "missing.npz" in run("plot", "missing.npz", "--out", "v.png", code=2).stderr

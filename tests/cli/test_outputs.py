@@ -147,6 +147,7 @@ def test_every_option_that_names_an_output_is_known_here():
     found = {(name, p.name) for name, command in main.commands.items() for p in command.params}
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
-        ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("reproduce", "out"), ("simulate", "out"),
+        ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("plot", "out"),
+        ("reproduce", "out"), ("simulate", "out"),
         ("solve", "out"), ("solve", "report"), ("sweep", "out"),
     }  # fmt: skip

@@ -24,6 +24,7 @@ from drmdp.cli.inspect import inspect
 from drmdp.cli.instance import instance
 from drmdp.cli.options import BAD_INPUT, FAULT, INTERRUPTED
 from drmdp.cli.past import resume
+from drmdp.cli.plot import plot
 from drmdp.cli.reproduce import reproduce
 from drmdp.cli.screen import say
 from drmdp.cli.show import notices
@@ -95,6 +96,6 @@ def main(context: click.Context) -> None:
 
 
 for _verb in (
-    instance, solve, resume, verify, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, warm_up, bench, reproduce
+    instance, solve, resume, verify, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, plot, warm_up, bench, reproduce
 ):  # fmt: skip
     main.add_command(_verb)

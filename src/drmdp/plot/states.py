@@ -10,41 +10,48 @@ from drmdp import policies
 from drmdp._typing import Array
 from drmdp.model import Model
 from drmdp.plot import plans
-from drmdp.plot._axes import ROWS, axes, bin_labels, bins, kind, label, legend, model_of, ticks, turn, upright
+from drmdp.plot._axes import ROWS, axes, kind, label, legend, model_of, ticks, turn, upright
 from drmdp.plot.style import BLACK, BLUE, ORANGE
-from drmdp.solution import HorizonSolution, Solution, check_solution
+from drmdp.solution import HorizonSolution, Solution
 
 COLOURS = "cividis"
+MOST = 60
+"""Rows of a map of states."""
 
 
 def policy(solution: Solution, ax: Any = None) -> Any:
     """Heat map of the probability of each action in each state; returns the axes. That of a `HorizonSolution` is `drmdp.plot.plan`.
 
-    Many states are put into bins of neighbours and their probabilities averaged; of many actions, the most played are shown.
+    Beyond `MOST` states those are shown that are visited most, or that come first if the model is not known: no row stands for several states. Of many
+    actions, the most played are shown.
     """
     if isinstance(solution, HorizonSolution):
         return plans.plan(solution, ax)
-    check_solution(solution)
-    edges = bins(len(solution.states))
-    running = solution.policy.sum(axis=1) > 0  # not terminal
-    sums = np.add.reduceat(solution.policy, edges[:-1], axis=0)
-    shares = sums / np.maximum(np.add.reduceat(running.astype(float), edges[:-1]), 1)[:, None]
-    often = sums.sum(axis=0)
+    found = model_of(solution, None)
+    total = len(solution.states)
+    rows = np.arange(min(total, MOST))
+    if total > MOST and found is not None:
+        rows = policies.most_visited(found, solution.policy, MOST)
+    x = np.asarray(solution.policy)[rows]
+    often = x.sum(axis=0)
     columns = np.arange(often.size)
     if often.size > ROWS:
         columns = np.sort(np.argsort(-often, kind="stable")[: min(ROWS, max(int((often > 0).sum()), 1))])
     names = [label(solution.actions[a]) for a in columns]
-    binned = len(shares) < len(solution.states)
-    with axes(ax, 1.3 + 0.19 * max(len(shares), 3) + upright(names)) as ax:
-        top = float(shares.max()) if binned else 1.0  # means of many states are small
-        image = ax.imshow(shares[:, columns], aspect="auto", cmap=COLOURS, vmin=0, vmax=top, interpolation="nearest")
-        ticks(ax.yaxis, bin_labels(solution.states, edges))
+    which = (
+        f", {rows.size} {'visited most' if found is not None else 'that come first'} of {total:,}"
+        if total > MOST
+        else ""
+    )
+    with axes(ax, 1.3 + 0.19 * max(rows.size, 3) + upright(names)) as ax:
+        image = ax.imshow(x[:, columns], aspect="auto", cmap=COLOURS, vmin=0, vmax=1, interpolation="nearest")
+        ticks(ax.yaxis, [label(solution.states[int(s)]) for s in rows], MOST)
         ticks(ax.xaxis, names)
         turn(ax, names)
         some = columns.size < often.size
-        ax.set(xlabel="action, most played" if some else "action", ylabel="states, in bins" if binned else "state")
+        ax.set(xlabel="action, most played" if some else "action", ylabel=f"state{which}")
         ax.grid(False)
-        _bar(ax, image, "probability of the action" + (", mean of the bin" if binned else ""))
+        _bar(ax, image, "probability of the action")
     return ax
 
 

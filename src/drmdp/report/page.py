@@ -19,6 +19,7 @@ from drmdp.core.progress import stage
 from drmdp.errors import InputError, MissingExtra, shown
 from drmdp.model import Model
 from drmdp.plot._axes import model_of
+from drmdp.plot.states import MOST
 from drmdp.radius import Path
 from drmdp.radius.path import CUT_SHORT, check_path
 from drmdp.report import facts
@@ -95,6 +96,7 @@ def render(subject: Subject, title: str | None = None) -> str:
         reproduce=facts.reproduce(subject),
         pictures=_pictures(subject),
         many=len(subject.solution.states) > facts.ALL,
+        crowded=len(subject.solution.states) > MOST,
     )
 
 

@@ -1,0 +1,64 @@
+"""`drmdp plot`: a picture of a result."""
+
+from __future__ import annotations
+
+import click
+
+from drmdp.cli.options import OPTIONS, check_outputs, paths
+from drmdp.core.archives import PLAN, describe
+from drmdp.core.files import check_file, check_path, check_suffix, write_whole
+from drmdp.errors import InputError, imported
+
+KINDS = ("policy", "values", "kernel", "transitions", "convergence")
+ALONE = ("policy", "convergence")
+"""Pictures that need no model."""
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+@click.command()
+@click.argument("result", metavar="RESULT")
+@click.option("--out", required=True, help="Write the picture here (.png, .svg, .pdf).")
+@click.option(
+    "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy."
+)
+@click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
+@OPTIONS["discount"]
+def plot(result: str, out: str, kind: str, model_path: str | None, discount: float | None) -> None:
+    """Draw a picture of a saved solution or plan.
+
+    RESULT is what `drmdp solve --out` or `drmdp horizon --out` wrote as .npz, or a folder.
+    """
+    from drmdp import formats
+    from drmdp.solution import HorizonSolution, Solution
+
+    kind = kind.lower()
+    if kind not in KINDS:
+        raise InputError(f"--kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+    check_suffix(out, SUFFIXES, "a picture is a .png, .svg or .pdf file")
+    check_file(out)
+    check_path(result)
+    models = {} if model_path is None else {"--model": formats.files_of(model_path)}
+    check_outputs({"--out": paths(out)}, {"RESULT": paths(result), **models})
+    matplotlib = imported("matplotlib", "plot")
+    matplotlib.use("agg")
+    from drmdp import plot as pictures
+
+    if _is_plan(result):
+        if kind != "policy":
+            raise InputError(f"--kind: of a plan there is a map of its policy, got {kind!r}")
+        axes = pictures.plan(HorizonSolution.load(result))
+    else:
+        if model_path is None and kind not in ALONE:
+            raise InputError(f"--model: a picture of the {kind} needs it")
+        solution = Solution.load(result)
+        model = None if model_path is None else formats.read(model_path, discount=discount)
+        draw = getattr(pictures, kind)
+        axes = draw(solution) if kind in ALONE else draw(solution, model)
+    write_whole(out, lambda stream: axes.figure.savefig(stream, format=out.rpartition(".")[2].lower(), dpi=160))
+
+
+def _is_plan(path: str) -> bool:
+    try:
+        return describe(path) == PLAN
+    except (OSError, InputError):
+        return False
