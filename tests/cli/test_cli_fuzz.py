@@ -19,6 +19,7 @@ COMMANDS = {
     "inspect": "m.npz --radius .1",
     "sweep": "m.npz --radii 2",
     "horizon": "m.npz --radius .1 --stages 2",
+    "plot": "s.npz --out p.svg",
     "simulate": "m.npz s.npz -n 2 --steps 2",
     "instance": "machine --states 5 --out x.npz",
     "convert": "m.npz y.npz",

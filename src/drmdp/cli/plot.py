@@ -23,6 +23,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 )
 @click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
 @OPTIONS["discount"]
+@OPTIONS["progress"]
 def plot(result: str, out: str, kind: str, model_path: str | None, discount: float | None) -> None:
     """Draw a picture of a saved solution or plan.
 
