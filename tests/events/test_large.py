@@ -1,0 +1,51 @@
+"""What large models of events take: memory of a process, and counts of sweeps and products, without clocks."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import drmdp
+from drmdp import Wasserstein
+from drmdp.bellman.mean_law import Chain
+from drmdp.core.compact import Parted
+from drmdp.layout import events as layouts
+from drmdp_lab.bench import events as bench
+
+
+def counted(monkeypatch, kind):
+    calls, own = [], kind.__matmul__
+
+    def product(self, z):
+        calls.append(1)
+        return own(self, z)
+
+    monkeypatch.setattr(kind, "__matmul__", product)
+    return calls
+
+
+def test_counts_of_sweeps_and_products(monkeypatch):
+    """Three sweeps; products with the mean law and with nature's played rows stay as few as they were."""
+    monkeypatch.setattr(layouts, "LIGHT", 0)
+    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Parted)
+    model = bench.model_of(16, 4, 8, 10, store=False)
+    most = max(map(abs, model.cost_range)) / (1 - model.discount)
+    found = drmdp.solve(model, Wasserstein(0.1), tol=1e-3 * most)
+    assert found.status == "solved"
+    assert found.kernel_passes <= 4
+    assert 0 < len(nominal) <= 40
+    assert 0 < len(played) <= 60
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("laws", [10, 100])
+def test_a_million_states_take_little_memory(laws):
+    """At most 500 bytes a state and 300 MB, whatever N is; 35 CPU seconds for N = 10, some 130 for N = 100."""
+    run = subprocess.run(
+        [sys.executable, "-m", "drmdp_lab.bench.events", "100", "4", "8", str(laws)], stdout=subprocess.PIPE, check=True
+    )
+    row = json.loads(run.stdout)
+    assert row["status"] == "solved"
+    assert row["gap"] <= 1e-3
+    assert row["peak_gb"] <= (500 * row["n_states"] + 300e6) / 1e9
