@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.mixing.answers import KINDS, dot
+from drmdp.bellman.mixing.answers import KINDS, dot, walls
 from drmdp.bellman.mixing.newton import ANSWERS, newton
 from drmdp.bellman.mixing.saddle import Work, close_game, first_policy, game_of, gather, make_work
 from drmdp.bellman.nature_rows import Answer, begin, piece_at
@@ -50,10 +50,10 @@ def update(
 
     Newton's method is tried first; where it leaves a gap, out.passes is negative, and the others close it.
     """
-    _sweep(start, stop, layout, point, memory, out, tol, work)
+    _sweep(start, stop, layout, point, memory, out, tol, work, walls())
     passes = out.passes[start:stop]
     if (passes < 0.0).any():
-        _close(start, stop, layout, point, memory, out, tol, work)
+        _close(start, stop, layout, point, memory, out, tol, work, walls())
     np.abs(passes, out=passes)
 
 
@@ -61,7 +61,7 @@ def evaluate(
     start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work
 ) -> None:
     """Worst case of the policy in out.policy at the states start … stop − 1; see `drmdp.bellman.family`."""
-    _sweep(start, stop, layout, point, memory, out, tol, work._replace(fixed=True))
+    _sweep(start, stop, layout, point, memory, out, tol, work._replace(fixed=True), walls())
 
 
 @njit(**INLINE)
@@ -81,10 +81,10 @@ def _keep(s, n, memory, out, work):
 
 
 @njit(**KERNEL)
-def _sweep(start, stop, layout, point, memory, out, tol, work):
+def _sweep(start, stop, layout, point, memory, out, tol, work, calls):
     """Update by Newton's method, or evaluate.
 
-    reads   layout, point
+    reads   layout, point, calls: the walls of `mixing.answers`
     fills   memory, out, work
     """
     space, bounds = work.space, work.bounds
@@ -95,7 +95,7 @@ def _sweep(start, stop, layout, point, memory, out, tol, work):
             continue
         row_scales(layout, s, work.state.scale)
         n = gather(layout, s, out.policy[s], work)
-        game = game_of(work, n, layout.weights, layout.radius[s])
+        game = game_of(work, n, layout.weights, layout.radius[s], calls)
         first_policy(game, out.policy[s], work.act, space.x)
         bounds[0], bounds[1], bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
         answers = newton(game, tol, 1 if work.fixed else ANSWERS, bounds, space)
@@ -108,10 +108,10 @@ def _sweep(start, stop, layout, point, memory, out, tol, work):
 
 
 @njit(**KERNEL)
-def _close(start, stop, layout, point, memory, out, tol, work):
+def _close(start, stop, layout, point, memory, out, tol, work, calls):
     """Close the gaps that Newton's method left.
 
-    reads   layout, point
+    reads   layout, point, calls: the walls of `mixing.answers`
     fills   memory, out, work
     """
     space, bounds = work.space, work.bounds
@@ -121,7 +121,7 @@ def _close(start, stop, layout, point, memory, out, tol, work):
         base, unit = normalise(layout, point, s, work.state)
         row_scales(layout, s, work.state.scale)
         n = gather(layout, s, out.policy[s], work)
-        game = game_of(work, n, layout.weights, layout.radius[s])
+        game = game_of(work, n, layout.weights, layout.radius[s], calls)
         first_policy(game, out.policy[s], work.act, space.x)
         bounds[0], bounds[1], bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
         out.passes[s] -= close_game(game, tol, bounds, space)

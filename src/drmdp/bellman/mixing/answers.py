@@ -24,7 +24,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.rows import LARGEST, burg, chi2, kl
-from drmdp.core.compiled import FAST, INLINE, LEAN, njit, wall
+from drmdp.core.compiled import FAST, INLINE, LEAN, Walls, njit, wall
 from drmdp.layout.sorting import rank
 
 KL, BURG, CHI2, TV, CVAR, ANY = range(6)
@@ -310,11 +310,14 @@ def bend(data, m, member, tau, H):
 
 
 @cache
-def walls() -> tuple[Any, Any, Any]:
-    """`answer`, `gains` and `bend` behind walls."""
+def walls() -> Walls:
+    """`SMOOTH`, and `answer`, `gains` and `bend` behind walls."""
     data, row, number = make_mix(1, 1, KL), np.empty(1), 0.0
-    return (
-        wall(answer, (0.0, 0.0), data, 0, row, number, number, row, row),
-        wall(gains, 0.0, data, 0, row, row),
-        wall(bend, 0.0, data, 0, np.empty(1, dtype=np.int64), number, np.empty((1, 1))),
+    return Walls(
+        (
+            SMOOTH,
+            wall(answer, (0.0, 0.0), data, 0, row, number, number, row, row),
+            wall(gains, 0.0, data, 0, row, row),
+            wall(bend, 0.0, data, 0, np.empty(1, dtype=np.int64), number, np.empty((1, 1))),
+        )
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.mixing.answers import SMOOTH, Mix, dot, make_mix, walls
+from drmdp.bellman.mixing.answers import SMOOTH, Mix, dot, make_mix
 from drmdp.bellman.mixing.game import Game, Space, make_space, note
 from drmdp.bellman.mixing.interior import interior
 from drmdp.bellman.mixing.play import play
@@ -28,9 +28,6 @@ class Work(NamedTuple):
 
     state: Scratch
     mix: Mix
-    answer: Any  # walls
-    gains: Any
-    bend: Any
     act: Any  # (A,) the action of each row
     bounds: Array  # (3,): U, L, τ
     space: Space
@@ -43,7 +40,6 @@ def make_work(layout: Layout, start: int, stop: int, kind: int) -> Work:
     return Work(
         scratch(layout, start, stop),
         make_mix(A, N, kind),
-        *walls(),
         np.empty(A, dtype=np.int64),
         np.empty(3),
         make_space(A, N),
@@ -152,10 +148,10 @@ def close_game(game, tol, bounds, space):
 
 
 @njit(**INLINE)
-def game_of(work, n, w, radius):
+def game_of(work, n, w, radius, walls):
     """The game of the rows gathered.
 
-    reads   work, n, w (N,), radius
+    reads   work, n, w (N,), radius, walls
     returns it; χ² costs half of what it is called
     """
     mix = work.mix
@@ -163,4 +159,4 @@ def game_of(work, n, w, radius):
         mix.G, w, mix.kind, 0.5 * radius if mix.kind == SMOOTH else radius, mix.vectors, mix.ones, mix.order, mix.along, mix.inner,
         mix.matrix, mix.multipliers,
     )  # fmt: skip
-    return Game(n, data, work.answer, work.gains, work.bend, mix.kind <= SMOOTH)
+    return Game(n, data, walls[1], walls[2], walls[3], mix.kind <= walls[0])
