@@ -18,7 +18,7 @@ def test_l1_duals_and_gains_carry_their_rounding():
             room.places[2][:] = np.argsort(u, kind="stable")
             terms, ours = 2 * sums_.depth(K) + 16, exact_row(data)
             for cut in (0.0, 0.3, 1.0):
-                bounds = [Fraction(float(l1._bound(layout, 0, theta, 0, K, cut, n, True, room))) for n in (terms, 0)]
+                bounds = [Fraction(float(l1.bound_of(layout, 0, theta, 0, K, cut, n, True, room))) for n in (terms, 0)]
                 true = Fraction(cut) * Fraction(theta) / 2
                 true += sum(p * max(z, -Fraction(cut)) for p, z in zip(ours, exact(u), strict=True))
                 assert bounds[0] >= true

@@ -34,7 +34,7 @@ def sums_of(data, u, t, tau, order=None):
     scale = 1.0 / total
     own = scale * sums_.dot(data, 0, u, 0, K)
     sums = np.zeros(9)
-    l2._sum_row(l2.Row(data, 0, K, u, 0, scale), t, tau, 0.0, order, order is not None, sums)
+    l2.sum_row(l2.Row(data, 0, K, u, 0, scale), t, tau, 0.0, order, order is not None, sums)
     sums[l2.LEVEL] = tau
     return sums, scale, own, sums_.depth(K) + 16
 
@@ -48,14 +48,14 @@ def test_duals_of_rows_are_bounds():
     for K, t, moved in ROWS:
         data, u, tau = row_l2(rng, K, t, moved)
         sums, _, own, n = sums_of(data, u, t, tau)
-        found = Fraction(float(l2._dual(sums, t, own, n)))
+        found = Fraction(float(l2.dual_of(sums, t, own, n)))
         level, strength, phi = Fraction(float(tau)), Fraction(t), Fraction(0)
         for p, z in zip(exact_row(data), exact(u), strict=True):
             d = strength * z - level
             phi += d * p + d * d / 2 if p + d > 0 else -p * p / 2
         phi += level
         assert found >= phi
-        margin_free = l2._dual(sums, t, own, 0)
+        margin_free = l2.dual_of(sums, t, own, 0)
         needed += Fraction(float(margin_free)) < phi
     assert needed > 10
 
@@ -66,7 +66,7 @@ def test_rows_moved_by_nature_are_measured():
     for K, t, moved in ROWS:
         data, u, tau = row_l2(rng, K, t, moved)
         sums, scale, own, n = sums_of(data, u, t, tau)
-        gain, margin, far = l2._move(sums, own, n)
+        gain, margin, far = l2.move_of(sums, own, n)
         if far == 0:
             continue
         sure = 1.0 - (sums_.depth(K) + 24) * FAR
@@ -105,7 +105,7 @@ def test_distances_of_rows_are_rounded_up():
     assert sums[l2.MASS] == sums[l2.IDLE] == 0
     square = sum(x * x for x in exact(moves))
     assert Fraction(math.sqrt(sums[l2.SQUARES])) ** 2 < square
-    assert Fraction(float(l2._move(sums, own, n)[2])) ** 2 >= square
+    assert Fraction(float(l2.move_of(sums, own, n)[2])) ** 2 >= square
 
 
 def test_entries_that_count_as_active_surely_are():

@@ -104,7 +104,7 @@ def test_linf_duals_carry_their_rounding():
                 for end, drop in [*sorted(zip(e, d, strict=True)), (Fraction(theta), Fraction(0))]:
                     best += max(slope, 0) * (min(end, Fraction(theta)) - at)
                     at, slope = min(end, Fraction(theta)), slope - drop
-                assert Fraction(float(linf_radii._climb(worth, rise, K, mu, theta, terms, room))) >= best
+                assert Fraction(float(linf_radii.climb(worth, rise, K, mu, theta, terms, room))) >= best
     assert needed > 1
 
 
@@ -116,7 +116,7 @@ def test_linf_slopes_carry_what_even_careful_sums_lose():
     ended = sum(a * b for a, b in zip(exact(room.reals[0]), exact(room.reals[1]), strict=True))
     worth = -float(ended)  # no row of such pieces is worth more
     true = Fraction(worth) + ended + (Fraction(rise) - Fraction(mu)) * Fraction(far)
-    assert Fraction(float(linf_radii._climb(worth, rise, 2, mu, far, terms, room))) >= true
+    assert Fraction(float(linf_radii.climb(worth, rise, 2, mu, far, terms, room))) >= true
 
 
 def test_linf_multipliers_are_lowered_by_what_slopes_of_many_actions_are_off():
@@ -134,5 +134,5 @@ def test_linf_multipliers_are_lowered_by_what_slopes_of_many_actions_are_off():
     assert rise == 1.0
     x, ours = sum(exact(policy)), exact_row(kernels[0, 0, 0])
     assert x > 1 + 90 * EPS
-    found = linf_radii._climb(worth, rise, n, 1.0, 1.0, 2 * sums_.depth(2 * A) + A + 16, room)
+    found = linf_radii.climb(worth, rise, n, 1.0, 1.0, 2 * sums_.depth(2 * A) + A + 16, room)
     assert Fraction(float(found)) >= (x - 1) - x * ours[1]  # at r = 1

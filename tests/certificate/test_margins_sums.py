@@ -155,7 +155,7 @@ def test_values_before_a_move_carry_their_rounding(metric):
     nothing, true = np.zeros(1), -sum(exact_row(data)[1:])
     assert Fraction(float(room.own[0, 0])) > true + 12 * EPS
     if metric == "l1":
-        found = l1._worth(layout, 0, 0, nothing, nothing, 2 * sums_.depth(64) + 16, room)
+        found = l1.worth_of(layout, 0, 0, nothing, nothing, 2 * sums_.depth(64) + 16, room)
     else:
         found = linf.worth_of(layout, order, 0, 0, nothing, nothing, room)
     assert Fraction(float(found)) <= true

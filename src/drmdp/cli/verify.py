@@ -8,6 +8,7 @@ import click
 
 from drmdp._version import __version__
 from drmdp.cli.options import options
+from drmdp.cli.screen import say
 from drmdp.errors import InputError
 
 
@@ -32,7 +33,7 @@ def verify(proof: str, model_path: str, interval: bool) -> int:
     code: int = checker.show(found)
     wrote = str(found.header.get("version"))[:40]
     if wrote != __version__:
-        click.echo(
+        say(
             f"drmdp {wrote} wrote the proof and this is drmdp {__version__}; neither was asked, so that it makes no difference"
         )
     return code

@@ -96,7 +96,7 @@ def problem(subject: Subject) -> dict[str, str]:
     if model is None:
         return {
             "states": f"{len(solution.states):,}", "actions": f"{len(solution.actions):,}",
-            "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…", **_notes(solution.notes),
+            "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…",
         }  # fmt: skip
     low, high = model.cost_range
     if model.maximise:
@@ -106,7 +106,7 @@ def problem(subject: Subject) -> dict[str, str]:
     weights = model.weights[model.weights > 0]
     equal = "equally weighted" if np.ptp(weights) < 1e-12 else f"weights {weights.min():.3g} to {weights.max():.3g}"
     named = "" if isinstance(model.kernel_names, range) else f": {some(model.kernel_names, 12)}"
-    facts = {
+    return {
         "states": f"{model.n_states:,}, {count(int(model.terminal.sum()), 'terminal state')}",
         "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
         "observed kernels": f"{model.n_kernels:,}, {equal}" + named,
@@ -115,11 +115,6 @@ def problem(subject: Subject) -> dict[str, str]:
         "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
         "memory": f"{memory(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
     }
-    return facts | _notes((*model.notes, *solution.notes))
-
-
-def _notes(notes: tuple[str, ...]) -> dict[str, str]:
-    return {"notes": "\n".join(dict.fromkeys(notes))} if notes else {}
 
 
 def region(subject: Subject) -> dict[str, str]:
