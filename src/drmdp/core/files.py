@@ -21,7 +21,7 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -79,6 +79,20 @@ def check_path(given: object) -> None:
     """Refuse what names no file."""
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"path: expected the name of a file, got {shown(given)}")
+
+
+@contextlib.contextmanager
+def naming(path: AnyPath) -> Iterator[None]:
+    """Name the path in what goes wrong while it is read."""
+    name = os.fspath(path)
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}") from None
+    except MemoryError:
+        raise InputError(f"{name}: does not fit in memory") from None
 
 
 def check_suffix(path: AnyPath, suffixes: tuple[str, ...], what: str) -> None:

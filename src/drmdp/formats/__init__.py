@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from drmdp.core.files import check_path
+from drmdp.core.files import check_path, naming
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, directory, npz, prism, umb
@@ -181,19 +181,9 @@ def read_intervals(
 
 @contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the path in what goes wrong."""
-    try:
-        with (
-            stage(f"reading {os.fspath(path)}"),
-            np.errstate(over="ignore", invalid="ignore"),
-        ):  # the model refuses what overflows
-            yield
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
-    except MemoryError:
-        raise InputError(f"{os.fspath(path)}: does not fit in memory") from None
+    """Show progress, and name the path in what goes wrong; the model refuses what overflows."""
+    with naming(path), stage(f"reading {os.fspath(path)}"), np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
 def write(model: Model, path: str | os.PathLike[str], format: str | None = None) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from drmdp.core.archives import Header, check_memory, checked_header, decoding, native
-from drmdp.core.files import check_parent, landing
+from drmdp.core.files import check_parent, landing, naming
 from drmdp.errors import InputError, shown
 from drmdp.formats import _events, _stored
 from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_names, to_model
@@ -36,20 +36,13 @@ HOLDS = frozenset(NAMES)
 
 def open_stored(path: str | os.PathLike[str]) -> Stored:
     """Open a directory that `write` made, without reading it; its ranges of states are read with `Stored.read`."""
-    try:
-        with _stored.opened(Path(path)) as folder:
-            index = _stored.read_index(Path(path), folder)
-            if index.get("format") != FORMAT:
-                if index.get("format") == _events.FORMAT:
-                    raise InputError("is a model of events, which is read whole: drmdp.read(path) maps its table")
-                raise InputError(
-                    "was made by hand or by an older version; `drmdp convert` makes one that is mapped of it"
-                )
-            return _stored.stored(Path(path), folder, index)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
+    with naming(path), _stored.opened(Path(path)) as folder:
+        index = _stored.read_index(Path(path), folder)
+        if index.get("format") != FORMAT:
+            if index.get("format") == _events.FORMAT:
+                raise InputError("is a model of events, which is read whole: drmdp.read(path) maps its table")
+            raise InputError("was made by hand or by an older version; `drmdp convert` makes one that is mapped of it")
+        return _stored.stored(Path(path), folder, index)
 
 
 def read(path: Path, options: Options) -> Model:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
-from drmdp.core.files import check_path
+from drmdp.core.files import check_path, naming
 from drmdp.core.text import count
 from drmdp.core.text import discount as discount_text
 from drmdp.core.tolerance import Tolerance
@@ -174,11 +174,5 @@ class HorizonSolution:
         from drmdp.solution import plan_file
 
         check_path(path)
-        try:
+        with naming(path):
             return plan_file.read(path)
-        except InputError as error:
-            raise InputError(f"{os.fspath(path)}: {error}") from None
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
-        except MemoryError:
-            raise InputError(f"{os.fspath(path)}: does not fit in memory") from None

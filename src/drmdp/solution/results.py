@@ -13,7 +13,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
-from drmdp.core.files import check_file, check_path, check_suffix
+from drmdp.core.files import check_file, check_path, check_suffix, naming
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
@@ -288,18 +288,12 @@ class Solution:
         from drmdp.solution import file as saved
 
         check_path(path)
-        try:
+        with naming(path):
             if os.path.isdir(path):
                 from drmdp.cluster import results
 
                 return results.load(path)
             return saved.read(path)
-        except InputError as error:
-            raise InputError(f"{os.fspath(path)}: {error}") from None
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
-        except MemoryError:
-            raise InputError(f"{os.fspath(path)}: does not fit in memory") from None
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from drmdp._typing import ArrayLike
@@ -123,12 +123,8 @@ def _run(
         near = float((upper - lower).max()) <= tolerance.goal(scale)
         status = Status.solved if near else Status.precision_limit
     first = stages.first
-    balls = [repr(ball) for ball in stages.balls] if len({id(b) for b in stages.balls}) > 1 else [repr(stages.balls[0])]
-    prints = (
-        [m.fingerprint for m in stages.given]
-        if len({id(m) for m in stages.given}) > 1
-        else [stages.given[0].fingerprint]
-    )
+    balls = [repr(ball) for ball in _once(stages.balls)]
+    prints = [model.fingerprint for model in _once(stages.given)]
     natures = Natures(stages, given, plan.swept, backend, threads, t)
     found = HorizonSolution(
         value=value,
@@ -157,3 +153,8 @@ def _run(
     )  # fmt: skip
     vars(found).update(natures=natures)
     return found
+
+
+def _once(given: Sequence[Any]) -> Sequence[Any]:
+    """One where all stages have the same, else all."""
+    return given[:1] if all(one is given[0] for one in given) else given
