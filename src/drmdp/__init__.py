@@ -28,3 +28,7 @@ __all__ = [
     "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
     "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "stack", "write",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,6 +15,10 @@ from drmdp.errors import imported
 __all__ = ["Local", "Mpi", "Ray"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True)
 class Local:
     """Range after range in this process: for a model that is larger than memory."""

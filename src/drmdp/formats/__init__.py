@@ -38,6 +38,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Format(Protocol):
     """What a module of this package offers; errors need not repeat the path."""
 

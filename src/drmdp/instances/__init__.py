@@ -24,6 +24,11 @@ from drmdp.model import Model
 
 __all__ = ["FAMILIES", "cycle", "forest", "garnet", "grid", "machine", "perturb", "reservoir", "ring"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 FAMILIES: dict[str, Callable[..., Model]] = {
     "garnet": garnet,
     "machine": machine,

@@ -21,3 +21,7 @@ from drmdp.plot.plans import plan
 from drmdp.plot.states import policy, values
 
 __all__ = ["choice", "convergence", "kernel", "plan", "policy", "radius", "transitions", "values"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,3 +8,7 @@ __all__ = [
     "ActionLosses", "Bent", "Rounded", "Values", "bent", "deterministic", "most_visited", "near_optimal", "under", "values",
     "visits",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

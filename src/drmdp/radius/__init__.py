@@ -6,3 +6,7 @@ from drmdp.radius.path import Path, Point, path
 from drmdp.radius.sufficient import sufficient
 
 __all__ = ["Change", "Choice", "Path", "Point", "choose", "critical", "cross_validate", "path", "sufficient"]
+
+
+def __dir__() -> list[str]:
+    return __all__
