@@ -239,7 +239,7 @@ def with_count(off):
     return np.array(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("off", [-1, 1])
+@pytest.mark.parametrize("off", [pytest.param(-1, marks=pytest.mark.fuzz), 1])
 def test_a_wrong_count_in_an_operator_is_seen_and_makes_no_bound_false(off):
     honest, wrong = with_count(0), with_count(off)
     for (value, lower, upper), (other, below, above) in zip(honest, wrong, strict=True):

@@ -354,7 +354,12 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+OFTEN = ("solve", "sweep", "simulate")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.fuzz) for name in COMMANDS]
+)
 def test_a_terminal_sees_commands_move_and_standard_output_stays_clean(folder, name):
     command, pattern = COMMANDS[name]
     code, out, shown = on_terminal(folder, *command.split(), "--json")

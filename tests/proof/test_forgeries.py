@@ -53,7 +53,7 @@ def forge(name, seed, times, folder, task):
 
 @pytest.mark.parametrize("name", FEW, ids=str)
 def test_no_forgery_proves_what_is_false(name, tmp_path):
-    assert sum(forge(name, seed, 20, tmp_path, TASKS[seed % 5]) for seed in (1, 2, 3, 4, 9)) > 5
+    assert sum(forge(name, seed, 10, tmp_path, TASKS[seed % 5]) for seed in (1, 2, 3, 4, 9)) > 2
 
 
 @pytest.mark.fuzz
