@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ NEVER = {
 """What a part must not reach even through others."""
 HEAVY = {
     "scipy.optimize",
+    "scipy.linalg",
     "jinja2",
     "clarabel",
     "highspy",
@@ -160,12 +162,40 @@ def test_only_two_verbs_know_the_experiments():
 
 PROBE = """
 import json, sys
-import drmdp
-packages = {name.split(".")[0] for name in sys.modules} | {"scipy.optimize"} & set(sys.modules)
-print(json.dumps(sorted(packages)))
+{}
+print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_importing_the_package_is_light():
-    run = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
-    assert not HEAVY & set(json.loads(run.stdout))
+def modules_after(statement):
+    """What a process of its own has imported then."""
+    run = subprocess.run([sys.executable, "-c", PROBE.format(statement)], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+def test_importing_the_package_brings_nothing():
+    found = modules_after("import drmdp")
+    assert not {"numpy", "numba", "scipy"} & found
+    assert {name for name in found if name.startswith("drmdp")} == {"drmdp"}
+
+
+def test_all_its_names_are_light():
+    assert not HEAVY & modules_after("from drmdp import *")
+
+
+def test_every_name_is_what_its_home_has():
+    for name in drmdp.__all__:
+        found = getattr(drmdp, name)
+        if isinstance(found, types.ModuleType):
+            assert found is sys.modules[f"drmdp.{name}"]
+        else:
+            assert found is getattr(sys.modules[drmdp._HOMES[name]], name)
+    assert drmdp.errors is sys.modules["drmdp.errors"]
+    with pytest.raises(AttributeError, match="module 'drmdp' has no attribute 'sovle'"):
+        _ = drmdp.sovle
+
+
+@pytest.mark.parametrize("first", ["drmdp.bellman.exact", "drmdp.estimate.pipeline", "drmdp.cluster", "drmdp.api"])
+def test_functions_that_share_a_name_with_a_part_stay_functions(first):
+    check = f"import {first}; import drmdp; assert drmdp.bellman.__name__ == 'bellman' and callable(drmdp.estimate)"
+    modules_after(f"{check}; import drmdp.radius; assert drmdp.radius.path and callable(drmdp.bellman)")

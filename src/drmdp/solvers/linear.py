@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
@@ -52,6 +51,8 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
     goal = LOOSE * norm(left)
     step, rest = bicgstab(apply, left)
     if norm(rest) > goal:
+        from scipy.sparse.linalg import LinearOperator, gmres  # takes a tenth of a second
+
         system = LinearOperator((len(right), len(right)), matvec=lambda z: np.asarray(apply(like(right, z))))
         found = gmres(system, np.asarray(rest), rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
         step = step + like(right, found)
