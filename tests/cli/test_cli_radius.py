@@ -331,6 +331,14 @@ def test_pictures_of_saved_results(run, folder):
         in run("plot", "solution.npz", "--kind", "values", "--out", "v.png", code=2).stderr
     )
     assert "--kind: expected one of" in run("plot", "solution.npz", "--kind", "cake", "--out", "v.png", code=2).stderr
+    run("plot", "solution.npz", "--kind", "map", "--shape", "2x3", "--out", "map.png")
+    for options, message in (
+        (("map", "--shape", "3x5"), "a grid of 3 × 5 has 15 places, the model 6 states"),
+        (("map", "--shape", "five"), "--shape: expected rows and columns, as in 8x8, got 'five'"),
+        (("policy", "--shape", "2x3"), "--shape: it goes with --kind map"),
+        (("map",), "states are not named by two numbers each"),
+    ):
+        assert message in run("plot", "solution.npz", "--out", "v.png", "--kind", *options, code=2).stderr
     assert "a picture is a .png" in run("plot", "solution.npz", "--out", "v.txt", code=2).stderr
     assert "of a plan there is a map" in run("plot", "drawn.npz", "--kind", "values", "--out", "v.png", code=2).stderr
     assert "missing.npz" in run("plot", "missing.npz", "--out", "v.png", code=2).stderr

@@ -9,8 +9,8 @@ from drmdp.core.archives import PLAN, describe
 from drmdp.core.files import check_file, check_path, check_suffix, write_whole
 from drmdp.errors import InputError, imported
 
-KINDS = ("policy", "values", "kernel", "transitions", "convergence")
-ALONE = ("policy", "convergence")
+KINDS = ("policy", "map", "values", "kernel", "transitions", "convergence")
+ALONE = ("policy", "map", "convergence")
 """Pictures that need no model."""
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -22,9 +22,13 @@ SUFFIXES = (".png", ".svg", ".pdf")
     "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy."
 )
 @click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
+@click.option(
+    "--shape",
+    help="Of a map: rows and columns of a grid whose states are numbered row by row, as in 8x8; by default the numbers that states are named by.",
+)
 @OPTIONS["discount"]
 @OPTIONS["progress"]
-def plot(result: str, out: str, kind: str, model_path: str | None, discount: float | None) -> None:
+def plot(result: str, out: str, kind: str, model_path: str | None, shape: str | None, discount: float | None) -> None:
     """Draw a picture of a saved solution or plan.
 
     RESULT is what `drmdp solve --out` or `drmdp horizon --out` wrote as .npz, or a folder.
@@ -35,6 +39,7 @@ def plot(result: str, out: str, kind: str, model_path: str | None, discount: flo
     kind = kind.lower()
     if kind not in KINDS:
         raise InputError(f"--kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+    grid = None if shape is None else _grid(shape, kind)
     check_suffix(out, SUFFIXES, "a picture is a .png, .svg or .pdf file")
     check_file(out)
     check_path(result)
@@ -54,8 +59,18 @@ def plot(result: str, out: str, kind: str, model_path: str | None, discount: flo
         solution = Solution.load(result)
         model = None if model_path is None else formats.read(model_path, discount=discount)
         draw = getattr(pictures, kind)
-        axes = draw(solution) if kind in ALONE else draw(solution, model)
+        axes = draw(solution, grid) if kind == "map" else draw(solution) if kind in ALONE else draw(solution, model)
     write_whole(out, lambda stream: axes.figure.savefig(stream, format=out.rpartition(".")[2].lower(), dpi=160))
+
+
+def _grid(text: str, kind: str) -> list[int]:
+    """Rows and columns."""
+    parts = text.lower().replace("×", "x").split("x")
+    if kind != "map":
+        raise InputError("--shape: it goes with --kind map")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"--shape: expected rows and columns, as in 8x8, got {text!r}")
+    return [int(part) for part in parts]
 
 
 def _is_plan(path: str) -> bool:

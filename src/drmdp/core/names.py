@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -153,6 +153,20 @@ def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
     ends = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(np.concatenate([lengths for _, lengths in parts]), out=ends[1:])
     return np.frombuffer(b"".join(text for text, _ in parts), dtype=np.uint8), ends
+
+
+def coordinates(states: Sequence[Any], chosen: Iterable[int]) -> tuple[Any, list[str]] | None:
+    """Numbers that the names of some things are made of, (n, k), and what each is called; None if names are not numbers."""
+    sample = [states[int(s)] for s in chosen]
+    if all(isinstance(name, int | float) for name in sample):
+        return np.array(sample, dtype=float)[:, None], ["the state"]
+    k = len(sample[0]) if isinstance(sample[0], tuple) else 0
+    if not k or not all(isinstance(name, tuple) and len(name) == k for name in sample):
+        return None
+    columns = [j for j in range(k) if all(isinstance(name[j], int | float) for name in sample)]
+    if not columns:
+        return None
+    return np.array([[name[j] for j in columns] for name in sample], dtype=float), [f"x{j + 1}" for j in columns]
 
 
 def key(text: bytes) -> int:

@@ -15,12 +15,13 @@ Examples
 >>> matplotlib.pyplot.close(ax.figure)
 """
 
-from drmdp.plot.curves import choice, convergence, radius
+from drmdp.plot.curves import choice, convergence, radius, sets
+from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
 from drmdp.plot.plans import plan
 from drmdp.plot.states import policy, values
 
-__all__ = ["choice", "convergence", "kernel", "plan", "policy", "radius", "transitions", "values"]
+__all__ = ["choice", "convergence", "kernel", "map", "plan", "policy", "radius", "sets", "transitions", "values"]
 
 
 def __dir__() -> list[str]:

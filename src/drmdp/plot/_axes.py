@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import policies
 from drmdp._typing import IntArray
 from drmdp.errors import InputError
 from drmdp.model import Model
@@ -17,8 +18,8 @@ from drmdp.solution import Solution, check_solution
 
 WIDTH = 5.4
 """Of a picture, in inches: its letters are still read on a phone."""
-ROWS = 40
-"""More rows or columns than these are put into bins."""
+ROWS, COLUMNS = 60, 40
+"""More do not fit: those that matter most are shown."""
 LETTERS = 20
 """Longer names are cut in the middle: what tells them apart is often at the end."""
 FREE = "free"
@@ -44,17 +45,20 @@ def label(name: Any, letters: int = LETTERS) -> str:
     return text if len(text) <= letters else f"{text[: letters - half]}…{text[len(text) - half + 1 :]}"
 
 
-def bins(n: int, most: int = ROWS) -> IntArray:
-    """First members of at most so many bins of n things in their order, and n: (bins + 1,). Bins are equal but for the last."""
-    return np.append(np.arange(0, n, -(-n // most)), n)
+def span(names: Sequence[Any], lo: int, hi: int) -> str:
+    """The name of a state, or the first and the last one of neighbours lo, …, hi − 1."""
+    return label(names[lo]) if hi - lo == 1 else f"{label(names[lo], 9)} – {label(names[hi - 1], 9)}"
 
 
-def bin_labels(names: Sequence[Any], edges: IntArray) -> list[str]:
-    """A name, or the first and the last one of a bin."""
-    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    return [
-        label(names[lo]) if hi - lo == 1 else f"{label(names[lo], 9)} – {label(names[hi - 1], 9)}" for lo, hi in ends
-    ]
+def chosen(solution: Solution, model: Model | None, most: int) -> tuple[IntArray, str]:
+    """Numbers of the states that are shown, and words that say which they are: all, or those visited most, or first if the model is not known."""
+    total = len(solution.states)
+    if total <= most:
+        return np.arange(total), ""
+    if model is None:
+        return np.arange(most), f", the first {most} of {total:,}"
+    rows = policies.most_visited(model, solution.policy, most)
+    return rows, f", the {rows.size} visited most of {total:,}"
 
 
 def ticks(axis: Any, labels: Sequence[str], most: int = ROWS) -> None:

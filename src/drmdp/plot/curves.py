@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from drmdp.errors import InputError, described
-from drmdp.plot._axes import axes, kind, legend
-from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, RED
+from drmdp.errors import InputError, described, shown
+from drmdp.plot._axes import axes, kind, label, legend
+from drmdp.plot.style import BLACK, BLUE, GREEN, MARKERS, ORANGE, PALETTE, RED
 from drmdp.radius import Choice, Path
 from drmdp.radius.path import check_path
 from drmdp.solution import Solution, check_solution
@@ -50,6 +51,42 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
         ax.set(xlabel="radius", ylabel=f"{noun}, mean over the start")
         legend(ax, 3)
     return ax
+
+
+def sets(paths: Sequence[Path], names: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """Worst case of the best policy over the size of several sets, each a `drmdp.radius.path` of the same model; returns the axes.
+
+    Sizes are not comparable as numbers, so they are shares of the way from the mean kernel to where the set allows all that it ever does, or, of a set that has
+    no such end (Burg's divergence), to the last radius of its path: its name says so. `names` are what the sets are called, by default what they are.
+    """
+    own = list(paths) if isinstance(paths, Sequence) else [paths]
+    for k, path in enumerate(own):
+        check_path(path, f"paths: {k}")
+        if path.model.fingerprint != own[0].model.fingerprint:
+            raise InputError(f"paths: {k} is of another model than 0")
+    if not own or (names is not None and len(names) != len(own)):
+        raise InputError(f"paths: expected one or more, and a name for each, got {len(own)} and {shown(names)}")
+    labels = [path.ball.short for path in own] if names is None else [label(name, 40) for name in names]
+    with axes(ax, HEIGHT + 0.1 * len(own)) as ax:
+        for k, (path, name) in enumerate(zip(own, labels, strict=True)):
+            share, end = _share(path)
+            look = {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
+            ax.plot(share, path.worst, label=f"{name}{end}", **look)
+        side = "best" if own[0].ball.nature == "cooperative" else "worst"
+        ax.set(
+            xlabel="size, as a share of the largest", ylabel=f"{side}-case {kind(own[0].model)}, mean over the start"
+        )
+        legend(ax, 2)
+    return ax
+
+
+def _share(path: Path) -> tuple[Any, str]:
+    """Sizes between 0, the mean kernel, and 1; and words where that is no end of the set."""
+    if getattr(path.ball, "level", None) is not None:  # from 1 down
+        return (1 - path.radii) / max(1 - path.saturation, np.finfo(float).tiny), ""
+    if np.isfinite(path.saturation):
+        return path.radii / (path.saturation or 1.0), ""
+    return path.radii / (path.radii.max() or 1.0), f", up to {path.radii.max():.3g}"
 
 
 def choice(found: Choice, ax: Any = None) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp import policies
-from drmdp._typing import Array, IntArray
+from drmdp._typing import IntArray
+from drmdp.core.compact import MeanKernel
 from drmdp.model import Model
-from drmdp.plot._axes import axes, bin_labels, bins, label, needed, ticks, turn, upright
-from drmdp.plot.states import _bar
+from drmdp.plot._axes import COLUMNS, ROWS, axes, label, needed, ticks, turn, upright
+from drmdp.plot.states import bar
 from drmdp.plot.style import ORANGE, RED
+from drmdp.policies.bent import NOTHING
 from drmdp.solution import Solution
 
 DIVERGING = "PuOr_r"
@@ -22,38 +25,64 @@ VISITED = 100
 def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> Any:
     """Heat map of how nature changed the transitions of the policy: worst-case minus mean kernel; returns the axes.
 
-    Many states are put into bins of neighbours: the colour is the change of the probability to move from a state of one bin into another bin.
+    Of many states so many are shown, beginning with the one that is visited most, as fit with all next states whose probabilities change.
     """
     found = needed(solution, model)
-    edges = bins(found.n_states)
-    change = moved(solution, found, edges)
-    names = bin_labels(found.states, edges)
-    with axes(ax, 1.4 + 0.19 * max(len(change), 3) + upright(names)) as ax:
-        most = float(np.abs(change).max()) or 1.0
-        image = ax.imshow(change, aspect="auto", cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
+    change, rows, columns = _fitting(solution, found)
+    names, nexts = ([label(found.states[int(s)]) for s in states] for states in (rows, columns))
+    S, left = found.n_states, np.unique(change.indices).size - columns.size
+    with axes(ax, 1.4 + 0.19 * max(rows.size, 3) + upright(nexts)) as ax:
+        most = float(abs(change).max()) or 1.0
+        cells = change[:, columns].toarray()
+        image = ax.imshow(cells, aspect="auto", cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
         ticks(ax.yaxis, names)
-        ticks(ax.xaxis, names)
-        turn(ax, names)
-        binned = len(change) < found.n_states
-        ax.set(
-            xlabel="next states, in bins" if binned else "next state", ylabel="from" if not binned else "from, in bins"
+        ticks(ax.xaxis, nexts)
+        turn(ax, nexts)
+        where = (
+            f", the {columns.size} that change most; {left:,} more do"
+            if left > 0
+            else ", all that change"
+            if S > COLUMNS
+            else ""
         )
+        ax.set(xlabel=f"next state{where}", ylabel=f"from, {rows.size} of {S:,} states" if rows.size < S else "from")
         ax.grid(False)
-        _bar(ax, image, "change of probability, worst case − mean")
+        bar(ax, image, "change of probability, worst case − mean")
     return ax
 
 
-def moved(solution: Solution, model: Model, edges: IntArray) -> Array:
-    """Change of the probability to go from bin to bin under the policy, (bins, bins); rows are means over their states."""
-    mean = model.blocks.matrix(model.mean)
-    S, A, n = model.n_states, model.n_actions, len(edges) - 1
-    by_state = np.empty((S, n))
-    for k in range(n):
-        inside = np.zeros(S)
-        inside[edges[k] : edges[k + 1]] = 1
-        off = np.asarray(solution.kernel @ inside) - (mean @ inside).reshape(S, A)
-        by_state[:, k] = (solution.policy * off).sum(axis=1)
-    return np.asarray(np.add.reduceat(by_state, edges[:-1], axis=0) / np.diff(edges)[:, None])
+def _fitting(solution: Solution, model: Model) -> tuple[Any, IntArray, IntArray]:
+    """Changes (n, S) from the states that are shown, these, and the next states that are shown."""
+    S = model.n_states
+    if S <= COLUMNS:
+        return moved(solution, model, np.arange(S)), np.arange(S), np.arange(S)
+    order = np.argsort(-np.where(model.terminal, -1.0, policies.visits(model, solution.policy)), kind="stable")[:ROWS]
+    change = moved(solution, model, order)
+    seen: set[int] = set()
+    n = 0
+    for n in range(order.size):
+        seen.update(change.indices[change.indptr[n] : change.indptr[n + 1]].tolist())
+        if len(seen) > COLUMNS:
+            break
+    else:
+        n = order.size
+    n = max(n, 1)
+    place = np.argsort(order[:n])
+    change = change[place]
+    total = np.asarray(abs(change).sum(axis=0)).ravel()
+    columns = np.sort(np.argsort(-total, kind="stable")[: min(COLUMNS, max(int((total > 0).sum()), 1))])
+    return change, order[:n][place], columns
+
+
+def moved(solution: Solution, model: Model, states: IntArray) -> Any:
+    """Change of the probability to go from some states to any under the policy, a sparse (n, S)."""
+    mean, A = model.blocks.matrix(model.mean), model.n_actions
+    rows = []
+    for s in states.tolist():
+        worst = solution.kernel.rows(s) if isinstance(solution.kernel, MeanKernel) else solution.kernel[s]
+        off = solution.policy[s] @ (worst - mean[s * A : (s + 1) * A].toarray())
+        rows.append(sparse.csr_array(np.where(np.abs(off) > NOTHING, off, 0.0)[None]))
+    return sparse.vstack(rows, format="csr")
 
 
 def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax: Any = None) -> Any:

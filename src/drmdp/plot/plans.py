@@ -8,11 +8,11 @@ import numpy as np
 
 from drmdp._typing import Array, IntArray
 from drmdp.errors import InputError, described
-from drmdp.plot._axes import ROWS, axes, bin_labels, label, ticks
-from drmdp.plot.style import PALETTE
+from drmdp.plot._axes import ROWS, axes, label, span, ticks
+from drmdp.plot.style import CELLS
 from drmdp.solution import HorizonSolution
 
-COLUMNS = 400
+STAGES = 400
 """Of more stages, every second, third, … is shown."""
 GREY = "#999999"
 """Actions beyond the palette, and states that have none."""
@@ -30,21 +30,20 @@ def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     Neighbouring states that act alike at every stage share a row. If there are more rows than fit, those of the most states are shown.
     """
     check_plan(plan)
-    step = -(-plan.n_stages // COLUMNS)
+    step = -(-plan.n_stages // STAGES)
     stages = np.arange(0, plan.n_stages, step)
     first, rows = groups(plan.policy[stages])
     ends = np.append(first, plan.policy.shape[1])[np.stack([rows, rows + 1])]
     x = plan.policy[stages][:, ends[0]].transpose(1, 0, 2)  # (rows, stages, A)
-    used = np.argsort(-x.sum(axis=(0, 1)), kind="stable")
-    used = used[x.sum(axis=(0, 1))[used] > 0][: len(PALETTE)]
+    cells, used = colours(x)
     with axes(ax, 1.5 + 0.19 * max(len(rows), 3)) as ax:
-        ax.imshow(_colours(x, used), aspect="auto", interpolation="nearest", extent=_extent(stages, step, len(rows)))
-        ticks(ax.yaxis, _names(plan, ends))
+        ax.imshow(cells, aspect="auto", interpolation="nearest", extent=_extent(stages, step, len(rows)))
+        ticks(ax.yaxis, [span(plan.states, lo, hi) for lo, hi in ends.T.tolist()])
         ax.xaxis.get_major_locator().set_params(integer=True)
         left_out = len(first) - len(rows)
         ax.set(xlabel="stage", ylabel=f"state ({left_out} groups of fewer left out)" if left_out else "state")
         ax.grid(False)
-        _legend(ax, [(PALETTE[k], label(plan.actions[a])) for k, a in enumerate(used)], x)
+        palette_legend(ax, plan.actions, used, x)
     return ax
 
 
@@ -56,34 +55,30 @@ def groups(policy: Array) -> tuple[IntArray, IntArray]:
     return first, np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
 
 
-def _colours(x: Array, used: IntArray) -> Array:
-    """RGBA of each cell: the colour of the likeliest action, as opaque as it is likely."""
+def colours(x: Array) -> tuple[Array, IntArray]:
+    """RGBA of cells (…, A) of probabilities: the colour of the likeliest action, as opaque as it is likely; and the actions that have their own."""
     from matplotlib.colors import to_rgb
 
-    palette = np.array([to_rgb(GREY)] * x.shape[2])
-    for k, a in enumerate(used):
-        palette[a] = to_rgb(PALETTE[k])
-    best = x.argmax(axis=2)
-    opaque = np.where(x.any(axis=2), 0.25 + 0.75 * x.max(axis=2), 0.0)
-    return np.concatenate([palette[best], opaque[:, :, None]], axis=2)
+    often = x.reshape(-1, x.shape[-1]).sum(axis=0)
+    used = np.argsort(-often, kind="stable")
+    used = np.sort(used[often[used] > 0][: len(CELLS)])
+    palette = np.array([to_rgb(GREY)] * often.size)
+    palette[used] = [to_rgb(colour) for colour in CELLS[: used.size]]
+    opaque = np.where(x.any(axis=-1), 0.25 + 0.75 * x.max(axis=-1), 0.0)
+    return np.concatenate([palette[x.argmax(axis=-1)], opaque[..., None]], axis=-1), used
 
 
 def _extent(stages: IntArray, step: int, rows: int) -> tuple[float, float, float, float]:
     return -0.5, float(stages[-1]) + step - 0.5, rows - 0.5, -0.5
 
 
-def _names(plan: HorizonSolution, ends: Any) -> list[str]:
-    names = [plan.states[s] for pair in ends.T.tolist() for s in (pair[0], pair[1] - 1)]
-    return [
-        label(names[2 * k]) if lo + 1 == hi else bin_labels(names[2 * k : 2 * k + 2], np.array([0, 2]))[0]
-        for k, (lo, hi) in enumerate(ends.T.tolist())
-    ]
-
-
-def _legend(ax: Any, entries: list[tuple[str, str]], x: Array) -> None:
+def palette_legend(ax: Any, actions: Any, used: IntArray, x: Array) -> None:
+    """Which action has which colour."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=colour, label=name) for colour, name in entries]
-    if (x > 0).any(axis=(0, 1)).sum() > len(entries):
+    handles = [Patch(color=colour, label=label(actions[a])) for colour, a in zip(CELLS, used.tolist(), strict=False)]
+    if (x > 0).reshape(-1, x.shape[-1]).any(axis=0).sum() > used.size:
         handles.append(Patch(color=GREY, label="others"))
+    if not x.any(axis=-1).all():
+        handles.append(Patch(facecolor="none", edgecolor=GREY, label="no action"))
     ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, fontsize="small")

@@ -15,6 +15,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000",
 )  # fmt: skip
 PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, YELLOW)
+CELLS = ("#2A80B9", "#E5A11C", "#1F9E78", "#D9622B", "#C97BA9", "#6CBDEA", "#E6DA4E", "#8C6D4F")
+"""Much the same colours for cells and points, on light ground and on dark: those of lines change with the ground of a page."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # beside the colours, for print in grey
 
 SETTINGS: dict[str, Any] = {

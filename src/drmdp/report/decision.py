@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.names import coordinates
 from drmdp.core.text import count
 
 SURE = 0.995
@@ -135,20 +136,6 @@ def _runs(states: Sequence[Any], running: IntArray, group: IntArray) -> list[tup
 
 
 # ---------------------------------------------------------------------- coordinates
-
-
-def coordinates(states: Sequence[Any], chosen: IntArray) -> tuple[Array, list[str]] | None:
-    """Numbers that names are made of, (n, k), and what each is called; None if names are not numbers."""
-    sample = [states[int(s)] for s in chosen]
-    if all(isinstance(name, int | float) for name in sample):
-        return np.array(sample, dtype=float)[:, None], ["the state"]
-    k = len(sample[0]) if isinstance(sample[0], tuple) else 0
-    if not k or not all(isinstance(name, tuple) and len(name) == k for name in sample):
-        return None
-    columns = [j for j in range(k) if all(isinstance(name[j], int | float) for name in sample)]
-    if not columns:
-        return None
-    return np.array([[name[j] for j in columns] for name in sample], dtype=float), [f"x{j + 1}" for j in columns]
 
 
 def _by_coordinates(

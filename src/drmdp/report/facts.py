@@ -16,6 +16,7 @@ from drmdp._version import __version__
 from drmdp.core.text import count, discount, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind
+from drmdp.plot.maps import places_of
 from drmdp.plot.nature import bent
 from drmdp.radius import Path
 from drmdp.sets import AmbiguitySet
@@ -24,6 +25,8 @@ from drmdp.solution import Solution, choice
 ALL = 40
 """So many states are all listed; of more, this many."""
 BENT = 12
+MAPPED = 250_000
+"""Names of more states are not searched for coordinates."""
 NUMBER = "{:,.6g}"
 
 
@@ -71,6 +74,12 @@ class Subject:
     def noun(self) -> str:
         """Cost, reward or value."""
         return kind(self.model)
+
+    @cached_property
+    def mapped(self) -> bool:
+        """Whether states are named by where they lie."""
+        states = self.solution.states
+        return len(states) <= MAPPED and places_of(states) is not None
 
     @property
     def start(self) -> Array:

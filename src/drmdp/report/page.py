@@ -18,8 +18,7 @@ from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, MissingExtra, shown
 from drmdp.model import Model
-from drmdp.plot._axes import model_of
-from drmdp.plot.states import MOST
+from drmdp.plot._axes import ROWS, model_of
 from drmdp.radius import Path
 from drmdp.radius.path import CUT_SHORT, check_path
 from drmdp.report import facts
@@ -96,7 +95,8 @@ def render(subject: Subject, title: str | None = None) -> str:
         reproduce=facts.reproduce(subject),
         pictures=_pictures(subject),
         many=len(subject.solution.states) > facts.ALL,
-        crowded=len(subject.solution.states) > MOST,
+        crowded=len(subject.solution.states) > ROWS,
+        mapped=subject.mapped,
     )
 
 
@@ -119,7 +119,9 @@ def fill(template: str, pictures: dict[str, str], **given: Any) -> str:
 def _pictures(subject: Subject) -> dict[str, str]:
     solution, model, sweep = subject.solution, subject.model, subject.sweep
     wanted: dict[str, tuple[Callable[[Any], Any], str]] = {
-        "policy": (lambda ax: plot.policy(solution, ax=ax), "Heat map: probability of each action in each state"),
+        "policy": (lambda ax: plot.map(solution, ax=ax), "Map: the likeliest action where each state lies")
+        if subject.mapped
+        else (lambda ax: plot.policy(solution, ax=ax), "Heat map: probability of each action in each state"),
         "values": (lambda ax: plot.values(solution, model, ax=ax), "Worst-case values with bounds"),
         "convergence": (lambda ax: plot.convergence(solution, ax=ax), "Certified gap and residual by iteration"),
     }

@@ -1,0 +1,154 @@
+"""States that are places: what is done in each, or what it is worth, where it lies.
+
+Coordinates are whole numbers on a grid, row and column, the first row on top: a cell for each state. Other numbers are x to the right and y upwards: a
+point for each state. Two states at one place are refused. Actions that are called by a direction are arrows as long as they are likely.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike
+from drmdp.core.names import coordinates as in_names
+from drmdp.core.validation import numbers
+from drmdp.errors import InputError, shown
+from drmdp.plot._axes import WIDTH, axes, kind, model_of
+from drmdp.plot.plans import colours, palette_legend
+from drmdp.plot.states import COLOURS, bar
+from drmdp.plot.style import BLACK
+from drmdp.solution import Solution, check_solution
+
+SPARSE = 4
+"""A grid may have so many cells for each state."""
+ARROWS = 900
+"""In more states they could not be seen."""
+WAYS = {
+    "left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0),
+    "west": (0, -1), "east": (0, 1), "north": (-1, 0), "south": (1, 0),
+}  # fmt: skip
+"""Directions as rows and columns."""
+
+
+class Places(NamedTuple):
+    """Where states are."""
+
+    at: Array  # (S, 2)
+    axes: tuple[str, str]  # what the two numbers are called
+    grid: bool
+
+    @property
+    def xy(self) -> tuple[Array, Array]:
+        """To the right and upwards; on a grid, to the right and downwards."""
+        first, second = self.at.T
+        return (second, first) if self.grid else (first, second)
+
+
+def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", ax: Any = None) -> Any:
+    """States where they lie, coloured by what is done there, or by what it is worth; returns the axes.
+
+    Parameters
+    ----------
+    solution : Solution
+    coordinates : (S, 2), or a shape (rows, columns), optional
+        Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A shape stands for a grid whose states are numbered row by row,
+        as in gymnasium: ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
+    by : "policy" or "values"
+        Colours are the likeliest actions, paler where the policy draws, or the certified worst-case values.
+    """
+    check_solution(solution)
+    if by not in ("policy", "values"):
+        raise InputError(f'by: expected "policy" or "values", got {shown(by)}')
+    places = places_of(solution.states, coordinates)
+    if places is None:
+        raise InputError(
+            "coordinates: states are not named by two numbers each; give (S, 2) numbers, or the shape (rows, columns) of a grid"
+        )
+    x, y = places.xy
+    with axes(ax, _height(places)) as ax:
+        if by == "policy":
+            cells, used = colours(np.asarray(solution.policy))
+            _draw(ax, places, cells)
+            palette_legend(ax, solution.actions, used, solution.policy)
+        else:
+            image = _draw(ax, places, solution.value)
+            noun = kind(model_of(solution, None))
+            bar(ax, image, noun if noun == "value" else f"worst-case {noun}")
+        if places.grid and len(x) <= ARROWS:
+            _arrows(ax, solution, x, y)
+        ax.set(ylabel=places.axes[0 if places.grid else 1], xlabel=places.axes[1 if places.grid else 0])
+        for axis in (ax.xaxis, ax.yaxis) if places.grid else ():
+            axis.get_major_locator().set_params(integer=True)
+        ax.grid(False)
+    return ax
+
+
+def places_of(states: Any, coordinates: ArrayLike = None) -> Places | None:
+    """Where states are, as given or as their names say; None if they do not."""
+    S = len(states)
+    if coordinates is None:
+        found = in_names(states, [0])  # the others are not read if there is nothing to find
+        found = found if found is None or found[0].shape[1] != 2 else in_names(states, range(S))
+        if found is None or found[0].shape[1] != 2:
+            return None
+        at, axes = found[0], tuple(found[1])
+    else:
+        at, axes = numbers("coordinates", coordinates), ("x1", "x2")
+        if at.shape == (2,) and (at >= 1).all() and (at == np.round(at)).all():
+            if at.prod() != S:
+                raise InputError(
+                    f"coordinates: a grid of {at[0]:g} × {at[1]:g} has {at.prod():g} places, the model {S:,} states"
+                )
+            at, axes = np.stack(np.divmod(np.arange(S), int(at[1])), axis=1).astype(float), ("row", "column")
+    if at.shape != (S, 2) or not np.isfinite(at).all():
+        raise InputError(
+            f"coordinates: expected {S:,} pairs of finite numbers, or the shape of a grid, got {shown(coordinates)}"
+        )
+    order = np.lexsort(at.T)
+    double = np.flatnonzero((np.diff(at[order], axis=0) == 0).all(axis=1))
+    if double.size and coordinates is None:
+        return None  # other parts of the names tell them apart
+    if double.size:
+        one, other = sorted(order[double[0] : double[0] + 2].tolist())
+        raise InputError(
+            f"coordinates: states {shown(states[one])} and {shown(states[other])} are both at {at[one, 0]:g}, {at[one, 1]:g}"
+        )
+    return Places(at, axes, _is_grid(at))  # type: ignore[arg-type]
+
+
+def _is_grid(at: Array) -> bool:
+    return bool((at == np.round(at)).all() and np.prod(np.ptp(at, axis=0) + 1) <= SPARSE * len(at) + 100)
+
+
+def _height(places: Places) -> float:
+    high, wide = np.ptp(places.at, axis=0)[:: 1 if places.grid else -1] + (1 if places.grid else 0)
+    return float(np.clip(1.2 + (WIDTH - 0.8) * (high / wide if wide > 0 else 1), 2.4, 1.5 * WIDTH))
+
+
+def _draw(ax: Any, places: Places, cells: Array) -> Any:
+    """Cells or points of values (S,) or colours (S, 4)."""
+    x, y = places.xy
+    if not places.grid:
+        look: Any = {"cmap": COLOURS} if cells.ndim == 1 else {}
+        size = float(np.clip(20_000 / len(x), 3, 60))
+        return ax.scatter(x, y, c=cells, s=size, linewidths=0, rasterized=len(x) > ARROWS, **look)
+    low = places.at.min(axis=0).astype(int)
+    high, wide = (np.ptp(places.at, axis=0) + 1).astype(int)
+    image = np.full((high, wide, *cells.shape[1:]), np.nan if cells.ndim == 1 else 0.0)
+    image[tuple((places.at.astype(int) - low).T)] = cells
+    extent = (low[1] - 0.5, low[1] + wide - 0.5, low[0] + high - 0.5, low[0] - 0.5)
+    return ax.imshow(image, cmap=COLOURS, extent=extent, interpolation="nearest", aspect="equal")
+
+
+def _arrows(ax: Any, solution: Solution, x: Array, y: Array) -> None:
+    """Directions, as long as they are likely."""
+    for a, name in enumerate(solution.actions):
+        down, right = WAYS.get(str(name).lower(), (0, 0))
+        if down or right:
+            played = solution.policy[:, a] > 0.02
+            long = 0.4 * solution.policy[played, a]
+            ax.quiver(
+                x[played], y[played], right * long, down * long, angles="xy", scale_units="xy", scale=1, color=BLACK,
+                width=0.006, headwidth=5, headlength=5, headaxislength=4.5, edgecolor="white", linewidth=0.5,
+            )  # fmt: skip
