@@ -4,10 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from drmdp.cluster.engine import Engine
+from drmdp.cluster.engine import Engine, Holding, Whole
+from drmdp.cluster.operator import Chain
 from drmdp.cluster.vector import Vector
 from drmdp.cluster.worker import Worker
+from drmdp.core.compact import STORED, rows_of
 from drmdp.core.vectors import by_state, dots
 
 S = 203
@@ -22,16 +25,19 @@ class Here(Engine):
         self.workers = [Worker.__new__(Worker) for _ in self.ranges]
         for worker in self.workers:
             worker._source = source
-        self.made = []
+        self.made, self.kept = [], []
 
     def _run(self, name, args, kept, ask):
         def given(arg, k):
             if isinstance(arg, tuple):
                 return tuple(given(part, k) for part in arg)
-            return arg.pieces[k] if isinstance(arg, Vector) else arg
+            if isinstance(arg, Whole):
+                return np.concatenate(arg.vector.pieces)
+            return arg.pieces[k] if isinstance(arg, Vector | Holding) else arg
 
         told = [tuple(given(arg, k) for arg in args) for k in range(3)]
         self.made.append(name)
+        self.kept.append(kept)
         found = [getattr(worker, name)(*own) for worker, own in zip(self.workers, told, strict=True)]
         return [Vector(self, [arrays[j] for arrays, _ in found]) for j in range(kept)], [answer for _, answer in found]
 
@@ -64,9 +70,54 @@ def test_a_number_takes_one_call_however_long_the_formula(engine):
 def test_what_is_used_again_is_made_once(engine):
     a = np.random.default_rng(1).normal(size=S)
     v = np.exp(engine.scatter(a))
-    for _ in range(3):
-        assert (v.max(), v.min()) == (np.exp(a).max(), np.exp(a).min())
-    assert engine.made == ["fold", "apply", *["fold"] * 5]
+    assert v.max() == np.exp(a).max()
+    for k in range(1, 4):
+        assert (k * v).max() == (k * np.exp(a)).max()
+    assert engine.made == ["fold", "apply", *["fold"] * 3]
+
+
+def test_ends_are_asked_for_once_and_tell_sizes_and_what_is_no_number(engine):
+    for odd in (0.0, np.nan, np.inf, -np.inf):
+        a = np.random.default_rng(1).normal(size=S)
+        a[70] = odd
+        v = engine.scatter(a)
+        for _ in range(2):
+            assert np.isfinite(v).all() == np.isfinite(a).all()
+            for found, want in ((v.max(), a.max()), (v.min(), a.min()), (np.abs(v).max(), np.abs(a).max())):
+                assert found == want or (np.isnan(found) and np.isnan(want))
+        assert engine.made == ["fold"]
+        engine.made.clear()
+
+
+def test_a_product_travels_with_what_is_made_of_it(engine):
+    rng = np.random.default_rng(5)
+    a, b, matrix = rng.normal(size=S), rng.normal(size=S), sparse.random_array((S, S), density=0.1, rng=rng).tocsr()
+    rows = [rows_of(matrix[lo:hi]) for lo, hi in engine.ranges]
+    chain = Chain(engine, Holding([tuple(getattr(own, name) for name in STORED) for own in rows]))
+    v, w = engine.scatter(a), engine.scatter(b)
+    found = by_state(twice_over, v, 0.9, chain @ v)
+    want = a - 0.9 * (rows_of(matrix) @ a)
+    assert dots((found, w), (w - found, found)) == dots((want, b), (b - want, want))
+    assert np.array_equal(np.asarray(found), want)
+    assert engine.made == ["product"]
+    assert (engine.traffic.exchanges, engine.traffic.bytes) == (1, 2 * 8 * S)
+    left = w - by_state(twice_over, v, 0.9, chain @ v)
+    assert dots((left, left)) == dots((b - want, b - want))
+    assert (chain @ v).max() == (rows_of(matrix) @ a).max()
+    assert engine.made == ["product", "product", "product", "fold"]
+    assert engine.traffic.exchanges == 3
+
+
+def test_what_will_be_wanted_is_made_along_with_the_next(engine):
+    a, b = np.random.default_rng(6).normal(size=(2, S))
+    v, w = engine.scatter(a), engine.scatter(b)
+    later, _ = by_state(twice_over, v, 0.5, w), by_state(twice_over, w, 0.1, v)
+    by_state(twice_over, v, 0.7, w)  # nobody will
+    total = by_state(twice_over, w, 2.0, v)
+    assert dots((total, total)) == dots((b - 2.0 * a, b - 2.0 * a))
+    assert np.array_equal(np.asarray(later), a - 0.5 * b)
+    assert engine.made == ["sums"]
+    assert engine.kept == [3]
 
 
 def test_sums_keep_what_they_are_made_of(engine):

@@ -93,3 +93,22 @@ def test_a_stored_kernel_may_reach_all_states_and_no_further():
         given["prefix_length"][3] = bad
         with pytest.raises(ValueError, match=r"kernel\.prefix_length is out of range"):
             rows.restored(S, A, given)
+
+
+def test_the_first_wrong_column_is_found_wherever_blocks_end(monkeypatch):
+    rng = np.random.default_rng(0)
+    for block in (1, 2, 7):
+        monkeypatch.setattr(storage, "ENTRIES", block)
+        for _ in range(500):
+            rows = [np.sort(rng.choice(6, rng.integers(4), replace=False)) for _ in range(rng.integers(1, 6))]
+            indptr = np.append(0, np.cumsum([row.size for row in rows]))
+            indices = np.concatenate(rows).astype(np.int32)
+            if indices.size and rng.random() < 0.6:
+                indices[rng.integers(indices.size)] = rng.integers(-1, 8)
+            starts = set(indptr.tolist())
+            wrong = [
+                k
+                for k, column in enumerate(indices)
+                if not 0 <= column < 6 or (k not in starts and column <= indices[k - 1])
+            ]
+            assert storage.wrong_column(indptr, indices, 6) == (wrong[0] if wrong else -1)

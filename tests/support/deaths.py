@@ -108,8 +108,8 @@ class KillingEngine(PooledEngine):
     plans: tuple | list = ()
     dice = random.Random(0)
 
-    def _call(self, k, name, args, kept):
-        found = super()._call(k, name, args, kept)
+    def _call(self, k, name, *rest):
+        found = super()._call(k, name, *rest)
         if k == len(self.ranges) - 1:
             for plan in self.plans:
                 if plan.name == name and not plan.done:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class Engine(ABC):
         self.n_states = source.n_states
         self.traffic = Traffic()
         self.facts: Facts | None = None
+        self.pending: WeakValueDictionary[int, Any] = WeakValueDictionary()  # vectors that wait for the next call
 
     def survey(self) -> Facts:
         """Start: every range tells its facts, and every later call gets those of all."""
@@ -77,7 +79,7 @@ class Engine(ABC):
     def _count(self, name: str, args: tuple[Any, ...]) -> None:
         traffic = self.traffic
         traffic.calls[name] = traffic.calls.get(name, 0) + 1
-        whole = sum(isinstance(arg, Whole) for arg in args)
+        whole = _wholes(args)
         traffic.exchanges += whole
         traffic.bytes += whole * 8 * self.n_states * (len(self.ranges) - 1)
 
@@ -107,3 +109,8 @@ def own(arg: Any, pick: Any) -> Any:
     if isinstance(arg, Whole | Holding) or hasattr(arg, "pieces") or isinstance(arg, np.ndarray):
         return pick(arg)
     return arg
+
+
+def _wholes(arg: Any) -> int:
+    """Vectors that are made known to all for an argument."""
+    return sum(map(_wholes, arg)) if isinstance(arg, tuple) else isinstance(arg, Whole)

@@ -1,24 +1,27 @@
 """Workers as Ray actors: on the cores of this machine, or on a cluster.
 
-Vectors are pieces in Ray's object store: workers of one machine share them, others fetch them from each other, and the driver holds references. They
-outlive the worker that made them. Where a worker dies, Ray starts it again, and the driver, which waits for every call, repeats the one that was lost; the
-answer has the same bits, as calls depend on nothing but their arguments. A worker that dies of every call, or no longer answers at all, is an error
-that names it.
+Vectors are in memory that all share, or in Ray's object store (`drmdp.cluster.routes`), and outlive the worker that made them. Where a worker dies, Ray
+starts it again, and the driver, which waits for every call, repeats the one that was lost; the answer has the same bits, as calls depend on nothing but
+their arguments. A worker that dies of every call, or no longer answers at all, is an error that names it.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.cluster.actor import Actor, Slot
-from drmdp.cluster.engine import Engine, Whole, own
-from drmdp.cluster.session import start
+from drmdp.cluster.actor import REACH, Actor, Order
+from drmdp.cluster.engine import Engine, own
+from drmdp.cluster.routes import ByMemory, ByStore, Route
+from drmdp.cluster.session import one_machine, start
+from drmdp.cluster.shared import Shared
 from drmdp.cluster.source import Source
 from drmdp.cluster.vector import Vector
+from drmdp.core.facts import Facts
 from drmdp.errors import InputError, brief
 from drmdp.sets import AmbiguitySet
 
@@ -37,24 +40,34 @@ class RayEngine(Engine):
     def __init__(self, source: Source, ball: AmbiguitySet, workers: int, threads: int, address: str | None) -> None:
         super().__init__(source, ball, workers, threads)
         self._ray, self._started = start(address, len(self.ranges) * threads)
-        self._actors = [self._actor(source, ball, lo, hi, threads) for lo, hi in self.ranges]
+        self._shared = Shared(self.ranges, self.n_states) if one_machine(self._ray) else None
+        self._route: Route = ByStore(self._ray, self.ranges)
+        self._numbers = itertools.count()
+        at = [None for _ in self.ranges] if self._shared is None else self._shared.handles
+        self._actors = [self._actor(source, ball, *own, threads, at[k]) for k, own in enumerate(self.ranges)]
 
     def _actor(self, *given: Any) -> Any:
         """A worker; its arguments start it again."""
         settings = {"num_cpus": self.threads, "max_restarts": -1, "concurrency_groups": {"signs": 1}}
         return self._ray.remote(**settings)(Actor).remote(*given)
 
+    def survey(self) -> Facts:
+        """Start: where all share memory, vectors go there."""
+        if self._shared is not None and all(self._each(REACH, (), 0)[1]):
+            self._route = ByMemory(self._shared, len(self.ranges))
+        return super().survey()
+
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
-        found, answers = self._each(name, args, kept)
-        return [Vector(self, [refs[j] for refs in found]) for j in range(kept)], answers
+        pieces, answers = self._each(name, args, kept)
+        return [Vector(self, [own[j] for own in pieces]) for j in range(kept)], answers
 
     def _hold(self, name: str, args: tuple[Any, ...]) -> list[Any]:
-        return [refs[0] for refs in self._each(name, args, None)[0]]
+        return self._each(name, args, None)[0]
 
     def _each(self, name: str, args: tuple[Any, ...], kept: int | None) -> tuple[list[Any], list[Any]]:
         """Call all workers and wait for them: where what stays is, and what they answer. What a worker died of is asked again."""
-        ray, workers = self._ray, range(len(self.ranges))
-        found = [self._call(k, name, args, kept) for k in workers]
+        ray, workers, room = self._ray, range(len(self.ranges)), self._route.room(kept or 0)
+        found = [self._call(k, name, args, kept, room) for k in workers]
         answers, tries, idle = [None for _ in workers], [0 for _ in workers], [0 for _ in workers]
         waiting = {found[k][-1]: k for k in workers}
         while waiting:
@@ -69,9 +82,8 @@ class RayEngine(Engine):
                 except ray.exceptions.RayActorError as error:
                     tries[k] += 1
                     if tries[k] > REPEATS:
-                        raise self._given_up(
-                            k, f"died {tries[k]} times of one call: {brief(str(error), 300)}"
-                        ) from None
+                        why = f"died {tries[k]} times of one call: {brief(str(error), 300)}"
+                        raise self._given_up(k, why) from None
                     self._busy(k)
                     lost.append(k)
             for ref in pending if not ready else ():
@@ -81,26 +93,20 @@ class RayEngine(Engine):
                     del waiting[ref]
                     lost.append(k)
             for k in lost:
-                found[k] = self._call(k, name, args, kept)
+                found[k] = self._call(k, name, args, kept, room)
                 waiting[found[k][-1]] = k
-        return found, answers
+        pieces, told = zip(*(self._route.pieces(k, found[k], answers[k], room) for k in workers), strict=True)
+        return list(pieces), list(told)
 
-    def _call(self, k: int, name: str, args: tuple[Any, ...], kept: int | None) -> Any:
+    def _call(self, k: int, name: str, args: tuple[Any, ...], kept: int | None, room: Any) -> Any:
         values: list[Any] = []
 
         def pick(arg: Any) -> Any:
-            at = len(values)
-            if isinstance(arg, np.ndarray):
-                return arg
-            if isinstance(arg, Whole):
-                values.extend(arg.vector.pieces)
-                return Slot(at, len(values))
-            values.append(arg.pieces[k])
-            return Slot(at)
+            return arg if isinstance(arg, np.ndarray) else self._route.given(arg, k, values)
 
-        spec = tuple(own(arg, pick) for arg in args)
-        method = self._actors[k].call.options(num_returns=(1 if kept is None else kept) + 1)
-        refs = method.remote(name, self.facts, spec, kept is None, *values)
+        given = tuple(own(arg, pick) for arg in args)  # which may take calls
+        order, returns = self._route.ordered(Order(next(self._numbers), name, self.facts, given), k, kept, room)
+        refs = self._actors[k].call.options(num_returns=returns).remote(order, *values)
         return refs if isinstance(refs, list) else [refs]
 
     def _busy(self, k: int) -> bool:
@@ -119,25 +125,25 @@ class RayEngine(Engine):
             except ray.exceptions.RayActorError:
                 pass
             time.sleep(0.1)
-        cores = f"{len(self.ranges)} × {self.threads}"
-        why = f"it hangs, cannot be reached, or has not found its place among {cores} free cores"
+        why = f"it hangs, cannot be reached, or has no place among {len(self.ranges)} × {self.threads} free cores"
         raise self._given_up(k, f"has not answered for {PATIENCE:.0f} s: {why}")
 
     def _given_up(self, k: int, why: str) -> InputError:
-        lo, hi = self.ranges[k]
-        return InputError(f"the worker of the states {lo} … {hi - 1} {why}; {GO_ON}")
+        return InputError(f"the worker of the states {self.ranges[k][0]} … {self.ranges[k][1] - 1} {why}; {GO_ON}")
 
     def gather(self, vector: Any) -> Array:
         """A vector, here."""
-        return np.concatenate(self._ray.get(vector.pieces))
+        return self._route.gather(vector)
 
     def scatter(self, values: Array) -> Vector:
         """Numbers at hand as a vector."""
-        return Vector(self, [self._ray.put(values[lo:hi]) for lo, hi in self.ranges])
+        return Vector(self, self._route.scatter(values))
 
     def close(self) -> None:
         """End the workers, and Ray if it was started here."""
         for actor in self._actors:
             self._ray.kill(actor)
+        if self._shared is not None:
+            self._shared.close()
         if self._started:
             self._ray.shutdown()

@@ -45,3 +45,8 @@ def start(address: str | None, cores: int) -> tuple[Any, bool]:
     else:
         ray.init(address=address, log_to_driver=False)
     return ray, True
+
+
+def one_machine(ray: Any) -> bool:
+    """Whether workers are on this machine wherever Ray starts them, and it has memory that can be shared."""
+    return hasattr(os, "memfd_create") and sum(node["Alive"] for node in ray.nodes()) == 1

@@ -4,18 +4,25 @@ It follows NumPy's protocols: arithmetic, comparisons, `np.where` and the like a
 `min`, `any`, `all` and sums give numbers. `np.asarray` brings it together here, which only results and small models need.
 
 **Work is put off** until somebody needs its numbers, as a call costs more than the arithmetic. A formula travels with the first call that uses it; if that
-wants a number only, the vector is made there and forgotten. It is kept once it is used again, is exchanged, or is part of a sum.
+wants a number only, the vector is made there and forgotten. It is kept once it is used again, is exchanged, or is part of a sum. What functions other than
+NumPy's give is wanted sooner or later: it is made with the next call that makes anything. A product with a chain is put off, too. Numbers never change, so
+the smallest and the largest are asked for once and together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from drmdp._typing import Array
+from drmdp.cluster.engine import Whole
+from drmdp.core.compact import STORED, Rows
 
 if TYPE_CHECKING:
     from drmdp.cluster.engine import Engine
@@ -24,16 +31,49 @@ BY_STATE = (np.where, np.zeros_like, np.full_like, np.sum)
 """Functions of arrays that treat each state alone."""
 
 
+_numbers = itertools.count()
+
+
 class Later:
     """Stands at the head of a formula (Later, function, arguments, settings), which workers carry out."""
 
 
-def carried_out(formula: Any) -> Any:
+@dataclass(frozen=True)
+class Made:
+    """Stands for a vector that was made before in the same call, by its place."""
+
+    place: int
+
+
+def carried_out(formula: Any, made: Sequence[Any] = ()) -> Any:
     """What a formula gives on a range; anything else is itself."""
+    if isinstance(formula, Made):
+        return made[formula.place]
     if not (isinstance(formula, tuple) and formula and formula[0] is Later):
         return formula
     _, function, args, settings = formula
-    return function(*map(carried_out, args), **settings)
+    return function(*(carried_out(arg, made) for arg in args), **settings)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Multiplies the rows that a worker has with a vector of all states."""
+
+    n_states: int
+    threads: int
+
+    def rows(self, held: tuple[Any, ...]) -> Rows:
+        """The rows, from the arrays that are held."""
+        return Rows(self.n_states, **dict(zip(STORED, held, strict=True)), threads=self.threads)
+
+    def __call__(self, z: Array, held: tuple[Any, ...]) -> Array:
+        """P z on a range."""
+        return self.rows(held) @ z
+
+
+def product(engine: Engine, z: Any, rows: Any) -> tuple[Any, ...]:
+    """The formula of P z."""
+    return Later, Product(engine.n_states, engine.threads), (Whole(z), rows), {}
 
 
 class Vector(NDArrayOperatorsMixin):
@@ -41,33 +81,77 @@ class Vector(NDArrayOperatorsMixin):
 
     def __init__(self, engine: Engine, pieces: list[Any], formula: tuple[Any, ...] | None = None) -> None:
         self.engine, self._pieces, self._formula, self._used = engine, pieces, formula, False
+        self._known: tuple[Any, Any] | None = None
+        self.number = next(_numbers)
+        self.deep = formula is not None and (not _plain(formula[1]) or any(map(_deep, formula[2])))
 
     @property
     def pieces(self) -> list[Any]:
         """Where the numbers are; they are made if they have to be."""
         if self._formula is not None:
-            self._settle(self.engine.run("apply", self._formula, kept=1, ask=False)[0][0])
+            make(self.engine, [self])
         return self._pieces
 
-    def _settle(self, made: Vector) -> None:
-        self._pieces, self._formula = made.pieces, None
+    def settle(self, pieces: list[Any]) -> None:
+        """Be made."""
+        self._pieces, self._formula = pieces, None
 
-    def _given(self, once: bool = True) -> Any:
-        """The formula, for the first who uses it and if it may travel; the vector, made, for others."""
-        formula, first = self._formula, not self._used
+    @property
+    def put_off(self) -> bool:
+        """Whether there is only a formula."""
+        return self._formula is not None
+
+    @property
+    def _of(self) -> tuple[Any, tuple[Any, ...]]:
+        """The function that was put off, and its arguments."""
+        return (None, ()) if self._formula is None else self._formula[1:3]
+
+    def formula(self, places: Mapping[int, int]) -> Any:
+        """What a call is given that makes this vector, or uses it for the first time; `places` are those of vectors made before it."""
+        if self._formula is None:
+            return self
         self._used = True
-        if formula is not None and first and once:
-            return formula
-        return Vector(self.engine, self.pieces)
+        head, function, args, settings = self._formula
+        return head, function, tuple(arg.standing(places) if isinstance(arg, Vector) else arg for arg in args), settings
+
+    def standing(self, places: Mapping[int, int]) -> Any:
+        """What stands for this vector in a call that makes those of `places`."""
+        return Made(places[self.number]) if self.number in places else self.formula(places)
+
+    def parts(self) -> Iterator[Vector]:
+        """The vectors in its formula that were put off, too."""
+        for arg in self._of[1]:
+            if isinstance(arg, Vector) and arg.put_off:
+                yield arg
+                yield from arg.parts()
+
+    def again(self) -> list[Vector]:
+        """Of this vector and those it is made from, the ones that are used again and have to be made."""
+        if self.put_off and self._used:
+            return [self]
+        return [vector for arg in self._of[1] if isinstance(arg, Vector) for vector in arg.again()]
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether a product with a chain was put off."""
+        return any(isinstance(part._of[0], Product) for part in (self, *self.parts()))
 
     def __len__(self) -> int:
         return self.engine.n_states
 
     def mapped(self, function: Any, *args: Any, **settings: Any) -> Any:
         """`function`, which treats each state alone, of vectors and numbers."""
-        plain = isinstance(function, np.ufunc) or function in BY_STATE  # others may follow each other without end
-        given = tuple(arg._given(plain) if isinstance(arg, Vector) else arg for arg in args)
-        return Vector(self.engine, [], (Later, function, given, settings))
+        if not _plain(function):  # such may follow each other without end
+            make(self.engine, list(filter(_deep, args)))
+        found = Vector(self.engine, [], (Later, function, args, settings))
+        if not _plain(function):
+            self.engine.pending[found.number] = found
+        return found
+
+    def multiplied(self, rows: Any) -> Vector:
+        """P z for this vector z and the rows of P."""
+        _ = self.pieces
+        return Vector(self.engine, [], product(self.engine, self, rows))
 
     def scattered(self, values: Array) -> Any:
         """Numbers at hand, brought to the workers."""
@@ -91,24 +175,32 @@ class Vector(NDArrayOperatorsMixin):
         """All numbers, here."""
         return np.asarray(self.engine.gather(self), dtype=dtype)
 
-    def _fold(self, function: Any) -> Any:
-        return function(self.engine.run("fold", function, self._given())[1])
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """Smallest and largest number."""
+        if self._known is None:
+            make(self.engine, [self] if self.multiplies else self.again())
+            low, high = zip(*self.engine.run("fold", _ends, self.formula({}))[1], strict=True)
+            self._known = np.min(low), np.max(high)
+        return self._known
 
     def max(self) -> float:
         """Largest number."""
-        return float(self._fold(np.max))
+        function, args = self._of
+        return float(max(map(abs, args[0].ends)) if function is np.absolute else self.ends[1])
 
     def min(self) -> float:
         """Smallest number."""
-        return float(self._fold(np.min))
+        return float(self.ends[0])
 
     def any(self) -> bool:
         """Whether some of it is true."""
-        return bool(self._fold(np.any))
+        return bool(self.ends[1])
 
     def all(self) -> bool:
         """Whether all of it is."""
-        return bool(self._fold(np.all))
+        function, args = self._of
+        return all(map(math.isfinite, args[0].ends)) if function is np.isfinite else bool(self.ends[0])
 
     def sum(self, axis: int, keepdims: bool = False) -> Any:
         """Sums over the actions."""
@@ -116,16 +208,36 @@ class Vector(NDArrayOperatorsMixin):
 
     def dots(self, *pairs: tuple[Any, Any]) -> list[float]:
         """Sums of products of pairs of vectors, as `drmdp.core.vectors.dots` makes them."""
-        new: list[Vector] = []
-        for vector in (vector for pair in pairs for vector in pair):
-            if vector._formula is not None and not any(vector is known for known in new):
-                new.append(vector)
-
-        def place(vector: Vector) -> Any:
-            return next((k for k, known in enumerate(new) if known is vector), vector)
-
-        asked = tuple((place(a), place(b)) for a, b in pairs)
-        made, parts = self.engine.run("sums", tuple(vector._formula for vector in new), asked, kept=len(new))
-        for vector, numbers in zip(new, made, strict=True):
-            vector._settle(numbers)
+        parts = make(self.engine, [vector for pair in pairs for vector in pair if vector.put_off], pairs)
         return [math.fsum(part for own in parts for part in own[k]) for k in range(len(pairs))]
+
+
+def make(engine: Engine, wanted: list[Vector], pairs: tuple[tuple[Vector, Vector], ...] = ()) -> list[Any]:
+    """Make vectors, and those that will be wanted, and sums over pairs of vectors, in one call; returns the sums of each worker."""
+    if not (wanted or pairs):
+        return []
+    inner = {part.number for vector in (*wanted, *engine.pending.values()) for part in vector.parts()}
+    wanted = [*wanted, *(vector for vector in engine.pending.values() if vector.number not in inner)]
+    engine.pending.clear()
+    make(engine, [first for vector in wanted for first in vector.again() if first is not vector])
+    wanted = sorted({vector.number: vector for vector in wanted if vector.put_off}.values(), key=lambda v: v.number)
+    places = {vector.number: k for k, vector in enumerate(wanted)}  # a vector is younger than what it is made of
+    asked = tuple(tuple(vector.standing(places) for vector in pair) for pair in pairs)
+    name = "product" if any(vector.multiplies for vector in wanted) else "sums" if pairs else "apply"
+    formulas = tuple(vector.formula(places) for vector in wanted)
+    made, parts = engine.run(name, formulas, asked, kept=len(wanted), ask=bool(pairs))
+    for vector, numbers in zip(wanted, made, strict=True):
+        vector.settle(numbers.pieces)
+    return parts
+
+
+def _plain(function: Any) -> bool:
+    return isinstance(function, np.ufunc | Product) or function in BY_STATE
+
+
+def _deep(arg: Any) -> bool:
+    return isinstance(arg, Vector) and arg.put_off and arg.deep
+
+
+def _ends(array: Array) -> tuple[Any, Any]:
+    return np.min(array), np.max(array)

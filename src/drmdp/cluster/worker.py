@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,8 +25,8 @@ from drmdp.bellman.fingerprint import fingerprint
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import RobustProver
 from drmdp.cluster.source import Source
-from drmdp.cluster.vector import carried_out
-from drmdp.core.compact import Rows
+from drmdp.cluster.vector import Product, carried_out
+from drmdp.core.compact import STORED, Rows
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.files import flush
 from drmdp.core.vectors import block, block_sums
@@ -37,7 +36,6 @@ from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 
 Answer = tuple[tuple[Any, ...], Any]
-PARTS = tuple(f.name for f in fields(Rows) if f.name not in ("n_columns", "threads"))
 
 
 def _piece(name: str, lo: int) -> str:
@@ -107,10 +105,6 @@ class Worker:
 
     # ------------------------------------------------------------------ vectors
 
-    def apply(self, formula: Any) -> Answer:
-        """A vector, made."""
-        return (carried_out(formula),), None
-
     def fold(self, function: Any, vector: Any) -> Answer:
         """A number from a vector, or from what a formula gives."""
         return (), function(carried_out(vector))
@@ -123,12 +117,15 @@ class Worker:
         """The piece of this range of what is sent to all."""
         return (values[self.lo : self.hi],), None
 
-    def sums(self, formulas: tuple[Any, ...], pairs: tuple[tuple[Any, Any], ...]) -> Answer:
-        """Vectors, made; and sums of a·b over the blocks of this range, for each pair a, b of vectors or numbers of those made."""
-        made = tuple(map(carried_out, formulas))
+    def apply(self, formulas: tuple[Any, ...], pairs: tuple[tuple[Any, Any], ...]) -> Answer:
+        """Vectors, made; and sums of a·b over the blocks of this range, for each pair a, b of vectors."""
+        made: list[Any] = []
+        for formula in formulas:
+            made.append(carried_out(formula, made))
         length = block(self._source.n_states)
-        chosen = [[made[vector] if isinstance(vector, int) else vector for vector in pair] for pair in pairs]
-        return made, [block_sums(a, b, length) for a, b in chosen]
+        return tuple(made), [block_sums(carried_out(a, made), carried_out(b, made), length) for a, b in pairs]
+
+    sums = product = apply  # by what is waited for
 
     # ------------------------------------------------------------------ files
 
@@ -266,15 +263,8 @@ class Worker:
         return (), (np.diff(matrix.indptr), matrix.indices, matrix.data, fixed.costs, self.model.available)
 
     def _rows(self, rows: Rows) -> Answer:
-        return tuple(getattr(rows, name) for name in PARTS), None
-
-    def product(self, z: Array, rows: tuple[Any, ...]) -> Answer:
-        """P z on the range."""
-        return (self._chain(rows) @ z,), None
+        return tuple(getattr(rows, name) for name in STORED), None
 
     def spell(self, rows: tuple[Any, ...]) -> Answer:
         """The rows of a chain, written out."""
-        return (self._chain(rows).dense(),), None
-
-    def _chain(self, rows: tuple[Any, ...]) -> Rows:
-        return Rows(self._source.n_states, **dict(zip(PARTS, rows, strict=True)), threads=self._threads)
+        return (Product(self._source.n_states, self._threads).rows(rows).dense(),), None

@@ -254,12 +254,13 @@ def wrong_column(indptr: IntArray, indices: Any, n_columns: int) -> int:
     """Where `indices` first leaves 0 … n_columns − 1 or does not ascend within a pair; −1 if nowhere."""
     for lo in range(0, indices.size, ENTRIES):
         own = indices[lo : lo + ENTRIES + 1]
-        outside = np.flatnonzero((own < 0) | (own >= n_columns))
-        falls = lo + 1 + np.flatnonzero(own[1:] <= own[:-1])
-        falls = falls[indptr[np.searchsorted(indptr, falls)] != falls]  # but where a pair begins
-        found = [int(k[0]) for k in (lo + outside, falls) if k.size]
-        if found:
-            return min(found)
+        wrong = (own < 0) | (own >= n_columns)
+        falls = own[1:] <= own[:-1]
+        first, last = np.searchsorted(indptr, (lo + 1, lo + own.size))
+        falls[indptr[first:last] - (lo + 1)] = False  # where a pair begins
+        wrong[1:] |= falls
+        if wrong.any():
+            return lo + int(np.argmax(wrong))
     return -1
 
 

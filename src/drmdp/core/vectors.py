@@ -46,11 +46,6 @@ def dot(a: Any, b: Any) -> float:
     return dots((a, b))[0]
 
 
-def norm(a: Any) -> float:
-    """Euclidean norm."""
-    return math.sqrt(dot(a, a))
-
-
 def mean(a: Any) -> float:
     """Mean."""
     return dot(a, np.full_like(a, 1.0)) / len(a)

@@ -41,6 +41,7 @@ class Best:
         self.policy = any_policy(model)
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
+        self._gap: float | None = None  # of the bounds, once it was asked for
         self._judge = judge
         self._proved = True
 
@@ -54,9 +55,10 @@ class Best:
             lower, upper = self._within(verdict.bounds)
         else:
             lower, upper = self._bounds(value, update)
-        if self._sweep is None or (upper - lower).max() <= self.gap:
+        gap = Bounds(lower, upper).gap
+        if self._sweep is None or gap <= self.gap:
             self.lower, self.upper, self.policy, self._sweep = lower, upper, update.policy, (value, update)
-            self._verdict, self._proved = verdict, False
+            self._gap, self._verdict, self._proved = gap, verdict, False
 
     def prove(self) -> None:
         """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten."""
@@ -71,7 +73,7 @@ class Best:
         else:
             update = self._problem.prove(value, update, self._problem.policy is not None)
             self.lower, self.upper = self._bounds(value, update)
-        self.policy, self._sweep, self._proved = update.policy, (value, update), True
+        self.policy, self._sweep, self._proved, self._gap = update.policy, (value, update), True, None
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
@@ -82,6 +84,7 @@ class Best:
         """Hold what was saved."""
         if saved is not None:
             self.lower, self.upper, self.policy, self._sweep, self._proved = saved
+            self._gap = None
 
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
@@ -128,7 +131,9 @@ class Best:
     @property
     def gap(self) -> float:
         """Largest upper − lower over the states."""
-        return float((self.upper - self.lower).max())
+        if self._gap is None:
+            self._gap = Bounds(self.lower, self.upper).gap
+        return self._gap
 
     @property
     def scale(self) -> float:

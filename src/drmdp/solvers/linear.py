@@ -17,7 +17,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
-from drmdp.core.vectors import by_state, dot, dots, like, mean, norm
+from drmdp.core.vectors import by_state, dot, dots, like, mean
 
 SMALL, THIN, FILLED = 64, 10, 200
 """States up to which systems are eliminated. Beyond, the share of numbers that are not 0 with which that is tried, 1/THIN, and the share of n³ products
@@ -27,6 +27,7 @@ EXACT, RATE, SLACK, PRODUCTS = 2e-13, 0.5, 10.0, 50
 TIGHT, LOOSE, FEW = 1e-3, 0.03, 5
 """Share of r that may be left: in the first `FEW` steps, and later. Newton's next step takes it along; what costs few products saves sweeps, and
 what costs many does not (docs/methods.md)."""
+ROUNDING = 1e-14  # a share of r that is none
 WILD = 1e8  # a residual that grew as much has lost its digits
 STEPS = 1000
 RESTART, CYCLES = 40, 25  # of GMRES
@@ -44,13 +45,14 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
 
     first = np.full_like(right, mean(right) / (1 - discount))
     left = right - apply(first)
-    if norm(left) > norm(right):
-        first, left = np.zeros_like(right), right
-    if np.abs(left).max() <= 1e-14 * np.abs(right).max():
+    square, whole = dots((left, left), (right, right))
+    if square > whole:
+        first, left, square = np.zeros_like(right), right, whole
+    if square <= ROUNDING**2 * whole:
         return first
-    goal = LOOSE * norm(left)
-    step, rest = bicgstab(apply, left)
-    if norm(rest) > goal:
+    goal = LOOSE * math.sqrt(square)
+    step, rest, far = bicgstab(apply, left, square)
+    if far > goal:
         from scipy.sparse.linalg import LinearOperator, gmres  # takes a tenth of a second
 
         system = LinearOperator((len(right), len(right)), matvec=lambda z: np.asarray(apply(like(right, z))))
@@ -133,13 +135,13 @@ def eliminate(a, b, listed, limit):
     return True
 
 
-def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Array]:
-    """δ with |r − (I − λP) δ| small enough, and that residual; on a breakdown, the best found before."""
+def bicgstab(apply: Callable[[Array], Array], right: Array, square: float) -> tuple[Array, Array, float]:
+    """δ with |r − (I − λP) δ| small enough, that residual and its norm; on a breakdown, the best found before. `square` is r·r."""
     x, r = np.zeros_like(right), right
     shadow, p = right, right
-    rho = dot(shadow, r)
+    rho = square
     begin = math.sqrt(rho)
-    best, least = (x, r), np.inf
+    best, least = (x, r, begin), np.inf
     for k in range(STEPS):
         ap = apply(p)
         down = dot(shadow, ap)
@@ -157,7 +159,7 @@ def bicgstab(apply: Callable[[Array], Array], right: Array) -> tuple[Array, Arra
         if not far <= WILD * begin:
             break
         if far < least:
-            best, least = (x, r), far
+            best, least = (x, r, far), far
         if far <= (TIGHT if k < FEW else LOOSE) * begin:
             break
         if not (abs(new) > 1e-300 and abs(omega) > 1e-300):

@@ -30,7 +30,7 @@ from drmdp.core import clock
 from drmdp.core.levels import value_range
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
-from drmdp.core.vectors import dot
+from drmdp.core.vectors import dots
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, Judge
 from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
@@ -333,7 +333,7 @@ class _Run:
 
     def _record(self, state: State | None) -> Record:
         model, best = self.problem.model, self.best
-        low, high = dot(model.initial, best.lower), dot(model.initial, best.upper)
+        low, high = dots((model.initial, best.lower), (model.initial, best.upper))
         if model.maximise:
             low, high = -high, -low
         residual = math.nan if state is None else float(np.abs(state.residual).max())

@@ -95,7 +95,8 @@ class PolicyIteration:
 
 def _measure(state: State) -> tuple[float, float]:
     """Span and size of the residual."""
-    return float(np.ptp(state.residual)), float(np.abs(state.residual).max())
+    residual = state.residual
+    return float(np.ptp(residual)), float(np.abs(residual).max())
 
 
 def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
