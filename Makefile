@@ -67,7 +67,7 @@ wheel: $(READY)
 
 # Downloads: a wheel goes into an empty environment, and the README is followed as written.
 walk: $(READY) browser
-	$(BIN)/python -m pytest -q -m walk tests/test_walk.py
+	$(BIN)/python -m pytest -q -m walk tests/test_walk.py tests/test_typed.py
 
 # Reports are tested in a real browser: where there is none, and apt-get may bring it, it does; elsewhere those tests are skipped.
 browser:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from drmdp.core import shipped
-from drmdp.core.kept import SUFFIX
+from drmdp.core.kept import SUFFIX, settings, versions_shared
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src" / "drmdp" / "_kernels"
@@ -40,6 +40,8 @@ def main(sets: list[str]) -> None:
         for level in shipped.fitting():
             with tempfile.TemporaryDirectory() as folder:
                 sys.stderr.write(f"{level}: {compiled(level, sets, Path(folder))} kernels\n")
+        if KERNELS.is_dir():
+            (KERNELS / shipped.MADE_FOR).write_text(f"{versions_shared()}\n{settings()}\n", "utf-8")
         command = [
             sys.executable,
             "-m",

@@ -10,6 +10,8 @@ import pytest
 import drmdp
 from drmdp.bellman import l2_2
 from drmdp.bellman.fingerprint import differences, fingerprint
+from drmdp.core import shipped
+from drmdp.core.kept import Kept
 from drmdp.sets import PAIRS
 
 
@@ -65,3 +67,13 @@ def test_differences_are_said_in_words():
 def test_a_ground_of_other_states_does_not_matter():
     near, far = (drmdp.Wasserstein(0.1, "transport", ground=("line", np.arange(n) / 2)) for n in (3, 90))
     assert fingerprint(near) == fingerprint(far)
+
+
+def test_kernels_of_a_wheel_name_their_level_instead_of_the_processor(monkeypatch):
+    ball = drmdp.Wasserstein(0.3)
+    host = fingerprint(ball)
+    monkeypatch.setattr(shipped, "level", lambda: "x86-64-v2")
+    assert Kept.own, "they were compiled here"
+    assert fingerprint(ball) == host
+    monkeypatch.setattr(Kept, "own", set())
+    assert fingerprint(ball) == host | {"processor": "x86-64-v2", "features": ""}

@@ -27,7 +27,7 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
@@ -51,6 +51,9 @@ SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VE
 class Kept:
     """What is kept of one function; takes the place of Numba's own cache."""
 
+    own: ClassVar[set[str]] = set()
+    """Kernels that this process did not take from a wheel."""
+
     def __init__(self, function: Any, options: Any, how: str) -> None:
         self._function = function
         self._options = f"{options_text(options)} {how}"
@@ -72,8 +75,8 @@ class Kept:
         machine = context.codegen().magic_tuple()
         if level is not None:
             machine = shipped.machine(machine[0], level)
-        versions = _versions(2 if machine[1] in shipped.LEVELS else None)
-        parts = str(text), self._options, versions, str(machine), str(_settings())
+        versions = versions_shared() if machine[1] in shipped.LEVELS else _versions(None)
+        parts = str(text), self._options, versions, str(machine), str(settings())
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
         return f"{plain_name(self._function)}-{digest}{SUFFIX}"
 
@@ -81,15 +84,23 @@ class Kept:
         """What is kept for a signature, or None."""
         name = self._names[signature] = self.name(signature, context)
         if name is None:
+            self.own.add(str(self._function))
             return None
         context.refresh()
         level = shipped.level()
-        brought = [] if level is None else [shipped.FOLDER / level / str(self.name(signature, context, level))]
-        for path in (*brought, *(folder / name for folder in folders())):
-            found = load(path, context)
-            if found is not None:
-                return found
-        return None
+        brought = None if level is None else shipped.FOLDER / level / str(self.name(signature, context, level))
+        found = None if brought is None else load(brought, context)
+        if found is None:
+            self.own.add(name)
+            files = [folder / name for folder in folders()]
+            found = next(filter(None, (load(path, context) for path in files)), None)
+        if found is None:
+            reason = shipped.why_not(versions_shared(), str(settings()))
+            if reason is None and brought is not None and brought.exists():
+                reason = f"{brought} is spoiled"
+            if reason is not None:
+                _say_once(f"kernels that came with the package are compiled again here: {reason}")
+        return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what was just compiled, under the name that it had before."""
@@ -103,7 +114,9 @@ class Kept:
             _write(folder / name, serialize.dumps(compiled._reduce()))  # type: ignore[no-untyped-call]
             _prune(folder)
         except OSError as error:
-            _say_once(str(error))
+            _say_once(
+                f"compiled kernels are not kept, so that every process compiles them: {error}; NUMBA_CACHE_DIR may name a folder"
+            )
 
     def enable(self) -> None:
         """Numba's interface; it is always enabled."""
@@ -194,19 +207,22 @@ def _prune(folder: Path) -> None:
 
 
 @cache
-def _say_once(reason: str) -> None:
-    warnings.warn(
-        f"compiled kernels are not kept, so that every process compiles them: {reason}; NUMBA_CACHE_DIR may name a folder",
-        Notice, stacklevel=2,
-    )  # fmt: skip
+def _say_once(text: str) -> None:
+    warnings.warn(text, Notice, stacklevel=2)
+
+
+def versions_shared() -> str:
+    """Versions as far as kernels of a wheel depend on them: those of Python and NumPy without their repairs."""
+    return _versions(2)
 
 
 @cache
 def _versions(length: int | None) -> str:
-    """Versions, those of Python and NumPy with so many numbers: what goes to others fits all their repairs."""
+    """Versions, those of Python and NumPy with so many numbers."""
     python, arrays = (".".join(version.split(".")[:length]) for version in (platform.python_version(), np.__version__))
     return f"{platform.python_implementation()} {python} {numba.__version__} {llvmlite.__version__} {arrays}"
 
 
-def _settings() -> list[Any]:
+def settings() -> list[Any]:
+    """Of Numba, as they are here."""
     return [getattr(config, name, None) for name in SETTINGS]
