@@ -18,6 +18,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, Remembered
+from drmdp.bellman.family import prepared
 from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.operator import Update
 from drmdp.certificate.cooperative import CooperativeProver, pairs_of, single, turned
@@ -124,10 +125,10 @@ class CooperativeOperator:
         widest = self.model.discount * point.span + self._moving
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         family = self._given if fixed else self._family
-        kernel = family.evaluate if fixed else family.update
+        kernel, data = family.evaluate if fixed else family.update, prepared(family, layout)
 
         def over(lo: int, hi: int) -> None:
-            kernel(lo, hi, layout, point, memory, out, tol, family.workspace(layout, point, lo, hi))
+            kernel(lo, hi, data, point, memory, out, tol, family.workspace(data, point, lo, hi))
 
         work = np.ascontiguousarray(layout.indptr[:: layout.available.shape[1]]) * layout.weights.size
         workers.run(over, work, start, stop, self.threads)

@@ -7,6 +7,7 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.bellman.family import prepared
 from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
@@ -26,6 +28,7 @@ from drmdp.layout import events, light
 from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
+from drmdp.layout.sorting import renewed
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
@@ -153,14 +156,25 @@ class ExactOperator:
         memory = empty_memory(S, A, kept, entry.keeps, real)
         self.left = Left(memory, np.zeros((S, A)), 0)
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
+        self._ends = bool(model.terminal.any())
         self.accuracy = 0.0
-        self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
+        self._passes = np.zeros(1)
+        self._prepared: tuple[Any, Any] = None, None
+        self._filled: Layout | None = None  # the layout for many sweeps
+        self._keeps_room = model.n_states <= DENSE and not getattr(self._family, "FRESH", False)
+        self._rooms: list[tuple[Any, Any, Any]] = []  # data, range and work space of the last sweep
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
         other = copy.copy(self)
         other.ball, other._layout = ball, at_radius(self._layout, self.model, ball)
+        other._filled = None
         return other
+
+    @property
+    def passes(self) -> float:
+        """Passes over the candidate rows, mean over the states of the last sweep."""
+        return float(self._passes.mean())
 
     def adopt(self, other: ExactOperator) -> None:
         """Begin where the last sweep of `other`, with the same kernels, ended."""
@@ -181,10 +195,10 @@ class ExactOperator:
         point = point_at(layout, u)
         out, played = self._mapped(kernel, layout, point, policy, start, stop)
         memory = self.left.memory
-        self.passes = float(out.passes[start:stop].mean())
         own = slice(start, stop)
+        self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
-        policy = np.where(ends[:, None], 0.0, out.policy[own]) if ends.any() else out.policy[own]
+        policy = np.where(ends[:, None], 0.0, out.policy[own]) if self._ends else out.policy[own]
         low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
         high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
         new = out.lower[own]  # nobody needs the bounds themselves any more
@@ -192,7 +206,8 @@ class ExactOperator:
         del out
         new /= 2
         new += model.discount * shift
-        new[ends] = 0.0
+        if self._ends:
+            new[ends] = 0.0
         if played is not None:
             played.of(policy, self.threads)
         nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads, played)
@@ -207,14 +222,18 @@ class ExactOperator:
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
         widest = self.model.discount * point.span + self._moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
+        family = self._family
         played = Played() if light.remembered(layout) < layout.weights.size else None
 
         def over(lo: int, hi: int) -> None:
-            room = events.Room(layout, lambda part, *ends: self._family.workspace(part, point, *ends))
+            room = events.Room(layout, lambda part, *ends: family.workspace(prepared(family, part), point, *ends))
             for first, last, part, own in events.pieces(layout, lo, hi):
+                if part is layout:
+                    self._whole(kernel, lo, hi, layout, point, memory, out, tol)
+                    continue
                 known, found = _of(memory, own), _of(out, own)
                 whole = known if played is None else light.opened(part, point, known, settled=False)
-                kernel(first, last, part, point, whole, found, tol, room(part, first, last))
+                kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
                 if played is not None:
                     known.by_row[:, :, 0] = whole.by_row[:, :, 0]
                     played.write(own, self._family.NATURE, part, point, whole, found.policy)
@@ -225,6 +244,24 @@ class ExactOperator:
         self.left = Left(memory, out.policy, self.left.sweeps + 1)
         return out, played
 
+    def _whole(
+        self, kernel: Any, lo: int, hi: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float
+    ) -> None:
+        """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
+        known = self._prepared
+        if known[0] is not layout:
+            known = self._prepared = layout, prepared(self._family, layout)
+        data, room = known[1], (None, (0, 0), None)
+        with contextlib.suppress(IndexError):
+            room = self._rooms.pop()
+        if room[0] is data and room[1] == (lo, hi):
+            work = renewed(room[2], point)
+        else:
+            work = self._family.workspace(data, point, lo, hi)
+        kernel(lo, hi, data, point, memory, out, tol, work)
+        if self._keeps_room:
+            self._rooms[:] = [(data, (lo, hi), work)]
+
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
         layout, answer = self._laid_out(sweeps), self._family.NATURE
@@ -234,4 +271,7 @@ class ExactOperator:
 
     def _laid_out(self, sweeps: int) -> Layout:
         """The data for the last of so many sweeps."""
-        return fill_up(self.model, self.ball, self._layout) if sweeps >= MANY else self._layout
+        layout: Layout = self._layout
+        if sweeps >= MANY:
+            layout = self._filled = self._filled or fill_up(self.model, self.ball, layout)
+        return layout

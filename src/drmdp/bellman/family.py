@@ -8,12 +8,19 @@ A family answers one set, or several that differ in numbers only. Its file has
     evaluate(start, stop, layout, point, memory, out, tol, work)     the same for the policy in out.policy
     NATURE                                             how her rows follow from the memory (`nature_rows`)
 
+and, if its kernels read other data than a layout holds, or need room that depends on v,
+
+    prepared(layout)                                   the layout that all of the above are given, made once for a model and a set
+    FRESH = True                                       work space is made for every sweep
+
 The arguments say where (start, stop), what is read (layout, point), what is written (memory, out) and how (tol, work). Both functions
 fill upper, lower and passes of `out` and what the registry says of `memory`, for every state of the range that is not terminal;
 `update` fills policy too. They are compiled, or Python drives several compiled functions.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +70,12 @@ def close_trivial(theta, cheapest, lowest, bottom, x):
     """
     play_alone(x, lowest if theta <= 0.0 else cheapest)
     return bottom if theta <= 0.0 else 0.0, bottom
+
+
+def prepared(family: Any, layout: Any) -> Any:
+    """The data as the kernels of a family read them."""
+    own = getattr(family, "prepared", None)
+    return layout if own is None else own(layout)
 
 
 def longest_pair(layout: Layout, start: int, stop: int) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.compiled import KERNEL, njit
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -27,14 +28,24 @@ def level(value: Array) -> float:
 
 def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
     """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
+    out = np.empty(u.size)
+    _steps(u, shift, discount, terminal, one_sided, sign * 4 * EPS, out)
+    return out
 
-    def some(u: Array, terminal: BoolArray, one_sided: Array) -> Array:
-        step = one_sided - u - (1 - discount) * shift
-        size = np.abs(one_sided) + np.abs(u) + (1 - discount) * abs(shift)
-        return np.where(terminal, -(u + shift), step + sign * 4 * EPS * size)
 
-    found: Array = in_blocks(some, u, terminal, one_sided)
-    return found
+@njit(**KERNEL)
+def _steps(u, shift, discount, terminal, one_sided, margin, out):
+    """See `steps`.
+
+    reads   u (n,), shift, discount, terminal (n,), one_sided (n,), margin (relative)
+    fills   out (n,)
+    """
+    far, size = (1 - discount) * shift, (1 - discount) * abs(shift)
+    for k in range(out.size):
+        if terminal[k]:
+            out[k] = -(u[k] + shift)
+        else:
+            out[k] = one_sided[k] - u[k] - far + margin * (abs(one_sided[k]) + abs(u[k]) + size)
 
 
 def in_blocks(function: Callable[..., Array], *arrays: Any) -> Any:

@@ -63,6 +63,13 @@ def plain(layout: Any) -> Layout:
     return Layout(*layout[: len(Layout._fields)])
 
 
+def in_unit(layout: Grounded) -> Grounded:
+    """The same with the radius in the unit of the lists."""
+    radius = layout.radius / layout.unit
+    radius.setflags(write=False)
+    return layout._replace(radius=radius, unit=1.0)
+
+
 def lay_out(model: Model, ball: Any) -> Grounded:
     """The layout of a model and a ball of transport."""
     check_fits(ball, model)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp._typing import Array, BoolArray
+from drmdp._typing import Array
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 
 
-def by_pair(layout: Layout, chosen: BoolArray | None = None) -> Layout:
-    """The layout of the pairs; those not chosen, (S, A), are closed."""
-    available = layout.available if chosen is None else chosen
+def by_pair(layout: Layout) -> Layout:
+    """The layout of the pairs."""
     radius = np.ascontiguousarray(np.broadcast_to(layout.radius, layout.available.shape)).reshape(-1)
-    available, radius = available.reshape(-1, 1), radius.view()
+    available, radius = layout.available.reshape(-1, 1), radius.view()
     for part in (available, radius):
         part.setflags(write=False)
     return layout._replace(available=available, costs=layout.costs.reshape(-1, 1), radius=radius)

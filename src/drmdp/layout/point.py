@@ -55,37 +55,82 @@ class Point(NamedTuple):
 
 def point_at(layout: Layout, value: Array, lowest: float = -np.inf) -> Point:
     """Look at v, (S,) over all states and without its level, once for a sweep; states with u below `lowest` are not put in order."""
-    top, span = (float(value.max()), float(np.ptp(value))) if value.size else (0.0, 0.0)
-    return Point(value, top, span, order_of(layout, value, lowest))
+    common = np.empty(value.size if layout.common else 0)
+    top, span = _look(value, layout.discount, common) if value.size else (0.0, 0.0)
+    return Point(value, top, span, _ordered(layout, value, common, lowest))
 
 
 def order_of(layout: Layout, value: Array, lowest: float = -np.inf) -> Order:
-    """Normalise v once per sweep where all actions see the same, and sort it if unlisted states matter."""
-    empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
-    if not layout.common:
-        return Order(empty, none, empty, empty, empty, none, none, 0.0)
-    top = value.max()
-    span = top - value.min()
-    common = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
-    common[common > -FLAT] = 0.0
-    if not layout.unlisted:
-        return Order(common, none, empty, empty, empty, none, none, 0.0)
-    position = none
-    if lowest > -1.0:
+    """The order of a point."""
+    return point_at(layout, value, lowest).order
+
+
+def _ordered(layout: Layout, value: Array, common: Array, lowest: float) -> Order:
+    """Sort v if unlisted states matter."""
+    if not (layout.common and layout.unlisted):
+        return Order(common, NONE, EMPTY, EMPTY, EMPTY, NONE, NONE, 0.0)
+    whole = not lowest > -1.0
+    if whole:
+        states = np.argsort(-value, kind="stable").astype(np.int32)
+    else:
         upper = np.flatnonzero(common >= min(lowest, 0.0))
         states = upper[np.argsort(-value[upper], kind="stable")].astype(np.int32)
-    else:
-        states = np.argsort(-value, kind="stable").astype(np.int32)
-        position = np.empty_like(states)
-        position[states] = np.arange(states.size, dtype=np.int32)
-    u = common[states]
-    prefix = np.zeros((2, u.size + 1))
-    np.cumsum(u, out=prefix[0, 1:])
-    np.cumsum(u * u, out=prefix[1, 1:])
-    part = np.minimum((u * -u.size).astype(np.int32), u.size - 1)
-    below = np.searchsorted(part, np.arange(u.size, dtype=np.int32)).astype(np.int32)
-    second = float(u[min(np.count_nonzero(u == 0.0), u.size - 1)])
-    return Order(common, states, u, prefix[0], prefix[1], position, below, second)
+    n = states.size
+    u, sum1, sum2 = np.empty(n), np.empty(n + 1), np.empty(n + 1)
+    below, rank = np.empty(n, dtype=np.int32), np.empty(n if whole else 0, dtype=np.int32)
+    second = _add_up(common, states, (u, sum1, sum2), below, rank)
+    return Order(common, states, u, sum1, sum2, rank, below, second)
+
+
+EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
+
+
+@njit(**KERNEL)
+def _look(value, discount, common):
+    """The range of v, and v as all actions see it.
+
+    reads   value (S,), discount
+    fills   common (S,), or nothing if it is empty
+    returns max v, and max v − min v
+    """
+    top, low = value[0], value[0]
+    for k in range(value.size):
+        top, low = max(top, value[k]), min(low, value[k])
+    span = top - low
+    wide = discount * span > TINY
+    for k in range(common.size):
+        x = (value[k] - top) / span if wide else 0.0
+        common[k] = 0.0 if x > -FLAT else x
+    return top, span
+
+
+@njit(**KERNEL)
+def _add_up(common, states, sums, below, rank):
+    """What is read of states in descending order; see `Order`.
+
+    reads   common (S,), states (n,)
+    fills   sums: u (n,), sum1 and sum2 (n + 1,); below (n,); rank (S,), or nothing if it is empty
+    returns the largest u below 0, or the last
+    """
+    u, sum1, sum2 = sums
+    n = states.size
+    sum1[0], sum2[0] = 0.0, 0.0
+    second, filled = u.size - 1, np.int64(0)
+    for k in range(n):
+        x = common[states[k]]
+        u[k] = x
+        sum1[k + 1], sum2[k + 1] = sum1[k] + x, sum2[k] + x * x
+        part = min(np.int64(-x * n), n - 1)
+        while filled <= part:
+            below[filled] = k
+            filled += 1
+        if rank.size > 0:
+            rank[states[k]] = k
+        if x != 0.0:
+            second = min(second, k)
+    for k in range(filled, n):
+        below[k] = n
+    return u[second]
 
 
 class Scratch(NamedTuple):

@@ -54,7 +54,7 @@ class Family:
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> Any:
         """Work space for the states start … stop − 1."""
-        return additive.workspace(self._data(layout), point, start, stop)
+        return additive.workspace(layout, point, start, stop)
 
     def update(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
@@ -73,12 +73,15 @@ class Family:
         """How her rows follow from the memory."""
         return answer_of(self.model.fill, self._data, single_kernels=not self.mean)
 
-    def _sweep(self, fixed: bool, start: int, stop: int, layout: Layout, *others: Any) -> None:
-        layout = self._data(layout)
+    def prepared(self, layout: Layout) -> Layout:
+        """The rows that the set is around, and the radius as a budget."""
         if self.unit != 1.0:
             radius = self.unit * layout.radius
             radius.setflags(write=False)
             layout = layout._replace(radius=radius)
+        return self._data(layout)
+
+    def _sweep(self, fixed: bool, start: int, stop: int, layout: Layout, *others: Any) -> None:
         additive.sweep(start, stop, layout, *others, _compiled(self.model, layout.data.dtype, fixed))
 
     def _data(self, layout: Layout) -> Layout:

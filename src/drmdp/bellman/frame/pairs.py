@@ -14,38 +14,61 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.nature_rows import Answer, Question, Work, workspace
-from drmdp.core.compiled import KERNEL, njit
+from drmdp.bellman import nature_rows
+from drmdp.bellman.family import prepared
+from drmdp.bellman.nature_rows import Answer, Question
+from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.pairs import by_pair, memory_by_pair, share_by_pair
 from drmdp.layout.point import Point
 
 
-@njit(**KERNEL)
-def _nominal(start, stop, layout, value, low):
-    """Value of each action before nature moves.
+class Rows(NamedTuple):
+    """The mean kernel, by pair."""
 
-    reads   layout, value
-    fills   low (stop − start, A), inf where unavailable
-    """
-    A = low.shape[1]
-    for s in range(start, stop):
-        for a in range(A):
-            low[s - start, a] = np.inf
-            if layout.available[s, a]:
-                total = 0.0
-                for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
-                    z = layout.discount * value[layout.indices[e]]
-                    if layout.next_costs.size > 0:
-                        z += layout.next_costs[e]
-                    total += layout.mean[e] * z
-                low[s - start, a] = layout.costs[s, a] + total
+    indptr: Any
+    indices: Any
+    mean: Array
+    costs: Array  # (S·A, 1)
+    next_costs: Array
+    discount: float
+
+
+class Paired(NamedTuple):
+    """The data of states whose actions are asked one by one."""
+
+    available: Any  # (S, A)
+    pairs: Any  # a layout of pairs, as the family's kernels read it
+    rows: Rows
+    n_kernels: int
+
+
+class Turn(NamedTuple):
+    """Whom nature answers."""
+
+    now: Any  # (S·A, 1) pairs that are asked next
+    asked: Any  # (S·A, 1) those that were
+    low: Array  # (S·A,) values before she moves
+
+
+class Work(NamedTuple):
+    """Work space of a range."""
+
+    inner: Any  # the family's own
+    open: Any  # `turn.now` as kernels read it
+    out: Out  # of the pairs
+    turn: Turn
+
+    @property
+    def sort(self) -> Any:
+        """See `drmdp.layout.sorting.renewed`."""
+        return getattr(self.inner, "sort", None)
 
 
 @dataclass(frozen=True)
@@ -54,63 +77,51 @@ class Pairwise:
 
     family: Any
 
-    def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> Any:
+    @property
+    def FRESH(self) -> bool:  # noqa: N802
+        """See `drmdp.bellman.family`."""
+        return getattr(self.family, "FRESH", False)
+
+    def prepared(self, layout: Layout) -> Paired:
+        """The data of the pairs."""
+        pairs = by_pair(layout)
+        rows = Rows(*(getattr(pairs, name) for name in Rows._fields))
+        return Paired(layout.available, prepared(self.family, pairs), rows, layout.weights.size)
+
+    def workspace(self, layout: Paired, point: Point, start: int, stop: int) -> Work:
         """Work space for the states start … stop − 1."""
-        A = layout.available.shape[1]
-        return self.family.workspace(by_pair(layout), point, start * A, stop * A)
+        A, n = layout.available.shape[1], layout.available.size
+        now, asked = np.zeros((n, 1), dtype=bool), np.zeros((n, 1), dtype=bool)
+        view = now.view()
+        view.setflags(write=False)
+        out = Out(np.zeros(n), np.zeros(n), np.ones((n, 1)), np.zeros(n))
+        inner = self.family.workspace(layout.pairs, point, start * A, stop * A)
+        return Work(inner, view, out, Turn(now, asked, np.empty(n)))
 
     def update(
-        self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
+        self, start: int, stop: int, layout: Paired, point: Point, memory: Memory, out: Out, tol: float, work: Work
     ) -> None:
         """The best action against nature; see the module."""
-        A, own = layout.available.shape[1], slice(start, stop)
-        low = np.empty((stop - start, A))
-        _nominal(start, stop, layout._replace(radius=layout.radius.reshape(-1)), point.value, low)
-        guess = np.where(layout.available[own] & (out.policy[own] > 0), low, np.inf)
-        first = np.where(np.isfinite(guess).any(axis=1), guess.argmin(axis=1), low.argmin(axis=1))
-        chosen = np.zeros((stop - start, A), dtype=bool)
-        np.put_along_axis(chosen, first[:, None], np.isfinite(low.min(axis=1))[:, None], axis=1)
-        found = _Found(
-            np.full((stop - start, A), np.inf), np.full((stop - start, A), np.inf), chosen, np.zeros(stop - start)
-        )
-        self._ask(chosen, start, stop, layout, point, memory, tol, work, found)
-        more = (low < found.upper.min(axis=1, keepdims=True)) & ~chosen
-        if more.any():
-            self._ask(more, start, stop, layout, point, memory, tol, work, found)
-        asked = chosen | more
-        _forget(memory, start, asked)
-        out.policy[own] = 0.0
-        np.put_along_axis(out.policy[own], found.upper.argmin(axis=1)[:, None], 1.0, axis=1)
-        for target, source in ((out.upper, found.upper), (out.lower, found.lower)):
-            target[own] = np.where(chosen.any(axis=1), source.min(axis=1), 0.0)  # nothing is asked where a state ends
-        out.passes[own] = found.passes
+        A, turn = layout.available.shape[1], work.turn
+        own = memory_by_pair(memory, layout.n_kernels)
+        pairs = layout.pairs._replace(available=work.open)
+        given = start * A, stop * A, pairs, point, own, work.out, tol, work.inner
+        _first(start, stop, layout.rows, layout.available, point.value, out.policy, turn, work.out)
+        self.family.update(*given)
+        if _more(start, stop, layout.available, turn, work.out, out):
+            self.family.update(*given)
+        _best(start, stop, turn, work.out, own, out)
 
     def evaluate(
-        self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
+        self, start: int, stop: int, layout: Paired, point: Point, memory: Memory, out: Out, tol: float, work: Work
     ) -> None:
         """Every action that out.policy plays against nature."""
-        own = slice(start, stop)
-        x = np.where(layout.available[own], out.policy[own], 0.0)
-        shape = x.shape
-        found = _Found(np.zeros(shape), np.zeros(shape), x > 0, np.zeros(shape[0]))
-        self._ask(x > 0, start, stop, layout, point, memory, tol, work, found)
-        _forget(memory, start, x > 0)
-        out.upper[own], out.lower[own] = (x * found.upper).sum(axis=1), (x * found.lower).sum(axis=1)
-        out.passes[own] = found.passes
-
-    def _ask(
-        self, chosen: Any, start: int, stop: int, layout: Layout, point: Point, memory: Memory, tol: float, work: Any, found: Any
-    ) -> None:  # fmt: skip
-        """Let nature answer each chosen pair (stop − start, A), and note what she can do there."""
-        S, A = layout.available.shape
-        everywhere = np.zeros((S, A), dtype=bool)
-        everywhere[start:stop] = chosen & layout.available[start:stop]
-        pairs = Out(np.zeros(S * A), np.zeros(S * A), np.ones((S * A, 1)), np.zeros(S * A))
-        within = by_pair(layout, everywhere), point, memory_by_pair(memory, layout.weights.size), pairs
-        self.family.update(start * A, stop * A, *within, tol, work)
-        for target, source in ((found.upper, pairs.upper), (found.lower, pairs.lower)):
-            np.copyto(target, source.reshape(S, A)[start:stop], where=everywhere[start:stop])
-        found.passes[:] += (pairs.passes.reshape(S, A)[start:stop] * everywhere[start:stop]).sum(axis=1) / A
+        A, turn = layout.available.shape[1], work.turn
+        own = memory_by_pair(memory, layout.n_kernels)
+        _played(start, stop, layout.available, out.policy, turn, work.out)
+        pairs = layout.pairs._replace(available=work.open)
+        self.family.update(start * A, stop * A, pairs, point, own, work.out, tol, work.inner)
+        _mean(start, stop, turn, work.out, own, out)
 
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
@@ -119,11 +130,18 @@ class Pairwise:
         return own._replace(kernel=self._respond, split=None if own.split is None else self._split)
 
     def _respond(
-        self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Work
+        self,
+        start: int,
+        stop: int,
+        layout: Layout,
+        point: Point,
+        memory: Memory,
+        question: Question,
+        work: nature_rows.Work,
     ) -> None:
         A, pairs = layout.available.shape[1], by_pair(layout)
         asked = Question(question.weights.reshape(-1, 1), share_by_pair(question.share, A), question.target)
-        space = workspace(pairs, point, start * A, stop * A)
+        space = nature_rows.workspace(pairs, point, start * A, stop * A)
         own = memory_by_pair(memory, layout.weights.size)
         self.family.NATURE.kernel(start * A, stop * A, pairs, point, own, asked, space)
 
@@ -132,19 +150,125 @@ class Pairwise:
         return split.reshape(*layout.available.shape, -1)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Bounds of pairs, (n, A) each, which of them were asked first, and passes over the rows of a state."""
+@njit(**KERNEL)
+def _first(start, stop, rows, available, value, policy, turn, pairs):
+    """Ask the best of the actions that were played, or the best one if none was.
 
-    upper: Array
-    lower: Array
-    first: Any
-    passes: Array
+    reads   rows, available (S, A), value, policy (S, A)
+    fills   turn, pairs.policy
+    """
+    A = available.shape[1]
+    for s in range(start, stop):
+        best, played = -1, -1
+        for k in range(s * A, (s + 1) * A):
+            turn.now[k, 0], turn.asked[k, 0], pairs.policy[k, 0] = False, False, 1.0
+            if not available[s, k - s * A]:
+                continue
+            total = 0.0
+            for e in range(rows.indptr[k], rows.indptr[k + 1]):
+                z = rows.discount * value[rows.indices[e]]
+                if rows.next_costs.size > 0:
+                    z += rows.next_costs[e]
+                total += rows.mean[e] * z
+            turn.low[k] = rows.costs[k, 0] + total
+            if best < 0 or turn.low[k] < turn.low[best]:
+                best = k
+            if policy[s, k - s * A] > 0.0 and (played < 0 or turn.low[k] < turn.low[played]):
+                played = k
+        if best >= 0:
+            turn.now[played if played >= 0 else best, 0] = True
 
 
-def _forget(memory: Memory, start: int, asked: Any) -> None:
-    """Nothing is known of pairs that were not asked."""
-    own = slice(start, start + asked.shape[0])
-    memory.by_action[own][~asked] = 0.0
-    if memory.by_row.size:
-        memory.by_row[own][~asked] = 0.0
+@njit(**KERNEL)
+def _more(start, stop, available, turn, pairs, out):
+    """Ask every other action whose value before nature moves is below the worst case of the first one.
+
+    reads   available (S, A), pairs: upper, passes
+    fills   turn, out.passes
+    returns whether there are any
+    """
+    A, some = available.shape[1], False
+    for s in range(start, stop):
+        worst, out.passes[s] = np.inf, 0.0
+        for k in range(s * A, (s + 1) * A):
+            if turn.now[k, 0]:
+                worst, out.passes[s] = pairs.upper[k], pairs.passes[k] / A
+                turn.asked[k, 0] = True
+        for k in range(s * A, (s + 1) * A):
+            more = available[s, k - s * A] and not turn.asked[k, 0] and turn.low[k] < worst
+            turn.now[k, 0] = more
+            some |= more
+    return some
+
+
+@njit(**KERNEL)
+def _best(start, stop, turn, pairs, memory, out):
+    """Play the action with the least worst case.
+
+    reads   turn.now (asked last), pairs
+    fills   turn.asked, memory (of pairs), out
+    """
+    A = out.policy.shape[1]
+    for s in range(start, stop):
+        best, lower = -1, np.inf
+        for k in range(s * A, (s + 1) * A):
+            out.policy[s, k - s * A] = 0.0
+            if turn.now[k, 0]:
+                turn.asked[k, 0] = True
+                out.passes[s] += pairs.passes[k] / A
+            if turn.asked[k, 0]:
+                lower = min(lower, pairs.lower[k])
+                if best < 0 or pairs.upper[k] < pairs.upper[best]:
+                    best = k
+            else:
+                _forget(k, memory)
+        out.upper[s], out.lower[s] = 0.0, 0.0  # nothing is asked where a state ends
+        if best >= 0:
+            out.upper[s], out.lower[s], out.policy[s, best - s * A] = pairs.upper[best], lower, 1.0
+
+
+@njit(**KERNEL)
+def _played(start, stop, available, policy, turn, pairs):
+    """Ask the actions of a policy.
+
+    reads   available (S, A), policy (S, A)
+    fills   turn, pairs.policy
+    """
+    A = available.shape[1]
+    for s in range(start, stop):
+        for k in range(s * A, (s + 1) * A):
+            turn.now[k, 0] = available[s, k - s * A] and policy[s, k - s * A] > 0.0
+            pairs.policy[k, 0] = 1.0
+
+
+@njit(**KERNEL)
+def _mean(start, stop, turn, pairs, memory, out):
+    """The worst case of a policy.
+
+    reads   turn.now, pairs, out.policy
+    fills   memory (of pairs), out: upper, lower, passes
+    """
+    A = out.policy.shape[1]
+    for s in range(start, stop):
+        out.upper[s], out.lower[s], out.passes[s] = 0.0, 0.0, 0.0
+        for k in range(s * A, (s + 1) * A):
+            if turn.now[k, 0]:
+                x = out.policy[s, k - s * A]
+                out.upper[s] += x * pairs.upper[k]
+                out.lower[s] += x * pairs.lower[k]
+                out.passes[s] += pairs.passes[k] / A
+            else:
+                _forget(k, memory)
+
+
+@njit(**INLINE)
+def _forget(k, memory):
+    """Nothing is known of a pair that was not asked.
+
+    reads   k
+    fills   memory
+    """
+    memory.by_action[k, 0] = 0.0
+    for i in range(memory.by_row.shape[1]):
+        for j in range(memory.by_row.shape[2]):
+            memory.by_row[k, i, j] = 0.0

@@ -29,8 +29,7 @@ from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import transport as row
 from drmdp.bellman.rows.transport import NEAR, Moves
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
-from drmdp.layout.grounded import Grounded, plain
-from drmdp.layout.layout import Layout
+from drmdp.layout.grounded import Grounded, in_unit, plain
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import FLAT, Point, normalise
 from drmdp.layout.sorting import copy
@@ -221,7 +220,7 @@ class Family:
 
     def workspace(self, layout: Grounded, point: Point, start: int, stop: int) -> Any:
         """Work space for the states start … stop − 1."""
-        return additive.workspace(_data(layout), point, start, stop, TABLES.moves(layout, point))
+        return additive.workspace(plain(layout), point, start, stop)
 
     def update(
         self, start: int, stop: int, layout: Grounded, point: Point, memory: Memory, out: Out, tol: float, work: Any
@@ -240,16 +239,14 @@ class Family:
         """How her rows follow from the memory."""
         return answer_of(mean=True)
 
+    def prepared(self, layout: Grounded) -> Grounded:
+        """The mean kernel, and the radius in the unit of the lists."""
+        return in_unit(layout)._replace(data=layout.mean, weights=ONE)
+
     def _sweep(self, fixed: bool, start: int, stop: int, layout: Grounded, *others: Any) -> None:
-        data = _data(layout)
-        sweep(start, stop, data, *others, calls(data.data.dtype, fixed, layout.free))
-
-
-def _data(layout: Grounded) -> Layout:
-    """The mean kernel, and the radius in the unit of the lists."""
-    radius = layout.radius / layout.unit
-    radius.setflags(write=False)
-    return plain(layout)._replace(data=layout.mean, weights=ONE, radius=radius)
+        point, memory, out, tol, work = others
+        work = work._replace(aux=TABLES.moves(layout, point))
+        sweep(start, stop, plain(layout), point, memory, out, tol, work, calls(layout.data.dtype, fixed, layout.free))
 
 
 FIRST = Family()

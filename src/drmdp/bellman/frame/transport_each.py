@@ -29,8 +29,7 @@ from drmdp.bellman.piecewise.work import Method, make_method
 from drmdp.bellman.rows import LARGEST
 from drmdp.bellman.rows.transport import NEAR, hull
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
-from drmdp.layout.grounded import Grounded, Lists, plain
-from drmdp.layout.layout import Layout
+from drmdp.layout.grounded import Grounded, Lists, in_unit, plain
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
 from drmdp.layout.sorting import rank
@@ -399,9 +398,12 @@ def _evaluate(start, stop, layout, point, memory, out, work):
 class Family:
     """Transport of order ∞."""
 
+    FRESH = True
+    """How many lines tables have depends on v."""
+
     def workspace(self, layout: Grounded, point: Point, start: int, stop: int) -> Work:
         """Work space for the states start … stop − 1."""
-        data = _data(layout)
+        data = plain(layout)
         A, N = data.available.shape[1], data.weights.size
         longest = int(np.diff(layout.lists.ptr).max(initial=0))
         pieces = longest * longest_pair(data, start, stop)
@@ -420,25 +422,22 @@ class Family:
     ) -> None:
         """Minimise over the policy, let nature maximise."""
         out.passes[start:stop] = -1.0
-        solve_open(_update, False, start, stop, _data(layout), point, memory, out, tol, work)
+        solve_open(_update, False, start, stop, plain(layout), point, memory, out, tol, work)
 
     def evaluate(
         self, start: int, stop: int, layout: Grounded, point: Point, memory: Memory, out: Out, tol: float, work: Work
     ) -> None:
         """Keep the policy in out.policy."""
-        _evaluate(start, stop, _data(layout), point, memory, out, work)
+        _evaluate(start, stop, plain(layout), point, memory, out, work)
 
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
         return answer_of(mean=False)
 
-
-def _data(layout: Grounded) -> Layout:
-    """The layout, and the radius in the unit of the lists."""
-    radius = layout.radius / layout.unit
-    radius.setflags(write=False)
-    return plain(layout)._replace(radius=radius)
+    def prepared(self, layout: Grounded) -> Grounded:
+        """The radius in the unit of the lists."""
+        return in_unit(layout)
 
 
 EACH = Family()
