@@ -7,7 +7,7 @@ DOCS := .venv/.docs
 ENGINES := .venv/.engines
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fuzz cluster faults wheel walk bench browser docs clean
+.PHONY: demo test lint fuzz cluster faults sdist wheel walk bench browser docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -60,6 +60,13 @@ cluster: $(ENGINES)
 # Many models on every engine; workers and drivers are killed, stopped and cut short of disk, many times.
 faults: $(ENGINES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 0 -m faults tests/cluster
+
+# Source and a wheel without kernels, in dist, checked as an index checks them.
+sdist: $(READY)
+	$(PIP) "twine>=6"
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 # A wheel with kernels for this Python, in dist; SETS names some, such as "l2-2 kl".
 wheel: $(READY)

@@ -1,11 +1,13 @@
-"""Build a wheel with compiled kernels: `python release/wheel.py [SET]…`.
+"""Build a wheel with compiled kernels: `python release/wheel.py [--quick] [--out DIR] [SET]…`.
 
-Each set is compiled for every level of `drmdp.core.shipped` that this processor has, in double and single precision. The wheel goes to `dist`; it is for the
-Python and the system that built it. On a machine that has no such level the wheel is a pure one.
+Each set is compiled for every level of `drmdp.core.shipped` that this processor has, in double and single precision; with `--quick`, to try things out, for the
+highest level in double precision. The wheel goes to `dist`; it is for the Python and the system that built it. On a machine that has no such level the wheel is
+a pure one.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -20,42 +22,40 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src" / "drmdp" / "_kernels"
 
 
-def compiled(level: str, sets: list[str], folder: Path) -> int:
+def compiled(level: str, precisions: list[list[str]], sets: list[str]) -> int:
     """Compile for a level; how many kernels there are."""
-    own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(folder)}
-    for precision in ((), ("--float32",)):
-        command = [sys.executable, "-m", "drmdp", "warm-up", *sets, *precision]
-        subprocess.run(command, env=os.environ | own, check=True)
-    files = sorted((folder / "drmdp").glob(f"*{SUFFIX}"))
-    (KERNELS / level).mkdir(parents=True)
-    for file in files:
-        shutil.copy2(file, KERNELS / level)
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": folder}
+        for precision in precisions:
+            subprocess.run(
+                [sys.executable, "-m", "drmdp", "warm-up", *sets, *precision], env=os.environ | own, check=True
+            )
+        files = sorted((Path(folder) / "drmdp").glob(f"*{SUFFIX}"))
+        (KERNELS / level).mkdir(parents=True)
+        for file in files:
+            shutil.copy2(file, KERNELS / level)
     return len(files)
 
 
-def main(sets: list[str]) -> None:
+def main() -> None:
     """Compile, build, and leave the sources as they were."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sets", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", default=str(ROOT / "dist"))
+    given = parser.parse_args()
+    quick = 1 if given.quick else None
     shutil.rmtree(KERNELS, ignore_errors=True)
     try:
-        for level in shipped.fitting():
-            with tempfile.TemporaryDirectory() as folder:
-                sys.stderr.write(f"{level}: {compiled(level, sets, Path(folder))} kernels\n")
+        for level in shipped.fitting()[:quick]:
+            sys.stderr.write(f"{level}: {compiled(level, [[], ['--float32']][:quick], given.sets)} kernels\n")
         if KERNELS.is_dir():
             (KERNELS / shipped.MADE_FOR).write_text(f"{versions_shared()}\n{settings()}\n", "utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(ROOT / "dist"),
-            str(ROOT),
-        ]
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", given.out, str(ROOT)]
         subprocess.run(command, check=True)
     finally:
         shutil.rmtree(KERNELS, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,9 +6,9 @@ The whole walk downloads and compiles, so it runs apart (`make walk`); that the 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 import drmdp
 from browser import Visit, chromium
+from drmdp.core import shipped
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -95,17 +96,38 @@ def test_the_wheel_is_complete(tmp_path):
     assert all(name.startswith(("drmdp/", "drmdp_check/", "drmdp_lab/")) for name in names)
 
 
+def environment(python, folder, *packages):
+    """An environment of its own with packages; the folder of its programs."""
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    programs = folder / ("Scripts" if os.name == "nt" else "bin")
+    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", *map(str, packages)], check=True)
+    return programs
+
+
+def build_with_kernels(python, folder):
+    """A wheel with kernels of (l2, 2), built by a Python of its own."""
+    programs = environment(python, folder / "builder", ROOT, "build", "hatchling")
+    command = [programs / "python", ROOT / "release" / "wheel.py", "--quick", "--out", folder / "dist", "l2-2"]
+    subprocess.run(command, check=True, cwd=folder, env=CLEAN)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP", "NUMBA"))}
+
+
 @pytest.mark.walk
-def test_the_walk(tmp_path):
-    """An empty environment, an empty directory, the README."""
-    wheel = build(tmp_path / "dist")
-    venv.create(tmp_path / "env", with_pip=True)
-    programs = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin")
-    install = [programs / "python", "-m", "pip", "install", "--quiet", f"{wheel}[report,data]"]
-    subprocess.run([str(word) for word in install], check=True)
-    here = tmp_path / "here"
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_walk(tmp_path, version):
+    """An empty environment, an empty directory, the README; what it does first compiles nothing."""
+    python = sys.executable if sys.version.startswith(f"{version}.") else shutil.which(f"python{version}")
+    if not python or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip(f"there is no Python {version}")
+    wheel = build_with_kernels(python, tmp_path)
+    programs = environment(python, tmp_path / "env", f"{wheel}[report,data]")
+    here, cache = tmp_path / "here", tmp_path / "cache"
     here.mkdir()
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP"))}
+    clean = CLEAN | {"NUMBA_CACHE_DIR": str(cache)}
 
     def run(*words):
         shown = subprocess.run([str(word) for word in words], cwd=here, env=clean, capture_output=True, text=True)
@@ -117,6 +139,7 @@ def test_the_walk(tmp_path):
     assert where.startswith(str(tmp_path / "env"))
     (here / "lines.py").write_text(blocks("python")[0])
     assert "Solution: solved" in run(programs / "python", "lines.py")
+    assert not shipped.fitting() or not list(cache.rglob("*")), "kernels were compiled"
     first = (here / "report.html").read_bytes()
     write_log(here / "log.csv")
     for command in commands():

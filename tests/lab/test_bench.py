@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from drmdp.cli import main
-from drmdp_lab.bench import events, growth, robust_mdps
+from drmdp_lab.bench import auto, events, growth, robust_mdps
+from drmdp_lab.paper.specification import SCALES, Block
 
 
 def test_the_exponent_of_a_power_is_found():
@@ -30,6 +31,18 @@ def test_the_table_of_exponents_is_printed(monkeypatch):
     shown = CliRunner().invoke(main, ["bench", "growth"])
     assert shown.exit_code == 0
     assert "exponents of the cost of a warm sweep" in shown.stdout
+
+
+def test_the_default_method_is_measured_where_value_iteration_is(monkeypatch):
+    assert len(auto.runs("standard")) == 450
+    block = Block("tiny", ((4, 2, 2),), ("exact", "exact-vi"), seeds=2, radii=(0.1, 0.5))
+    monkeypatch.setitem(SCALES, "standard", (block,))
+    found = CliRunner().invoke(main, ["bench", "auto", "--json"])
+    assert found.exit_code == 0, found.output
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(row["instance"], row["seeds"]) for row in rows[:2]] == [("forest", 2), ("forest", 2)]
+    assert len(rows) == 8
+    assert all(row["worst_ratio"] == pytest.approx(row["auto_ms"] / row["vi_ms"]) for row in rows)
 
 
 def test_models_of_events_are_measured(monkeypatch):

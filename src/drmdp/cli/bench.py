@@ -29,7 +29,7 @@ from drmdp.cli.options import PROGRESS
 def bench(tables: tuple[str, ...], n_states: int, as_json: bool) -> None:
     """Measure this machine.
 
-    TABLES are sweeps, solves, conic, nominal, growth, states, threads, scale, cluster, events, events-large and robust-mdps; all but the last five by
+    TABLES are sweeps, solves, conic, nominal, growth, states, threads, auto, scale, cluster, events, events-large and robust-mdps; all but the last six by
     default. Times are CPU times of one thread and compare only within one run; scale and events-large use all threads and give wall seconds too.
     robust-mdps may be followed by a directory with the instances of arXiv:2602.05591 and the seconds published there; without one, instances whose
     rules are public are made.

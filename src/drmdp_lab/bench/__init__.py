@@ -21,6 +21,7 @@ TABLES = {
     "solves": "sweeps and CPU milliseconds to certified relative gaps",
     "conic": "the default method against value iteration with conic updates",
     "nominal": "ordinary MDPs beside QuantEcon's policy iteration",
+    "auto": "the default method beside value iteration with exact updates, on the instances of the reproduction",
     "growth": "exponents of the cost of a warm sweep",
     "states": "a cold update of one state, N = 1, S = A = 100",
     "threads": "what two threads gain",
@@ -31,7 +32,7 @@ TABLES = {
     "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
-ON_DEMAND = ("scale", "cluster", "events", "events-large", "robust-mdps")
+ON_DEMAND = ("auto", "scale", "cluster", "events", "events-large", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
@@ -39,6 +40,7 @@ PLACES = {
     "solves": "solves:solves",
     "conic": "solves:against_conic",
     "nominal": "nominal:nominal",
+    "auto": "auto:auto",
     "scale": "scale:scale",
     "cluster": "cluster:cluster",
     "events": "events:events",

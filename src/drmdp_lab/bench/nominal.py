@@ -38,7 +38,7 @@ def nominal() -> Iterator[NominalRow]:
         for discount in (0.95, 0.999):
             for name, model in _models(discount):
                 peer = to_quantecon(model, kernel="mean")
-                ours, theirs = _in_turn(
+                ours, theirs = in_turn(
                     lambda model=model: solve(model, Wasserstein(0.0), threads=1, progress=False),  # type: ignore[misc]
                     lambda peer=peer: peer.solve(method="policy_iteration"),  # type: ignore[misc]
                 )
@@ -57,7 +57,7 @@ def _models(discount: float) -> Iterator[tuple[str, Model]]:
         yield "forest", instances.forest(S, discount=discount)
 
 
-def _in_turn(*calls: Callable[[], Any]) -> list[float]:
+def in_turn(*calls: Callable[[], Any]) -> list[float]:
     """Least CPU seconds of each, the first round left out."""
     least = [float("inf")] * len(calls)
     for k in range(REPEATS + 1):
