@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import drmdp
 from browser import Visit, chromium
+from drmdp import cli
+from drmdp.core.text import amount
 from drmdp.plot.plans import groups
 from drmdp.report.decision import decide
 from drmdp.report.plan import decisions
@@ -36,9 +39,106 @@ def test_the_page_of_a_plan_is_quiet_and_fits(browser, tmp_path, context):
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
         text = visit.page.inner_text("main")
         assert "What to do" in text
-        assert "proved, not estimated" in text
+        assert "Proved, not estimated" in text
         assert "<b>3</b>" in text
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= visit.page.viewport_size["width"]
+
+
+def presses(kind="costs", **more):
+    """Three conditions, two kernels, and a plan of six stages that draws nowhere."""
+    y = np.array([[[[0.7, 0.3, 0], [1, 0, 0]], [[0, 0.6, 0.4], [1, 0, 0]], [[0, 0, 1], [1, 0, 0.0]]]] * 2)
+    y[1, :2, 0] = [[0.5, 0.5, 0], [0, 0.3, 0.7]]
+    prices = np.array([[100, 4200], [400, 4200], [6000, 4200.0]])
+    prices = -prices if kind == "rewards" else prices
+    return drmdp.Model(
+        y, **{kind: prices}, discount=0.9, states=["new", "worn", "failed"], actions=["run", "fix"], **more
+    )
+
+
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind):
+    """Every amount is what the library says; the three facts stand on the first screen."""
+    model, ball, final = (
+        presses(kind),
+        drmdp.Wasserstein(0.2),
+        [-10.0, -500, -7000] if kind == "rewards" else [10.0, 500, 7000],
+    )
+    plan = drmdp.finite_horizon(model, ball, 6, final=final, discount=1.0)
+    practice = {"new": "run", "worn": "run", "failed": "fix"}
+    plan.report(tmp_path / "p.html", baseline=practice, unit="€")
+    text = (tmp_path / "p.html").read_text("utf-8")
+    lead = text[text.index("What to do") : text.index("What was assumed")]
+    nominal = drmdp.finite_horizon(model, drmdp.Wasserstein(0), 6, final=final, discount=1.0).policy
+    for policy in (plan.policy, np.stack([model.policy(practice)] * 6), nominal):
+        for own, words in ((drmdp.Wasserstein(0), "if the data are right"), (ball, "in the worst case")):
+            found = drmdp.evaluate(model, own, policy, final=final, discount=1.0)
+            assert f"{amount(float(model.initial @ found.value[0]), '€')} {words}" in lead
+    assert "no plan has a worst case that is better by even a millionth" in lead
+    assert "against it this plan saves" in lead or "against it this plan earns" in lead
+    assert "at every stage around 2 observed kernels: radius 0.2, " in text
+
+
+def test_the_page_of_a_plan_is_switched_between_radii_without_script(browser, tmp_path):
+    model, ball = presses(), drmdp.Wasserstein(0.2)
+    plans = {r: drmdp.finite_horizon(model, ball.with_radius(r), 6) for r in (1.0, 0.2, 0.0)}
+    plans[0.2].report(tmp_path / "p.html", baseline=[0, 1, 1], unit="€", sweep=plans)
+    with Visit(
+        browser, tmp_path / "p.html", java_script_enabled=False, viewport={"width": 1000, "height": 900}
+    ) as visit:
+        assert visit.page.get_by_role("radio").count() == 3
+        for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('Proved')"):
+            box = visit.page.locator(fact).first.bounding_box()
+            assert box["y"] + box["height"] < 900, fact
+        assert visit.page.locator("#p1 h3").inner_text() == "Radius 0.2, this report"
+        panels = visit.page.locator(".panel")
+        assert [panels.nth(k).is_visible() for k in range(3)] == [False, True, False]
+        visit.page.locator("label[for=r2]").click()
+        assert [panels.nth(k).is_visible() for k in range(3)] == [False, False, True]
+        worst = amount(float(model.initial @ plans[1.0].value[0]), "€")
+        mean = drmdp.evaluate(model, drmdp.Wasserstein(0), plans[1.0]).value[0]
+        assert (
+            f"Worst-case cost {worst}, under the mean kernel {amount(float(model.initial @ mean), '€')}."
+            in panels.nth(2).inner_text()
+        )
+        visit.page.emulate_media(media="print")
+        assert all(panels.nth(k).is_visible() for k in range(3))
+        assert visit.quiet
+
+
+def test_what_does_not_go_with_a_plan_is_refused(tmp_path):
+    model, ball = presses(), drmdp.Wasserstein(0.2)
+    plan = drmdp.finite_horizon(model, ball, 6)
+    plan.save(tmp_path / "plan.npz")
+    loaded = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
+    loaded.report(tmp_path / "loaded.html", sweep={0.2: loaded})
+    assert "if the data are right" not in (tmp_path / "loaded.html").read_text("utf-8")
+    other = drmdp.finite_horizon(model, ball, 5)
+    for own, given, message in (
+        (loaded, {"baseline": [0, 0, 1]}, "baseline: a loaded plan does not hold its models"),
+        (plan, {"baseline": [0, 0, 7]}, "policy: "),
+        (plan, {"sweep": [plan]}, "sweep: expected a mapping of radii to plans, got a list"),
+        (plan, {"sweep": {0.1: 3}}, r"sweep: radius 0.1: expected a drmdp\.HorizonSolution, got 3"),
+        (plan, {"sweep": {0.1: other}}, "sweep: radius 0.1: the plan is of other models or stages"),
+        (plan, {"sweep": {"far": plan}}, "sweep: radius: expected a number"),
+    ):
+        with pytest.raises(drmdp.InputError, match=message):
+            own.report(tmp_path / "no.html", **given)
+    assert not (tmp_path / "no.html").exists()
+
+
+def test_the_command_line_compares_plans(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drmdp.write(presses(), "m.npz")
+    (tmp_path / "practice.json").write_text('{"new": "run", "worn": "fix", "failed": "fix"}')
+    call = ["horizon", "m.npz", "--radius", "0.2", "--stages", "6", "--report", "p.html", "--unit", "€"]
+    for options, radios in (([], 5), (["--report-radii", "0"], 0), (["--report-radii", "2"], 3)):
+        done = CliRunner().invoke(cli.main, [*call, "--baseline", "practice.json", *options])
+        assert done.exit_code == 0, done.output
+        text = (tmp_path / "p.html").read_text("utf-8")
+        assert text.count('type="radio"') == radios
+        assert "Current practice costs" in text
+    done = CliRunner().invoke(cli.main, [*call[:6], "--unit", "€"])
+    assert "--unit: there is no --report" in done.output
 
 
 def test_the_map_has_a_row_for_states_that_act_alike():
@@ -122,6 +222,6 @@ def test_where_names_tell_no_pattern_choices_are_counted():
 def test_stages_are_told_together_while_nothing_changes():
     plan = plan_of()
     told, more = decisions(plan)
-    assert len(told) <= 6
+    assert len(told) <= 4
     assert all(when.startswith("Stage") for when, _ in told) or len(told) == 1
     assert more == "" or "more time" in more

@@ -22,6 +22,7 @@ from drmdp.cli.options import (
 )
 from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
+from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import print_json
 from drmdp.core.archives import Field, read_array, read_json
 from drmdp.errors import InputError, shown
@@ -41,38 +42,40 @@ if TYPE_CHECKING:
 )
 @click.option("--out", help=f"{HELP}.")
 @KEEP_FORMULAS
-@click.option("--report", help="Write a page about the plan here (.html); needs the extra `report`.")
-@click.option("--title", help="Of the report.")
+@page.options
 @MAX_SECONDS
 @THREADS
 @common
 def horizon(
     model_paths: tuple[str, ...], stages: int | None, stage_discount: float | None, final: str | None, costs: str | None,
-    out: str | None, keep_formulas: bool, report: str | None, title: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool,
-    max_seconds: float | None, threads: int | None, **region: Any,
+    out: str | None, keep_formulas: bool, report: str | None, report_radii: int | None, title: str | None, unit: str | None,
+    baseline: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool, max_seconds: float | None,
+    threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
     Stage 0 is the first decision. Several models are those of the stages, the first one first. One sweep a stage, as accurate as can be: --tol and --rtol
     only decide the status. `drmdp evaluate` and `drmdp simulate` read what --out writes.
     """
+    from drmdp.core import clock
     from drmdp.solution import reached
     from drmdp.solvers import horizon as plans
 
     check_out(out)
-    page.check(report, None, title=title)
+    page.check(report, report_radii, title=title, unit=unit, baseline=baseline)
     check_outputs(
         {"--out": paths(out), "--report": paths(report)},
-        {**inputs(model_paths), "--final": paths(final), "--costs": paths(costs)},
+        {**inputs(model_paths), "--final": paths(final), "--costs": paths(costs), "--baseline": paths(baseline)},
     )
     models, sets = read_stages(Asked(**region), model_paths, discount)
     if stages is None and len(models) == 1:
         raise click.MissingParameter(param_hint="'--stages'", param_type="option")
     check_labels(models[0], out, keep_formulas)
+    practice = None if baseline is None else read_policy(baseline, models[0])
     values = None if final is None else _final(final, models[0])
     prices = None if costs is None else _costs(costs)
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}
-    several = len(models) > 1
+    several, deadline = len(models) > 1, clock.deadline(max_seconds)
     found = plans.finite_horizon(
         models if several else models[0], sets if several else sets[0], stages, values, prices, stage_discount, **limits
     )
@@ -81,7 +84,8 @@ def horizon(
         if out is not None:
             write_out(out, found, about)
         if report is not None:
-            found.report(report, title, command=page.command())
+            words = {"title": title, "unit": unit or "", "baseline": practice}
+            page.write_plan(found, report, report_radii, deadline, **words)
     finally:  # a full disk must not cost the result as well
         if as_json:
             print_json(about)

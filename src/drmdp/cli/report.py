@@ -14,11 +14,12 @@ from drmdp.errors import InputError, imported
 if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.sets import AmbiguitySet
-    from drmdp.solution import Solution
+    from drmdp.solution import HorizonSolution, Solution
 
 RADII = 11
+PLAN_RADII = 5
 LARGE = 1_000_000
-"""Models with more stored probabilities get a curve only on request."""
+"""Models with more stored probabilities, in all stages of a plan, get a curve only on request."""
 
 
 def options(command: Any) -> Any:
@@ -30,9 +31,9 @@ def options(command: Any) -> Any:
         click.option(
             "--report-radii",
             type=int,
-            help="Radii of its curve, up to twice the ball's; 11, or 0 for large models, by default.",
+            help="Radii to compare, up to twice the ball's; by default 11, of a plan 5, and 0 for large models.",
         ),
-        click.option("--report", help="Write a page about the solution here (.html); needs the extra `report`."),
+        click.option("--report", help="Write a page about the result here (.html); needs the extra `report`."),
     ):
         command = option(command)
     return command
@@ -79,6 +80,37 @@ def write(
         limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": left}
         sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
     solution.report(path, sweep, command=command(), **words)
+
+
+def write_plan(plan: HorizonSolution, path: str, radii: int | None, deadline: float = math.inf, **words: Any) -> None:
+    """Write the page about a plan, with as many radii as there is time for."""
+    stages = plan.natures.stages
+    small = len(stages) * stages.first.blocks.data.size <= LARGE
+    n = radii if radii is not None else PLAN_RADII if small else 0
+    plan.report(path, command=command(), sweep=_other_plans(plan, n, deadline) if n else None, **words)
+
+
+def _other_plans(plan: HorizonSolution, n: int, deadline: float) -> dict[float, HorizonSolution] | None:
+    """Plans for sets of up to twice the size; nothing where sets have no radius, or it is 0."""
+    import numpy as np
+
+    from drmdp.core import clock
+    from drmdp.radius.path import CUT_SHORT
+    from drmdp.solvers.horizon import finite_horizon
+
+    models, balls = list(plan.natures.stages.models), plan.natures.stages.balls
+    own = float(np.max(balls[0].radius)) if balls[0].sized else 0.0
+    if own == 0 or not all(ball.sized and getattr(ball, "level", None) is None for ball in balls):
+        return None
+    found = {own: plan}
+    for factor in np.linspace(0, 2, n).tolist():
+        if factor != 1 and plan.status not in CUT_SHORT and clock.now() < deadline:
+            sized = {id(ball): ball.with_radius(factor * ball.radius).facing(ball.nature) for ball in balls}
+            ends: Any = {"max_seconds": None if deadline == math.inf else deadline - clock.now()}
+            other = finite_horizon(models, [sized[id(ball)] for ball in balls], final=plan.final, **ends)
+            if other.status not in CUT_SHORT:
+                found[factor * own] = other
+    return found
 
 
 def command() -> str:

@@ -40,6 +40,7 @@ class Subject:
     sweep: Path | None
     command: str | None
     unit: str = ""
+    what: str = "policy"
     rivals: list[Any] = field(default_factory=list)  # policies that it is compared with
 
     @property

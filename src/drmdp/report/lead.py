@@ -8,8 +8,10 @@ import numpy as np
 
 from drmdp import policies
 from drmdp.core.text import amount, count, discount, some
+from drmdp.model import Model
 from drmdp.report.decision import Decision, decide
 from drmdp.report.facts import Subject
+from drmdp.sets import AmbiguitySet
 from drmdp.solution import reached
 
 SAME = 5e-4
@@ -27,7 +29,7 @@ def lead(subject: Subject) -> dict[str, Any]:
         "decision": decision.sentence,
         "caveat": decision.caveat,
         "costs": _costs(subject),
-        "against": [_against(subject, rival) for rival in subject.rivals],
+        "against": [against(subject, rival) for rival in subject.rivals],
         "sure": _sure(subject),
         "good": reached(solution),
         "assumed": _assumed(subject),
@@ -35,13 +37,14 @@ def lead(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _verb(subject: Subject) -> tuple[str, str]:
+def verb(subject: Any) -> tuple[str, str]:
+    """What a value does, and what a worst case is a bound on."""
     return ("earns", "at least") if subject.noun == "reward" else ("costs", "at most")
 
 
 def _costs(subject: Subject) -> str:
     """What the policy is worth, in one sentence."""
-    does, most = _verb(subject)
+    does, most = verb(subject)
     side = "best" if subject.helps else "worst"
     worst = amount(subject.worst, subject.unit)
     if subject.model is None:
@@ -55,22 +58,30 @@ def _costs(subject: Subject) -> str:
     return f"It {does} {mean} if the data are right and {most} {worst} in the {side} case considered ({how})."
 
 
-def _against(subject: Subject, rival: Any) -> str:
-    """How a rival does, and what the policy saves against it."""
-    does, most = _verb(subject)
+def against(subject: Any, rival: Any) -> str:
+    """How a rival does, and what the policy, or plan, saves against it."""
+    does, most = verb(subject)
     unit, sign = subject.unit, -1 if subject.noun == "reward" else 1
     side = "best" if subject.helps else "worst"
     saved = [sign * (rival.worst - subject.worst), sign * (rival.mean - subject.mean)]
+    if all(_none(gain, size) for gain, size in zip(saved, (rival.worst, rival.mean), strict=True)):
+        return f"{rival.name} does as well, in the {side} case and if the data are right."
     words = [
         _difference(gain, size, unit, subject.noun) for gain, size in zip(saved, (rival.worst, rival.mean), strict=True)
     ]
     first = f"{rival.name} {does} {amount(rival.mean, unit)} if the data are right and {most} {amount(rival.worst, unit)} in the {side} case"
-    return f"{first}: against it this policy {words[0]} in the {side} case and {words[1]} if the data are right."
+    return (
+        f"{first}: against it this {subject.what} {words[0]} in the {side} case and {words[1]} if the data are right."
+    )
+
+
+def _none(gain: float, size: float) -> bool:
+    return abs(gain) <= SAME * abs(size)
 
 
 def _difference(gain: float, size: float, unit: str, noun: str) -> str:
     """What a gain is called."""
-    if abs(gain) <= SAME * abs(size):
+    if _none(gain, size):
         return "makes no difference"
     share = f" ({abs(gain) / abs(size):.1%})" if size else ""
     text = f"{amount(abs(gain), unit)}{share}"
@@ -79,32 +90,37 @@ def _difference(gain: float, size: float, unit: str, noun: str) -> str:
     return f"saves {text}" if gain > 0 else f"costs {text} more"
 
 
+def within(found: Any, unit: str) -> str:
+    """By how much nothing is better than a result with `gap` and `scale`."""
+    share = found.gap / found.scale if found.scale > 0 else 0.0
+    return "by even a millionth of the largest amount" if share <= 1e-6 else f"by more than {amount(found.gap, unit)}"
+
+
 def _sure(subject: Subject) -> str:
     """How near to the best the policy is."""
     solution = subject.solution
     side = "best" if subject.helps else "worst"
-    share = solution.gap / solution.scale if solution.scale > 0 else 0.0
-    near = (
-        "by even a millionth of the largest amount"
-        if share <= 1e-6
-        else f"by more than {amount(solution.gap, subject.unit)}"
-    )
+    near = within(solution, subject.unit)
     first = f"Proved, not estimated: no policy has a {side} case that is better {near}, in any state. The appendix says how."
     return first if reached(solution) else f"{first} The run ended early: {solution.status.sentence}."
 
 
 def _assumed(subject: Subject) -> str:
     """What the worst case is over."""
-    model, ball = subject.model, subject.ball
-    if ball is None:
+    if subject.ball is None:
         return f"The worst case is over {subject.solution.settings['ball']}."
+    return assumed(subject.model, subject.ball)
+
+
+def assumed(model: Model | None, ball: AmbiguitySet, when: str = "") -> str:
+    """The same of a model, if it is known, and a set; `when` is said of a plan."""
     around = ""
     if model is not None:
         names = "" if isinstance(model.kernel_names, range) else f" ({some(model.kernel_names, 8)})"
         around = f" around {count(model.n_kernels, 'observed kernel')}{names}"
     size = f"{ball.size_words}, " if ball.sized else ""
-    side = "best" if subject.helps else "worst"
-    return f"The {side} case is over the kernels that the set allows{around}: {size}{ball.words}."
+    side = "best" if ball.nature == "cooperative" else "worst"
+    return f"The {side} case is over the kernels that the set allows{when}{around}: {size}{ball.words}."
 
 
 # ---------------------------------------------------------------------- along the radius
@@ -131,7 +147,7 @@ def switch(subject: Subject) -> list[dict[str, Any]]:
                 "current": k == current,
                 "here": own is not None and abs(point.radius - own) <= 1e-12 * max(own, 1.0),
                 "mark": before is not None and before.sentence != found.sentence,
-                "decision": found.sentence,
+                "decisions": [("", found.sentence)],
                 "caveat": found.caveat,
                 "worst": amount(float(worst), subject.unit),
                 "mean": amount(float(mean), subject.unit),

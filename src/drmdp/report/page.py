@@ -20,11 +20,11 @@ from drmdp.errors import InputError, MissingExtra, shown
 from drmdp.model import Model
 from drmdp.plot._axes import ROWS, model_of
 from drmdp.radius import Path
-from drmdp.radius.path import CUT_SHORT, check_path
+from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.lead import lead, switch
-from drmdp.report.rivals import Rival, rivals
+from drmdp.report.rivals import rivals
 from drmdp.report.svg import draw
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import Solution
@@ -54,20 +54,9 @@ def write(
         raise InputError(f"ball: the solution is for {solution.settings['ball']}, got {shown(ball)}")
     if ball is None and solution.problem is not None:
         ball = solution.problem[1]
-    others = _rivals(solution, own, ball, baseline)
-    text = render(Subject(solution, own, ball, sweep, command, unit, others), title)
+    others = rivals(solution, own, ball, baseline)
+    text = render(Subject(solution, own, ball, sweep, command, unit, rivals=others), title)
     write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
-
-
-def _rivals(solution: Solution, model: Model | None, ball: AmbiguitySet | None, baseline: Any) -> list[Rival]:
-    """What the policy is compared with; nothing where model or set are not known, or the run was cut short."""
-    if model is None or ball is None:
-        if baseline is not None:
-            raise InputError("baseline: a loaded solution does not hold its model: give model=… and ball=…")
-        return []
-    if solution.status in CUT_SHORT and baseline is None:
-        return []
-    return rivals(solution, model, ball, baseline)
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,40 +13,96 @@ from drmdp import plot
 from drmdp._version import __version__
 from drmdp.core.files import write_whole
 from drmdp.core.progress import stage
-from drmdp.core.text import count, discount
+from drmdp.core.text import amount, count, discount
+from drmdp.core.validation import number
+from drmdp.errors import InputError, described
 from drmdp.report import page
 from drmdp.report.decision import SURE, decide
+from drmdp.report.lead import against, assumed, verb, within
+from drmdp.report.rivals import mean_of, plan_rivals
 from drmdp.solution import HorizonSolution, choice, reached
 
-STEPS = 6
+STEPS = 4
 """So many changes of the plan are told in sentences."""
 ALL = 40
 """So many states are listed."""
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a page about a plan says of it, in the words of `lead`."""
+
+    plan: HorizonSolution
+    unit: str
+    mean: float | None  # of the plan under the mean kernels, if they are known
+    what: str = "plan"
+
+    @property
+    def noun(self) -> str:
+        """Cost or reward."""
+        return self.plan.noun
+
+    @property
+    def helps(self) -> bool:
+        """Whether nature helps."""
+        return bool(self.plan.settings["nature"] == "cooperative")
+
+    @property
+    def worst(self) -> float:
+        """Certified worst case, mean over the start."""
+        return float(self.plan.initial @ self.plan.value[0])
+
+
 @stage("writing the report")
 def write_plan(
-    plan: HorizonSolution, path: str | os.PathLike[str], title: str | None = None, command: str | None = None
+    plan: HorizonSolution,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    command: str | None = None,
+    baseline: Any = None,
+    unit: str = "",
+    sweep: Mapping[float, HorizonSolution] | None = None,
 ) -> None:
     """Write the page about a plan; see `drmdp.HorizonSolution.report`."""
     page.check_target(path)
+    others = _checked(plan, sweep)
     told, more = decisions(plan)
+    subject = Told(plan, unit, mean_of(plan, plan.policy))
     text = page.fill(
         "plan.html",
         page.drawn({"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}),
-        title=title or ("A robust plan, and how sure it is" if plan.optimal else "A plan, and its worst case"),
+        title=title or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
+        noun=plan.noun,
         decisions=told,
         more=more,
-        costs=_costs(plan),
-        status=str(plan.status),
-        sentence=plan.status.sentence,
+        costs=_costs(subject),
+        against=[against(subject, rival) for rival in plan_rivals(plan, baseline)],
+        sure=_sure(subject),
         good=reached(plan),
-        table=_table(plan),
+        assumed=_assumed(plan),
+        notes=plan.notes,
+        table=_table(plan, unit),
+        panels=_panels(subject, others),
         problem=_problem(plan),
         command=command,
         reproduce=_reproduce(plan),
     )
     write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
+
+
+def _checked(plan: HorizonSolution, sweep: Any) -> dict[float, HorizonSolution]:
+    """Plans by radius, ascending; refuse those of other models."""
+    if sweep is None:
+        return {}
+    if not isinstance(sweep, Mapping):
+        raise InputError(f"sweep: expected a mapping of radii to plans, got {described(sweep)}")
+    found = {number("sweep: radius", radius): other for radius, other in sweep.items()}
+    for radius, other in found.items():
+        if not isinstance(other, HorizonSolution):
+            raise InputError(f"sweep: radius {radius:g}: expected a drmdp.HorizonSolution, got {described(other)}")
+        if (other.fingerprints, other.policy.shape) != (plan.fingerprints, plan.policy.shape):
+            raise InputError(f"sweep: radius {radius:g}: the plan is of other models or stages")
+    return dict(sorted(found.items()))
 
 
 def decisions(plan: HorizonSolution) -> tuple[list[tuple[str, str]], str]:
@@ -63,27 +121,90 @@ def decisions(plan: HorizonSolution) -> tuple[list[tuple[str, str]], str]:
     return told, f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""
 
 
-def _costs(plan: HorizonSolution) -> list[str]:
-    mean = float(plan.initial @ plan.value[0])
-    does, most = ("earns", "at least") if plan.maximise else ("costs", "at most")
+def _costs(subject: Told) -> str:
+    plan = subject.plan
+    does, most = verb(subject)
+    side = "best" if subject.helps else "worst"
+    right = "" if subject.mean is None else f"{amount(subject.mean, subject.unit)} if the data are right and "
+    how = (
+        f"discounted by {discount(plan.discount)} a stage, mean over the start"
+        if plan.discount < 1
+        else "mean over the start"
+    )
+    worst = amount(subject.worst, subject.unit)
+    return (
+        f"Over {count(plan.n_stages, 'stage')} it {does} {right}{most} {worst} in the {side} case considered ({how})."
+    )
+
+
+def _sure(subject: Told) -> str:
+    plan = subject.plan
+    side = "best" if subject.helps else "worst"
+    near = within(plan, subject.unit)
+    what = (
+        f"no plan has a {side} case that is better" if plan.optimal else f"the {side} case of this plan is not better"
+    )
+    first = f"Proved, not estimated: {what} {near}, in any state at any stage."
+    return first if reached(plan) else f"{first} {plan.status}: {plan.status.sentence}."
+
+
+def _assumed(plan: HorizonSolution) -> str:
+    several = len(plan.fingerprints) > 1 or len(plan.settings["balls"]) > 1
+    if plan.natures is not None and not several:
+        stages = plan.natures.stages
+        return assumed(stages.first, stages.balls[0], " at every stage")
     side = "best" if plan.settings["nature"] == "cooperative" else "worst"
-    first = f"Over {count(plan.n_stages, 'stage')} this plan {does} {most} {mean:,.6g}, mean over the start, in the {side} case that the set allows."
-    if plan.optimal:
-        sure = f"No plan has a worst case that is better by more than {plan.gap:.2g}, in any state at any stage: this is proved, not estimated."
-    else:
-        sure = f"The bounds on it differ by at most {plan.gap:.2g} in any state at any stage: they are proved, not estimated."
-    return [first, sure]
+    models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
+    return f"The {side} case is over the kernels that the set allows at every stage, around {models}: {plan.ball_in_words}."
 
 
-def _table(plan: HorizonSolution) -> dict[str, Any]:
+def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str, Any]]:
+    """What is best at each radius; which one is shown first is that of the page, or the one whose worst case is nearest to it."""
+    plan, panels = subject.plan, []
+    near = [abs(float(plan.initial @ other.value[0]) - subject.worst) for other in sweep.values()]
+    before: list[tuple[str, str]] | None = None
+    for k, (radius, other) in enumerate(sweep.items()):
+        told, more = decisions(other)
+        mean = mean_of(other, other.policy)
+        panels.append(
+            {
+                "radius": f"{radius:.3g}",
+                "current": k == int(np.argmin(near)),
+                "here": np.array_equal(other.value, plan.value),
+                "mark": before is not None and before != told,
+                "decisions": told,
+                "caveat": more,
+                "worst": amount(float(plan.initial @ other.value[0]), subject.unit),
+                "mean": "" if mean is None else amount(mean, subject.unit),
+                "otherwise": _otherwise(plan, other),
+            }
+        )
+        before = told
+    return panels
+
+
+def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
+    differ = (plan.policy.argmax(axis=2) != other.policy.argmax(axis=2)).sum(axis=1)
+    if not differ.any():
+        return "The likeliest action is that of this report in every state at every stage."
+    stages = np.flatnonzero(differ)
+    where = f"at stage {stages[0]}" if stages.size == 1 else f"at {stages.size:,} stages, the first one {stages[0]}"
+    return f"The likeliest action differs from this report {where}, in {count(int(differ.max()), 'state')} at most."
+
+
+def _table(plan: HorizonSolution, unit: str) -> dict[str, Any]:
     stages = sorted({0, plan.n_stages // 4, plan.n_stages // 2, 3 * plan.n_stages // 4, plan.n_stages - 1})
     S = len(plan.states)
     rows = [
-        [str(plan.states[s]), *(choice(plan.policy[t, s], plan.actions) for t in stages), f"{plan.value[0, s]:,.6g}"]
+        [
+            str(plan.states[s]),
+            *(choice(plan.policy[t, s], plan.actions) for t in stages),
+            amount(float(plan.value[0, s]), unit),
+        ]
         for s in range(min(S, ALL))
     ]
     note = f"The first {ALL} states of {S:,}." if S > ALL else ""
-    columns = ["state", *(f"stage {t}" for t in stages), f"worst-case {plan.noun} from stage 0"]
+    columns = ["state", *(f"stage {t}" for t in stages), f"worst-case {plan.noun}"]
     return {"columns": columns, "rows": rows, "note": note}
 
 
@@ -97,12 +218,13 @@ def _problem(plan: HorizonSolution) -> dict[str, str]:
         "what is feared": plan.ball_in_words,
         f"final {plan.noun}s": f"from {plan.final.min():,.6g} to {plan.final.max():,.6g}",
     }
-    return facts | ({"notes": "\n".join(plan.notes)} if plan.notes else {})
+    return facts
 
 
 def _reproduce(plan: HorizonSolution) -> dict[str, str]:
     prints = plan.fingerprints
     return {
+        "status": f"{plan.status}: {plan.status.sentence}",
         "call": f"drmdp.{'finite_horizon' if plan.optimal else 'evaluate'}, backend {plan.settings['backend']}",
         "gap": plan.gap_in_words,
         "models": f"SHA-256 {prints[0]}" + ("" if len(prints) == 1 else f" and {len(prints) - 1} more"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -149,11 +150,35 @@ class HorizonSolution:
         """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""
         return tables.choices(self.states, self.actions, self.policy[whole("stage", stage, 0, self.n_stages - 1)])
 
-    def report(self, path: str | os.PathLike[str], title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML page about the plan; it needs no network and no script, and the extra `report`."""
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        title: str | None = None,
+        command: str | None = None,
+        *,
+        baseline: Any = None,
+        unit: str = "",
+        sweep: Mapping[float, HorizonSolution] | None = None,
+    ) -> None:
+        """Write one self-contained HTML page about the plan; it needs no network and no script, and the extra `report`.
+
+        Parameters
+        ----------
+        path : path
+            Written completely or not at all.
+        title : str, optional
+        command : str, optional
+            How the result was made, shown for whoever wants it again.
+        baseline : plan or policy, optional
+            Current practice, in any form that `drmdp.evaluate` takes. A plan that was loaded does not hold its models and cannot be compared.
+        unit : str
+            Of costs and rewards, as in "€".
+        sweep : mapping, optional
+            Plans of other radii for the same models, {radius: plan}: the page can be switched between them.
+        """
         from drmdp.report import write_plan
 
-        write_plan(self, path, title=title, command=command)
+        write_plan(self, path, title=title, command=command, baseline=baseline, unit=unit, sweep=sweep)
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""
