@@ -162,7 +162,10 @@ def _check_unread(path: str | os.PathLike[str], ball: AmbiguitySet, nature: str,
     check_set(ball)
     check_path(path)
     if ball.facing(nature).nature != "adversarial":
-        raise InputError("nature: a model that is not read whole is solved against an adversarial nature only")
+        raise InputError(
+            "nature: a model that is not read whole is solved against an adversarial nature only, as workers keep what sweeps leave by state and a nature that "
+            "helps leaves it by pair; read the model to solve it with one"
+        )
     if start is not None:
         raise InputError("start: a model that is not read whole begins from its mean kernel")
 

@@ -117,6 +117,16 @@ REFUSED = {
     "ranges of ray": (("--cluster", "ray", "--parts", "2"), "--parts: --cluster ray has none"),
     "workers of nobody": (("--workers", "2"), "--workers: goes with --cluster"),
     "no parts": (("--cluster", "local", "--parts", "0"), "--parts"),
+    "no address": (
+        ("--cluster", "ray", "--address", "nowhere"),
+        "--address: expected auto or host:port of a Ray cluster",
+    ),
+    "a client": (("--cluster", "ray", "--address", "ray://a:10001"), "--address: expected auto or host:port"),
+    "nobody there": (
+        ("--cluster", "ray", "--address", "127.0.0.1:1"),
+        "--address: nobody answers at 127.0.0.1:1: Conn",
+    ),
+    "a nature that helps": ((*LOCAL, "--nature", "cooperative"), "a nature that helps leaves it by pair"),
     "a checkpoint alone": (("--checkpoint", "run1"), "--checkpoint: goes with --cluster"),
     "a report": ((*LOCAL, "--report", "x.html"), "--report: is not for --cluster"),
     "a start": ((*LOCAL, "--start", "x.npz"), "--start: is not for --cluster"),

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 from pathlib import Path
 from typing import Any
 
-from drmdp.errors import InputError, imported
+from drmdp.errors import InputError, brief, imported
 
 TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+PATIENCE = 10.0
+"""Seconds after which nobody answers."""
 CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Where it is 0, which is the default of two systems, Ray listens on the loopback interface only."""
 
@@ -33,18 +36,39 @@ def prepare(alone: bool) -> None:
 
 def start(address: str | None, cores: int) -> tuple[Any, bool]:
     """Ray, with as many cores here or connected to an address, and whether it was started by this; it may be running."""
+    if address is not None:
+        _check(address)
     prepare(address is None)
     ray = imported("ray", "ray")
     if ray.is_initialized():
         return ray, False
     if address is None:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # they are as urgent as one process would be
         ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     elif os.environ.get(CLUSTERS) == "0":
         raise InputError(f"address: Ray keeps to this machine in this process ({CLUSTERS}=0); take another one")
     else:
-        ray.init(address=address, log_to_driver=False)
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ray.exceptions.RayError, ValueError, RuntimeError, OSError) as error:
+            raise InputError(f"address: {address}: {brief(str(error), 300)}") from None
     return ray, True
+
+
+def _check(address: str) -> None:
+    """Refuse what is no address, and one where nobody listens: Ray would wait long."""
+    if address == "auto":
+        return
+    host, mark, port = address.rpartition(":")
+    if "//" in address or not (mark and host and port.isdigit() and int(port) < 2**16):
+        raise InputError(
+            f"address: expected auto or host:port of a Ray cluster that this machine is a node of, got {address!r}"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except OSError as error:
+        raise InputError(f"address: nobody answers at {address}: {error.strerror or error}") from None
 
 
 def one_machine(ray: Any) -> bool:

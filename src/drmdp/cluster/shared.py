@@ -1,9 +1,10 @@
-"""Memory that the driver and the workers of one machine share: what a worker keeps there outlives it, and nobody copies it to see it.
+"""Memory that the driver and the workers of one machine share: what a worker keeps there outlives it.
 
 The driver makes files without a name, one for vectors and one for each worker. Workers open them as the driver's in /proc, so that they are gone when all of
 these processes are. A number drawn at random stands at the beginning: who does not find it is elsewhere.
 
-**Vectors** with a number for each state have rooms of 8 S bytes, of which each worker fills its range. Whole, a vector is a view.
+**Vectors** with a number for each state have rooms of 8 S bytes, of which each worker fills its range. Who needs one whole copies it: pages of shared memory
+are small ones, and a product that looks up states here and there took a fifth longer in them.
 **Other arrays** are in the file of the worker that made them, in the first gap between those that are still wanted.
 
 The driver says with every call which rooms and places are taken. A worker writes to its own range of a room and its own file only, and answers one call
@@ -146,7 +147,7 @@ class Area:
         """What is there; of a tuple, each."""
         if isinstance(place, InRoom):
             found = room(self._vectors, place.room, self._n_states)
-            return found if place.whole else found[self._lo : self._hi]
+            return found.copy() if place.whole else found[self._lo : self._hi]
         return place.view(self._own)
 
     def keep(self, arrays: tuple[Array, ...], rooms: list[int], taken: list[tuple[int, int]]) -> list[At | None]:

@@ -2,8 +2,8 @@
 
 A = 4, N = 10, 8 next states a pair, float32, discount .95, (l2, 2), radius .1, to a relative gap of 1e-3. Every run is a process of its own, started
 from the command line as users type it. Engines take turns: once to compile and to look at memory, which slows a run down, then `ROUNDS` times for the clock.
-The least wall time of each is shown: ratios to one process with two threads say what an engine costs, the start of its workers included. One machine
-shows neither a network nor more cores than it has.
+The least wall time of each is shown: ratios to one process with two threads say what an engine costs. The start of its workers, and opening and checking the
+model, are told apart. One machine shows neither a network nor more cores than it has.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ ENGINES: dict[str, tuple[str, ...]] = {
 """Options of each; MPI has two ranks, and one process with two threads, the first, is what others are compared to."""
 NEEDS = {"mpi": "mpi4py", "ray": "ray"}
 PARTS = ("lower", "upper", "policy")
+OWN = ("Anonymous:", "Pss_Shmem:")
 PERIOD = 0.2
 """Seconds between two looks at memory."""
 
@@ -51,7 +52,8 @@ class ClusterRow:
     foreseen: float  # the same by `8 S (W − 1)` for each
     seconds: float  # wall, of the solve, least
     ratio: float  # to the first engine
-    worker: float  # bytes a state of the largest process that are in no file, beyond its libraries but for the first
+    setup: float  # wall seconds before the solve, in the same run
+    worker: float  # bytes a state of the largest process that are in no file, its share of shared memory included, beyond its libraries
     planned: float  # what `--dry-run` says of these
 
 
@@ -89,7 +91,7 @@ def _row(name: str, n_states: int, runs: list[dict[str, Any]], first: float) -> 
     digests = {run["digest"] for run in runs}
     return ClusterRow(
         name, n_states, ", ".join(sorted(digests)), exchanges, settings.get("bytes", 0) / 1e6,
-        exchanges * plan.get("exchange", 0) / 1e6, best["seconds"], best["seconds"] / first,
+        exchanges * plan.get("exchange", 0) / 1e6, best["seconds"], best["seconds"] / first, best["setup_seconds"],
         looked["own"] / n_states, plan.get("worker", 0) / n_states,
     )  # fmt: skip
 
@@ -132,7 +134,7 @@ def _drmdp(*arguments: Any, ranks: tuple[str, ...] = (), watch: list[int] | None
 
 
 def _look(process: subprocess.Popen[bytes], peak: list[int]) -> None:
-    """Keep the largest anonymous memory of any process below one, on systems that tell it."""
+    """Keep the largest memory in no file of any process below one, on systems that tell it; what is shared counts in parts."""
     while process.poll() is None:
         for number in _below(process.pid):
             try:
@@ -140,7 +142,7 @@ def _look(process: subprocess.Popen[bytes], peak: list[int]) -> None:
             except OSError:
                 continue
             lines = [line.split() for line in text.splitlines()]
-            peak[0] = max(peak[0], sum(1024 * int(line[1]) for line in lines if line[0] == "Anonymous:"))
+            peak[0] = max(peak[0], sum(1024 * int(line[1]) for line in lines if line[0] in OWN))
         time.sleep(PERIOD)
 
 
