@@ -23,6 +23,7 @@ from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 from drmdp.solution import Solution, Status
@@ -57,7 +58,8 @@ def solve(
     Parameters
     ----------
     model, ball
-        What is known and what is feared. The path of a `.drmdp` directory is solved without reading it whole.
+        What is known and what is feared. The path of a `.drmdp` directory is solved without reading it whole. With `cluster`, a model of events
+        whose function has a name that workers can import is asked by them, each for its range.
     method : name or object
         "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
     tol : float, optional
@@ -100,13 +102,13 @@ def solve(
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds, callback)
-    if isinstance(model, str | os.PathLike):
+    if isinstance(model, str | os.PathLike) or (isinstance(model, EventModel) and cluster is not None):
         _check_unread(model, ball, nature, start)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
 
         task = past.Task(
-            os.fspath(model), ball, chosen, tolerance, max_iters, max_seconds,
+            model, ball, chosen, tolerance, max_iters, max_seconds,
             Local(threads=threads) if cluster is None else cluster, None if out is None else os.fspath(out),
         )  # fmt: skip
         with showing(progress):
@@ -144,7 +146,7 @@ def solve(
         },
         states=model.states,
         actions=tuple(model.actions),
-        fingerprint=model.fingerprint,
+        fingerprint=Later(lambda: model.fingerprint),  # type: ignore[arg-type]
         scale=scale_of(model, found.upper),
         seconds=found.seconds,
         setup_seconds=setup,
@@ -157,10 +159,13 @@ def solve(
     return solution
 
 
-def _check_unread(path: str | os.PathLike[str], ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:
+def _check_unread(path: Any, ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:
     """Refuse what a model that is not read whole cannot be solved with."""
     check_set(ball)
-    check_path(path)
+    if isinstance(path, EventModel):
+        check_problem(path, ball)
+    else:
+        check_path(path)
     if ball.facing(nature).nature != "adversarial":
         raise InputError(
             "nature: a model that is not read whole is solved against an adversarial nature only, as workers keep what sweeps leave by state and a nature that "

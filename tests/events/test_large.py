@@ -9,7 +9,7 @@ import pytest
 import drmdp
 from drmdp import Wasserstein
 from drmdp.bellman.mean_law import Chain
-from drmdp.core.compact import Parted
+from drmdp.bellman.played import Pages
 from drmdp.layout import events as layouts
 from drmdp_lab.bench import events as bench
 
@@ -28,7 +28,7 @@ def counted(monkeypatch, kind):
 def test_counts_of_sweeps_and_products(monkeypatch):
     """Three sweeps; products with the mean law and with nature's played rows stay as few as they were."""
     monkeypatch.setattr(layouts, "LIGHT", 0)
-    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Parted)
+    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Pages)
     model = bench.model_of(16, 4, 8, 10, store=False)
     most = max(map(abs, model.cost_range)) / (1 - model.discount)
     found = drmdp.solve(model, Wasserstein(0.1), tol=1e-3 * most)

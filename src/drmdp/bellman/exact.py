@@ -20,7 +20,7 @@ from drmdp.bellman.family import prepared
 from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
-from drmdp.bellman.played import Played
+from drmdp.bellman.played import Pages, Played, written
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
@@ -66,11 +66,18 @@ class Remembered:
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
-        written = self.played.take(policy) if self.played else None
-        if written is not None:
-            return written
-        rows = self.rows(policy)
-        return rows.dense() if rows.n_columns <= DENSE else rows
+        known = self.played.take(policy) if self.played else None
+        if known is not None:
+            return known
+        if self.point.value.size <= DENSE:
+            return self.rows(policy).dense()
+        return self.compact(policy)
+
+    def compact(self, policy: Array) -> Rows | Pages:
+        """The same in compact form; where few thresholds are kept, as a sweep writes it."""
+        if light.remembered(self.layout) == self.layout.weights.size or self.share is not None:
+            return self.rows(policy)
+        return written(self.layout, self.point, self.memory, policy, self.threads)
 
     def rows(self, policy: Array) -> Rows:
         """The same in compact form."""
@@ -236,7 +243,7 @@ class ExactOperator:
                 kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
                 if played is not None:
                     known.by_row[:, :, 0] = whole.by_row[:, :, 0]
-                    played.write(own, self._family.NATURE, part, point, whole, found.policy)
+                    played.write(own, part, point, known, found.policy)
             if played is not None:
                 played.close(lo, hi)
 

@@ -75,6 +75,8 @@ def _example(ball: AmbiguitySet, model: Model) -> AmbiguitySet:
         return of(model, RADIUS)  # type: ignore[no-any-return]
     if getattr(ball, "ground", None) is not None:
         ball = replace(ball, ground=("line", np.arange(model.n_states) / 8.0))  # type: ignore[type-var]
+    if ball.moves == "events":  # the kernels are the same
+        ball = replace(ball, moves="states", rectangular=ball.rectangular)  # type: ignore[type-var]
     return ball.with_radius(RADIUS) if ball.sized else ball
 
 

@@ -26,7 +26,7 @@ SOME = 4096
 
 @dataclass(frozen=True)
 class Chain:
-    """Transitions (S, S) under the mean law."""
+    """Transitions under the mean law, from all states or a range of them."""
 
     there: Any  # (S, E) next states
     classes: Any  # (S,) of laws, or none
@@ -36,9 +36,10 @@ class Chain:
 
     def __matmul__(self, z: Array) -> Array:
         """Product with a vector (S,)."""
-        out = np.empty(z.size)
-        step = -(-z.size // (workers.PIECES * self.threads))
-        work = np.minimum(np.arange(0, z.size + step, step), z.size)
+        n = len(self.there)
+        out = np.empty(n)
+        step = -(-n // (workers.PIECES * self.threads))
+        work = np.minimum(np.arange(0, n + step, step), n)
 
         def over(lo: int, hi: int) -> None:
             for first, last in zip(work[lo:hi].tolist(), work[lo + 1 : hi + 1].tolist(), strict=True):
@@ -48,25 +49,6 @@ class Chain:
         workers.run(over, work * self.mean.shape[1], 0, work.size - 1, self.threads)
         out[self.ends] = 0.0
         return out
-
-
-@dataclass(frozen=True)
-class Played:
-    """Nature with the mean law, against the policy that was chosen."""
-
-    own: Chain
-
-    def chain(self, policy: Array) -> Chain:
-        """Transitions of the pair."""
-        return self.own
-
-    def pulled(self, share: Array) -> Played:
-        """What is fixed is not moved."""
-        return self
-
-    def kernel(self) -> Any:
-        """There is none."""
-        raise NotImplementedError
 
 
 class MeanLawOperator:
@@ -82,27 +64,51 @@ class MeanLawOperator:
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Take the best action in every state."""
         model, shift = self.model, levels.level(value)
-        u, S, E = value - shift, model.n_states, model.n_events
-        best, stake, there = np.zeros(S, np.int32), np.zeros(S), np.zeros((S, E), np.int32)
+        u, S = value - shift, model.n_states
+        policy, stake = np.zeros((S, model.n_actions)), np.zeros(S)
 
         def over(lo: int, hi: int) -> None:
-            for first in range(SOME * lo, min(SOME * hi, S), SOME):
-                own = slice(first, min(first + SOME, S))
-                prices = np.ascontiguousarray(model._prices[own])
-                asked = model.asked(own.start, own.stop)
-                _update(asked, self._mean, model.discount, prices, u, (best[own], stake[own], there[own]))
+            own = slice(lo, hi)
+            prices = np.ascontiguousarray(model._prices[own])
+            asked = model.asked(lo, hi)
+            _update(asked, self._mean, model.discount, prices, u, policy[own], stake[own])
 
-        n = -(-S // SOME)
-        workers.run(over, np.arange(n + 1) * (SOME * E * model.n_actions), 0, n, self.threads)
-        policy = np.zeros((S, model.n_actions))
-        np.put_along_axis(policy, best[:, None], ~model.terminal[:, None], axis=1)
+        workers.run_some(over, S, SOME, model.n_events * model.n_actions, self.threads)
+        here = u[model.own]
+        low, high = (levels.steps(here, shift, model.discount, model.terminal, stake, side) for side in (-1, +1))
+        new = np.where(model.terminal, 0.0, stake + model.discount * shift)
+        nature: Any = self
+        return Update(new, low, high, policy, nature, nature)
+
+    def chain(self, policy: Array) -> Chain:
+        """Transitions of a deterministic policy; of its actions alone it is asked where they lead."""
+        model = self.model
+        best: Any = np.argmax(policy, axis=1)
+        there = np.zeros((model.n_states, model.n_events), np.int32)
+
+        def over(lo: int, hi: int) -> None:
+            own = slice(lo, hi)
+            played = policy[own] > 0.0
+            rows = model.rule.rows(lo, hi, played)[0]
+            there[own] = rows[np.arange(len(rows)), best[own]] * played.any(axis=1, keepdims=True)
+
+        workers.run_some(over, model.n_states, SOME, model.n_events, self.threads)
         classes = np.zeros(0, np.uint16)
         if model.classes.size:
             classes = np.take_along_axis(model.classes, best[:, None], axis=1)[:, 0]
-        low, high = (levels.steps(u, shift, model.discount, model.terminal, stake, side) for side in (-1, +1))
-        new = np.where(model.terminal, 0.0, stake + model.discount * shift)
-        nature = Played(Chain(there, classes, self._mean, np.flatnonzero(model.terminal), self.threads))
-        return Update(new, low, high, policy, nature, nature)
+        return self.of(there, classes)
+
+    def of(self, there: Any, classes: Any) -> Chain:
+        """The chain of next states."""
+        return Chain(there, classes, self._mean, np.flatnonzero(self.model.terminal), self.threads)
+
+    def pulled(self, share: Array) -> MeanLawOperator:
+        """What is fixed is not moved."""
+        return self
+
+    def kernel(self) -> Any:
+        """There is none."""
+        raise NotImplementedError
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """No policy is given here."""
@@ -110,16 +116,15 @@ class MeanLawOperator:
 
 
 @njit(fastmath=FAST, **KERNEL)
-def _update(asked, mean, discount, prices, u, out):
+def _update(asked, mean, discount, prices, u, policy, stake):
     """The best action of some states.
 
     reads   asked, mean (C, E), discount, prices (n, A), u (S,)
-    fills   out: best (n,), its value (n,), its next states (n, E); as they are where a state ends
+    fills   policy (n, A): 1 for it; stake (n,): its value; as they are where a state ends
     """
-    best, stake, there = out
     n, A, E = asked.next.shape
     for s in range(n):
-        least = np.inf
+        least, best = np.inf, -1
         for a in range(A):
             if asked.available[s, a]:
                 c = np.int64(asked.classes[s, a]) if asked.classes.size > 0 else np.int64(0)
@@ -130,11 +135,10 @@ def _update(asked, mean, discount, prices, u, out):
                         x += asked.costs[s, a, e]
                     total += mean[c, e] * x
                 if total < least:
-                    least = total
-                    best[s], stake[s] = a, total
-        if least < np.inf:
-            for e in range(E):
-                there[s, e] = asked.next[s, best[s], e]
+                    least, best = total, a
+        if best >= 0:
+            policy[s, best] = 1.0
+            stake[s] = least
 
 
 @njit(fastmath=FAST, **KERNEL)

@@ -108,12 +108,12 @@ def resume(folder: str, cluster: str | None, as_json: bool, **given: Any) -> int
 def foresee(path: str, ball: AmbiguitySet, cluster: Cluster | None, as_json: bool) -> int:
     """Print what a run would take."""
     from drmdp.cluster import Local
+    from drmdp.cluster.events import source_of
     from drmdp.cluster.plan import fields, plan
-    from drmdp.cluster.source import Source
     from drmdp.core import threads as cores
 
     chosen = cluster or Local()
-    source = Source(path)
+    source = source_of(path)
     alone = isinstance(chosen, Local)
     found = plan(source, ball, chosen.ranges(), alone)
     with _one_voice(chosen) as speaks:
@@ -141,14 +141,14 @@ def foresee(path: str, ball: AmbiguitySet, cluster: Cluster | None, as_json: boo
 
 
 def _show(solution: Solution, path: str, out: str | None, as_json: bool) -> int:
-    from drmdp.cluster.source import Source
+    from drmdp.cluster.events import source_of
 
     if as_json:
         names = (*NUMBERS, *(() if out else ARRAYS), "settings")
         fields = {name: getattr(solution, name) for name in (*names, "fingerprint", "notes")}
         print_json({**fields, "out": out})
         return _code(solution)
-    head, settings = Source(path).head, solution.settings
+    head, settings = source_of(path).head, solution.settings
     last = solution.history[-1]
     value = last.lower if head.maximise else last.upper
     lines = {

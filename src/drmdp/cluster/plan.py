@@ -74,19 +74,18 @@ class Plan:
 
 def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> Plan:
     """What a run with so many ranges takes; `one_process`: they take turns."""
-    head, stored = source.head, source.stored
+    head = source.head
     S, A, N = head.n_states, head.n_actions, head.n_kernels
     ranges = source.ranges(parts)
-    ends = [(int(stored.indptr[lo * A]), int(stored.indptr[hi * A])) for lo, hi in ranges]
-    n, e = max(hi - lo for lo, hi in ranges), max(hi - lo for lo, hi in ends)
+    ends = source.entries([0, *(hi for _, hi in ranges)])
+    n, e = max(hi - lo for lo, hi in ranges), int(np.diff(ends).max())
     keeps = entry_of(ball).keeps
     real = head.dtype.itemsize if keeps.rounded else 8
     sizes = [int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)]
     left = 8 * (sizes[0] + sizes[1]) + real * sizes[2] + 8 * A
     whole = 8 * WHOLE * S + (ORDER * S if ball.support == "all" else 0)
-    costs = stored.costs.nbytes * n // S
-    mapped = N * e * head.dtype.itemsize + 4 * e + 8 * A * n + costs
-    stays = COPIES * left * S + (8 + ENTRY) * int(stored.indices.size)
+    mapped = source.mapped(n, e)
+    stays = COPIES * left * S + (8 + ENTRY) * int(ends[-1])
     own = left * n + 8 * VECTORS * S if one_process else COPIES * left * n + (8 + ENTRY) * e + 8 * VECTORS * n
     kept = left * S + 8 * S * 8
     usual = {name: np.dot(NANOSECONDS[name], (N * e, e, n)) * count for name, count in USUAL.items()}

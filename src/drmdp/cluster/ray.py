@@ -44,7 +44,7 @@ class RayEngine(Engine):
         self._route: Route = ByStore(self._ray, self.ranges)
         self._numbers = itertools.count()
         at = [None for _ in self.ranges] if self._shared is None else self._shared.handles
-        self._actors = [self._actor(source, ball, *own, threads, at[k]) for k, own in enumerate(self.ranges)]
+        self._actors = [self._actor(source.sent(*own), ball, *own, threads, at[k]) for k, own in enumerate(self.ranges)]
 
     def _actor(self, *given: Any) -> Any:
         """A worker; its arguments start it again."""

@@ -103,7 +103,7 @@ def made(engine: Engine, ball: AmbiguitySet, found: Outcome, facts: dict[str, An
         "history": [asdict(record) for record in found.history],
         "sweeps": sweeps,
     }
-    names = engine.source.stored.states
+    names = engine.source.states
     named = {} if isinstance(names, range) else dict(zip(NAMES, to_arrays("states", names), strict=True))
     if out is None:
         arrays = {name: engine.gather(vector) for name, vector in vectors.items()}

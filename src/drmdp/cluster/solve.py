@@ -15,9 +15,9 @@ from drmdp.cluster import KINDS, Local, Mpi, Ray, results
 from drmdp.cluster.checkpoint import Keeper, complete
 from drmdp.cluster.described import describe_method, describe_set, method_of, set_of
 from drmdp.cluster.engine import Engine
+from drmdp.cluster.events import FunctionSource, source_of
 from drmdp.cluster.operator import Distributed, DistributedProblem, Outline
-from drmdp.cluster.source import Source
-from drmdp.core import clock, spans
+from drmdp.core import clock
 from drmdp.core.archives import parse_json
 from drmdp.core.files import check_parent, write_whole
 from drmdp.core.names import listed
@@ -43,7 +43,7 @@ Cluster = Local | Ray | Mpi
 class Task:
     """What is solved, and how."""
 
-    model: str
+    model: Any  # a path, or a model of events whose function is asked
     ball: AmbiguitySet
     method: Method
     tolerance: Tolerance
@@ -114,7 +114,11 @@ def _new_folder(given: Any) -> Path | None:
 
 def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] | None) -> Solution:
     begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(task.max_seconds)
-    source = Source(os.fspath(task.model))
+    source = source_of(task.model)
+    if folder is not None and isinstance(source, FunctionSource):
+        raise InputError(
+            "checkpoint: code is not saved, so that nobody could go on with a function: write model.tabulate() to a .drmdp directory and solve its path"
+        )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with stage("opening the model", task.ball.short):
         engine = task.cluster.start(source, task.ball, scratch)
@@ -122,7 +126,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         with stage("checking the model"):
             model: Any = Outline(engine)
             bits = _bits(engine)
-            marks = spans.fingerprint(source.head, [mark for own in engine.run("digests")[1] for mark in own])
+            marks = source.fingerprint([mark for own in engine.run("digests")[1] for mark in own])
         if before is not None:
             _compare(before, marks, bits)
         elif folder is not None:
@@ -142,7 +146,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             "settings": _settings(task, engine), "states": source.n_states, "actions": listed("actions", source.head.actions),
             "fingerprint": marks, "seconds": found.seconds, "setup_seconds": setup,
             "compile_seconds": clock.compiled() - compiled, "notes": list(source.head.notes),
-            "maximise": source.head.maximise, "model": os.path.abspath(task.model),
+            "maximise": source.head.maximise, "model": source.path if isinstance(source, FunctionSource) else os.path.abspath(source.path),
         }  # fmt: skip
         return results.made(engine, task.ball, found, facts, task.out)
     finally:

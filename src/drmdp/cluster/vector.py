@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from drmdp._typing import Array
+from drmdp.cluster.chains import chain_from
 from drmdp.cluster.engine import Whole
-from drmdp.core.compact import STORED, Rows
 
 if TYPE_CHECKING:
     from drmdp.cluster.engine import Engine
@@ -62,13 +62,9 @@ class Product:
     n_states: int
     threads: int
 
-    def rows(self, held: tuple[Any, ...]) -> Rows:
-        """The rows, from the arrays that are held."""
-        return Rows(self.n_states, **dict(zip(STORED, held, strict=True)), threads=self.threads)
-
-    def __call__(self, z: Array, held: tuple[Any, ...]) -> Array:
+    def __call__(self, z: Array, held: tuple[Any, ...]) -> Any:
         """P z on a range."""
-        return self.rows(held) @ z
+        return chain_from(held, self.n_states, self.threads) @ z
 
 
 def product(engine: Engine, z: Any, rows: Any) -> tuple[Any, ...]:

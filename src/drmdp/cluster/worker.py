@@ -22,17 +22,19 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator, Left
 from drmdp.bellman.fingerprint import fingerprint
+from drmdp.bellman.mean_law import MeanLawOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import RobustProver
+from drmdp.cluster.chains import chain_from, kept
 from drmdp.cluster.source import Source
-from drmdp.cluster.vector import Product, carried_out
-from drmdp.core.compact import STORED, Rows
-from drmdp.core.facts import Facts, facts_of
+from drmdp.cluster.vector import carried_out
+from drmdp.core.facts import Facts
 from drmdp.core.files import flush
 from drmdp.core.vectors import block, block_sums
 from drmdp.errors import InputError
 from drmdp.layout.memory import Memory
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet
 
 Answer = tuple[tuple[Any, ...], Any]
@@ -78,14 +80,14 @@ class Worker:
             self._checked = True
             if self._facts is not None:
                 self._model._set(facts=self._facts)
-            if self.settle is not None:
+            if self.settle is not None and not isinstance(self._model, EventModel):
                 self._mean_row = self.settle(self._model.mean) if self._mean_row is None else self._mean_row
                 self._model._set(mean=self._mean_row)
         return self._model
 
     def survey(self) -> Answer:
         """The facts of this range."""
-        return (), facts_of(self.model)
+        return (), self.model.facts
 
     def given(self, *names: str) -> Answer:
         """Arrays of the model."""
@@ -199,6 +201,15 @@ class Worker:
         found: NominalOperator = self._made["mean"]
         return found
 
+    @property
+    def _start(self) -> Any:
+        """The operator of the mean kernel that large models begin with."""
+        if not isinstance(self.model, EventModel):
+            return self._mean
+        if "start" not in self._made:
+            self._made["start"] = MeanLawOperator(self.model, self._threads)
+        return self._made["start"]
+
     def begin(self) -> Answer:
         """What there is before the first sweep: memory, and a policy that nobody plays."""
         left = self._operator.left
@@ -226,7 +237,7 @@ class Worker:
 
     def sweep_mean(self, value: Array) -> Answer:
         """F with the mean kernel."""
-        return self._plain(self._mean.update(value, 0, self.hi - self.lo))
+        return self._plain(self._start.update(value, 0, self.hi - self.lo))
 
     def evaluate_mean(self, value: Array, policy: Array) -> Answer:
         """The same for a policy that is kept."""
@@ -250,11 +261,12 @@ class Worker:
     def chain(self, value: Array, policy: Array, sweeps: int, *memory: Array) -> Answer:
         """Transitions of a policy and nature after a sweep at a value."""
         nature = self._operator.nature(value, Memory(*memory), sweeps)
-        return self._rows(nature.rows(policy))
+        return kept(nature.compact(policy)), None
 
     def chain_mean(self, policy: Array) -> Answer:
         """The same with the mean kernel."""
-        return self._rows(self._mean.nature.rows(policy))
+        start = self._start
+        return kept(start.chain(policy) if isinstance(start, MeanLawOperator) else start.nature.rows(policy)), None
 
     def mean_rows(self) -> Answer:
         """The mean kernel on the range, where it is small."""
@@ -262,9 +274,6 @@ class Worker:
         matrix = fixed.matrix
         return (), (np.diff(matrix.indptr), matrix.indices, matrix.data, fixed.costs, self.model.available)
 
-    def _rows(self, rows: Rows) -> Answer:
-        return tuple(getattr(rows, name) for name in STORED), None
-
-    def spell(self, rows: tuple[Any, ...]) -> Answer:
+    def spell(self, held: tuple[Any, ...]) -> Answer:
         """The rows of a chain, written out."""
-        return (Product(self._source.n_states, self._threads).rows(rows).dense(),), None
+        return (chain_from(held, self._source.n_states, self._threads).dense(),), None

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,43 +76,6 @@ class Rows:
     @property
     def _parts(self) -> Parts:
         return Parts(*(getattr(self, name) for name in Parts._fields))
-
-
-@dataclass(frozen=True)
-class Parted:
-    """Rows in parts, one after the other."""
-
-    parts: tuple[Rows, ...]
-    threads: int = 1
-
-    def __matmul__(self, z: Array) -> Array:
-        """Product with a vector (S,)."""
-        ends = np.cumsum([0, *(part.entry_ptr.size - 1 for part in self.parts)])
-        work = np.cumsum([0, *(part.entry_mass.size for part in self.parts)])
-        out = np.empty(ends[-1])
-
-        def over(lo: int, hi: int) -> None:
-            for k in range(lo, hi):
-                out[ends[k] : ends[k + 1]] = self.parts[k] @ z
-
-        workers.run(over, work, 0, len(self.parts), self.threads)
-        return out
-
-
-@cache
-def nothing_at(n: int) -> Any:
-    """Pointers to no prefix terms."""
-    return np.zeros(n, np.int64)
-
-
-def joined(parts: list[Rows]) -> Rows:
-    """Rows without prefix terms, put together."""
-    sizes = np.concatenate([np.diff(part.entry_ptr) for part in parts])
-    ptr = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(sizes, out=ptr[1:])
-    states, mass = (np.concatenate([getattr(part, name) for part in parts]) for name in ("entry_state", "entry_mass"))
-    none = nothing_at(ptr.size)
-    return replace(parts[0], entry_ptr=ptr, entry_state=states, entry_mass=mass, prefix_ptr=none)
 
 
 @njit(**KERNEL)

@@ -2,14 +2,17 @@
 
 All three give the same arrays, so that whoever reads them has the same bits. Functions are asked again in every sweep, and what they say is checked
 each time: a next state outside the model is an error that names state, action and event.
+
+What goes to another process is the name of a function, "module:name", never its code.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numba
@@ -33,6 +36,10 @@ class Table:
         """Next states and costs of the states lo … hi − 1, whose available pairs count."""
         return self.next[lo:hi], NONE if self.costs is None else self.costs[lo:hi]
 
+    def part(self, lo: int, hi: int) -> Table:
+        """That of the states lo … hi − 1, counted from 0."""
+        return Table(self.next[lo:hi], None if self.costs is None else self.costs[lo:hi])
+
 
 @dataclass(frozen=True)
 class Function:
@@ -43,6 +50,19 @@ class Function:
     n_actions: int
     n_events: int
     sign: float = 1.0  # of what it tells, to make it costs
+    first: int = 0  # state that ranges are counted from
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The name of the function stands for it."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"function": name_of(self.function)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The function is what has that name here."""
+        vars(self).update(state | {"function": named(state["function"])})
+
+    def part(self, lo: int, hi: int) -> Function:
+        """That of the states lo … hi − 1, counted from 0."""
+        return replace(self, first=self.first + lo)
 
     @property
     def compiled(self) -> bool:
@@ -67,11 +87,16 @@ class Function:
 
     def rows(self, lo: int, hi: int, available: BoolArray) -> tuple[Any, Array]:
         """Next states and costs of the states lo … hi − 1, whose available pairs count."""
+        lo, hi = self.first + lo, self.first + hi
         shape = (hi - lo, self.n_actions, self.n_events)
         if not self.compiled:
             return self._vectors(lo, hi, available)
         there, costs = np.zeros(shape, np.int32), np.zeros(shape if self.with_costs else (0, 0, 0))
-        bad = self._loop(lo, self.n_states, available, there, costs, np.empty(self.n_events, np.int64))
+        try:
+            bad = self._loop(lo, self.n_states, available, there, costs, np.empty(self.n_events, np.int64))
+        except Exception as error:
+            self._locate(lo, available, error)
+            raise
         if bad >= 0:
             self._refuse(lo, bad)
         return there, costs if self.sign > 0 else 0.0 - costs
@@ -105,6 +130,18 @@ class Function:
                 error.add_note(f"drmdp asked for transition{names}")
             raise
 
+    def _locate(self, lo: int, available: BoolArray, error: Exception) -> None:
+        """Note which pair or event a compiled function raises an error for."""
+        row, cost = np.empty(self.n_events, np.int64), np.zeros(self.n_events)
+        for s, a in np.argwhere(available).tolist():
+            for given in [(row, cost)] if self.by_row else [(e,) for e in range(self.n_events)]:
+                try:
+                    self.function(lo + s, a, *given)
+                except Exception:
+                    where = "" if self.by_row else f", {given[0]}"
+                    error.add_note(f"drmdp asked for transition({lo + s}, {a}{where})")
+                    return
+
     def _refuse(self, lo: int, k: int, there: Any = None) -> None:
         """Name the entry k of the states from lo on; compiled functions are asked once more where it leads."""
         s, rest = divmod(k, self.n_actions * self.n_events)
@@ -121,8 +158,37 @@ class Function:
         )
 
 
+def name_of(function: Any) -> str:
+    """The name, "module:name", by which any process finds a function; refused if there is none."""
+    plain = getattr(function, "py_func", function)
+    module, name = getattr(plain, "__module__", None), getattr(plain, "__qualname__", repr(plain))
+    try:
+        known = module not in (None, "__main__") and named(f"{module}:{name}") is function
+    except InputError:
+        known = False
+    if not known:
+        raise InputError(
+            f"transition: workers find a function by its name, and {f'{module}:{name}'!r} is none that they know: put it at the top of a "
+            "module that can be imported, or write model.tabulate() to a .drmdp directory and solve its path"
+        )
+    return f"{module}:{name}"
+
+
+def named(name: str) -> Any:
+    """The function of a name."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"transition: {name!r} cannot be found in this process: {error}") from None
+    return found
+
+
+@lru_cache(64)
 def _by_event(function: Any, with_costs: bool) -> Any:
-    """A loop over pairs and events; it returns where a next state is none, or −1."""
+    """A loop over pairs and events, compiled once for all that ask the function; it returns where a next state is none, or −1."""
 
     @numba.njit(nogil=True, error_model="numpy")
     def priced(lo, n_states, available, there, costs, row):  # type: ignore[no-untyped-def]
@@ -154,6 +220,7 @@ def _by_event(function: Any, with_costs: bool) -> Any:
     return priced if with_costs else free
 
 
+@lru_cache(64)
 def _by_row(function: Any) -> Any:
     """The same for a function that fills the arrays of a pair."""
 

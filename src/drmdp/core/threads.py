@@ -73,6 +73,17 @@ def run(kernel: Callable[[int, int], None], work: IntArray, start: int, stop: in
         wait(jobs)
 
 
+def run_some(kernel: Callable[[int, int], None], n: int, some: int, work: int, threads: int) -> None:
+    """Call kernel(lo, hi) on ranges that cover 0 … n and begin at multiples of `some`, each number of them that much work."""
+
+    def pieces(lo: int, hi: int) -> None:
+        for first in range(some * lo, min(some * hi, n), some):
+            kernel(first, min(first + some, n))
+
+    count = -(-n // some)
+    run(pieces, np.arange(count + 1) * (some * work), 0, count, threads)
+
+
 def _submit(kernel: Callable[[int, int], None], piece: tuple[int, int], threads: int) -> Future[None]:
     try:
         return _pool(threads, os.getpid()).submit(kernel, *piece)

@@ -30,6 +30,7 @@ from drmdp.core import validation as checks
 from drmdp.core.archives import Field, check_header, decoding, read_header
 from drmdp.core.distributions import Labels
 from drmdp.core.event_laws import checked_laws
+from drmdp.core.files import naming
 from drmdp.core.grid import Grid
 from drmdp.core.mapped import map_array
 from drmdp.core.names import StoredNames
@@ -88,6 +89,30 @@ def write(model: EventModel, path: Path) -> None:
 
 def read(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
     """Open a model; its table stays on disk, and is read once to see that it is one."""
+    model = mapped(path, folder, index)
+    check(model)
+    return model
+
+
+def opened(path: str | os.PathLike[str]) -> EventModel:
+    """Open a directory without reading its table."""
+    with naming(path), _stored.opened(Path(path)) as folder:
+        return mapped(Path(path), folder, _stored.read_index(Path(path), folder))
+
+
+def check(model: EventModel) -> None:
+    """Refuse what no model has, of all states or of a range."""
+    if isinstance(model.rule, Table):
+        _check_next(model)
+    if model.priced:
+        tabulated(model, keep=False)
+    else:
+        labels = Labels(model.kernel_names, model.states, model.actions)
+        checks.check_costs("costs", model._prices, None, model.discount, labels)
+
+
+def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
+    """The model of an index and mapped arrays, whose table was not looked at."""
     for name in index:
         if name not in ENTRIES:
             raise InputError(f"{_stored.INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES)}")
@@ -118,11 +143,6 @@ def read(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         notes=checks.notes_of(index.get("notes", [])), laws=laws, rule=Table(found["next"], found.get("event_costs")),
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
     )  # fmt: skip
-    _check_next(model)
-    if priced:
-        tabulated(model, keep=False)
-    else:
-        checks.check_costs("costs", model._prices, None, model.discount, model.labels)
     return model
 
 
@@ -153,11 +173,11 @@ def _check_next(model: EventModel) -> None:
     """Name the first next state that is none."""
     for lo in range(0, model.n_states, spans.BLOCK):
         asked = model.asked(lo, min(lo + spans.BLOCK, model.n_states))
-        bad = ((asked.next < 0) | (asked.next >= model.n_states)) & asked.available[:, :, None]
+        bad = ((asked.next < 0) | (asked.next >= model.n_next)) & asked.available[:, :, None]
         if bad.any():
             s, a, e = (int(k) for k in np.argwhere(bad)[0])
             raise InputError(
-                f"next: state {lo + s}, action {a}, event {e} leads to {int(asked.next[s, a, e])}, expected 0 … {model.n_states - 1:,}"
+                f"next: state {model.first + lo + s}, action {a}, event {e} leads to {int(asked.next[s, a, e])}, expected 0 … {model.n_next - 1:,}"
             )
 
 

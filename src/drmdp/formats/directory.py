@@ -29,7 +29,7 @@ from drmdp.formats._writer import write_drawn, write_spans
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 
-__all__ = ["HOLDS", "check_target", "files_of", "open_stored", "read", "write", "write_drawn"]
+__all__ = ["HOLDS", "check_target", "files_of", "holds_events", "open_stored", "read", "write", "write_drawn"]
 HOLDS = frozenset(NAMES)
 """Which names and notes it holds."""
 
@@ -40,9 +40,15 @@ def open_stored(path: str | os.PathLike[str]) -> Stored:
         index = _stored.read_index(Path(path), folder)
         if index.get("format") != FORMAT:
             if index.get("format") == _events.FORMAT:
-                raise InputError("is a model of events, which is read whole: drmdp.read(path) maps its table")
+                raise InputError("is a model of events: drmdp.read(path) maps its table")
             raise InputError("was made by hand or by an older version; `drmdp convert` makes one that is mapped of it")
         return _stored.stored(Path(path), folder, index)
+
+
+def holds_events(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory is that of a model of events."""
+    with naming(path), _stored.opened(Path(path)) as folder:
+        return bool(_stored.read_index(Path(path), folder).get("format") == _events.FORMAT)
 
 
 def read(path: Path, options: Options) -> Model:

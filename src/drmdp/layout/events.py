@@ -48,8 +48,8 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     """The layout of a model and a set: a `Layout`, or that of events, which is laid out piece by piece."""
     if not isinstance(model, EventModel) or entry_of(ball).layout:
         return lay_out(model, ball)
-    facts, S, keeps = model.facts, model.n_states, entry_of(ball).keeps
-    large = keeps.thresholds and 8 * model.available.size * int((model.weights > 0).sum()) > LIGHT
+    facts, S, keeps = model.facts, model.n_next, entry_of(ball).keeps
+    large = keeps.thresholds and 8 * S * model.n_actions * int((model.weights > 0).sum()) > LIGHT
     if ball.moves == "events":
         used = model.weights > 0
         laws = laws_of(model.laws, model.weights, used, every=ball.support == "all")
@@ -101,7 +101,7 @@ class Room:
     def __call__(self, part: Layout, first: int, last: int) -> Any:
         """Work space for a piece, none of which is longer than the first one."""
         layout = self._layout
-        if not isinstance(layout, EventLayout) or layout.longest >= layout.model.n_states:
+        if not isinstance(layout, EventLayout) or layout.longest >= layout.model.n_next:
             return self._make(part, first, last)  # where a pair may list every state, its order is in there
         if self._held is None:
             most = np.arange(part.indptr.size) * layout.longest

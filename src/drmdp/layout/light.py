@@ -56,12 +56,12 @@ def _settle(layout, point, bend, tau, state):
             first, level = lo - layout.indptr[s * A], tau[s, a, 0]
             for i in range(N):
                 if bend[s, a] > 0.0 and hi > lo:
-                    level = _threshold(layout.data, N * lo + i * (hi - lo), state.u, first, hi - lo, bend[s, a], level)
+                    level = threshold(layout.data, N * lo + i * (hi - lo), state.u, first, hi - lo, bend[s, a], level)
                 tau[s, a, i] = level
 
 
 @njit(**INLINE)
-def _threshold(y, at, u, first, K, t, level):
+def threshold(y, at, u, first, K, t, level):
     """τ of a row.
 
     reads   y from at on, u from first on, K, t, level (where to begin)

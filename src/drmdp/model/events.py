@@ -7,15 +7,16 @@ Next states and laws are held, or the function itself; kernels are made of them 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.core import spans
+from drmdp.core import spans, vectors
 from drmdp.core import text as words
+from drmdp.core import threads as workers
 from drmdp.core import validation as checks
 from drmdp.core.event_laws import Laws, checked_laws, laws_of
 from drmdp.core.facts import Facts
@@ -31,6 +32,8 @@ from drmdp.model import Model, assembled
 
 MOST = 2**30
 """Bytes up to which kernels are made as arrays when something asks for them."""
+SOME = 2**18
+"""Events that are asked for at a time."""
 BATCH = 2**22
 """Bytes of probabilities that are made at a time."""
 
@@ -83,6 +86,25 @@ class EventModel(Model):
             last = min(first + n, hi)
             yield first, last, block, int(fill(self.asked(first, last), laws, merged, block))
 
+    def part(self, lo: int, hi: int) -> EventModel:
+        """As for any model."""
+        part = self.piece(lo, hi)
+        part._set(facts=self.facts)
+        return part
+
+    def piece(self, lo: int, hi: int) -> EventModel:
+        """The same with the facts of its own states."""
+        by_state = (
+            "states",
+            "available",
+            "terminal",
+            "initial",
+            "_prices",
+            *(["classes"] if self.classes.size else []),
+        )
+        own = {name: getattr(self, name)[lo:hi] for name in by_state}
+        return self._with(rule=self.rule.part(lo, hi), n_states=hi - lo, first=self.first + lo, **own)
+
     @property
     def used(self) -> Laws:
         """The laws of positive weight."""
@@ -94,9 +116,19 @@ class EventModel(Model):
         found = np.zeros(self.available.shape, np.uint8 if self.n_events < 256 else np.int32)
         none = np.zeros((len(self.laws), self.n_events, 0))
         laws = self.used._replace(p=none, tail=none, weights=np.zeros(0))
-        for first, last, block, _ in self.batches(laws, 0, self.n_states):
-            found[first:last] = np.diff(block.indptr[: (last - first) * self.n_actions + 1]).reshape(last - first, -1)
+
+        def over(lo: int, hi: int) -> None:
+            for first, last, block, _ in self.batches(laws, lo, hi):
+                ends = block.indptr[: (last - first) * self.n_actions + 1]
+                found[first:last] = np.diff(ends).reshape(last - first, -1)
+
+        self._map(over)
         return found
+
+    def _map(self, over: Callable[[int, int], None]) -> None:
+        """Go over all states, some at a time, on all threads."""
+        each = self.n_actions * self.n_events
+        workers.run_some(over, self.n_states, max(1, SOME // each), each, workers.count(None))
 
     def slots(self, s: int) -> tuple[Array, Any]:
         """Rows of the available pairs of a state on their own slots, (A', N, K), and which slots kernels of positive weight have, (A', 1, K)."""
@@ -118,21 +150,24 @@ class EventModel(Model):
     def facts(self) -> Facts:
         """Extremes and sums over the available pairs."""
         lengths = self.lengths[self.available]
-        S = self.n_states
-        least, most = np.inf, -np.inf
+        least, most = [np.inf], [-np.inf]
         live = np.zeros((len(self.laws), self.n_events), bool)
         np.put_along_axis(live, self.used.live, np.arange(self.n_events) < self.used.n_live[:, None], axis=1)
-        for lo in range(0, S, 4096) if self.priced else ():
-            asked = self.asked(lo, min(lo + 4096, S))
+
+        def over(lo: int, hi: int) -> None:
+            asked = self.asked(lo, hi)
             counts = asked.available[:, :, None] & live[asked.classes if asked.classes.size else 0]
-            least = min(least, float(asked.costs.min(where=counts, initial=np.inf)))
-            most = max(most, float(asked.costs.max(where=counts, initial=-np.inf)))
-        if not self.priced:
+            least.append(float(asked.costs.min(where=counts, initial=np.inf)))
+            most.append(float(asked.costs.max(where=counts, initial=-np.inf)))
+
+        if self.priced:
+            self._map(over)
+        else:
             known = self._prices[self.available]
-            least, most = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-        shortest = int(lengths.min()) if lengths.size else S
+            least, most = [float(known.min(initial=np.inf))], [float(known.max(initial=-np.inf))]
+        shortest = int(lengths.min()) if lengths.size else self.n_next
         return Facts(
-            least, most, shortest, shortest, int(lengths.max(initial=0)), lengths.size,
+            min(least), max(most), shortest, shortest, int(lengths.max(initial=0)), lengths.size,
             self.available.size - lengths.size, int(lengths.sum(dtype=np.int64)), self.priced,
         )  # fmt: skip
 
@@ -152,7 +187,7 @@ class EventModel(Model):
                 filled = np.diff(ends) > 0
                 part = costs[first:last].reshape(-1)
                 part[filled] = np.add.reduceat(mean[own] * block.costs[:n], ends[:-1][filled]) if n else 0.0
-        blocks = Kernels(self.n_states, A, 1, indptr, indices, mean, is_sparse=True)
+        blocks = Kernels(self.n_next, A, 1, indptr, indices, mean, is_sparse=True)
         return blocks.matrix(mean), costs
 
     # ------------------------------------------------------------------ kernels as arrays
@@ -177,16 +212,16 @@ class EventModel(Model):
         return self._arrays()
 
     def _arrays(self) -> tuple[Kernels, Array]:
-        S, A, N = self.n_states, self.n_actions, self.n_kernels
+        A, N = self.n_actions, self.n_kernels
         parts: list[tuple[Any, ...]] = []
-        for first, last, block, n in self.batches(laws_of(self.laws, self.weights, np.ones(N, bool)), 0, S):
+        for first, last, block, n in self.batches(laws_of(self.laws, self.weights, np.ones(N, bool)), 0, self.n_states):
             ends = block.indptr[: (last - first) * A + 1]
             self._check_apart(block, ends, n, first)
             held = np.diff(ends), block.indices[:n], block.data[: N * n], block.costs[:n]
             parts.append(tuple(part.copy() for part in held))
         lengths, indices, data, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return Kernels(S, A, N, indptr, indices, data, self.is_sparse), costs
+        return Kernels(self.n_next, A, N, indptr, indices, data, self.is_sparse), costs
 
     def _check_apart(self, block: Block, ends: Any, n: int, first: int) -> None:
         """Refuse two costs of one transition."""
@@ -197,8 +232,10 @@ class EventModel(Model):
             k = int(np.argmax(twice))
             pair = first * self.n_actions + int(np.searchsorted(ends, k, side="right")) - 1
             s, a = divmod(pair, self.n_actions)
+            t = int(block.indices[k])
+            there = self.states[t] if len(self.states) == self.n_next else t
             raise InputError(
-                f"state {self.states[s]!r}, action {self.actions[a]!r}: events lead to next state {self.states[int(block.indices[k])]!r} at "
+                f"state {self.states[s]!r}, action {self.actions[a]!r}: events lead to next state {there!r} at "
                 f"{float(block.costs[k - 1])!r} and at {float(block.costs[k])!r}: a kernel has one cost for a transition, and this asks for kernels"
             )
 
@@ -235,7 +272,7 @@ class EventModel(Model):
     def head(self) -> spans.Head:
         """What does not grow with the number of states."""
         return spans.Head(
-            self.n_kernels, self.n_states, self.n_actions, self.discount, self.weights, self.maximise, self.is_sparse,
+            self.n_kernels, self.n_next, self.n_actions, self.discount, self.weights, self.maximise, self.is_sparse,
             np.dtype(np.float64), 1 if self.priced else 2, self.actions, self.kernel_names, self.notes,
         )  # fmt: skip
 
@@ -250,22 +287,26 @@ class EventModel(Model):
     @stage("hashing the model")
     def fingerprint(self) -> str:
         """Hash of what events lead to, of the laws and of the names: the same for a function and its table."""
-        digest = hashlib.sha256(spans.fingerprint(self.head, [b"events"]).encode())
-        for array in (self.laws, self.initial, self._prices):
-            digest.update(np.ascontiguousarray(array, dtype="<f8").data)
-        for lo in range(0, self.n_states, spans.BLOCK):
-            hi = min(lo + spans.BLOCK, self.n_states)
-            asked = self.asked(lo, hi)
-            flags = asked.available[:, :, None]
+        return joined(self.head, self.laws, self.digests(0, self.n_states))
+
+    def digests(self, lo: int, hi: int) -> list[bytes]:
+        """Digests of the blocks of the fingerprint (`drmdp.core.vectors.block`) of the states lo … hi − 1, which are whole blocks."""
+        step, found = vectors.block(self.n_next), []
+        for first in range(lo, hi, step):
+            own = slice(first, min(first + step, hi))
+            asked = self.asked(own.start, own.stop)
+            flags, digest = asked.available[:, :, None], hashlib.sha256()
             digest.update(np.ascontiguousarray(np.where(flags, asked.next, 0), dtype="<i4").data)
             if self.priced:
                 digest.update(np.ascontiguousarray(np.where(flags, asked.costs, 0.0) + 0.0, dtype="<f8").data)
-            digest.update(np.ascontiguousarray(asked.classes, dtype="<u2").data)
-            digest.update(np.ascontiguousarray(asked.available).data)
-            digest.update(np.ascontiguousarray(self.terminal[lo:hi]).data)
+            for array, kind in (
+                (self._prices[own], "<f8"), (self.initial[own], "<f8"), (asked.classes, "<u2"), (asked.available, "?"), (self.terminal[own], "?"),
+            ):  # fmt: skip
+                digest.update(np.ascontiguousarray(array, dtype=kind).data)
             if not isinstance(self.states, range):
-                digest.update(b"".join(text_of(self.states[lo:hi])))
-        return digest.hexdigest()
+                digest.update(b"".join(text_of(self.states[own])))
+            found.append(digest.digest())
+        return found
 
     def __repr__(self) -> str:
         S, A, N = (words.count(getattr(self, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
@@ -279,14 +320,19 @@ class EventModel(Model):
         return "\n".join([first, f"  {kind} {shape} in [{lo:g}, {hi:g}]", held])
 
 
+def joined(head: spans.Head, laws: Array, blocks: list[bytes]) -> str:
+    """The fingerprint of a model: its head, its laws and the digests of all its blocks."""
+    first = hashlib.sha256(np.ascontiguousarray(laws, dtype="<f8").data).digest()
+    return spans.fingerprint(head, [b"events", first, *blocks])
+
+
 def tabulated(model: EventModel, keep: bool = True) -> Table:
     """Ask a function for everything once; costs that are no numbers are refused with their place."""
     shape = (model.n_states, model.n_actions, model.n_events)
     there = np.zeros(shape if keep else (0, 0, 0), np.int32)
     costs = np.zeros(shape) if keep and model.priced else None
-    step = max(1, 2**18 // (model.n_actions * model.n_events))
-    for lo in range(0, model.n_states, step):
-        hi = min(lo + step, model.n_states)
+
+    def over(lo: int, hi: int) -> None:
         asked = model.asked(lo, hi)
         if model.priced:
             _check_prices(model, asked, lo)
@@ -294,6 +340,8 @@ def tabulated(model: EventModel, keep: bool = True) -> Table:
             there[lo:hi] = asked.next
             if costs is not None:
                 costs[lo:hi] = np.where(asked.available[:, :, None], asked.costs, 0.0)
+
+    model._map(over)
     for array in (there, costs):
         if array is not None:
             array.setflags(write=False)
@@ -305,5 +353,5 @@ def _check_prices(model: EventModel, asked: Asked, lo: int) -> None:
     if bad.any():
         s, a, e = (int(k) for k in np.argwhere(bad)[0])
         raise InputError(
-            f"transition({lo + s}, {a}, {e}) costs {float(asked.costs[s, a, e])!r}, expected a finite number"
+            f"transition({model.first + lo + s}, {a}, {e}) costs {float(asked.costs[s, a, e])!r}, expected a finite number"
         )

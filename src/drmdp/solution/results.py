@@ -77,6 +77,8 @@ class Record:
 
 
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
+LATER = ("kernel", "fingerprint")
+"""What is made when it is first asked for."""
 
 
 class Later(NamedTuple):
@@ -120,21 +122,24 @@ class Solution:
             array = self.__dict__[name]
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
-        if isinstance(self.kernel, Later):
-            self.__dict__["_later"] = self.__dict__.pop("kernel")
+        later = {name: self.__dict__.pop(name) for name in LATER if isinstance(self.__dict__[name], Later)}
+        if later:
+            self.__dict__["_later"] = later
 
     def __getattr__(self, name: str) -> Any:
-        """The kernel, when it is first asked for."""
-        if name != "kernel" or "_later" not in self.__dict__:
+        """The kernel or the fingerprint, when it is first asked for."""
+        later = self.__dict__.get("_later", {})
+        if name not in later:
             raise AttributeError(f"a Solution has no {name!r}")
-        kernel = self.__dict__["_later"].make()
-        if isinstance(kernel, np.ndarray):
-            kernel.setflags(write=False)
-        return self.__dict__.setdefault("kernel", kernel)
+        made = later[name].make()
+        if isinstance(made, np.ndarray):
+            made.setflags(write=False)
+        return self.__dict__.setdefault(name, made)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy needs: what is made later is made now."""
-        return {"kernel": self.kernel} | {name: value for name, value in self.__dict__.items() if name != "_later"}
+        made = {name: getattr(self, name) for name in LATER}
+        return made | {name: value for name, value in self.__dict__.items() if name != "_later"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies are read-only too."""
