@@ -61,6 +61,25 @@ def test_laws_by_stage(ball):
     assert not drmdp.finite_horizon(free, Wasserstein(0.1), 4).upper.any()
 
 
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+def test_reports_and_pictures_of_kernels_need_no_costs(ball, tmp_path):
+    """What shows nature's kernel beside the data does so where events lead to one state at several costs."""
+    pytest.importorskip("matplotlib").use("Agg")
+    found = drmdp.solve(conflicting(), ball)
+    found.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    drmdp.plot.kernel(found)
+    drmdp.plot.transitions(found)
+    moved = drmdp.policies.bent(conflicting(), found.kernel)
+    plain = np.zeros((5, 2, 5))
+    model = conflicting()
+    for e in range(5):
+        for a in range(2):
+            np.add.at(plain, (np.arange(5), a, model.rule.next[:, a, e]), model.laws[0].mean(axis=0)[e])
+    for one in moved:
+        assert one.nominal == pytest.approx(plain[one.state, one.action, one.next_state])
+
+
 def test_tables_and_what_is_said(tmp_path):
     model = conflicting()
     found = drmdp.solve(model, BALLS[1])

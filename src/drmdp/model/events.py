@@ -77,14 +77,21 @@ class EventModel(Model):
         classes = self.classes[lo:hi] if self.classes.size else self.classes
         return Asked(there, costs if self.priced else np.zeros((0, 0, 0)), classes, available)
 
-    def batches(self, laws: Laws, lo: int, hi: int, merged: bool = True) -> Iterator[tuple[int, int, Block, int]]:
-        """The rows of the states lo … hi − 1, some states at a time, always in the same block; with the number of entries."""
+    def batches(
+        self, laws: Laws, lo: int, hi: int, merged: bool = True, priced: bool = True
+    ) -> Iterator[tuple[int, int, Block, int]]:
+        """The rows of the states lo … hi − 1, some states at a time, always in the same block; with the number of entries.
+
+        Not priced, they are those of next states, whatever events cost.
+        """
         A, (_, E, N) = self.n_actions, laws.p.shape
         n = max(1, min(4096, BATCH // (8 * A * E * max(1, N)), hi - lo))
         block = block_of(n, A, E, N)
         for first in range(lo, hi, n):
             last = min(first + n, hi)
-            yield first, last, block, int(fill(self.asked(first, last), laws, merged, block))
+            asked = self.asked(first, last)
+            asked = asked if priced else asked._replace(costs=np.zeros((0, 0, 0)))
+            yield first, last, block, int(fill(asked, laws, merged, block))
 
     def part(self, lo: int, hi: int) -> EventModel:
         """As for any model."""
@@ -194,29 +201,36 @@ class EventModel(Model):
 
     @cached_property
     def _blocks(self) -> Kernels:  # type: ignore[override]
-        return self._merged[0]
+        self._check_size()
+        return self._arrays(priced=False)[0]
 
     @property
     def _costs(self) -> Array:  # type: ignore[override]
-        return self._merged[1] if self.priced else self._prices
+        return self._listed if self.priced else self._prices
 
     @cached_property
-    def _merged(self) -> tuple[Kernels, Array]:
-        """All kernels, and the costs of their entries; refused where they are too large, or where no kernel can hold them."""
+    def _listed(self) -> Array:
+        """The costs of all entries; refused where no kernel can hold them."""
+        self._check_size()
+        return self._arrays()[1]
+
+    def _check_size(self) -> None:
         size = 8 * self.n_kernels * self.facts.entries
         if size > MOST:
             raise InputError(
                 f"the kernels of this model of events take {words.memory(size)} as arrays, and this asks for them: call model.stored() "
                 "if they fit in memory, or do without"
             )
-        return self._arrays()
 
-    def _arrays(self) -> tuple[Kernels, Array]:
+    def _arrays(self, priced: bool = True) -> tuple[Kernels, Array]:
+        """All kernels, and the costs of their entries if they are asked for."""
         A, N = self.n_actions, self.n_kernels
         parts: list[tuple[Any, ...]] = []
-        for first, last, block, n in self.batches(laws_of(self.laws, self.weights, np.ones(N, bool)), 0, self.n_states):
+        laws = laws_of(self.laws, self.weights, np.ones(N, bool))
+        for first, last, block, n in self.batches(laws, 0, self.n_states, priced=priced):
             ends = block.indptr[: (last - first) * A + 1]
-            self._check_apart(block, ends, n, first)
+            if priced:
+                self._check_apart(block, ends, n, first)
             held = np.diff(ends), block.indices[:n], block.data[: N * n], block.costs[:n]
             parts.append(tuple(part.copy() for part in held))
         lengths, indices, data, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -236,7 +250,8 @@ class EventModel(Model):
             there = self.states[t] if len(self.states) == self.n_next else t
             raise InputError(
                 f"state {self.states[s]!r}, action {self.actions[a]!r}: events lead to next state {there!r} at "
-                f"{float(block.costs[k - 1])!r} and at {float(block.costs[k])!r}: a kernel has one cost for a transition, and this asks for kernels"
+                f"{float(block.costs[k - 1])!r} and at {float(block.costs[k])!r}: a kernel has one cost for a transition, and this asks for kernels "
+                "with costs: do without, or have events that cost more lead to states of their own"
             )
 
     def stored(self) -> Model:
