@@ -89,7 +89,7 @@ def _settled(model: EventModel, given: dict[str, Any]) -> EventModel:
 def _tells_costs(model: EventModel) -> bool:
     rule = model.rule
     assert isinstance(rule, Function)
-    s, a = np.argwhere(model.available)[0]
+    s, a = np.unravel_index(int(np.argmax(model.available)), model.available.shape)
     if rule.compiled:
         return rule.with_costs
     found = rule.function(np.full((1, 1, 1), s), np.full((1, 1, 1), a), np.zeros((1, 1, 1), dtype=np.int64))
