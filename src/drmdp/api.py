@@ -57,9 +57,11 @@ def solve(
 
     Parameters
     ----------
-    model, ball
-        What is known and what is feared. The path of a `.drmdp` directory is solved without reading it whole. With `cluster`, a model of events
-        whose function has a name that workers can import is asked by them, each for its range.
+    model : Model, or path
+        What is known: N kernels, costs or rewards, a discount. The path of a `.drmdp` directory is solved without reading it whole. With `cluster`,
+        a model of events whose function has a name that workers can import is asked by them, each for its range.
+    ball : Wasserstein, Divergence, Reweighting or Intervals
+        What is feared: the kernels that nature may take instead.
     method : name or object
         "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
     tol : float, optional
@@ -181,6 +183,17 @@ def resume(
     """Go on with a run that was checkpointed in a folder, and end with the bits that it would have had undisturbed.
 
     `cluster` may be another one than it began with. A model, a version or a processor that does not fit is refused with what differs.
+
+    Parameters
+    ----------
+    path : path
+        The folder that was `checkpoint` of `drmdp.solve`.
+    cluster : `drmdp.cluster.Local`, `Ray` or `Mpi`, optional
+        Who goes on; the one that it began with by default.
+    callback : callable, optional
+        Called with a `Record` after every check; returning True stops the run.
+    progress : bool, optional
+        Whether to say what is being done, as for `drmdp.solve`.
     """
     from drmdp.cluster import solve as past
 
@@ -191,13 +204,25 @@ def resume(
 
 @dataclass(frozen=True)
 class BellmanStep:
-    """One robust Bellman update, in the user's sign: lower ≤ F(v) ≤ upper, (S,) each."""
+    """One robust Bellman update, in the user's sign: lower ≤ F(v) ≤ upper, (S,) each.
+
+    Attributes
+    ----------
+    value : (S,)
+        F(v), as near as the operator computes it.
+    policy : (S, A)
+        The policy that attains it.
+    lower, upper : (S,)
+        Certified bounds on F(v).
+    kernel : (S, A, S)
+        Nature's mean kernel.
+    """
 
     value: Array
-    policy: Array  # (S, A)
+    policy: Array
     lower: Array
     upper: Array
-    kernel: Any  # nature's mean kernel, (S, A, S)
+    kernel: Any
 
 
 def bellman(
@@ -206,6 +231,19 @@ def bellman(
     """Apply the robust Bellman operator once: min over the policy, max over nature (min, if she is "cooperative"), at `value` (S,).
 
     The bounds are re-derived from the data, as those of a solution are.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared.
+    value : (S,)
+        Where the operator is applied.
+    backend : str
+        What computes it, "exact" or "conic".
+    nature : "adversarial" or "cooperative"
+        Whether nature is at her worst, or helps.
     """
     check_problem(model, ball)
     v = value_of(model, value)
@@ -217,14 +255,28 @@ def bellman(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic side."""
+    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic side.
+
+    Attributes
+    ----------
+    value : (S,)
+        The pessimistic bound: upper for costs, lower for rewards.
+    lower, upper : (S,)
+        Certified bounds on the worst-case value of the policy.
+    kernel : (S, A, S)
+        Nature's best response; actions that are not played keep the mean kernel.
+    status : Status
+        How the run ended.
+    scale : float
+        max(max|value|, max|c|), what a relative gap is relative to.
+    """
 
     value: Array
     lower: Array
     upper: Array
-    kernel: Any  # nature's best response, (S, A, S); unplayed actions keep the mean kernel
+    kernel: Any
     status: Status
-    scale: float  # max(max|value|, max|c|)
+    scale: float
     problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
     policy: ClassVar[Any] = None
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
@@ -294,11 +346,19 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds from scratch, (S,) each: lower ≤ optimum ≤ upper, in the user's sign."""
+    """Bounds from scratch, (S,) each: lower ≤ optimum ≤ upper, in the user's sign.
+
+    Attributes
+    ----------
+    lower, upper : (S,)
+        Certified bounds on the optimum.
+    duality_gap : float
+        The paper's (DG): upper − lower, weighted by the start distribution.
+    """
 
     lower: Array
     upper: Array
-    duality_gap: float  # the paper's (DG), weighted by the start distribution
+    duality_gap: float
 
     @property
     def gap(self) -> float:
@@ -320,6 +380,21 @@ def certify(
     (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
     mean kernel the nearest tuple with that mean is computed first (`drmdp.certificate.membership`). For `Reweighting` it may be nature's
     mixtures instead, (S, N), with "sa" (S, A, N). With a `Solution` as policy, the kernel is its own by default.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared.
+    policy : as for `drmdp.evaluate`
+        What shall be shown to be good.
+    kernel : (N, S, A, S), (S, A, S) or mixtures, optional
+        What nature shall play against it.
+    backend : str
+        What computes the worst case of the policy, "exact" or "conic".
+    nature : str
+        "adversarial"; a kernel proves nothing of a nature that helps.
     """
     check_problem(model, ball)
     if ball.facing(nature).nature != "adversarial":

@@ -21,7 +21,15 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True)
 class Local:
-    """Range after range in this process: for a model that is larger than memory."""
+    """Range after range in this process: for a model that is larger than memory.
+
+    Parameters
+    ----------
+    parts : int
+        Ranges of states that take turns.
+    threads : int, optional
+        Of this process; one per core by default.
+    """
 
     parts: int = 8
     threads: int | None = None
@@ -42,7 +50,17 @@ class Local:
 
 @dataclass(frozen=True)
 class Ray:
-    """Workers that Ray runs: on this machine, or with an address ("auto") on a cluster."""
+    """Workers that Ray runs: on this machine, or with an address ("auto") on a cluster.
+
+    Parameters
+    ----------
+    workers : int
+        Processes, each with a range of states.
+    threads : int
+        Of each worker.
+    address : str, optional
+        Of a running cluster; one on this machine is started by default.
+    """
 
     workers: int = 2
     threads: int = 1
@@ -65,7 +83,13 @@ class Ray:
 
 @dataclass(frozen=True)
 class Mpi:
-    """The ranks of this MPI job: every rank calls `solve`, and gets the numbers of the result; rank 0 the arrays."""
+    """The ranks of this MPI job: every rank calls `solve`, and gets the numbers of the result; rank 0 the arrays.
+
+    Parameters
+    ----------
+    threads : int
+        Of each rank.
+    """
 
     threads: int = 1
 

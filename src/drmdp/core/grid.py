@@ -15,6 +15,11 @@ from drmdp.errors import InputError, shown
 class Grid(LazyNames):
     """All combinations of digits 0 … n − 1, the last digit running fastest; state s is named by its digits, a tuple.
 
+    Parameters
+    ----------
+    *sizes : int
+        How many values each digit has.
+
     Examples
     --------
     >>> import drmdp

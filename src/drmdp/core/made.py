@@ -37,6 +37,7 @@ class Made:
         Parameters
         ----------
         initial : collection of states, or mapping from state to probability
+            Where to begin; they are also the start distribution.
         actions : collection of actions, or function of the state
             Actions are numbered in the order met; what a state does not have is not available there.
         transition : function (state, action)
@@ -115,7 +116,9 @@ class Made:
         Parameters
         ----------
         states : int or `drmdp.Grid`
+            How many there are, or their digits.
         actions, events : int, or sequence of names
+            How many there are, or what they are called.
         transition : function (state, action, event) of numbers
             Of NumPy arrays, (n, 1, 1), (1, A, 1) and (1, 1, E), or compiled with ``numba.njit``. It returns the next state, or (next state, cost). A compiled
             function (state, action, next, cost) fills the arrays of all events of a pair instead.
@@ -128,8 +131,11 @@ class Made:
         law : (S, A) array or function (state, action), optional
             Class of laws of each pair, if there are several.
         available : (S, A) bool array, mapping, or function (state, action), optional
+            Which actions a state has; all by default.
         terminal : (S,) bool array or collection of states, optional
+            Where the process ends.
         names : sequence of names of the states, optional
+            What states are called; numbers by default.
         store : bool, optional
             Whether to keep next states and costs in a table; by default if it fits in a quarter of memory. Otherwise transition is asked in every sweep.
 

@@ -64,6 +64,7 @@ def estimate(
         Text and Parquet files are read in pieces: memory grows with the number of distinct transitions, not with the rows
         (unless rows of episodes are out of order and must be sorted).
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     n_kernels : int, optional
         N; with a column in `by` it is what the column has, and is checked if given.
     by : column name, "bootstrap", "folds", "parts" or "posterior", optional
@@ -101,7 +102,7 @@ def estimate(
     weights : "equal" or "rows"
         Whether the kernels of a column `by` weigh the same, or as much as they have data.
     separator, encoding, decimal : str, optional
-        How text files are written: what separates cells (a character, or "tab"), and the point or comma of numbers.
+        How text files are written: what separates cells (a character, or "tab"), how letters are coded ("latin-1"), and the point or comma of numbers.
     event, events, transition
         For a log of events, such as sales: the column that says what happened, all events there are, and the function that says where they lead. What is
         estimated are laws of the events, the model is that of `Model.from_events(states, actions, events, transition, laws)`, and of the other arguments
@@ -186,8 +187,16 @@ def check_log(
 
     Parameters
     ----------
-    table, by, state, action, …
-        As in `estimate`. Costs are checked if a column holds them.
+    table, by : optional
+        What to check, and what would make the kernels, as for `estimate`.
+    state, action, next_state, episode, time, cost, reward, weight : column names
+        As for `estimate`. Costs are checked if a column holds them.
+    unvisited, partial, terminal, states, actions, rename : optional
+        What an estimate would assume, as for `estimate`.
+    step, gaps, duplicates, time_format : optional
+        How rows of an episode follow each other, as for `estimate`.
+    separator, encoding, decimal : str, optional
+        How text files are written, as for `estimate`.
 
     Returns
     -------

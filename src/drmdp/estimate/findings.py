@@ -79,11 +79,21 @@ def refuse(name: str, findings: list[Finding]) -> None:
 
 @dataclass(frozen=True)
 class LogCheck:
-    """What is odd in a log, and a summary of the rest; it is true if nothing is odd."""
+    """What is odd in a log, and a summary of the rest; it is true if nothing is odd.
+
+    Attributes
+    ----------
+    table : str
+        What was checked.
+    findings : tuple
+        What is odd, each with its places.
+    summary : Summary or None
+        Counts and assumptions; None if no transition could be made.
+    """
 
     table: str
     findings: tuple[Finding, ...]
-    summary: Summary | None  # None if no transition could be made
+    summary: Summary | None
 
     def __bool__(self) -> bool:
         return not self.findings

@@ -150,6 +150,7 @@ def read_intervals(
     Parameters
     ----------
     path : path
+        A ``.tra`` or ``.umb`` file.
     format : "prism" or "umb", optional
         Instead of going by the suffix.
     discount : float in [0, 1)
@@ -199,6 +200,7 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     Parameters
     ----------
     model : Model
+        What to write.
     path : path
         ``.npz`` for one file; ``.drmdp``, or a path that ends in "/" or is a directory, for a directory of arrays to be
         memory-mapped. An existing directory is replaced only if it is empty or holds a model and nothing else.
@@ -223,6 +225,7 @@ def write_intervals(
     Parameters
     ----------
     model : Model
+        Its names, costs and ends are written.
     intervals : Intervals
         A margin is written as part of the bounds.
     path : path
@@ -263,7 +266,15 @@ def _given(names: Any) -> bool:
 
 
 def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Raise `InputError` if `write` would refuse the path; to be asked before long work."""
+    """Raise `InputError` if `write` would refuse the path; to be asked before long work.
+
+    Parameters
+    ----------
+    path : path
+        Where a model is to be written.
+    format : str, optional
+        Instead of going by the suffix.
+    """
     _choose(path, format).check_target(Path(path))
 
 
@@ -273,7 +284,15 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
 
 
 def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Path]:
-    """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it or in it."""
+    """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it or in it.
+
+    Parameters
+    ----------
+    path : path
+        Of a model.
+    format : str, optional
+        Instead of going by the suffix.
+    """
     return _choose(path, format).files_of(Path(path))
 
 

@@ -39,6 +39,7 @@ def from_gymnasium(
     env : environment, its table `P`, its name, or a list of these
         Environments that differ in how they slip are different kernels of one model.
     discount : float in [0, 1)
+        An environment has none.
     weights, names : optional
         Of the kernels, for a list; see `drmdp.stack`.
     make : mapping, optional
@@ -104,7 +105,15 @@ def _from_name(name: str, discount: float, options: Mapping[str, Any]) -> Model:
 
 
 def to_gymnasium(model: Model, *, kernel: Which = None) -> Table:
-    """Give one kernel as a table `P`: entering a terminal state is `terminated`, unavailable actions are left out."""
+    """Give one kernel as a table `P`: entering a terminal state is `terminated`, unavailable actions are left out.
+
+    Parameters
+    ----------
+    model : Model
+        What to give.
+    kernel : number or name of a kernel, or "mean", optional
+        Which, if there are several.
+    """
     matrix = kernel_of(model, kernel)
     known = {(s, a, t): reward for _, s, a, t, _, reward in list_cells(model)}
     table: Table = {s: {} for s in range(model.n_states)}

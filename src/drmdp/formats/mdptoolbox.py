@@ -37,6 +37,17 @@ def from_mdptoolbox(
     """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel.
 
     A list of pairs (transitions, rewards), with `rewards` left out, becomes one model with a kernel each; see `drmdp.stack` for weights and names.
+
+    Parameters
+    ----------
+    transitions : (A, S, S) array, or A matrices
+        Probabilities, action by action.
+    rewards : (S,), (S, A) or (A, S, S)
+        What is earned.
+    discount : float in [0, 1)
+        What a reward of the next step is worth now.
+    weights, names : optional
+        Of the kernels, for a list; see `drmdp.stack`.
     """
     if discount is None:
         raise InputError("discount: it is missing")
@@ -72,6 +83,13 @@ def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
     """Give (transitions, rewards) of one kernel: (A, S, S), or A sparse matrices for sparse models, and (S, A).
 
     Rewards on the next state become their means under the kernel.
+
+    Parameters
+    ----------
+    model : Model
+        What to give.
+    kernel : number or name of a kernel, or "mean", optional
+        Which, if there are several.
     """
     closed = ~model.available & ~model.terminal[:, None]
     if closed.any():

@@ -32,6 +32,13 @@ from drmdp.model import Model
 def from_quantecon(ddp: Any, weights: ArrayLike = None, names: Names | None = None) -> Model:
     """Take over a `quantecon.markov.DiscreteDP` as a model with one kernel, or a list of them as one with a kernel each (see `drmdp.stack`).
 
+    Parameters
+    ----------
+    ddp : DiscreteDP, or a list of them
+        With rewards, transitions and beta.
+    weights, names : optional
+        Of the kernels, for a list; see `drmdp.stack`.
+
     Raises
     ------
     InputError
@@ -79,6 +86,7 @@ def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = Non
     Parameters
     ----------
     model : Model
+        What to give.
     kernel : number or name of a kernel, or "mean", optional
         Which, if there are several.
     pairs : bool, optional

@@ -40,9 +40,13 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
     Parameters
     ----------
     n_states : int, at least 4
+        How many states.
     n_kernels : int
+        How many kernels are drawn.
     seed : int or numpy.random.Generator
+        Of the random draws.
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.
 
@@ -67,9 +71,13 @@ def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 
     Parameters
     ----------
     n_states : int, at least 4
+        How many states.
     n_kernels : int
+        How many kernels are drawn.
     seed : int or numpy.random.Generator
+        Of the random draws.
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.
 

@@ -24,7 +24,9 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mod
     Parameters
     ----------
     n_states : int, at least 2
+        How many states.
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.
 

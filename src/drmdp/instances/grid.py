@@ -47,9 +47,13 @@ def grid(
     Parameters
     ----------
     n_states : int, the square of at least 3
+        How many states.
     n_kernels : int
+        How many kernels are drawn.
     seed : int or numpy.random.Generator
+        Of the random draws.
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     n_actions : int, at most 8
         up, right, down, left, then the diagonals up-right, down-right, down-left, up-left.
     sparse : bool

@@ -34,6 +34,7 @@ def perturb(
     model : Model
         With one kernel. Unavailable pairs and terminal states are left alone.
     n_kernels : int
+        How many kernels are drawn.
     seed : int or numpy.random.Generator
         Equal seeds of the model and of `perturb` give independent draws.
     same_support : bool

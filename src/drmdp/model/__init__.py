@@ -38,16 +38,15 @@ class Model(Made):
     Parameters
     ----------
     kernels : (N, S, A, S) or (S, A, S) array, or a sequence of N scipy.sparse matrices (S·A, S)
-        A shape that can be read in two ways, such as (2, 2, 2), is refused with both. Row s·A + a of a sparse matrix is the
-        distribution of the next state. Rows whose sum differs from 1 by at most
-        1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of all others are kept.
-        Negative numbers of at least −1e-12 are 0.
+        A shape that can be read in two ways, such as (2, 2, 2), is refused with both. Row s·A + a of a sparse matrix is the distribution of the next
+        state. Rows whose sum differs from 1 by at most 1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of all others
+        are kept. Negative numbers of at least −1e-12 are 0.
     costs, rewards : (S,), (S, A) or (S, A, S) array, or a sparse (S·A, S) matrix
-        Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass;
-        NaN means "unknown" and is legal only for transitions that no kernel has; such a model needs
-        ``support="observed"``. So does one with a sparse matrix, which is read only where some kernel has the
-        transition (and is 0 there if it holds nothing).
+        Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass; NaN means "unknown" and is legal
+        only for transitions that no kernel has; such a model needs ``support="observed"``. So does one with a sparse matrix, which is read only where
+        some kernel has the transition (and is 0 there if it holds nothing).
     discount : float in [0, 1)
+        What a cost of the next step is worth now.
     weights : (N,) array, optional
         Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
     initial : (S,) array or mapping from state to probability, optional
@@ -57,16 +56,16 @@ class Model(Made):
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
     terminal : (S,) bool array or collection of state names, optional
+        Where the process ends, with value 0; none by default.
     dtype : float64 or float32, optional
-        How kernels are stored; arithmetic is in float64 always. float32 halves the memory of a model whose rows are then
-        the rounded ones, divided by their sum.
+        How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are then the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
         Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
     normalize : bool
-        Scale every row to sum to 1, for tables with few digits and for probabilities that were float32 once. Negative
-        numbers of at least −1e-9 are then 0. A note tells the largest correction.
+        Scale every row to sum to 1, for tables with few digits and for probabilities that were float32 once. Negative numbers of at least −1e-9 are
+        then 0. A note tells the largest correction.
 
     Examples
     --------
@@ -344,9 +343,11 @@ class Model(Made):
     def policy(self, policy: ArrayLike) -> Array:
         """Check a policy and return it as (S, A), rows summing to 1, zero in terminal states.
 
-        `policy` is an (S, A) array of probabilities, an (S,) array of action numbers, a mapping from every state
-        that is not terminal to an action or to a mapping from actions to probabilities, a table with the columns state, action and
-        probability, or a result that has a policy, such as a `Solution`.
+        Parameters
+        ----------
+        policy : array, mapping, table or result
+            (S, A) probabilities, (S,) action numbers, a mapping from every state that is not terminal to an action or to a mapping from actions to
+            probabilities, a table with the columns state, action and probability, or what has a policy, such as a `Solution`.
         """
         return policies.checked(self, policy)
 

@@ -27,6 +27,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
     Parameters
     ----------
     models : sequence of M models
+        Each with one kernel or several.
     weights : (M,), optional
         Of the models; equal by default. Those of the kernels within a model stay as they are among themselves.
     names : M names, optional

@@ -18,7 +18,15 @@ HEIGHT = 3.2
 
 
 def convergence(solution: Solution, ax: Any = None) -> Any:
-    """Certified gap and residual after each iteration, on a logarithmic scale; returns the axes."""
+    """Certified gap and residual after each iteration, on a logarithmic scale; returns the axes.
+
+    Parameters
+    ----------
+    solution : Solution
+        What `drmdp.solve` found.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
     check_solution(solution)
     history = solution.history
     iterations = np.array([record.iteration for record in history])
@@ -39,7 +47,14 @@ def convergence(solution: Solution, ax: Any = None) -> Any:
 def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
     """Worst-case and mean-kernel value of the best policy of each radius, over the start distribution; returns the axes.
 
-    `mark` draws a line at one radius.
+    Parameters
+    ----------
+    path : `drmdp.radius.Path`
+        What `drmdp.radius.path` found.
+    mark : float, optional
+        A radius to draw a line at.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     check_path(path, "path")
     noun = kind(path.model)
@@ -57,7 +72,16 @@ def sets(paths: Sequence[Path], names: Sequence[Any] | None = None, ax: Any = No
     """Worst case of the best policy over the size of several sets, each a `drmdp.radius.path` of the same model; returns the axes.
 
     Sizes are not comparable as numbers, so they are shares of the way from the mean kernel to where the set allows all that it ever does, or, of a set that has
-    no such end (Burg's divergence), to the last radius of its path: its name says so. `names` are what the sets are called, by default what they are.
+    no such end (Burg's divergence), to the last radius of its path: its name says so.
+
+    Parameters
+    ----------
+    paths : sequence of `drmdp.radius.Path`
+        One for each set.
+    names : sequence, optional
+        What the sets are called; by default what they are.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     own = list(paths) if isinstance(paths, Sequence) else [paths]
     for k, path in enumerate(own):
@@ -90,7 +114,15 @@ def _share(path: Path) -> tuple[Any, str]:
 
 
 def choice(found: Choice, ax: Any = None) -> Any:
-    """Value of the candidate of each radius on the kernels held out: mean, the middle 80 % and the worst; returns the axes."""
+    """Value of the candidate of each radius on the kernels held out: mean, the middle 80 % and the worst; returns the axes.
+
+    Parameters
+    ----------
+    found : `drmdp.radius.Choice`
+        What `drmdp.radius.choose` or `cross_validate` found.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
     if not isinstance(found, Choice):
         raise InputError(f"found: expected what drmdp.radius.choose or cross_validate returned, got {described(found)}")
     low, high = np.quantile(found.samples, [0.1, 0.9], axis=1)

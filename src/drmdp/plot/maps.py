@@ -51,11 +51,14 @@ def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", a
     Parameters
     ----------
     solution : Solution
+        What `drmdp.solve` found.
     coordinates : (S, 2), or a shape (rows, columns), optional
         Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A shape stands for a grid whose states are numbered row by row,
         as in gymnasium: ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
     by : "policy" or "values"
         Colours are the likeliest actions, paler where the policy draws, or the certified worst-case values.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     check_solution(solution)
     if by not in ("policy", "values"):

@@ -26,6 +26,15 @@ def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> An
     """Heat map of how nature changed the transitions of the policy: worst-case minus mean kernel; returns the axes.
 
     Of many states so many are shown, beginning with the one that is visited most, as fit with all next states whose probabilities change.
+
+    Parameters
+    ----------
+    solution : Solution
+        What `drmdp.solve` found.
+    model : Model, optional
+        For a solution that was loaded, which does not hold it.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     found = needed(solution, model)
     change, rows, columns = _fitting(solution, found)
@@ -86,7 +95,19 @@ def moved(solution: Solution, model: Model, states: IntArray) -> Any:
 
 
 def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax: Any = None) -> Any:
-    """The n played transitions that nature bent most: probability in the mean kernel and in the worst case; returns the axes."""
+    """The n played transitions that nature bent most: probability in the mean kernel and in the worst case; returns the axes.
+
+    Parameters
+    ----------
+    solution : Solution
+        What `drmdp.solve` found.
+    model : Model, optional
+        For a solution that was loaded, which does not hold it.
+    n : int
+        How many transitions.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
     found = needed(solution, model)
     most = bent(solution, found, n)
     names = [f"{label(one.state, 9)}, {label(one.action, 9)} → {label(one.next_state, 9)}" for one in most]

@@ -28,6 +28,13 @@ def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     """Map of the likeliest action by stage and state, paler where it is not certain; returns the axes.
 
     Neighbouring states that act alike at every stage share a row. If there are more rows than fit, those of the most states are shown.
+
+    Parameters
+    ----------
+    plan : HorizonSolution
+        What `drmdp.finite_horizon` found.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     check_plan(plan)
     step = -(-plan.n_stages // STAGES)

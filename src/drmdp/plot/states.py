@@ -24,6 +24,13 @@ def policy(solution: Solution, ax: Any = None) -> Any:
 
     Of many states those are shown that are visited most, or that come first if the model is not known: no row stands for several states. Of many actions,
     the most played are shown. See `drmdp.plot.map` for states that are places.
+
+    Parameters
+    ----------
+    solution : Solution
+        What `drmdp.solve` found.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     if isinstance(solution, HorizonSolution):
         return plans.plan(solution, ax)
@@ -54,6 +61,15 @@ def values(solution: Solution, model: Model | None = None, ax: Any = None) -> An
 
     The bound on what any policy can reach is drawn where it can be told from the worst case. Of many states those are shown that are visited most, or that
     come first if the model is not known.
+
+    Parameters
+    ----------
+    solution : Solution
+        What `drmdp.solve` found.
+    model : Model, optional
+        For a solution that was loaded, which does not hold it.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
     """
     found = model_of(solution, model)
     rows, which = chosen(solution, found, ROWS)

@@ -42,17 +42,38 @@ def most_probable(policy: Array) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class ActionLosses:
-    """What each action costs once, before the robust policy goes on."""
+    """What each action costs once, before the robust policy goes on.
 
-    value: Array  # (S, A) worst-case value of playing the action once, user's sign; NaN where unavailable
-    loss: Array  # (S, A) how much worse than the optimum, at most; inf where unavailable
-    near: BoolArray  # (S, A) loss within the limit
+    Attributes
+    ----------
+    value : (S, A)
+        Worst-case value of playing the action once; NaN where it is unavailable.
+    loss : (S, A)
+        How much worse than the optimum that is, at most; inf where it is unavailable.
+    near : (S, A)
+        Whether the loss is within the limit.
+    """
+
+    value: Array
+    loss: Array
+    near: BoolArray
 
 
 def near_optimal(model: Model, ball: AmbiguitySet, solution: Solution, loss: float) -> ActionLosses:
     """Actions that cost at most `loss` more than the optimum, if played once and the solution's policy afterwards.
 
     The losses are certified upper bounds: from the upper bound of each action to the lower bound of the optimum.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared.
+    solution : Solution
+        That of this model and set.
+    loss : float
+        How much worse an action may be, in the unit of the costs.
     """
     check_problem(model, ball)
     limit = number("loss", loss)
@@ -91,12 +112,26 @@ def _each_action(model: Model, ball: AmbiguitySet, value: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """The best deterministic policy and what it costs against the best one of all."""
+    """The best deterministic policy and what it costs against the best one of all.
 
-    policy: Array  # (S, A), zeros and ones
-    value: Array  # (S,) certified worst-case value, user's sign
-    loss: Array  # (S,) at most so much worse than the optimum, certified
-    changed: BoolArray  # (S,) where it is not the most probable action of the solution
+    Attributes
+    ----------
+    policy : (S, A)
+        Zeros and ones.
+    value : (S,)
+        Certified worst-case value.
+    loss : (S,)
+        How much worse than the optimum that is, at most; certified.
+    changed : (S,)
+        Where it is not the most probable action of the solution.
+    rounds : int
+        Improvements until no action was exchanged.
+    """
+
+    policy: Array
+    value: Array
+    loss: Array
+    changed: BoolArray
     rounds: int
 
 
@@ -106,6 +141,17 @@ def deterministic(
     """Best deterministic policy, from rounding the solution, with its certified loss.
 
     An action is exchanged only for one that is better by more than (1 − discount) times the tolerance in one step.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared.
+    solution : Solution
+        That of this model and set.
+    tol, rtol : float
+        Certified gap of the values, absolute or relative, as for `drmdp.solve`.
     """
     check_problem(model, ball)
     tolerance = Tolerance.of(tol, rtol)

@@ -21,13 +21,23 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class Bent:
-    """A transition and what nature made of it."""
+    """A transition and what nature made of it.
 
-    state: Any  # names
+    Attributes
+    ----------
+    state, action, next_state : names
+        The transition.
+    nominal : float
+        Its probability in the mean kernel.
+    worst : float
+        Its probability in nature's.
+    """
+
+    state: Any
     action: Any
     next_state: Any
-    nominal: float  # probability in the mean kernel
-    worst: float  # and in nature's
+    nominal: float
+    worst: float
 
     @property
     def change(self) -> float:
@@ -40,6 +50,19 @@ def bent(model: Model, kernel: Any, n: int = 10, policy: ArrayLike = None, state
 
     With `policy`, only of actions it plays; the kernel of a solution bends the others as well, to make them unattractive. With `states`,
     numbers of states, only from these.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    kernel : (S, A, S)
+        Nature's kernel, such as `solution.kernel`.
+    n : int
+        How many transitions.
+    policy : as for `drmdp.evaluate`, optional
+        Restricts them to actions that it plays.
+    states : numbers of states, optional
+        Restricts them to those that begin there.
     """
     check_model(model)
     count = whole("n", n, 1)

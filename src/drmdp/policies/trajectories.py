@@ -33,13 +33,27 @@ from drmdp.solvers.horizon.stages import is_plan, is_sequence, length_of, models
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """n trajectories of T steps; numbers of states and actions."""
+    """n trajectories of T steps; numbers of states and actions.
 
-    states: IntArray  # (n, T + 1)
-    actions: IntArray  # (n, T); −1 in terminal states
-    costs: Array  # (n, T) in the user's sign: rewards, if the model has rewards
+    Attributes
+    ----------
+    states : (n, T + 1)
+        Numbers of the states.
+    actions : (n, T)
+        Numbers of the actions; −1 in terminal states.
+    costs : (n, T)
+        Costs, or rewards if the model has rewards.
+    discount : float
+        Of the steps.
+    final : (n,)
+        Value of the last state after the last stage of a plan; else 0.
+    """
+
+    states: IntArray
+    actions: IntArray
+    costs: Array
     discount: float
-    final: Array  # (n,) value of the last state after the last stage of a plan; else 0
+    final: Array
 
     @property
     def totals(self) -> Array:
@@ -119,6 +133,7 @@ def simulate(
     start : name of a state, (S,) distribution, or mapping from states to probabilities, optional
         The model's `initial` by default.
     seed : int or Generator
+        Of the random draws.
 
     Examples
     --------

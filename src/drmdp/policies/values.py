@@ -28,15 +28,37 @@ STEPS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values of a policy, (S,) each unless said; see the module for how they differ."""
+    """Values of a policy, (S,) each unless said; see the module for how they differ.
+
+    Attributes
+    ----------
+    worst : Evaluation
+        In the worst case over the set.
+    mean : (S,)
+        Under the mean kernel.
+    by_kernel : (N, S)
+        Under each observed kernel.
+    """
 
     worst: Evaluation
     mean: Array
-    by_kernel: Array  # (N, S)
+    by_kernel: Array
 
 
 def values(model: Model, ball: AmbiguitySet, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
-    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`."""
+    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared.
+    policy : as for `drmdp.evaluate`
+        What is played.
+    tol, rtol : float
+        Certified gap of the worst case, absolute or relative, as for `drmdp.solve`.
+    """
     check_problem(model, ball)
     x = model.policy(policy)
     worst = evaluate(model, ball, x, tol, rtol)
@@ -48,6 +70,15 @@ def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
 
     `kernels` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels: None for the mean kernel, the
     number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, the kernel of a solution.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    policy : as for `drmdp.evaluate`
+        What is played.
+    kernels : M kernels
+        What the policy may meet.
     """
     check_model(model)
     return fixed.values(model, model.policy(policy), fixed.matrices_of(model, kernels))
@@ -58,6 +89,15 @@ def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
 
     The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. The sum ends where λ^t
     is below 1e-6, or after `STEPS` steps.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    policy : as for `drmdp.evaluate`
+        What is played.
+    kernel : as for `drmdp.simulate`, optional
+        What the policy meets; the mean kernel by default.
     """
     check_model(model)
     x = model.policy(policy)
@@ -75,7 +115,17 @@ def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
 
 
 def most_visited(model: Model, policy: ArrayLike, n: int) -> IntArray:
-    """Numbers of the n states, ascending, that a policy spends most time in under the mean kernel; all if there are no more."""
+    """Numbers of the n states, ascending, that a policy spends most time in under the mean kernel; all if there are no more.
+
+    Parameters
+    ----------
+    model : Model
+        What is known.
+    policy : as for `drmdp.evaluate`
+        What is played.
+    n : int
+        How many states at most.
+    """
     if model.n_states <= n:
         return np.flatnonzero(~model.terminal)
     shares = np.where(model.terminal, -1.0, visits(model, policy))

@@ -31,6 +31,7 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: A
     Parameters
     ----------
     point : (N, A, S) array
+        What to project.
     kernels : (N, A, S) array
         The observed rows of the state, the centre of the ball; they also define its support.
     ball : Wasserstein

@@ -36,14 +36,30 @@ from drmdp.solution import Status
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Out-of-sample values of the candidate of each radius, user's sign."""
+    """Out-of-sample values of the candidate of each radius, user's sign.
 
-    radii: Array  # (K,)
-    fractions: Array  # (K,) of the largest saturation
-    samples: Array  # (K, M) value of candidate k under held-out kernel m, mean over the start distribution
+    Attributes
+    ----------
+    radii : (K,)
+        Radii that were compared.
+    fractions : (K,)
+        The same as shares of the largest saturation.
+    samples : (K, M)
+        Value of the policy of radius k under held-out kernel m, mean over the start distribution.
+    maximise : bool
+        Whether values are rewards.
+    by : "mean", "worst" or a level
+        What decided.
+    status : Status
+        "time_limit" if some folds were left out.
+    """
+
+    radii: Array
+    fractions: Array
+    samples: Array
     maximise: bool
-    by: str | float  # what was compared
-    status: Status = Status.solved  # time_limit: some folds were left out
+    by: str | float
+    status: Status = Status.solved
 
     @property
     def mean(self) -> Array:
@@ -81,6 +97,15 @@ def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice
 
     `held_out` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels; `by` is "mean", "worst" or
     a level such as 0.9 for that quantile.
+
+    Parameters
+    ----------
+    found : Path
+        What `drmdp.radius.path` returned.
+    held_out : M kernels, or a Model
+        Kernels that judge the policies.
+    by : "mean", "worst" or a level
+        What decides.
     """
     check_path(found, "found")
     own = criterion(by)
@@ -107,6 +132,29 @@ def cross_validate(
 
     Tolerance, threads, progress and nature are those of `drmdp.solve`. When `max_seconds` are over, the kernels of the folds that are done decide, and
     `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
+
+    Parameters
+    ----------
+    model : Model
+        Its kernels are held out in turn.
+    ball : set
+        What is feared; its radius is replaced.
+    radii : sequence of numbers, or how many
+        Candidates, as for `drmdp.radius.path`.
+    folds : int, optional
+        Parts that the kernels are dealt into; one kernel each by default.
+    by : "mean", "worst" or a level
+        What decides, over the kernels held out.
+    tol, rtol : float
+        Certified gap of each solution, absolute or relative.
+    seed : int or Generator
+        Of the deal.
+    callback : callable, optional
+        Called with each `Point` when it is solved.
+    threads, progress, nature : optional
+        As for `drmdp.solve`.
+    max_seconds : float, optional
+        Stop after so many seconds, to within a solve.
     """
     check_problem(model, ball)
     limits(None, max_seconds, callback)

@@ -30,15 +30,29 @@ PRECISION = 1e-4
 
 @dataclass(frozen=True)
 class Change:
-    """Between two solved radii the action of a state changes."""
+    """Between two solved radii the action of a state changes.
 
-    state: Any  # names
+    Attributes
+    ----------
+    state : name
+        Where it happens.
+    before, after : names
+        The action below and above.
+    low, high : float
+        Solved radii: at `low` the action is `before`, at `high` it is `after`.
+    fraction : float
+        `high` as a share of the largest saturation.
+    shares : (float, float)
+        Probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift.
+    """
+
+    state: Any
     before: Any
     after: Any
-    low: float  # solved here: `before` is the action
-    high: float  # solved here: `after` is
-    fraction: float  # `high` as a fraction of the largest saturation
-    shares: tuple[float, float]  # probability of `after` at low and at high: (0, 1) is a jump, (.49, .51) a slow shift
+    low: float
+    high: float
+    fraction: float
+    shares: tuple[float, float]
 
 
 def critical(
@@ -54,6 +68,19 @@ def critical(
     `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is. The tolerance is the
     path's. When `max_seconds` are over, intervals that are still wider are returned as they are, and actions that tie may count as changed;
     Ctrl-C is passed on.
+
+    Parameters
+    ----------
+    found : Path
+        What `drmdp.radius.path` returned.
+    precision : float, optional
+        Width of the intervals, absolute.
+    callback : callable, optional
+        Called with each `Point` when it is solved.
+    threads, progress : optional
+        As for `drmdp.solve`.
+    max_seconds : float, optional
+        Stop after so many seconds, to within a solve.
     """
     check_path(found, "found")
     limits(None, max_seconds, callback)

@@ -46,17 +46,41 @@ CUT_SHORT = (Status.interrupted, Status.time_limit)
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The solution at one radius, without nature's kernel; signs are the user's, (S,) each unless said."""
+    """The solution at one radius, without nature's kernel; signs are the user's, (S,) each unless said.
+
+    Attributes
+    ----------
+    radius : float
+        Of the set.
+    fraction : float
+        The radius as a share of the largest saturation.
+    value : (S,)
+        Certified worst-case value of `policy`.
+    policy : (S, A)
+        The best policy at this radius.
+    lower, upper : (S,)
+        Certified bounds on the optimum.
+    nominal : (S,)
+        Value of `policy` under the mean kernel; NaN in a large model where time was up.
+    status : Status
+        How the run ended.
+    scale : float
+        max(max|value|, max|c|), what a relative gap is relative to.
+    kernel_passes : float
+        Reads of all N kernels.
+    seconds : float
+        Time of the run.
+    """
 
     radius: float
-    fraction: float  # of the largest saturation
-    value: Array  # certified worst-case value of `policy`
-    policy: Array  # (S, A)
-    lower: Array  # bounds on the optimum
+    fraction: float
+    value: Array
+    policy: Array
+    lower: Array
     upper: Array
-    nominal: Array  # value of `policy` under the mean kernel; NaN in a large model where time was up
+    nominal: Array
     status: Status
-    scale: float  # max(max|value|, max|c|)
+    scale: float
     kernel_passes: float
     seconds: float
 
@@ -73,10 +97,24 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Solutions at ascending radii."""
+    """Solutions at ascending radii.
+
+    Attributes
+    ----------
+    model : Model
+        What is known.
+    ball : set
+        What is feared; its own radius does not matter.
+    saturation : float
+        The radius from which nature is unconstrained in every state.
+    asked : Tolerance
+        The gap that was asked for.
+    points : tuple of `Point`
+        The solutions.
+    """
 
     model: Model = field(repr=False)
-    ball: AmbiguitySet  # its radius does not matter
+    ball: AmbiguitySet
     saturation: float
     asked: Tolerance
     points: tuple[Point, ...] = field(repr=False)
@@ -144,8 +182,10 @@ def path(
 
     Parameters
     ----------
-    model, ball
-        As for `drmdp.solve`; the radius of the ball is replaced.
+    model : Model
+        What is known, as for `drmdp.solve`.
+    ball : set
+        What is feared; its radius is replaced.
     radii : sequence of numbers, or how many
         A number n stands for n radii from 0 to `top`, the ball's own among them, put where the policy and its worst case change
         (`drmdp.radius.spacing`).

@@ -34,6 +34,17 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     """Radius of each state, (S,), with which the true kernel is in all balls at once with probability `confidence`.
 
     `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
+
+    Parameters
+    ----------
+    model : Model
+        Its rows are estimates.
+    ball : Wasserstein
+        Metric and order; its radius does not matter.
+    counts : number, (S, A) or (N, S, A)
+        How many draws each row is made of.
+    confidence : float in (0, 1)
+        Probability with which the truth shall be inside.
     """
     check_problem(model, ball)
     if not isinstance(ball, Wasserstein) or ball.ground is not None:

@@ -129,7 +129,13 @@ class AmbiguitySet(ABC):
         """
 
     def with_radius(self, radius: Any) -> Self:
-        """The same set with another radius."""
+        """The same set with another radius.
+
+        Parameters
+        ----------
+        radius : number or (S,)
+            Its size; with budgets for each action also (S, A).
+        """
         return replace(self, radius=radius)  # type: ignore[type-var]
 
     def fitted(self, model: Model) -> Self:

@@ -77,7 +77,15 @@ class Intervals(AmbiguitySet):
 
     @classmethod
     def of(cls, model: Model, margin: Any = 0.0) -> Self:
-        """The envelope of the kernels of positive weight, on the next states that one of them has seen, widened by a margin, a number or (S,)."""
+        """The envelope of the kernels of positive weight, on the next states that one of them has seen, widened by a margin, a number or (S,).
+
+        Parameters
+        ----------
+        model : Model
+            Whose kernels make the envelope.
+        margin : number or (S,)
+            How much wider than the envelope, on both sides.
+        """
         check_model(model)
         blocks = model.blocks
         kernels = [blocks.entries(i) for i in np.flatnonzero(model.weights > 0).tolist()]

@@ -178,7 +178,15 @@ class Wasserstein(AmbiguitySet):
         return self.stacked(self.norm.of(y - nominal, axis=(-3, -1)), weights)
 
     def saturation(self, model: Model, states: Any = None) -> Array:
-        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order."""
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
+
+        Parameters
+        ----------
+        model : Model
+            Whose kernels are the centre.
+        states : numbers, optional
+            Only these, in that order.
+        """
         if self.ground is None:
             return super().saturation(model, states)
         check_model(model)

@@ -23,28 +23,66 @@ ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
 @dataclass(frozen=True, eq=False)
 class HorizonSolution:
-    """Policies and certified values of T stages, stage 0 first; signs are the user's."""
+    """Policies and certified values of T stages, stage 0 first; signs are the user's.
 
-    value: Array  # (T + 1, S) certified worst-case value of the policies from stage t on
-    policy: Array  # (T, S, A)
-    lower: Array  # (T + 1, S) bounds on the optimum, or on the worst-case value of a plan that was given
-    upper: Array  # (T + 1, S)
+    Attributes
+    ----------
+    value : (T + 1, S)
+        Certified worst-case value of the policies from each stage on; the last row are the final values.
+    policy : (T, S, A)
+        Probabilities of the actions at each stage.
+    lower, upper : (T + 1, S)
+        Bounds on the optimum, or on the worst case of a plan that was given.
+    kernel_passes : float
+        Reads of all N kernels.
+    status : Status
+        How the run ended.
+    scale : float
+        max(max|value|, max|c|), what a relative gap is relative to.
+    states, actions : sequences
+        Names, as in the models.
+    initial : (S,)
+        Distribution of the first state.
+    discount : float
+        Of the stages, 1 included.
+    maximise : bool
+        Whether values are rewards.
+    optimal : bool
+        Whether the plan was sought, or given to `drmdp.evaluate`.
+    settings : dict
+        Sets, nature, backend, tolerance and limit.
+    fingerprints : tuple of str
+        Of the models as they were given: one, or one a stage.
+    notes : tuple of str
+        Those of the models and sets.
+    seconds, compile_seconds : float
+        Time of the run, and to compile kernels, once per machine.
+    costs : (T, S, A), (T, S, A, S) or None
+        Costs of the stages, if they were given apart from the models.
+    kernels : sequence
+        Nature's T mean kernels, each made when it is asked for.
+    """
+
+    value: Array
+    policy: Array
+    lower: Array
+    upper: Array
     kernel_passes: float
     status: Status
-    scale: float  # max(max|value|, max|c|)
+    scale: float
     states: Names = field(repr=False)
     actions: tuple[Any, ...] = field(repr=False)
-    initial: Array  # (S,)
+    initial: Array
     discount: float
-    maximise: bool  # rewards, not costs
-    optimal: bool  # whether the plan was sought, or given
-    settings: dict[str, Any]  # balls, nature, backend, tolerance, limit
-    fingerprints: tuple[str, ...]  # of the models as they were given: one, or one a stage
+    maximise: bool
+    optimal: bool
+    settings: dict[str, Any]
+    fingerprints: tuple[str, ...]
     notes: tuple[str, ...]
-    seconds: float  # without compilation
+    seconds: float
     compile_seconds: float
-    costs: Any = None  # (T, S, A) or (T, S, A, S) of the stages, if they were given apart from the models
-    kernels: Any = field(default=None, repr=False)  # nature's T mean kernels, each made when it is asked for
+    costs: Any = None
+    kernels: Any = field(default=None, repr=False)
     natures: ClassVar[Any] = None  # what makes them, set by `finite_horizon`, not saved
 
     def __post_init__(self) -> None:
@@ -100,6 +138,11 @@ class HorizonSolution:
         """Nature's mean kernel (S, A, S) at a stage: her side of the saddle point, or her best response to a plan that was given.
 
         It is made by sweeping the stage again; of a sparse model it has `.rows(s)`.
+
+        Parameters
+        ----------
+        stage : int
+            From 0, the first decision.
         """
         t = whole("stage", stage, 0, self.n_stages - 1)
         if self.kernels is None:
@@ -167,6 +210,7 @@ class HorizonSolution:
         path : path
             Written completely or not at all.
         title : str, optional
+            Of the page.
         command : str, optional
             How the result was made, shown for whoever wants it again.
         baseline : plan or policy, optional
@@ -187,7 +231,13 @@ class HorizonSolution:
         return proof.write_plan(path, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an .npz file, completely or not at all; models and sets are not stored, nature's kernels are while they are not too many."""
+        """Write to an .npz file, completely or not at all; models and sets are not stored, nature's kernels are while they are not too many.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file.
+        """
         from drmdp.solution import plan_file
 
         check_target(path)
@@ -195,7 +245,13 @@ class HorizonSolution:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HorizonSolution:
-        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run."""
+        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file.
+        """
         from drmdp.solution import plan_file
 
         check_path(path)

@@ -65,15 +65,31 @@ def reached(found: Any) -> bool:
 
 @dataclass(frozen=True)
 class Record:
-    """One line of history, after an iteration; number 0 is the start."""
+    """One line of history, after an iteration; number 0 is the start.
+
+    Attributes
+    ----------
+    iteration : int
+        Its number.
+    seconds : float
+        Since the run began, without compilation.
+    residual : float
+        Largest difference between F(v) and v over the states.
+    lower, upper : float
+        Bounds on the optimum, weighted by the start distribution.
+    gap : float
+        Largest upper − lower over the states, the best so far.
+    kernel_passes : float
+        Reads of all N kernels so far.
+    """
 
     iteration: int
     seconds: float
-    residual: float  # max |F(v) − v|
-    lower: float  # bounds on the optimum weighted by `initial`, in the user's sign
+    residual: float
+    lower: float
     upper: float
-    gap: float  # largest upper − lower over the states, best so far
-    kernel_passes: float  # reads of all N kernels
+    gap: float
+    kernel_passes: float
 
 
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
@@ -89,31 +105,63 @@ class Later(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's."""
+    """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
 
-    value: Array  # (S,) certified worst-case value of `policy`: upper for costs, lower for rewards
-    policy: Array  # (S, A); rows sum to 1, terminal states have zeros
-    lower: Array  # (S,) lower ≤ optimal worst-case value ≤ upper
-    upper: Array  # (S,)
-    kernel: Any  # nature's side of the saddle point, a mean kernel (S, A, S); for sparse models with .rows(s)
-    duality_gap: float  # the paper's (DG): upper − lower weighted by the start distribution
+    Attributes
+    ----------
+    value : (S,)
+        Certified worst-case value of `policy`: upper for costs, lower for rewards.
+    policy : (S, A)
+        Probabilities of the actions; rows sum to 1, terminal states have zeros.
+    lower, upper : (S,)
+        Certified bounds on the optimal worst-case value.
+    kernel : (S, A, S)
+        Nature's side of the saddle point, a mean kernel; of a sparse model it has `.rows(s)`.
+    duality_gap : float
+        The paper's (DG): upper − lower, weighted by the start distribution.
+    status : Status
+        How the run ended.
+    history : tuple of `Record`
+        What it went through.
+    settings : dict
+        Method, backend, set, tolerance and limits.
+    states, actions : sequences
+        Names, as in the model.
+    fingerprint : str
+        Of the model that was solved.
+    scale : float
+        max(max|value|, max|c|), what a relative gap is relative to.
+    seconds, setup_seconds : float
+        Time of the run and before it, without compilation.
+    compile_seconds : float
+        Time to compile kernels, which is done once per machine.
+    kernels : (N, S, A, S) or None
+        The N kernels whose mean is `kernel`, made when asked for; `save` leaves them out.
+    weights : (S, N), (S, A, N) or None
+        Nature's mixtures where she re-weights the kernels; `save` leaves them out.
+    notes : tuple of str
+        Those of the model, and what there is to say of this solution.
+    """
+
+    value: Array
+    policy: Array
+    lower: Array
+    upper: Array
+    kernel: Any
+    duality_gap: float
     status: Status
     history: tuple[Record, ...] = field(repr=False)
-    settings: dict[str, Any]  # method, backend, ball, tol, rtol, limits
+    settings: dict[str, Any]
     states: Names = field(repr=False)
     actions: tuple[Any, ...] = field(repr=False)
-    fingerprint: str  # of the model
-    scale: float  # max(max|value|, max|c|): what a relative gap is relative to
-    seconds: float  # of the run, without compilation
-    setup_seconds: float  # before it, without compilation
-    compile_seconds: float  # kernels are compiled once per machine
-    kernels: Any = field(
-        default=None, repr=False
-    )  # the N kernels whose mean is `kernel`, made when asked for; None with conic updates; `save` leaves them out
-    weights: Any = field(
-        default=None, repr=False
-    )  # where nature re-weights the kernels, her mixtures (S, N), with "sa" (S, A, N), whose kernel is `kernel`; else None; `save` leaves them out
-    notes: tuple[str, ...] = ()  # of the model, and what there is to say of this solution
+    fingerprint: str
+    scale: float
+    seconds: float
+    setup_seconds: float
+    compile_seconds: float
+    kernels: Any = field(default=None, repr=False)
+    weights: Any = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
 
@@ -221,6 +269,11 @@ class Solution:
         """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
 
         The nominal value is that of the policy under the mean kernel; a solution that was loaded needs the model for it.
+
+        Parameters
+        ----------
+        model : Model, optional
+            The model that was solved, for a solution that was loaded.
         """
         from drmdp.policies import tables
 
@@ -254,9 +307,11 @@ class Solution:
         path : path
             Written completely or not at all.
         sweep : `drmdp.radius.Path`, optional
+            What changes with the radius.
         model, ball : optional
             For a solution that was loaded: it does not hold them. What the page leaves out without them, it says.
         title : str, optional
+            Of the page.
         command : str, optional
             How the result was made, shown for whoever wants it again.
         baseline : policy, optional
@@ -272,13 +327,24 @@ class Solution:
         """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and `python -m drmdp_check` read it.
 
         It is made of what `solve` found: a solution that was loaded has no witnesses any more.
+
+        Parameters
+        ----------
+        path : path
+            Where to write it.
         """
         from drmdp import proof
 
         return proof.write(path, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint."""
+        """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file.
+        """
         from drmdp.solution import file as saved
 
         check_target(path)
@@ -289,6 +355,11 @@ class Solution:
         """Read what `save` wrote, or a folder that `solve` made (`out`), whose arrays stay in their files.
 
         An `InputError` says what anything else is, and nothing in it is ever run.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file, or a folder.
         """
         from drmdp.solution import file as saved
 

@@ -26,7 +26,15 @@ class _Moving(State):
 
 @dataclass(frozen=True)
 class Accelerated:
-    """Accelerated value iteration; may diverge."""
+    """Accelerated value iteration; may diverge.
+
+    Parameters
+    ----------
+    backend : str
+        What computes the robust Bellman operator, "exact" or "conic".
+    stop : str
+        When to end: "certified" (the gap), "puterman" (the classical residual rule) or "paper" (the rule as printed there).
+    """
 
     backend: str = "exact"
     stop: str = "certified"

@@ -31,7 +31,17 @@ class _Memory(State):
 
 @dataclass(frozen=True)
 class Anderson:
-    """Anderson-accelerated value iteration with `memory` earlier points."""
+    """Anderson-accelerated value iteration with `memory` earlier points.
+
+    Parameters
+    ----------
+    backend : str
+        What computes the robust Bellman operator, "exact" or "conic".
+    stop : str
+        When to end: "certified" (the gap), "puterman" (the classical residual rule) or "paper" (the rule as printed there).
+    memory : int
+        How many earlier points are mixed.
+    """
 
     backend: str = "exact"
     stop: str = "certified"

@@ -24,7 +24,19 @@ class _Passed(State):
 
 @dataclass(frozen=True)
 class GaussSeidel:
-    """Gauss-Seidel value iteration on blocks of `block_size` states, certified every `check_every` passes."""
+    """Gauss-Seidel value iteration on blocks of `block_size` states, certified every `check_every` passes.
+
+    Parameters
+    ----------
+    backend : str
+        What computes the robust Bellman operator, "exact" or "conic".
+    stop : str
+        When to end: "certified" (the gap), "puterman" (the classical residual rule) or "paper" (the rule as printed there).
+    block_size : int
+        States that are updated at once.
+    check_every : int
+        Passes between certificates.
+    """
 
     backend: str = "exact"
     stop: str = "certified"

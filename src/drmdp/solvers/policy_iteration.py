@@ -48,7 +48,15 @@ class Newton(State):
 
 @dataclass(frozen=True)
 class PolicyIteration:
-    """Safeguarded Newton method on the pair (policy, nature)."""
+    """Safeguarded Newton method on the pair (policy, nature).
+
+    Parameters
+    ----------
+    backend : str
+        What computes the robust Bellman operator, "exact" or "conic".
+    stop : str
+        When to end: "certified" (the gap), "puterman" (the classical residual rule) or "paper" (the rule as printed there).
+    """
 
     backend: str = "exact"
     stop: str = "certified"

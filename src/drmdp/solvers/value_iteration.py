@@ -11,7 +11,15 @@ from drmdp.solvers.problem import Problem, State, swept
 
 @dataclass(frozen=True)
 class ValueIteration:
-    """v ← F(v)."""
+    """v ← F(v).
+
+    Parameters
+    ----------
+    backend : str
+        What computes the robust Bellman operator, "exact" or "conic".
+    stop : str
+        When to end: "certified" (the gap), "puterman" (the classical residual rule) or "paper" (the rule as printed there).
+    """
 
     backend: str = "exact"
     stop: str = "certified"
