@@ -7,7 +7,7 @@ DOCS := .venv/.docs
 ENGINES := .venv/.engines
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint fuzz cluster faults sdist wheel walk bench browser docs clean
+.PHONY: demo test lint fuzz cluster faults sdist wheel walk bench browser docs site clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -39,6 +39,10 @@ docs: $(DOCS)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/site
 	$(BIN)/sphinx-build -q -b doctest -D nb_execution_mode=off -D suppress_warnings=myst-nb.lexer,docutils docs docs/_build/doctest
 	$(BIN)/python docs/check_links.py docs/_build/site
+
+# Every page of the site in a browser, light and dark, on a screen and on a phone.
+site: docs $(READY) browser
+	$(BIN)/python -m pytest -q -n auto -m site tests/test_site.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

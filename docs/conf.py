@@ -21,6 +21,7 @@ version = release = drmdp.__version__
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "mathml",
+    "pages",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
@@ -34,7 +35,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 
-myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "force"

@@ -2,10 +2,12 @@
 
 import ast
 import importlib.util
+import io
 import re
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 import drmdp
 
@@ -21,7 +23,11 @@ RUN, PLAIN = (
 
 
 def fences(page):
-    return re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    """Kind and text of each block, without its options."""
+    found = re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return [
+        (kind, code if kind in PLAIN else re.sub(r"^:\w+: .*\n", "", code, flags=re.MULTILINE)) for kind, code in found
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -35,6 +41,16 @@ def test_every_block_is_executed_and_every_link_leads_somewhere(page):
             ast.parse(code)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (page.parent / target).exists(), target
+
+
+DRAWS = re.compile(r"drmdp\.plot\.\w+\(|plt\.subplots|picture")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_picture_says_what_it_shows(page):
+    for kind, code in re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE):
+        if kind in RUN and DRAWS.search(code):
+            assert re.search(r'^:mystnb: \{image: \{alt: "[^"]{20,}"\}\}$', code, flags=re.MULTILINE), code
 
 
 def test_every_page_is_in_the_contents():
@@ -60,10 +76,33 @@ def test_the_first_answer_takes_less_than_twenty_lines():
     assert len(first.splitlines()) < 20
 
 
-def test_broken_links_of_a_site_are_found(tmp_path):
-    spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_follow_the_page():
+    figure = Figure(figsize=(3, 2))
+    figure.subplots().plot([0, 1], color="#0072B2", label="a")
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg")
+    text = script("pages").inline(stream.getvalue(), 'rises "fast"', "p0")
+    assert text.startswith('<svg class="picture" role="img" aria-label="rises &quot;fast&quot;" style="width: 216pt"')
+    assert "#ffffff" not in text
+    assert "#000000" not in text
+    assert "currentColor" in text
+    assert "#0072b2" in text
+    named = set(re.findall(r'\sid="([^"]+)"', text))
+    assert all(name.startswith("p0-") for name in named)
+    assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', text)) <= {
+        pair for name in named for pair in ((name, ""), ("", name))
+    }
+
+
+def test_broken_links_of_a_site_are_found(tmp_path):
+    module = script("check_links")
     (tmp_path / "a.html").write_text(
         '<h1 id="x"></h1><a href="b.html#y">ok</a><a href="#x">ok</a><a href="https://a.example/">out</a>'
     )

@@ -1,0 +1,48 @@
+"""What Sphinx and its theme leave to do in a page.
+
+Pictures become inline SVG: what is black on a light page is light on a dark one, and colours stay. Tables that are wider than the window are scrolled,
+with the keyboard too. Captions of the contents are headings, and get a level.
+"""
+
+import html
+import re
+from pathlib import Path
+
+IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")[^>]*?alt="([^"]*)"[^>]*/?>')
+
+
+def inline(text, words, prefix):
+    """An <svg> of Matplotlib's as a piece of a page; `prefix` keeps its names apart from those of others, `words` say what it shows."""
+    text = text[text.index("<svg") :]
+    text = re.sub(
+        r"<metadata>.*?</metadata>|<style type=\"text/css\">.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL
+    )
+    text = re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{prefix}-", text).replace("xlink:href", "href")
+    text = re.sub(r'(<path d="[^"]*" style="fill: )#ffffff"', r'\1none"', text)  # a white ground
+    text = re.sub(r"#000000\b|(?<=fill: )black\b", "currentColor", text)
+    text = re.sub(r"\n\s*", "\n", text)
+    size = re.search(r'viewBox="0 0 ([\d.]+)', text)
+    head = f'<svg class="picture" role="img" aria-label="{html.escape(words)}" style="width: {float(size[1]):.0f}pt" '
+    return re.sub(r'<svg (?:xmlns:xlink="[^"]*" )?width="[^"]*" height="[^"]*" ', head, text, count=1)
+
+
+def finish(app, pagename, templatename, context, doctree):
+    """Change what the page is made of."""
+    paths = {name: Path(app.srcdir, path) for path, name in app.builder.images.items()}
+    count = iter(range(10**6))
+
+    def picture(found):
+        return inline(paths[found[1]].read_text("utf-8"), html.unescape(found[2]), f"picture{next(count)}")
+
+    for part in ("body", "furo_navigation_tree"):
+        text = IMAGE.sub(picture, context.get(part) or "")
+        text = text.replace(
+            '<div class="table-wrapper', '<div tabindex="0" role="region" aria-label="table" class="table-wrapper'
+        )
+        context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
+
+
+def setup(app):
+    """Register; after the theme has made its tree."""
+    app.connect("html-page-context", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
