@@ -163,7 +163,10 @@ def any_policy(model: Model) -> Array:
 
 
 def _first_available(available: BoolArray) -> Array:
-    return np.where(np.cumsum(available, axis=1) == 1, available, 0.0)
+    found = np.zeros(available.shape)
+    own = np.flatnonzero(available.any(axis=1))
+    found[own, np.argmax(available, axis=1)[own]] = 1.0
+    return found
 
 
 def playable(model: Model, policy: Array) -> Array:
