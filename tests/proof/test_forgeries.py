@@ -11,7 +11,7 @@ import drmdp_check
 from drmdp import proof as writer
 from drmdp.bellman.exact import Remembered
 from drmdp.certificate import dense
-from drmdp.proof import responses, states, witnesses
+from drmdp.proof import norms, responses, states, witnesses
 from forgeries import WORTH, forged
 from proofs import SETS, TASKS, found, written
 
@@ -120,7 +120,8 @@ WRONG = {
     "rows": (states.States, "pair", unequal(states.States.pair)),
     "stakes": (states, "below_top", lambda p, stakes: p * stakes - 1.0),
     "a threshold": (responses, "pivot", lambda z, lo, hi: 0.5),
-    "a price": (responses, "_bisect", lambda spent, budget, scale: 0.1 * scale),
+    "a price": (responses, "bisect", lambda spent, budget, scale: 0.1 * scale),
+    "a price of a norm": (norms, "_newton", lambda f, lo, hi: 0 * lo),
     "weights": (states.States, "weights", property(lambda self: self.model.weights[self.used] * 0.5)),
     "the model": (writer, "digest", lambda model: "0" * 64),
     "multipliers": (witnesses, "_listed", lambda row, e, rest: [[0.5] * row.columns.size for _ in e]),

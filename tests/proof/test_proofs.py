@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import drmdp
 import drmdp_check
 from drmdp.cli import main
-from drmdp_check.__main__ import Numbers
+from drmdp_check.__main__ import Interval, Numbers, norm
 from proofs import SETS, TASKS, dealt, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
@@ -213,6 +213,20 @@ def test_what_was_checked_is_said_and_what_was_not(tmp_path):
     assert "checked     in floats rounded outwards" in done.output
 
 
+def test_floats_that_are_too_coarse_have_an_exit_code_of_their_own(tmp_path, capsys):
+    """A claim that is missed by rounding is neither proved nor worse than that; exact arithmetic tells."""
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    lower, upper = (list(map(float, side)) for side in drmdp_check.check(proof, model).bounds[0][:2])
+    lines = lines_of(proof)
+    rewrite(proof, [lines[0], lines[1] | {"lower": lower, "upper": upper}, *lines[2:]])
+    assert drmdp_check.main([str(proof), str(model)]) == 0
+    assert drmdp_check.main([str(proof), str(model), "--interval"]) == 3
+    assert "floats may be too coarse; exact arithmetic, without --interval, tells" in capsys.readouterr().out
+    size = max(map(abs, lower + upper))
+    rewrite(proof, [lines[0], lines[1] | {"lower": [x + 1e-6 * size for x in lower]}, *lines[2:]])
+    assert drmdp_check.main([str(proof), str(model)]) == drmdp_check.main([str(proof), str(model), "--interval"]) == 1
+
+
 def test_the_checker_fits_on_a_few_pages():
     assert len(CHECKER.read_text().splitlines()) <= 600
 
@@ -222,22 +236,44 @@ def test_irrational_numbers_are_enclosed():
     rng = np.random.default_rng(0)
     for x in 10.0 ** rng.uniform(-12, 12, 50):
         q = Fraction(float(x))
-        assert (
-            number.power(q, Fraction(1, 2)) ** 2
-            >= q
-            >= (number.power(q, Fraction(1, 2)) * (1 - Fraction(1, 10**35))) ** 2
-        )
+        for root, n in ((number.sqrt(q), 2), (number.power(q, Fraction(1, 3)), 3)):
+            assert root**n >= q >= (root * (1 - Fraction(1, 10**35))) ** n
         assert number.log(q, up=False) < number.log(q, up=True) <= number.log(q, up=False) + Fraction(1, 10**30)
         assert float(number.log(q, up=True)) == pytest.approx(math.log(x), rel=1e-15, abs=1e-15)
     assert Fraction(math.e) < number.exp(Fraction(1)) < Fraction(math.e) + Fraction(1, 10**15)
 
 
+@pytest.mark.parametrize("interval", [False, True])
+def test_norms_of_any_order_are_from_above_and_near(interval):
+    number, rng = Numbers(interval, 40), np.random.default_rng(0)
+    for order in (1.0, 1.0001, 1.5, 2.0, 7.0, 1e3, 1e300):
+        x, w = rng.random(4).tolist(), [0.5, 0.25, 0.125, 0.125]
+        found = norm(number, map(number, x), Fraction(order), list(map(number, w)))
+        most = max(x)
+        near = most * sum(one * (p / most) ** order for one, p in zip(w, x, strict=True)) ** (1 / order)
+        assert float(found.hi if interval else found) == pytest.approx(near, rel=1e-13)
+        if order in (2.0, 7.0) and not interval:
+            assert found ** int(order) >= sum(
+                Fraction(one) * Fraction(p) ** int(order) for one, p in zip(w, x, strict=True)
+            )
+
+
 def test_intervals_hold_what_they_stand_for():
+    """Divisors are positive: sums of probabilities, prices, costs."""
     rng, number = np.random.default_rng(1), Numbers(True, 40)
-    for a, b in rng.normal(size=(200, 2)).tolist():
+    for a, b, c, d in rng.normal(size=(300, 4)).tolist():
+        wide = [Interval(min(x, y), max(x, y)) for x, y in ((a, b), (c, d))]
         for name in ("__add__", "__sub__", "__mul__", "__truediv__"):
-            found = getattr(number(a), name)(number(b))
-            assert Fraction(found.lo) <= getattr(Fraction(a), name)(Fraction(b)) <= Fraction(found.hi)
+            sign = -1 if name == "__truediv__" and c < 0 else 1
+            found = getattr(number(a), name)(number(sign * c))
+            assert Fraction(found.lo) <= getattr(Fraction(a), name)(Fraction(sign * c)) <= Fraction(found.hi)
+            if name != "__truediv__" or min(c, d) > 0:
+                found = getattr(wide[0], name)(wide[1])
+                ends = [getattr(Fraction(x), name)(Fraction(y)) for x in (a, b) for y in (c, d)]
+                assert Fraction(found.lo) <= min(ends) <= max(ends) <= Fraction(found.hi)
+        assert number.add(map(number, (a, b, c, d))).lo < Fraction(a) + Fraction(b) + Fraction(c) + Fraction(d)
+    with pytest.raises(drmdp_check.Refused, match="division"):
+        number(1.0) / Interval(0.0, 1.0)
 
 
 def test_the_logarithm_of_1_is_0():

@@ -6,15 +6,10 @@ import numpy as np
 
 import drmdp
 
-NORMS = [
-    (metric, order)
-    for metric in ("l1", "l2", "linf")
-    for order in (1, 2, math.inf)
-    if (metric, order) in drmdp.sets.PAIRS
-]
+ORDERS = [("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4)]
 KINDS = ("kl", "burg", "chi2", "tv")
 SETS = [
-    *NORMS, *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
+    *drmdp.sets.PAIRS, *ORDERS, *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
     *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")), ("intervals",), ("transport", 1), ("transport", math.inf),
 ]  # fmt: skip
 """Names of the sets that a proof can be about."""

@@ -20,8 +20,8 @@ from drmdp.errors import InputError
 def verify(proof: str, model_path: str, interval: bool) -> int:
     """Check a proof that `drmdp solve --proof` wrote, and print the bounds that hold.
 
-    MODEL is the .npz file or .drmdp directory that was solved. The exit code is 0 only if all claimed bounds hold, and 1 if weaker ones do. The
-    same is done by `python -m drmdp_check`, which needs nothing but Python.
+    MODEL is the .npz file or .drmdp directory that was solved. The exit code is 0 only if all claimed bounds hold, 1 if weaker ones do, and 3 if
+    floats (--interval) are too coarse to tell. The same is done by `python -m drmdp_check`, which needs nothing but Python.
     """
     import drmdp_check
 

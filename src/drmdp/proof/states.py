@@ -154,25 +154,19 @@ class States:
 
     def rows(self, s: int, a: int) -> list[Any]:
         """Nature's rows of a pair as they are written."""
-        columns, found = self.pair(s, a).columns, []
-        for kernel in self.kernels:
-            states, masses = entries(kernel, s, a)
-            own, inside = np.zeros(columns.size), np.isin(states, columns)
-            own[np.searchsorted(columns, states[inside])] = masses[inside]
-            found.append(written(own, states, masses, columns))
-        return found
+        columns = self.pair(s, a).columns
+        return [written(*entries(kernel, s, a), columns) for kernel in self.kernels]
 
 
 def entries(kernel: Any, s: int, a: int) -> tuple[IntArray, Array]:
-    """Next states of a pair that have mass, and the masses; rows of large sparse kernels are not spelled out."""
+    """Next states of a pair that have mass, some of them more than once, and the masses; rows of large sparse kernels are not spelled out."""
     if not isinstance(kernel, np.ndarray):
         compact, pair = kernel.compact, s * kernel.shape[1] + a
         if compact.prefix_ptr[pair] == compact.prefix_ptr[pair + 1]:
             own = slice(int(compact.entry_ptr[pair]), int(compact.entry_ptr[pair + 1]))
-            states, place = np.unique(compact.entry_state[own], return_inverse=True)
-            return states, np.maximum(np.bincount(place, compact.entry_mass[own], minlength=states.size), 0.0)
-    row = np.maximum(kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a], 0.0)
-    states = np.flatnonzero(row)
+            return compact.entry_state[own], compact.entry_mass[own]
+    row = kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a]
+    states = np.flatnonzero(row > 0)
     return states, row[states]
 
 
@@ -181,10 +175,17 @@ def below_top(p: float, stakes: Array) -> Array:
     return np.asarray(p * (stakes - stakes.max()))
 
 
-def written(own: Array, states: Any, values: Array, columns: Any, rest: float = 0.0) -> list[Any]:
-    """Numbers of the listed next states, then [state, number] for those of others that differ from the rest."""
-    others = np.flatnonzero((values != rest) & ~np.isin(states, columns))
-    return [*own.tolist(), *([int(states[k]), float(values[k])] for k in others)]
+def written(states: Any, masses: Array, columns: Any) -> list[Any]:
+    """Masses of the listed next states, then [state, mass] for others."""
+    place = np.searchsorted(columns, states)
+    place[place == columns.size] = 0
+    inside = columns[place] == states
+    found: list[Any] = np.maximum(np.bincount(place[inside], masses[inside], columns.size), 0.0).tolist()
+    if not inside.all():
+        others, place = np.unique(states[~inside], return_inverse=True)
+        masses = np.maximum(np.bincount(place, masses[~inside]), 0.0)
+        found += [[t, mass] for t, mass in zip(others.tolist(), masses.tolist(), strict=True) if mass > 0]
+    return found
 
 
 def costs_of(model: Model, s: int, a: int, lo: int, hi: int) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.layout.layout import lay_out
-from drmdp.proof import plans, responses
+from drmdp.proof import norms, plans, responses
 from drmdp.proof.responses import Row
 from drmdp.proof.states import States, below_top, written
 
@@ -50,11 +50,15 @@ class Witness:
 
 
 def _listed(row: Row, e: Array, rest: list[float]) -> list[Any]:
-    """The e of an action as they are written, one row for each kernel."""
-    own = np.zeros((e.shape[0], row.columns.size))
-    inside = np.isin(row.states, row.columns)
-    own[:, np.searchsorted(row.columns, row.states[inside])] = e[:, inside]
-    return [written(mine, row.states, all_, row.columns, c) for mine, all_, c in zip(own, e, rest, strict=True)]
+    """The e of an action as they are written, one row for each kernel: of listed next states, then [state, e] where it is not the rest."""
+    own, place = np.zeros((e.shape[0], row.columns.size)), np.searchsorted(row.columns, row.states)
+    place[place == row.columns.size] = 0
+    inside = row.columns[place] == row.states
+    own[:, place[inside]] = e[:, inside]
+    found, others = own.tolist(), row.states[~inside].tolist()
+    for mine, values, c in zip(found, e[:, ~inside].tolist(), rest, strict=True):
+        mine += [[t, x] for t, x in zip(others, values, strict=True) if x != c]
+    return found  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -73,19 +77,19 @@ class Norm(Witness):
         """What is priced; nothing moves without a radius."""
         if not radius > 0:
             return {}
-        if self.find is responses.l1:
-            return l1_side(rows, weights, radius, shared=not ball.by_kernel)
-        found = self.find(rows, weights, radius, ball)
+        if self.find is norms.l1:
+            return l1_side(rows, weights, radius, ball.order)
+        found = self.find(rows, weights, radius, ball.order)
         return {"e": [_listed(row, e, [0.0] * weights.size) for row, e in zip(rows, found, strict=True)]}
 
 
-def l1_side(rows: list[Row], weights: Array, radius: float, shared: bool) -> Side:
+def l1_side(rows: list[Row], weights: Array, radius: float, order: float) -> Side:
     """What is priced, and what is where no kernel goes."""
-    found, rest = responses.l1(rows, weights, radius, shared)
+    found, rest = norms.l1(rows, weights, radius, order)
     return {"e": [_listed(row, e, rest) for row, e in zip(rows, found, strict=True)], "rest": rest}
 
 
-L1, L1_MEAN, L2, LINF = Norm(responses.l1), Norm(responses.l1, mean=True), Norm(responses.l2), Norm(responses.linf)
+L1, L1_MEAN, L2, LINF = Norm(norms.l1), Norm(norms.l1, mean=True), Norm(norms.l2), Norm(norms.linf)
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Divergence(Witness):
         if not radius > 0:
             return {}
         if self.kind == "tv":
-            return l1_side(rows, weights, 2 * radius, shared=True)
+            return l1_side(rows, weights, 2 * radius, 1)
         return responses.divergence(self.kind, rows, weights, radius)
 
 
@@ -211,9 +215,7 @@ class Intervals(Witness):
             columns, ends, _ = self._box(states, s, a)
             listed = states.pair(s, a).columns
             for name, values in zip(("lo", "hi"), ends, strict=True):
-                row = np.zeros(states.u.size)
-                row[columns] = values
-                found[name].append(written(row[listed], columns, values, listed))
+                found[name].append(written(columns, values, listed))
         return found
 
     def row(self, states: States, s: int, a: int, p: float) -> Row:

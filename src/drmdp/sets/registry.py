@@ -124,6 +124,7 @@ ENTRIES |= {
         f"drmdp.certificate.orders:{metric.upper()}_ORDERS",
         Kept(True, True),
         "drmdp.bellman.conic.power:PowerProgram",
+        witness=f"{WITNESSES}:{metric.upper()}",
         nearest="drmdp." + ("certificate.membership:powers" if metric == "l2" else SHARES),
     )
     for metric in ("l1", "l2", "linf")
