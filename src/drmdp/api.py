@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,7 +140,8 @@ def solve(
         settings={
             "method": name,
             **settings_of(chosen),
-            **asdict(tolerance),
+            "tol": tolerance.tol,
+            "rtol": tolerance.rtol,
             "max_iters": max_iters,
             "max_seconds": max_seconds,
             "ball": repr(ball),

@@ -7,7 +7,6 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from drmdp.layout import events, light
 from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
-from drmdp.layout.sorting import renewed
+from drmdp.layout.rooms import NONE, Rooms
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
@@ -59,6 +58,7 @@ class Remembered:
     share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
     played: Played | None = None  # rows that the sweep wrote
+    rooms: Rooms = NONE
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
@@ -136,7 +136,7 @@ class Remembered:
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         share = np.ones((self.layout.available.shape[0], 1)) if self.share is None else self.share
         return respond(
-            self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads
+            self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads, self.rooms
         )  # fmt: skip
 
 
@@ -168,8 +168,8 @@ class ExactOperator:
         self._passes = np.zeros(1)
         self._prepared: tuple[Any, Any] = None, None
         self._filled: Layout | None = None  # the layout for many sweeps
-        self._keeps_room = model.n_states <= DENSE and not getattr(self._family, "FRESH", False)
-        self._rooms: list[tuple[Any, Any, Any]] = []  # data, range and work space of the last sweep
+        small = model.n_states <= DENSE
+        self._rooms, self._answers = Rooms(small and not getattr(self._family, "FRESH", False)), Rooms(small)
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
@@ -217,7 +217,9 @@ class ExactOperator:
             new[ends] = 0.0
         if played is not None:
             played.of(policy, self.threads)
-        nature = Remembered(model, self._family.NATURE, layout, point, memory, None, self.threads, played)
+        nature = Remembered(
+            model, self._family.NATURE, layout, point, memory, None, self.threads, played, self._answers
+        )
         return Update(new, low, high, policy, nature, memory)
 
     def _mapped(
@@ -258,16 +260,10 @@ class ExactOperator:
         known = self._prepared
         if known[0] is not layout:
             known = self._prepared = layout, prepared(self._family, layout)
-        data, room = known[1], (None, (0, 0), None)
-        with contextlib.suppress(IndexError):
-            room = self._rooms.pop()
-        if room[0] is data and room[1] == (lo, hi):
-            work = renewed(room[2], point)
-        else:
-            work = self._family.workspace(data, point, lo, hi)
+        data = known[1]
+        work = self._rooms.take(data, point, lo, hi, self._family.workspace)
         kernel(lo, hi, data, point, memory, out, tol, work)
-        if self._keeps_room:
-            self._rooms[:] = [(data, (lo, hi), work)]
+        self._rooms.give(data, lo, hi, work)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

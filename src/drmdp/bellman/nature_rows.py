@@ -22,6 +22,7 @@ from drmdp.layout import events, light
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, point_at, row_scales, scratch
+from drmdp.layout.rooms import NONE, Rooms
 from drmdp.layout.sorting import SortSpace, count_above, places, rank, sort_space
 
 
@@ -101,7 +102,8 @@ SOME = 4096
 
 
 def respond(
-    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int
+    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int,
+    rooms: Rooms = NONE,
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
@@ -110,19 +112,16 @@ def respond(
     S, A = layout.available.shape
     N = layout.weights.size
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
-    used = (weights > 0) & layout.available
-    entry_at, prefix_at = np.zeros(S * A + 1, dtype=np.int64), np.zeros(S * A + 1, dtype=np.int64)
-    np.cumsum(used.ravel() * (events.lengths(layout) + extra), out=entry_at[1:])
-    np.cumsum(used.ravel() * (N if layout.unlisted and answer.prefixes else 0), out=prefix_at[1:])
+    entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
+    prefixes = N if layout.unlisted and answer.prefixes else 0
+    if _allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
+        weights = np.where(layout.available, weights, 0.0)
     real = (
         layout.data.dtype if hasattr(layout, "data") and not by_pair else np.float64
     )  # a Newton direction needs no more
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
-    if np.count_nonzero(weights) > np.count_nonzero(used):
-        weights = np.where(used, weights, 0.0)
-
     question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
@@ -133,14 +132,40 @@ def respond(
                 parts = light.opened(part, point, parts, settled=True)
             answer.kernel(first, last, part, point, parts, question.of(own, A), room(part, first, last))
 
-    workers.run(over, entry_at[::A], 0, S, threads)
+    def whole(lo: int, hi: int) -> None:
+        work = rooms.take(layout, point, lo, hi, workspace)
+        answer.kernel(lo, hi, layout, point, memory, question, work)
+        rooms.give(layout, lo, hi, work)
+
+    workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max(initial=0))
     if layout.unlisted and deepest == order.u.size < point.value.size:  # she may use more than the top that was sorted
-        return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads)
+        return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads, rooms)
     return Rows(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _allot(weights, available, lengths, prefixes, entry_at, prefix_at):
+    """Where the entries and prefix terms of each pair go.
+
+    reads   weights (S, A), available (S, A), lengths (S·A,), prefixes (of a row)
+    fills   entry_at, prefix_at, (S·A + 1,) each
+    returns whether a pair has weight that is not available, or negative weight
+    """
+    S, A = weights.shape
+    odd = False
+    entry_at[0], prefix_at[0] = 0, 0
+    for s in range(S):
+        for a in range(A):
+            used = weights[s, a] > 0.0 and available[s, a]
+            odd |= weights[s, a] != 0.0 and not used
+            k = s * A + a
+            entry_at[k + 1] = entry_at[k] + (lengths[k] if used else 0)
+            prefix_at[k + 1] = prefix_at[k] + (prefixes if used else 0)
+    return odd
 
 
 def lowest_stake(memory: Memory) -> float:

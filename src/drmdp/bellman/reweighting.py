@@ -65,6 +65,22 @@ def evaluate(
 
 
 @njit(**INLINE)
+def _begin(layout, s, memory, out, work, calls):
+    """Gather a state that was normalised, and where to begin.
+
+    reads   layout, s, memory, out.policy, calls: the walls of `mixing.answers`
+    fills   work: state.scale, mix, act, space.x, bounds
+    returns its game
+    """
+    row_scales(layout, s, work.state.scale)
+    n = gather(layout, s, out.policy[s], work)
+    game = game_of(work, n, layout.weights, layout.radius[s], calls)
+    first_policy(game, out.policy[s], work.act, work.space.x)
+    work.bounds[0], work.bounds[1], work.bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
+    return game
+
+
+@njit(**INLINE)
 def _keep(s, n, memory, out, work):
     """Write down what was found of a state.
 
@@ -93,16 +109,12 @@ def _sweep(start, stop, layout, point, memory, out, tol, work, calls):
         out.passes[s] = 0.0
         if not base < np.inf:
             continue
-        row_scales(layout, s, work.state.scale)
-        n = gather(layout, s, out.policy[s], work)
-        game = game_of(work, n, layout.weights, layout.radius[s], calls)
-        first_policy(game, out.policy[s], work.act, space.x)
-        bounds[0], bounds[1], bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
+        game = _begin(layout, s, memory, out, work, calls)
         answers = newton(game, tol, 1 if work.fixed else ANSWERS, bounds, space)
         if work.fixed:
             bounds[1] = dot(space.q, work.mix.vectors[0])
         out.passes[s] = -answers if not work.fixed and bounds[0] - bounds[1] > tol else answers
-        _keep(s, n, memory, out, work)
+        _keep(s, game.n, memory, out, work)
         out.upper[s] = base + unit * bounds[0]
         out.lower[s] = base + unit * bounds[1]
 
@@ -119,13 +131,9 @@ def _close(start, stop, layout, point, memory, out, tol, work, calls):
         if not out.passes[s] < 0.0:
             continue
         base, unit = normalise(layout, point, s, work.state)
-        row_scales(layout, s, work.state.scale)
-        n = gather(layout, s, out.policy[s], work)
-        game = game_of(work, n, layout.weights, layout.radius[s], calls)
-        first_policy(game, out.policy[s], work.act, space.x)
-        bounds[0], bounds[1], bounds[2] = np.inf, -np.inf, memory.by_action[s, 0]
+        game = _begin(layout, s, memory, out, work, calls)
         out.passes[s] -= close_game(game, tol, bounds, space)
-        _keep(s, n, memory, out, work)
+        _keep(s, game.n, memory, out, work)
         out.upper[s] = base + unit * bounds[0]
         out.lower[s] = base + unit * bounds[1]
 

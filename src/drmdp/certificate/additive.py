@@ -24,7 +24,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.certificate.rows import burg, chi2, kl, tv
 from drmdp.certificate.sums import EPS, dot, finish, mean_worth, normalise, weigh_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit, wall
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
 
 
 @njit(**INLINE)
@@ -183,14 +183,19 @@ def _duals(y, u, t, off, duals, dual):
 
 
 @cache
-def _compiled(dual: Any, point: Any, cost: Any, real: Any) -> tuple[Any, Any, Any]:
-    """The functions of a row model behind walls, for data of a type."""
+def _compiled(dual: Any, point: Any, cost: Any, real: Any, n_mean: int) -> Walls:
+    """The kernels behind the mean, and the functions of a row model behind walls, for data of a type."""
+    if n_mean:
+        return Walls((n_mean, *_compiled(dual, point, cost, real, 0)[1:]))
     y, row, many = np.empty(1, dtype=real), np.empty(1), np.empty(1)
     y.setflags(write=False)
-    return (
-        wall(dual.py_func, 0.0, 0.0, y, 0.0, row, 0.0),
-        wall(point.py_func, 0.0, 0.0, y, 0.0, row, many),
-        wall(cost.py_func, 0.0, row, 0.0, 0.0, y, 0.0, 0.0),
+    return Walls(
+        (
+            n_mean,
+            wall(dual.py_func, 0.0, 0.0, y, 0.0, row, 0.0),
+            wall(point.py_func, 0.0, 0.0, y, 0.0, row, many),
+            wall(cost.py_func, 0.0, row, 0.0, 0.0, y, 0.0, 0.0),
+        )
     )
 
 
@@ -213,8 +218,7 @@ class Proof:
             n_mean = layout.weights.size
             layout = layout._replace(data=layout.mean, weights=np.ones(1))
             work = work._replace(scale=work.scale[:, :1].copy(), own=work.own[:, :1].copy())
-        calls = self._compiled(layout.data.dtype)
-        _states(start, stop, layout, view, claim, bounds, work, (n_mean, *calls))
+        _states(start, stop, layout, view, claim, bounds, work, self._compiled(layout.data.dtype, n_mean))
 
     def dual_rows(self, ball: Any, data: Any, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
         """R_i of each row and Σ|terms|, (n, N) each, for `drmdp.certificate.dense`: Σ_a top_a + μ h((x z − top)/μ), and the budget μ B."""
@@ -228,15 +232,15 @@ class Proof:
         u = np.minimum(below / unit[..., None], 0.0)
         y, stakes = _listed(data.nominal, allowed, u)
         h = np.empty(n * A * N)
-        dual, _, _ = self._compiled(np.float64)
+        dual = self._compiled(np.dtype(np.float64), 0)[1]
         _duals(y, stakes, np.ascontiguousarray(t).ravel(), 4.0 * (S + data.n_kernels + 4), h, dual)
         each = np.where(data.available[:, :, None], np.where(usable, price * h.reshape(n, A, N), np.inf), 0.0)
         paid = mu * data.radius[:, None]
         size = np.abs(each) + np.abs(top)[:, :, None] + 4 * np.where(data.available[:, :, None], unit, 0.0)
         return each.sum(axis=1) + top.sum(axis=1)[:, None] + paid, size.sum(axis=1) + paid
 
-    def _compiled(self, real: Any) -> tuple[Any, Any, Any]:
-        return _compiled(self.model.dual, self.model.point, self.model.cost, real)
+    def _compiled(self, real: Any, n_mean: int) -> Walls:
+        return _compiled(self.model.dual, self.model.point, self.model.cost, real, n_mean)
 
 
 def _listed(nominal: Array, allowed: Any, u: Array) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, view, work_space
 from drmdp.core import threads as workers
+from drmdp.core.compiled import KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.point import point_at
 from drmdp.sets import AmbiguitySet
@@ -69,6 +70,23 @@ def derive(
 
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
-    own = np.where(available & (policy > 0), policy, 0.0)
-    own[~(np.abs(own.sum(axis=1) - 1.0) <= 0.5)] = 0.0
+    own = np.empty(policy.shape)
+    _clean(policy, available, own)
     return own
+
+
+@njit(**KERNEL)
+def _clean(policy, available, own):
+    """See `_playable`.
+
+    reads   policy (S, A), available (S, A)
+    fills   own (S, A)
+    """
+    for s in range(own.shape[0]):
+        total = 0.0
+        for a in range(own.shape[1]):
+            own[s, a] = policy[s, a] if available[s, a] and policy[s, a] > 0.0 else 0.0
+            total += own[s, a]
+        if not abs(total - 1.0) <= 0.5:
+            for a in range(own.shape[1]):
+                own[s, a] = 0.0

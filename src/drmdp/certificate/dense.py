@@ -32,12 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate.pairs import mixed
-from drmdp.core.levels import EPS, in_blocks, level, steps
+from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
@@ -254,16 +256,43 @@ class Bounds:
 def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray) -> Bounds:
     """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points."""
     ratio = discount / (1 - discount)
+    if isinstance(value, np.ndarray):
+        low, high = np.empty(value.size), np.empty(value.size)
+        _bounds(value, lower_step, upper_step, ratio, terminal, low, high)
+        return Bounds(low, high)
     below, above = float(lower_step.min()), float(upper_step.max())
+    given: Any = value, lower_step, upper_step, ratio * max(abs(below), abs(above))
+    return Bounds(
+        np.where(terminal, 0.0, _low.py_func(*given, ratio * below)),
+        np.where(terminal, 0.0, _high.py_func(*given, ratio * above)),
+    )
+
+
+@njit(**INLINE)
+def _low(value, lower_step, upper_step, most, further):
+    """From below, of numbers or of vectors."""
+    return value + lower_step + further - 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + most)
+
+
+@njit(**INLINE)
+def _high(value, lower_step, upper_step, most, further):
+    """From above."""
+    return value + upper_step + further + 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + most)
+
+
+@njit(**KERNEL)
+def _bounds(value, lower_step, upper_step, ratio, terminal, low, high):
+    """The same at hand, in one pass.
+
+    reads   value, lower_step, upper_step, ratio, terminal, (S,) each
+    fills   low, high
+    """
+    below, above = lower_step[0], upper_step[0]
+    for s in range(value.size):
+        below, above = min(below, lower_step[s]), max(above, upper_step[s])
     most = ratio * max(abs(below), abs(above))
-
-    def low(value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray) -> Array:
-        size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + most)
-        return np.where(terminal, 0.0, value + lower_step + ratio * below - size)
-
-    def high(value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray) -> Array:
-        size = 8 * EPS * (np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + most)
-        return np.where(terminal, 0.0, value + upper_step + ratio * above + size)
-
-    given = value, lower_step, upper_step, terminal
-    return Bounds(in_blocks(low, *given), in_blocks(high, *given))
+    for s in range(value.size):
+        low[s], high[s] = 0.0, 0.0
+        if not terminal[s]:
+            low[s] = _low(value[s], lower_step[s], upper_step[s], most, ratio * below)
+            high[s] = _high(value[s], lower_step[s], upper_step[s], most, ratio * above)

@@ -98,19 +98,33 @@ def work_space(layout: Layout, start: int, stop: int) -> Work:
 def view(layout: Layout, value: Array) -> View:
     """Normalise v where all actions see the same, and sort it if states that are not listed matter."""
     empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
-    top, span = float(value.max()), float(np.ptp(value))
-    plain = View(value, top, span, empty, none, none, empty, empty, empty)
-    if not layout.common:
-        return plain
-    u = (value - top) / span if layout.discount * span > TINY else np.zeros(value.size)
-    if not layout.unlisted:
-        return plain._replace(u=u)
+    u = np.empty(value.size if layout.common else 0)
+    top, span = _look(value, layout.discount, u)
+    if not (layout.common and layout.unlisted):
+        return View(value, top, span, u, none, none, empty, empty, empty)
     states = np.argsort(-value, kind="stable").astype(np.int32)
     place = np.empty_like(states)
     place[states] = np.arange(states.size, dtype=np.int32)
     down = u[states]
     rise, rise2 = rises(down)
     return View(value, top, span, u, states, place, down, rise, rise2)
+
+
+@njit(**KERNEL)
+def _look(value, discount, u):
+    """The range of v, and v as all actions see it.
+
+    reads   value (S,), discount
+    fills   u (S,), or nothing if it is empty
+    returns max v, and max v − min v
+    """
+    top, low = value[0], value[0]
+    for k in range(value.size):
+        top, low = max(top, value[k]), min(low, value[k])
+    span = top - low
+    for k in range(u.size):
+        u[k] = (value[k] - top) / span if discount * span > TINY else 0.0
+    return top, span
 
 
 def rises(down: Array) -> tuple[Array, Array]:

@@ -6,8 +6,7 @@ F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 �
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from drmdp.core.compiled import KERNEL, njit
 if TYPE_CHECKING:
     from drmdp.model import Model
 
-LONG = 65_536
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -46,17 +44,6 @@ def _steps(u, shift, discount, terminal, one_sided, margin, out):
             out[k] = -(u[k] + shift)
         else:
             out[k] = one_sided[k] - u[k] - far + margin * (abs(one_sided[k]) + abs(u[k]) + size)
-
-
-def in_blocks(function: Callable[..., Array], *arrays: Any) -> Any:
-    """`function` of vectors, number by number; of long ones block after block, so that nothing else of their length is made."""
-    first = arrays[0]
-    if not isinstance(first, np.ndarray) or first.size <= LONG:
-        return function(*arrays)
-    out = np.empty(first.size)
-    for lo in range(0, first.size, LONG):
-        out[lo : lo + LONG] = function(*(array[lo : lo + LONG] for array in arrays))
-    return out
 
 
 def beyond(value: Array, step: Array, sign: int) -> Array:

@@ -42,6 +42,8 @@ def numbers_with_slack(name: str, given: ArrayLike) -> tuple[Array, float]:
 
 def number(name: str, given: Any, expected: str = "a number") -> float:
     """Convert to a float, or say what was given instead."""
+    if type(given) is float:
+        return given + 0.0
     try:
         value = numbers(name, given)
     except InputError:

@@ -27,6 +27,8 @@ def block(n_states: int) -> int:
 
 def block_sums(a: Array, b: Array, length: int) -> list[float]:
     """Sums of a·b over blocks of `length`, the last one shorter."""
+    if length == 1:
+        return list((a * b).tolist())
     out = np.empty(-(-a.size // length))
     _sums(a, b, length, out)
     return list(out.tolist())

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.mapped import check_unchanged
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
@@ -49,12 +48,16 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
     if ball.moves == "events":
         raise InputError(f"{ball.short}: this needs kernels, and nature moves laws of events here")
-    check_unchanged(model.blocks.data)
-    key = "layout", ball.listing
-    if key not in model.kept:
+    model.check_unchanged()
+    kept, key = model.kept, ("layout", ball.listing)
+    if key not in kept:
         own = entry_of(ball).layout
-        model.kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
-    return at_radius(model.kept[key], model, ball)
+        kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
+    last: tuple[Any, Any] = kept.get("last layout", (None, None))
+    if last[0] is not ball:
+        last = kept["last layout"] = ball, at_radius(kept[key], model, ball)
+    layout: Layout = last[1]
+    return layout
 
 
 def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:

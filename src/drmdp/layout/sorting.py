@@ -37,14 +37,6 @@ def sort_space(layout: Layout, point: Point, start: int, stop: int, K: int) -> S
     )  # fmt: skip
 
 
-def renewed(work: Any, point: Point) -> Any:
-    """Work space of an earlier sweep, for another v."""
-    sort = getattr(work, "sort", None)
-    if sort is not None and sort.ascending.size:
-        sort.ascending[:] = np.argsort(point.value)
-    return work
-
-
 def ascending_states(layout: Layout, value: Array, start: int, stop: int) -> Any:
     """States by ascending v if that is the order of u of some pair of the range, else nothing.
 

@@ -249,7 +249,10 @@ class AmbiguitySet(ABC):
             return np.asarray((model.available & (self.places(model) > 1)).any(axis=1))
         if self.support == "all":
             return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
-        return np.asarray((model.choices > 1).any(axis=1))
+        if "room" not in model.kept:
+            model.kept["room"] = np.asarray((model.choices > 1).any(axis=1))
+        found: BoolArray = model.kept["room"]
+        return found
 
     def remarks(self, model: Model) -> tuple[str, ...]:
         """What there is to say of this set around this model: that it has no room, if so."""

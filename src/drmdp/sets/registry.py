@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -73,6 +74,7 @@ def entry_of(ball: Any) -> Entry:
     return entry.by_pair if ball.by_pair else entry
 
 
+@cache
 def load(where: str) -> Any:
     """What an entry's "module" or "module:name" stands for."""
     module, _, name = where.partition(":")

@@ -15,7 +15,8 @@ from drmdp.certificate import Pair
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
-from drmdp.core.tolerance import largest_cost, scale_of
+from drmdp.core.surveys import extent_of
+from drmdp.core.tolerance import largest_cost
 from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
 
@@ -37,13 +38,14 @@ class Best:
         low, high = value_range(model)
         self._problem = problem
         self._range = low, high  # 0 is between them: states that end have that
+        self._largest_cost = largest_cost(model)
         self.lower, self.upper = (np.where(model.terminal, 0.0, side) for side in self._range)
-        self.policy = any_policy(model)
+        self._policy: Array | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
-        self._gap: float | None = None  # of the bounds, once it was asked for
         self._judge = judge
         self._proved = True
+        self._extent = extent_of(self.lower, self.upper)
 
     def take(self, value: Array, update: Update) -> None:
         """Keep a sweep if it is the best."""
@@ -55,10 +57,11 @@ class Best:
             lower, upper = self._within(verdict.bounds)
         else:
             lower, upper = self._bounds(value, update)
-        gap = Bounds(lower, upper).gap
-        if self._sweep is None or gap <= self.gap:
-            self.lower, self.upper, self.policy, self._sweep = lower, upper, update.policy, (value, update)
-            self._gap, self._verdict, self._proved = gap, verdict, False
+        extent = extent_of(lower, upper)
+        if self._sweep is None or extent.gap <= self.gap:
+            self.lower, self.upper, self._policy, self._sweep = lower, upper, update.policy, (value, update)
+            self._extent = extent
+            self._verdict, self._proved = verdict, False
 
     def prove(self) -> None:
         """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten."""
@@ -73,7 +76,13 @@ class Best:
         else:
             update = self._problem.prove(value, update, self._problem.policy is not None)
             self.lower, self.upper = self._bounds(value, update)
-        self.policy, self._sweep, self._proved, self._gap = update.policy, (value, update), True, None
+        self._policy, self._sweep, self._proved = update.policy, (value, update), True
+        self._extent = extent_of(self.lower, self.upper)
+
+    @property
+    def policy(self) -> Array:
+        """The policy of that sweep; any, before the first."""
+        return any_policy(self._problem.model) if self._policy is None else self._policy
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
@@ -83,8 +92,8 @@ class Best:
     def restore(self, saved: tuple[Any, ...] | None) -> None:
         """Hold what was saved."""
         if saved is not None:
-            self.lower, self.upper, self.policy, self._sweep, self._proved = saved
-            self._gap = None
+            self.lower, self.upper, self._policy, self._sweep, self._proved = saved
+            self._extent = extent_of(self.lower, self.upper)
 
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
@@ -131,17 +140,14 @@ class Best:
     @property
     def gap(self) -> float:
         """Largest upper − lower over the states."""
-        if self._gap is None:
-            self._gap = Bounds(self.lower, self.upper).gap
-        return self._gap
+        return self._extent.gap
 
     @property
     def scale(self) -> float:
         """What a relative gap is relative to, if the run ended here."""
-        return scale_of(self._problem.model, self.upper)
+        return max(self._extent.most, self._largest_cost)
 
     @property
     def least_scale(self) -> float:
         """What the scale will be at least, whatever is found: the true value lies between the bounds."""
-        nearest = np.maximum(np.maximum(self.lower, -self.upper), 0.0)
-        return max(float(nearest.max()), largest_cost(self._problem.model))
+        return max(self._extent.nearest, self._largest_cost)

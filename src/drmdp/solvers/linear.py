@@ -66,7 +66,7 @@ def direct(chain: Array, discount: float, right: Array) -> Array:
     n = right.size
     if n <= SMALL:
         found = right.copy()
-        eliminate(np.eye(n) - discount * chain, found, np.empty(n, dtype=np.int64), n**3)
+        solve_small(chain, discount, found, np.empty((n, n)), np.empty(n, dtype=np.int64))
         return found
     if THIN * np.count_nonzero(chain) <= n * n:
         found = right.copy()
@@ -133,6 +133,20 @@ def eliminate(a, b, listed, limit):
             total -= a[k, j] * b[j]
         b[k] = total / a[k, k]
     return True
+
+
+@njit(**KERNEL)
+def solve_small(chain, discount, b, a, listed):
+    """Replace b by (I − λP)⁻¹ b.
+
+    reads   chain (n, n), discount
+    fills   b (n,), a (n, n), listed (n,)
+    """
+    n = b.size
+    for i in range(n):
+        for j in range(n):
+            a[i, j] = (1.0 if i == j else 0.0) - discount * chain[i, j]
+    eliminate(a, b, listed, n * n * n)
 
 
 def bicgstab(apply: Callable[[Array], Array], right: Array, square: float) -> tuple[Array, Array, float]:

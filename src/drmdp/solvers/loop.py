@@ -276,10 +276,10 @@ class _Run:
 
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
-        if not np.abs(state.value).max() <= ceiling:
-            return Status.diverged
         if state.update is None:
-            return None
+            return None if np.abs(state.value).max() <= ceiling else Status.diverged
+        if not state.seen.most <= ceiling:
+            return Status.diverged
         self.best.take(state.value, state.update)
         self._aim()
         record = self._record(state)
@@ -336,7 +336,7 @@ class _Run:
         low, high = dots((model.initial, best.lower), (model.initial, best.upper))
         if model.maximise:
             low, high = -high, -low
-        residual = math.nan if state is None else float(np.abs(state.residual).max())
+        residual = math.nan if state is None else state.seen.size
         seconds = clock.now() - self.begin
         record = Record(self.iteration, seconds, residual, low, high, best.gap, self.problem.kernel_passes)
         self.history.append(record)

@@ -91,7 +91,7 @@ class PolicyIteration:
         there = State(state.value, problem.evaluate(state.value, state.policy))
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
-        done = float(np.abs(there.residual).max()) <= max(EVALUATION * state.best[0], NOISY * there.noise)
+        done = there.seen.size <= max(EVALUATION * state.best[0], NOISY * there.noise)
         return Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
 
     def _sweep(self, problem: Problem, state: Newton) -> Newton:
@@ -103,8 +103,7 @@ class PolicyIteration:
 
 def _measure(state: State) -> tuple[float, float]:
     """Span and size of the residual."""
-    residual = state.residual
-    return float(np.ptp(residual)), float(np.abs(residual).max())
+    return state.seen.span, state.seen.size
 
 
 def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:

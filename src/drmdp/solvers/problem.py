@@ -17,6 +17,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
+from drmdp.core.surveys import FarSurvey, Survey, are_distributions, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -152,7 +153,7 @@ def of_mean_kernel(model: Model, policy: Array | None = None, threads: int = 1) 
 
 
 def _finite(numbers: Array) -> None:
-    if not np.isfinite(numbers).all():
+    if not is_finite(numbers):
         raise NotFinite
 
 
@@ -176,11 +177,11 @@ def playable(model: Model, policy: Array) -> Array:
 
 
 def _playable(policy: Array, available: BoolArray, terminal: BoolArray) -> Array:
+    if are_distributions(policy, available, terminal, SLACK):
+        return policy
     x = np.where(available & (policy > 0) & (policy < 2), policy, 0.0)
     total = x.sum(axis=1, keepdims=True)
     off = np.abs(total - 1) > SLACK
-    if not (off[~terminal].any() or (x != policy).any()):
-        return policy
     near = np.abs(total - 1) <= 0.5
     return np.where(near, np.where(off, x / np.where(total > 0, total, 1.0), x), _first_available(available))
 
@@ -202,12 +203,16 @@ class State:
         assert self.update is not None
         return (self.update.lower_step + self.update.upper_step) / 2
 
+    @cached_property
+    def seen(self) -> Survey | FarSurvey:
+        """What a look at the sweep tells."""
+        assert self.update is not None
+        return survey(self.value, self.update.lower_step, self.update.upper_step)
+
     @property
     def noise(self) -> float:
         """What a residual cannot tell from 0: the operator's own inaccuracy, and the rounding of v in its last digit."""
-        assert self.update is not None
-        off = float((self.update.upper_step - self.update.lower_step).max())
-        return off + levels.EPS * float(np.abs(self.value).max())
+        return self.seen.off + levels.EPS * self.seen.most
 
     def floor(self, discount: float) -> float:
         """What a gap cannot tell from 0."""

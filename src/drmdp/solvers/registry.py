@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
+from copy import deepcopy
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from drmdp.errors import InputError, shown
@@ -31,7 +32,7 @@ PARTS = ("init", "step", "backend", "stop", "max_iters")
 def settings_of(method: Method) -> dict[str, Any]:
     """Settings of a method, for the record."""
     if is_dataclass(method):
-        return asdict(method)
+        return {field.name: deepcopy(getattr(method, field.name)) for field in fields(method)}
     return {"backend": method.backend, "stop": method.stop}
 
 

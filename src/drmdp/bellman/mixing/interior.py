@@ -89,6 +89,13 @@ def _eliminate(matrix, size, out):
 
 
 @njit(**INLINE)
+def _inner(game):
+    """Rows of numbers for each kernel: ν, 1/d, what is left of the stationarity of q, and ∇C."""
+    inner = game.data.inner
+    return inner[0], inner[1], inner[2], inner[3]
+
+
+@njit(**INLINE)
 def _system(game, sigma, mu, gamma, spare, space):
     """Build the reduced system.
 
@@ -96,13 +103,7 @@ def _system(game, sigma, mu, gamma, spare, space):
     fills   game.data: matrix, inner[1] (1/d), inner[2] (what is left of the stationarity of q), inner[3] (∇C)
     """
     G, n, N = game.data.G, game.n, game.data.w.size
-    q, nu, inverse, right, slope = (
-        space.q,
-        game.data.inner[0],
-        game.data.inner[1],
-        game.data.inner[2],
-        game.data.inner[3],
-    )
+    q, (nu, inverse, right, slope) = space.q, _inner(game)
     x, M, total = space.x, game.data.matrix, 0.0
     eta = game.data.multipliers[0, n + 1]
     for i in range(N):
@@ -150,13 +151,7 @@ def _advance(game, sigma, mu, gamma, spare, space):
     returns μ, γ and r, and how much of the step was taken
     """
     G, n, N = game.data.G, game.n, game.data.w.size
-    q, nu, inverse, right, slope = (
-        space.q,
-        game.data.inner[0],
-        game.data.inner[1],
-        game.data.inner[2],
-        game.data.inner[3],
-    )
+    q, (nu, inverse, right, slope) = space.q, _inner(game)
     x, d, dq = space.x, game.data.multipliers[1], game.data.vectors[1]
     part = 1.0
     for i in range(N):

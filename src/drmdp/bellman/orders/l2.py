@@ -37,6 +37,32 @@ def _look(ball, i):
     return spent, slope
 
 
+@njit(**INLINE)
+def _bracket(kappa, below, low, high, i):
+    """Note on which side of the answer a multiplier is.
+
+    reads   kappa, below, i
+    fills   low, high
+    """
+    if below:
+        low[i] = max(kappa, low[i])
+    else:
+        high[i] = min(kappa, high[i])
+
+
+@njit(**INLINE)
+def _moved(kappa, i, new):
+    """Take a new multiplier.
+
+    reads   i, new
+    fills   kappa
+    returns whether it is another one
+    """
+    other = new != kappa[i]
+    kappa[i] = new
+    return other
+
+
 @njit(**LEAN)
 def respond(ball, x, mu):
     """Nature's answer at a price.
@@ -72,10 +98,7 @@ def respond(ball, x, mu):
             settled = SETTLED * (1.0 + ball.p)
             if abs(over) <= settled + min(0.1 * settled / kernels.r[i], ROUGH):
                 continue
-            if over > 0.0:
-                low[i] = max(kappa[i], low[i])
-            else:
-                high[i] = min(kappa[i], high[i])
+            _bracket(kappa[i], over > 0.0, low, high, i)
             rate = 1.0 + (ball.p - 2.0) * min(kappa[i] * kappa[i] * slope / spent, 1.0)
             new = kappa[i] * math.exp(min(max(over / max(rate, FLAT), -20.0), 20.0))
             if not (new > low[i] and new < high[i]):
@@ -85,10 +108,7 @@ def respond(ball, x, mu):
                     new = max(new, 1e-2 * high[i])
                 elif wide and high[i] == roof:
                     new = min(new, 1e2 * low[i])
-            if new == kappa[i]:
-                continue
-            kappa[i] = new
-            moving = True
+            moving = _moved(kappa, i, new) or moving
         if not moving:
             break
     total = 0.0
@@ -151,18 +171,12 @@ def reach(ball, amounts, gain):
                     continue
                 if trial == TRIALS - 1:
                     break
-                if off < 0.0:
-                    low[i] = kappa[i]
-                else:
-                    high[i] = kappa[i]
+                _bracket(kappa[i], off < 0.0, low, high, i)
                 slope = kappa[i] * paths.rows[a, SLOPE, i] / far if far > 0.0 else 0.0
                 new = kappa[i] - off / slope if slope > 0.0 else np.inf
                 if not (new > low[i] and new < high[i]):
                     new = math.sqrt(low[i] * high[i])
-                if new == kappa[i]:
-                    continue
-                kappa[i] = new
-                moving = True
+                moving = _moved(kappa, i, new) or moving
             if not moving:
                 break
         gain[a] = -state.nominal[a]

@@ -29,7 +29,7 @@ from drmdp.bellman.orders.nature import L2_NATURE
 from drmdp.bellman.rows.l2 import WIDE, State, forget, state_of
 from drmdp.bellman.rows.linf import pair_at, rank_pair
 from drmdp.bellman.rows.linf_table import place_entries, tabulate
-from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit, wall
+from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Order, Point, Scratch, normalise, scratch
@@ -52,25 +52,25 @@ class Work(NamedTuple):
     parts: Any  # of a Ball
     space: Space
     bounds: Array  # (3,): U, L, μ
-    answer: Any  # walls
-    gains: Any
-    bend: Any
     fixed: bool  # the policy is given
 
 
 @cache
-def _walls(real: Any, metric: int) -> tuple[Any, Any, Any]:
-    """What the game calls, for data of a type."""
+def _walls(real: Any, metric: int) -> Walls:
+    """The metric, and what the game calls, `answer`, `gains` and `bend`, for data of a type."""
     y, row, whole = np.empty(1, dtype=real), np.empty(1), np.empty(1, dtype=np.int64)
     y.setflags(write=False)
     small = np.empty(1, dtype=np.int32)
     order = Order(row, small, row, row, row, small, small, 0.0)
     state = State(y, whole, row, row, row, row, 0.0, order, True, np.empty((1, 1)))
     ball = Ball(metric, 0.0, 0.0, row, np.empty(1, dtype=np.bool_), state, *make_parts(metric, 1, 1, 1, 1))
-    return (
-        wall(answered, (0.0, 0.0), ball, 0, row, 0.0, 0.0, row, row),
-        wall(gained, 0.0, ball, 0, row, row),
-        wall(bent, 0.0, ball, 0, whole, 0.0, np.empty((1, 1))),
+    return Walls(
+        (
+            metric,
+            wall(answered, (0.0, 0.0), ball, 0, row, 0.0, 0.0, row, row),
+            wall(gained, 0.0, ball, 0, row, row),
+            wall(bent, 0.0, ball, 0, whole, 0.0, np.empty((1, 1))),
+        )
     )
 
 
@@ -89,24 +89,26 @@ class Family:
         return Work(
             state, sort_space(layout, point, start, stop, E), self.metric, self.p, np.empty(A), np.empty(A, dtype=np.bool_),
             make_parts(self.metric, A, N, E, K), make_space(A, N if self.metric == LINF else A * N), np.empty(3),
-            *_walls(layout.data.dtype, self.metric), False,
+            False,
         )  # fmt: skip
 
     def update(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work
     ) -> None:
         """Minimise over the policy, let nature maximise."""
-        _sweep(start, stop, layout, point, memory, out, tol, work)
+        calls = _walls(layout.data.dtype, self.metric)
+        _sweep(start, stop, layout, point, memory, out, tol, work, calls)
         passes = out.passes[start:stop]
         if (passes < 0.0).any():
-            _close(start, stop, layout, point, memory, out, tol, work)
+            _close(start, stop, layout, point, memory, out, tol, work, calls)
         np.abs(passes, out=passes)
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Work
     ) -> None:
         """Keep the policy in out.policy."""
-        _sweep(start, stop, layout, point, memory, out, tol, work._replace(fixed=True))
+        calls = _walls(layout.data.dtype, self.metric)
+        _sweep(start, stop, layout, point, memory, out, tol, work._replace(fixed=True), calls)
 
     @property
     def NATURE(self) -> nature_rows.Answer:  # noqa: N802
@@ -126,10 +128,10 @@ class Orders(NamedTuple):
 
 
 @njit(**INLINE)
-def _begin(layout, order, s, x, memory, work):
+def _begin(layout, order, s, x, memory, work, calls):
     """Gather a state that was normalised, and where to begin.
 
-    reads   layout, order, s, x (A,): the last policy, or the one that is given; memory, work
+    reads   layout, order, s, x (A,): the last policy, or the one that is given; memory, work, calls
     fills   work: head, live, parts, space.x, bounds
     returns its game
     """
@@ -164,7 +166,7 @@ def _begin(layout, order, s, x, memory, work):
     ball = Ball(
         work.metric, work.p, layout.radius[s], head, live, rows, parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
     )  # fmt: skip
-    return Game(x.size, ball, work.answer, work.gains, work.bend, work.p > 1.0)
+    return Game(x.size, ball, calls[1], calls[2], calls[3], work.p > 1.0)
 
 
 @njit(**LEAN)
@@ -249,10 +251,10 @@ def _last(game, tol, answers, out_x, space, bounds):
 
 
 @njit(**KERNEL)
-def _sweep(start, stop, layout, point, memory, out, tol, work):
+def _sweep(start, stop, layout, point, memory, out, tol, work, calls):
     """Update by Newton's method, or by one answer where there is none, or evaluate.
 
-    reads   layout, point, tol
+    reads   layout, point, tol, calls (see `_walls`)
     fills   memory, out, work
     """
     space, bounds = work.space, work.bounds
@@ -274,7 +276,7 @@ def _sweep(start, stop, layout, point, memory, out, tol, work):
                 upper, lower = close_trivial(theta, cheapest, lowest, bottom, x)
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
             continue
-        game = _begin(layout, point.order, s, x, memory, work)
+        game = _begin(layout, point.order, s, x, memory, work, calls)
         bounds[0], bounds[1] = np.inf if work.fixed else 0.0, -np.inf
         play_alone(space.best_x, cheapest)
         answers = newton(game, tol, 1 if work.fixed else ANSWERS, bounds, space)
@@ -293,10 +295,10 @@ def _sweep(start, stop, layout, point, memory, out, tol, work):
 
 
 @njit(**KERNEL)
-def _close(start, stop, layout, point, memory, out, tol, work):
+def _close(start, stop, layout, point, memory, out, tol, work, calls):
     """Close the gaps by the simplex method.
 
-    reads   layout, point, tol
+    reads   layout, point, tol, calls (see `_walls`)
     fills   memory, out, work
     """
     space, bounds = work.space, work.bounds
@@ -305,7 +307,7 @@ def _close(start, stop, layout, point, memory, out, tol, work):
             continue
         base, unit = normalise(layout, point, s, work.state)
         cheapest, _, _, _ = open_state(work.state, layout.radius[s], tol)
-        game = _begin(layout, point.order, s, out.policy[s], memory, work)
+        game = _begin(layout, point.order, s, out.policy[s], memory, work, calls)
         bounds[0], bounds[1] = 0.0, -np.inf
         play_alone(space.best_x, cheapest)
         upper, mu = game.answer(game.data, game.n, space.x, bounds[2], 0.01 * tol, space.q, space.gain)
