@@ -145,6 +145,21 @@ def _of(arrays: Any, own: slice) -> Any:
     return type(arrays)(*(array[own] for array in arrays))
 
 
+class Ready:
+    """What sweeps of a model and a kind of set have in common, kept as long as the model is."""
+
+    def __init__(self, rooms: Rooms, answers: Rooms) -> None:
+        self.rooms, self.answers = rooms, answers  # work space of sweeps, and of nature's answers
+        self._last: tuple[Any, Any] = None, None
+
+    def data(self, family: Any, layout: Layout) -> Any:
+        """The layout as the kernels of the family read it."""
+        last = self._last
+        if last[0] is not layout:
+            last = self._last = layout, prepared(family, layout)
+        return last[1]
+
+
 class ExactOperator:
     """Exact Bellman operator of a (model, ball)."""
 
@@ -166,10 +181,12 @@ class ExactOperator:
         self._ends = bool(model.terminal.any())
         self.accuracy = 0.0
         self._passes = np.zeros(1)
-        self._prepared: tuple[Any, Any] = None, None
         self._filled: Layout | None = None  # the layout for many sweeps
-        small = model.n_states <= DENSE
-        self._rooms, self._answers = Rooms(small and not getattr(self._family, "FRESH", False)), Rooms(small)
+        small, kept = model.n_states <= DENSE, model.kept
+        fresh = getattr(self._family, "FRESH", False)
+        self._ready = kept.setdefault(
+            ("ready", ball.key, ball.by_pair), Ready(Rooms(small and not fresh), Rooms(small))
+        )
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
@@ -218,7 +235,7 @@ class ExactOperator:
         if played is not None:
             played.of(policy, self.threads)
         nature = Remembered(
-            model, self._family.NATURE, layout, point, memory, None, self.threads, played, self._answers
+            model, self._family.NATURE, layout, point, memory, None, self.threads, played, self._ready.answers
         )
         return Update(new, low, high, policy, nature, memory)
 
@@ -257,13 +274,11 @@ class ExactOperator:
         self, kernel: Any, lo: int, hi: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float
     ) -> None:
         """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
-        known = self._prepared
-        if known[0] is not layout:
-            known = self._prepared = layout, prepared(self._family, layout)
-        data = known[1]
-        work = self._rooms.take(data, point, lo, hi, self._family.workspace)
+        ready = self._ready
+        data = ready.data(self._family, layout)
+        work = ready.rooms.take(data, point, lo, hi, self._family.workspace)
         kernel(lo, hi, data, point, memory, out, tol, work)
-        self._rooms.give(data, lo, hi, work)
+        ready.rooms.give(data, lo, hi, work)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

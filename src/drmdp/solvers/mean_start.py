@@ -74,6 +74,19 @@ def _solve(rows: Rows, x: Array, right: Array, work: Array) -> Array:
     return linear.direct(chain, rows.discount, right)
 
 
+@njit(fastmath=FAST, **LEAN)
+def _product(rows, k, z):
+    """The row of pair k with a vector.
+
+    reads   rows, k, z (S,)
+    returns it
+    """
+    first, total = np.uint64(rows.indptr[k]), 0.0
+    for j in range(np.uint64(rows.indptr[k + 1] - rows.indptr[k])):
+        total += rows.data[first + j] * z[np.uint32(rows.indices[first + j])]
+    return total
+
+
 @njit(fastmath=FAST, **KERNEL)
 def improve(rows, free, x, value, residual):
     """One round.
@@ -88,10 +101,7 @@ def improve(rows, free, x, value, residual):
         best, mean, own = np.inf, 0.0, -1
         for a in range(A):
             if rows.available[s, a] and (free or x[s, a] > 0.0):
-                stake = 0.0
-                for e in range(rows.indptr[s * A + a], rows.indptr[s * A + a + 1]):
-                    stake += rows.data[e] * value[rows.indices[e]]
-                stake = rows.costs[s, a] + rows.discount * stake
+                stake = rows.costs[s, a] + rows.discount * _product(rows, s * A + a, value)
                 mean += x[s, a] * stake
                 if stake < best:
                     best, own = stake, a
@@ -136,10 +146,7 @@ def _apply(rows, x, z, out):
         total = 0.0
         for a in range(A):
             if x[s, a] > 0.0:
-                part = 0.0
-                for e in range(rows.indptr[s * A + a], rows.indptr[s * A + a + 1]):
-                    part += rows.data[e] * z[rows.indices[e]]
-                total += x[s, a] * part
+                total += x[s, a] * _product(rows, s * A + a, z)
         out[s] = z[s] - rows.discount * total
 
 
