@@ -182,9 +182,9 @@ class ExactOperator:
         self.accuracy = 0.0
         self._passes = np.zeros(1)
         self._filled: Layout | None = None  # the layout for many sweeps
-        small, kept = model.n_states <= DENSE, model.kept
+        small = model.n_states <= DENSE
         fresh = getattr(self._family, "FRESH", False)
-        self._ready = kept.setdefault(
+        self._ready: Ready = model.kept.setdefault(
             ("ready", ball.key, ball.by_pair), Ready(Rooms(small and not fresh), Rooms(small))
         )
 
@@ -276,9 +276,11 @@ class ExactOperator:
         """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
         ready = self._ready
         data = ready.data(self._family, layout)
-        work = ready.rooms.take(data, point, lo, hi, self._family.workspace)
-        kernel(lo, hi, data, point, memory, out, tol, work)
-        ready.rooms.give(data, lo, hi, work)
+
+        def run(work: Any) -> None:
+            kernel(lo, hi, data, point, memory, out, tol, work)
+
+        ready.rooms.use(data, point, lo, hi, self._family.workspace, run)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

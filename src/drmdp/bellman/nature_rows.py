@@ -133,9 +133,10 @@ def respond(
             answer.kernel(first, last, part, point, parts, question.of(own, A), room(part, first, last))
 
     def whole(lo: int, hi: int) -> None:
-        work = rooms.take(layout, point, lo, hi, workspace)
-        answer.kernel(lo, hi, layout, point, memory, question, work)
-        rooms.give(layout, lo, hi, work)
+        def run(work: Work) -> None:
+            answer.kernel(lo, hi, layout, point, memory, question, work)
+
+        rooms.use(layout, point, lo, hi, workspace, run)
 
     workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max(initial=0))

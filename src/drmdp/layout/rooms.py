@@ -1,18 +1,19 @@
 """Work space that is used again.
 
 To make the arrays of a sweep takes as long as to sweep a small model. One that was given back serves the next sweep over the same data and range, at any
-v; several threads may take and give at the same time.
+v: what depends on v in it, the order of the states, is made anew. Several threads may take and give at the same time.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from drmdp.layout.point import Point
+from drmdp.layout.sorting import SortSpace
 
 
 class Rooms:
@@ -20,28 +21,35 @@ class Rooms:
 
     def __init__(self, keeps: bool) -> None:
         self._keeps = keeps
-        self._held: list[tuple[Any, int, int, Any]] = []
+        self._held: list[tuple[Any, int, int, Any, list[Any]]] = []
 
-    def take(self, data: Any, point: Point, lo: int, hi: int, make: Callable[[Any, Point, int, int], Any]) -> Any:
-        """Work space for the states lo … hi − 1 of a layout."""
+    def use(
+        self, data: Any, point: Point, lo: int, hi: int, make: Callable[[Any, Point, int, int], Any], run: Callable[[Any], None]
+    ) -> None:  # fmt: skip
+        """Run something in work space for the states lo … hi − 1 of a layout."""
+        held: Any = (None, 0, 0, None, [])
         with contextlib.suppress(IndexError):
             held = self._held.pop()
-            if held[0] is data and held[1] == lo and held[2] == hi:
-                return renewed(held[3], point)
-        return make(data, point, lo, hi)
-
-    def give(self, data: Any, lo: int, hi: int, work: Any) -> None:
-        """Give it back."""
+        if held[0] is not data or held[1] != lo or held[2] != hi:
+            work = make(data, point, lo, hi)
+            held = data, lo, hi, work, list(_orders(work)) if self._keeps else []
+        elif held[4]:
+            ascending = np.argsort(point.value)
+            for order in held[4]:
+                order[:] = ascending
+        run(held[3])
         if self._keeps:
-            self._held[:] = [(data, lo, hi, work)]
+            self._held[:] = [held]
 
 
 NONE = Rooms(keeps=False)
 
 
-def renewed(work: Any, point: Point) -> Any:
-    """Work space of an earlier sweep, for another v."""
-    sort = getattr(work, "sort", None)
-    if sort is not None and sort.ascending.size:
-        sort.ascending[:] = np.argsort(point.value)
-    return work
+def _orders(work: Any) -> Iterator[Any]:
+    """The orders of all states that are anywhere in work space."""
+    if isinstance(work, SortSpace):
+        if work.ascending.size:
+            yield work.ascending
+    elif isinstance(work, tuple):
+        for part in work:
+            yield from _orders(part)

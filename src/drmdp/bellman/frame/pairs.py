@@ -65,11 +65,6 @@ class Work(NamedTuple):
     out: Out  # of the pairs
     turn: Turn
 
-    @property
-    def sort(self) -> Any:
-        """See `drmdp.layout.sorting.renewed`."""
-        return getattr(self.inner, "sort", None)
-
 
 @dataclass(frozen=True)
 class Pairwise:
