@@ -21,13 +21,18 @@ def test_the_table_of_exponents_is_printed(monkeypatch):
     monkeypatch.setattr(growth, "PAIRS", (("l2", 2),))
     monkeypatch.setattr(growth, "SIZES", {"N": (2, 3), "S": (4, 6)})
     monkeypatch.setattr(growth, "BASE", {"N": 2, "S": 4, "A": 2})
-    monkeypatch.setattr(growth, "SPARSE", (20, 40))
-    monkeypatch.setattr(growth, "warm", lambda model, ball, **_: 1e-3 * model.n_kernels * model.n_states)
+    monkeypatch.setattr(growth, "SPARSE", (200, 400))
+
+    def warm(model, ball, **_):
+        size = ball.ground.data.nnz + model.n_states if ball.ground else model.n_states  # lists begin with their state
+        return 1e-3 * model.n_kernels * size
+
+    monkeypatch.setattr(growth, "warm", warm)
     found = CliRunner().invoke(main, ["bench", "growth", "--json"])
     assert found.exit_code == 0
     rows = [json.loads(line) for line in found.stdout.splitlines()]
-    assert [row["size"] for row in rows] == ["N", "S", "nnz, all", "nnz, observed"]
-    assert [row["exponent"] for row in rows] == pytest.approx([1] * 4)
+    assert [row["size"] for row in rows] == ["N", "S", "nnz, all", "nnz, observed", "nnz, lists of 9", "length of the lists"]
+    assert [row["exponent"] for row in rows] == pytest.approx([1] * 6)
     shown = CliRunner().invoke(main, ["bench", "growth"])
     assert shown.exit_code == 0
     assert "exponents of the cost of a warm sweep" in shown.stdout

@@ -48,12 +48,6 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
     S = rows.costs.shape[0]
     x = np.zeros(rows.costs.shape) if policy is None else np.ascontiguousarray(policy, dtype=np.float64)
     value, residual, work = np.zeros(S), np.empty(S), np.empty((4, S))
-    if S <= linear.SMALL:
-        checkpoint(value)
-        space = np.empty((S, S)), np.empty((S, S)), np.empty(S, dtype=np.int64)
-        solve_whole(rows, policy is None, x, tol, value, residual, space)
-        checkpoint(value)
-        return value
     least = np.inf
     for _ in range(ROUNDS):
         checkpoint(value)
@@ -113,29 +107,6 @@ def improve(rows, free, x, value, residual):
         residual[s] = mean - value[s]
         size = max(size, abs(residual[s]))
     return size, same
-
-
-@njit(**KERNEL)
-def solve_whole(rows, free, x, tol, value, residual, space):
-    """All rounds of a small model.
-
-    reads   rows, free: whether actions are chosen; else x; tol
-    fills   value (S,): from 0 on; residual (S,), space: two (S, S), one (S,); if free x (S, A)
-    """
-    chain, matrix, listed = space
-    least = np.inf
-    for _ in range(ROUNDS):
-        size, same = improve(rows, free, x, value, residual)
-        if size <= (1 - rows.discount) * tol or (same and not size < least):
-            break
-        least = size
-        for s in range(value.size):
-            for t in range(value.size):
-                chain[s, t] = 0.0
-        spell(rows, x, chain)
-        linear.solve_small(chain, rows.discount, residual, matrix, listed)
-        for s in range(value.size):
-            value[s] += residual[s]
 
 
 @njit(fastmath=FAST, **LEAN)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp import instances
 from drmdp._typing import Array
@@ -20,6 +21,7 @@ BASE = {"N": 40, "S": 40, "A": 20}
 SIZES = {"N": (10, 20, 40, 80), "S": (20, 40, 80, 160), "A": (10, 20, 40, 80)}
 RADIUS = 0.5
 SPARSE = (10_000, 30_000, 100_000)
+REACHES = (4, 16, 64)
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,30 @@ def growth() -> Iterator[GrowthRow]:
             entries.append(model.blocks.indices.size)
             ms[str(size)] = 1e3 * warm(model, Wasserstein(RADIUS, support=support), sweeps=4, repeats=3)
         yield GrowthRow("l2", 2, f"nnz, {support}", slope(np.array(entries), np.array(list(ms.values()))), ms)
+    yield from lists()
+
+
+def lists() -> Iterator[GrowthRow]:
+    """Transport of order 1 on a ring of sparse models: with the entries at lists of one length, and with the lists of one model."""
+    ms, entries = {}, []
+    for size in SPARSE:
+        model = sparse_garnet(size)
+        entries.append(model.blocks.indices.size)
+        ms[str(size)] = 1e3 * warm(model, _near(size, 4), sweeps=4, repeats=3)
+    yield GrowthRow("transport", 1, "nnz, lists of 9", slope(np.array(entries), np.array(list(ms.values()))), ms)
+    model, ms = sparse_garnet(SPARSE[0]), {}
+    for reach in REACHES:
+        ms[str(2 * reach + 1)] = 1e3 * warm(model, _near(SPARSE[0], reach), sweeps=4, repeats=3)
+    lengths = np.array([2 * reach + 1 for reach in REACHES])
+    yield GrowthRow("transport", 1, "length of the lists", slope(lengths, np.array(list(ms.values()))), ms)
+
+
+def _near(n_states: int, reach: int) -> Wasserstein:
+    """Mass goes to the next states on a ring, as many on either side, each at its distance."""
+    here = np.repeat(np.arange(n_states), 2 * reach)
+    far = np.tile(np.concatenate([np.arange(-reach, 0), np.arange(1, reach + 1)]), n_states)
+    costs = sparse.csr_array((np.abs(far).astype(float), (here, (here + far) % n_states)), shape=(n_states, n_states))
+    return Wasserstein(RADIUS, metric="transport", order=1, ground=costs, support="all")
 
 
 def sparse_garnet(n_states: int, discount: float = 0.95) -> Model:

@@ -142,7 +142,7 @@ def sweeps() -> Iterator[SweepRow]:
 
 
 def sets() -> Iterator[SweepRow]:
-    """The same for every other set: a budget for each action, divergences, re-weighting, intervals."""
+    """The same for every other set: a budget for each action, divergences, re-weighting, transport, intervals."""
     kinds = ("kl", "burg", "chi2", "tv")
     for S, A, N in ((30, 30, 30), (70, 30, 30)):
         model = instances.perturb(instances.garnet(S, A), N)
@@ -156,5 +156,9 @@ def sets() -> Iterator[SweepRow]:
                 Reweighting(kind="cvar", level=0.2, rectangular=rectangular),
                 Reweighting(kind="any", rectangular=rectangular),
             ]
+        line = np.abs(np.subtract.outer(np.arange(S), np.arange(S))).astype(float)
+        found += [
+            Wasserstein(0.3, metric="transport", order=order, ground=line, support="all") for order in (1, math.inf)
+        ]
         for ball in [*found, Intervals.of(model, 0.01)]:
             yield sweep_row(f"garnet {S}/{A}/{N}", model, ball.fitted(model))
