@@ -140,8 +140,7 @@ def solve(
         settings={
             "method": name,
             **settings_of(chosen),
-            "tol": tolerance.tol,
-            "rtol": tolerance.rtol,
+            **vars(tolerance),
             "max_iters": max_iters,
             "max_seconds": max_seconds,
             "ball": repr(ball),

@@ -31,7 +31,14 @@ def test_the_table_of_exponents_is_printed(monkeypatch):
     found = CliRunner().invoke(main, ["bench", "growth", "--json"])
     assert found.exit_code == 0
     rows = [json.loads(line) for line in found.stdout.splitlines()]
-    assert [row["size"] for row in rows] == ["N", "S", "nnz, all", "nnz, observed", "nnz, lists of 9", "length of the lists"]
+    assert [row["size"] for row in rows] == [
+        "N",
+        "S",
+        "nnz, all",
+        "nnz, observed",
+        "nnz, lists of 9",
+        "length of the lists",
+    ]
     assert [row["exponent"] for row in rows] == pytest.approx([1] * 6)
     shown = CliRunner().invoke(main, ["bench", "growth"])
     assert shown.exit_code == 0

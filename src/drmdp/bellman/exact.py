@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,10 +276,7 @@ class ExactOperator:
         """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
         ready = self._ready
         data = ready.data(self._family, layout)
-
-        def run(work: Any) -> None:
-            kernel(lo, hi, data, point, memory, out, tol, work)
-
+        run = partial(kernel, lo, hi, data, point, memory, out, tol)
         ready.rooms.use(data, point, lo, hi, self._family.workspace, run)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:

@@ -10,13 +10,14 @@ y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compact import Rows
+from drmdp.core.compact import Rows, allot
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.layout import Layout
@@ -102,8 +103,7 @@ SOME = 4096
 
 
 def respond(
-    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int,
-    rooms: Rooms = NONE,
+    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int, rooms: Rooms = NONE
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
@@ -114,11 +114,10 @@ def respond(
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
     prefixes = N if layout.unlisted and answer.prefixes else 0
-    if _allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
+    if allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
         weights = np.where(layout.available, weights, 0.0)
-    real = (
-        layout.data.dtype if hasattr(layout, "data") and not by_pair else np.float64
-    )  # a Newton direction needs no more
+    stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
+    real = layout.data.dtype if stored else np.float64
     estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
     plength = np.zeros(prefix_at[-1], dtype=np.int32)
     pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
@@ -133,10 +132,8 @@ def respond(
             answer.kernel(first, last, part, point, parts, question.of(own, A), room(part, first, last))
 
     def whole(lo: int, hi: int) -> None:
-        def run(work: Work) -> None:
-            answer.kernel(lo, hi, layout, point, memory, question, work)
-
-        rooms.use(layout, point, lo, hi, workspace, run)
+        kernel = partial(answer.kernel, lo, hi, layout, point, memory, question)
+        rooms.use(layout, point, lo, hi, workspace, kernel)
 
     workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max(initial=0))
@@ -146,27 +143,6 @@ def respond(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip
-
-
-@njit(**KERNEL)
-def _allot(weights, available, lengths, prefixes, entry_at, prefix_at):
-    """Where the entries and prefix terms of each pair go.
-
-    reads   weights (S, A), available (S, A), lengths (S·A,), prefixes (of a row)
-    fills   entry_at, prefix_at, (S·A + 1,) each
-    returns whether a pair has weight that is not available, or negative weight
-    """
-    S, A = weights.shape
-    odd = False
-    entry_at[0], prefix_at[0] = 0, 0
-    for s in range(S):
-        for a in range(A):
-            used = weights[s, a] > 0.0 and available[s, a]
-            odd |= weights[s, a] != 0.0 and not used
-            k = s * A + a
-            entry_at[k + 1] = entry_at[k] + (lengths[k] if used else 0)
-            prefix_at[k + 1] = prefix_at[k] + (prefixes if used else 0)
-    return odd
 
 
 def lowest_stake(memory: Memory) -> float:

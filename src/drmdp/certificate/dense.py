@@ -269,15 +269,23 @@ def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, 
 
 
 @njit(**INLINE)
-def _low(value, lower_step, upper_step, most, further):
-    """From below, of numbers or of vectors."""
-    return value + lower_step + further - 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + most)
+def _low(value, lower_step, upper_step, size, further):
+    """From below, of numbers or of vectors.
+
+    reads   value, lower_step, upper_step, size (of `further`), further (all steps to come)
+    returns it
+    """
+    return value + lower_step + further - 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + size)
 
 
 @njit(**INLINE)
-def _high(value, lower_step, upper_step, most, further):
-    """From above."""
-    return value + upper_step + further + 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + most)
+def _high(value, lower_step, upper_step, size, further):
+    """From above.
+
+    reads   value, lower_step, upper_step, size (of `further`), further (all steps to come)
+    returns it
+    """
+    return value + upper_step + further + 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + size)
 
 
 @njit(**KERNEL)

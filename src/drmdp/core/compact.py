@@ -79,6 +79,27 @@ class Rows:
 
 
 @njit(**KERNEL)
+def allot(weights, available, lengths, prefixes, entry_at, prefix_at):
+    """Where the entries and prefix terms of each pair go.
+
+    reads   weights (S, A), available (S, A), lengths (S·A,), prefixes (of a row)
+    fills   entry_at, prefix_at, (S·A + 1,) each
+    returns whether a pair has weight that is not available, or negative weight
+    """
+    S, A = weights.shape
+    odd = False
+    entry_at[0], prefix_at[0] = 0, 0
+    for s in range(S):
+        for a in range(A):
+            used = weights[s, a] > 0.0 and available[s, a]
+            odd |= weights[s, a] != 0.0 and not used
+            k = s * A + a
+            entry_at[k + 1] = entry_at[k] + (lengths[k] if used else 0)
+            prefix_at[k + 1] = prefix_at[k] + (prefixes if used else 0)
+    return odd
+
+
+@njit(**KERNEL)
 def _product(start, stop, parts, z, sums, out):
     """Multiply the rows start … stop − 1 with a vector.
 
