@@ -8,6 +8,7 @@ import html
 import re
 from pathlib import Path
 
+SCROLLED = 'tabindex="0" role="region" aria-label="table"'
 IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")[^>]*?alt="([^"]*)"[^>]*/?>')
 
 
@@ -36,9 +37,7 @@ def finish(app, pagename, templatename, context, doctree):
 
     for part in ("body", "furo_navigation_tree"):
         text = IMAGE.sub(picture, context.get(part) or "")
-        text = text.replace(
-            '<div class="table-wrapper', '<div tabindex="0" role="region" aria-label="table" class="table-wrapper'
-        )
+        text = re.sub(r'<div (?=class="(?:table-wrapper|output text_html))', f"<div {SCROLLED} ", text)
         context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
 
 
