@@ -140,13 +140,15 @@ def test_quantecon_and_mdptoolbox_stack():
         formats.from_mdptoolbox(np.zeros((2, 3, 3)), discount=0.9)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tra", ".npz", ".drmdp"])
+@pytest.mark.parametrize("suffix", [".csv", ".tra", ".umb", ".npz", ".drmdp"])
 def test_files_stack(tmp_path, suffix):
+    if suffix == ".umb":
+        pytest.importorskip("umbi")
     parts = [part(p, "rewards", states=None) for p in (0.2, 0.7)]
     paths = [tmp_path / f"{name}{suffix}" for name in ("wet", "dry")]
     for one, path in zip(parts, paths, strict=True):
         drmdp.write(one, path)
-    found = drmdp.read(paths, discount=0.9) if suffix == ".tra" else drmdp.read(paths)
+    found = drmdp.read(paths, discount=0.9) if suffix in (".tra", ".umb") else drmdp.read(paths)
     assert found.kernel_names == ("wet", "dry")
     assert found.n_kernels == 2
     dense = [np.asarray(k.toarray() if sparse.issparse(k) else k).reshape(6, 3) for k in found.kernels]
