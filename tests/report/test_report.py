@@ -373,7 +373,7 @@ def test_the_page_begins_with_the_decision_and_what_it_is_worth(tmp_path, kind):
     solution = drmdp.solve(model, ball)
     practice = dict.fromkeys(model.states, "no repair")
     solution.report(tmp_path / "page.html", baseline=practice, unit="€")
-    text = " ".join(Tree((tmp_path / "page.html").read_text("utf-8")).text.split())
+    text = Tree((tmp_path / "page.html").read_text("utf-8")).text
     lead = text[text.index("What to do") : text.index("What was assumed.")]
     nominal = drmdp.solve(model, drmdp.Wasserstein(0)).policy
     for policy in (solution.policy, practice, nominal):

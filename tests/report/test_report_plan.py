@@ -69,10 +69,19 @@ def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind)
     text = (tmp_path / "p.html").read_text("utf-8")
     lead = text[text.index("What to do") : text.index("What was assumed")]
     nominal = drmdp.finite_horizon(model, drmdp.Wasserstein(0), 6, final=final, discount=1.0).policy
-    for policy in (plan.policy, np.stack([model.policy(practice)] * 6), nominal):
-        for own, words in ((drmdp.Wasserstein(0), "if the data are right"), (ball, "in the worst case")):
-            found = drmdp.evaluate(model, own, policy, final=final, discount=1.0)
-            assert f"{amount(float(model.initial @ found.value[0]), '€')} {words}" in lead
+    does, most = ("earns", "at least") if kind == "rewards" else ("costs", "at most")
+    for name, policy in (
+        ("Over 6 stages it", plan.policy),
+        ("Current practice", practice),
+        ("The plan that is best if the data are right", nominal),
+    ):
+        x = np.stack([model.policy(policy)] * 6) if policy is practice else policy
+        mean, worst = (
+            amount(float(model.initial @ drmdp.evaluate(model, own, x, final=final, discount=1.0).value[0]), "€")
+            for own in (drmdp.Wasserstein(0), ball)
+        )
+        said = f"{name} {does} {mean} if the data are right and {most} {worst} in the worst case"
+        assert said in lead or (policy is nominal and f"{name} does as well" in lead)
     assert "no plan has a worst case that is better by even a millionth" in lead
     assert "against it this plan saves" in lead or "against it this plan earns" in lead
     assert "at every stage around 2 observed kernels: radius 0.2, " in text

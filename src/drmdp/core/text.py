@@ -42,4 +42,4 @@ def amount(value: float, unit: str = "") -> str:
         text = f"{value:,.1f}".removesuffix(".0")
     else:
         text = f"{value:.3g}" if 0 < size < 1e-3 else f"{value + 0.0:.4g}"
-    return f"{text} {unit}".rstrip()
+    return f"{text}\u00a0{unit}".rstrip()  # the two stay on one line

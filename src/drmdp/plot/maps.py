@@ -56,7 +56,7 @@ def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", a
         Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A shape stands for a grid whose states are numbered row by row,
         as in gymnasium: ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
     by : "policy" or "values"
-        Colours are the likeliest actions, paler where the policy draws, or the certified worst-case values.
+        Colours are the likeliest actions, fainter where the policy draws, or the certified worst-case values.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """

@@ -25,7 +25,7 @@ def check_plan(given: Any) -> None:
 
 
 def plan(plan: HorizonSolution, ax: Any = None) -> Any:
-    """Map of the likeliest action by stage and state, paler where it is not certain; returns the axes.
+    """Map of the likeliest action by stage and state, fainter where it is not certain; returns the axes.
 
     Neighbouring states that act alike at every stage share a row. If there are more rows than fit, those of the most states are shown.
 
@@ -88,4 +88,7 @@ def palette_legend(ax: Any, actions: Any, used: IntArray, x: Array) -> None:
         handles.append(Patch(color=GREY, label="others"))
     if not x.any(axis=-1).all():
         handles.append(Patch(facecolor="none", edgecolor=GREY, label="no action"))
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, fontsize="small")
+    columns = 3 if max(len(str(own.get_label())) for own in handles) > 9 else 5
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0, fontsize="small"
+    )
