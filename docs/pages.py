@@ -19,7 +19,7 @@ def inline(text, words, prefix):
         r"<metadata>.*?</metadata>|<style type=\"text/css\">.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL
     )
     text = re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{prefix}-", text).replace("xlink:href", "href")
-    text = re.sub(r'(<path d="[^"]*" style="fill: )#ffffff"', r'\1none"', text)  # a white ground
+    text = re.sub(r'(<path d="[^"]*" style="fill: )#ffffff(?=[;"])', r"\1none", text)  # a white ground
     text = re.sub(r"#000000\b|(?<=fill: )black\b", "currentColor", text)
     text = re.sub(r"\n\s*", "\n", text)
     size = re.search(r'viewBox="0 0 ([\d.]+)', text)

@@ -12,6 +12,7 @@ c.InlineBackend.rc = {
     "figure.facecolor": CLEAR,
     "axes.facecolor": CLEAR,
     "figure.figsize": (7.0, 4.0),
+    "legend.frameon": False,
     "svg.hashsalt": "drmdp",
 }
 c.InteractiveShellApp.exec_lines = [
