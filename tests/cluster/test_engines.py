@@ -126,7 +126,7 @@ if MPI.COMM_WORLD.rank == 1:
     os.environ[sys.argv[2]] = sys.argv[3]
 import drmdp, ranges
 from drmdp.cluster import Mpi
-print(ranges.digest(drmdp.solve(sys.argv[1], drmdp.Wasserstein(0.1), cluster=Mpi())))
+os.write(1, (ranges.digest(drmdp.solve(sys.argv[1], drmdp.Wasserstein(0.1), cluster=Mpi())) + "\\n").encode())  # in one piece
 """
 
 

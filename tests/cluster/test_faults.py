@@ -73,9 +73,13 @@ def test_workers_that_die_change_no_bit(problem, session, tmp_path):
 
 @long
 def test_fifty_deaths_at_random_moments_change_no_bit(problem, session, tmp_path, tell):
+    counted = [Plan(name, 10**9) for name in CALLS]
+    drmdp.solve(problem[0], BALL, "policy-iteration", rtol=1e-6, cluster=Mortal(3, plans=counted), checkpoint=tmp_path)
+    often = {plan.name: plan.seen for plan in counted}
+    assert min(often.values()) > 0, often
     killed, dice = 0, random.Random(1)
     for k in range(5):
-        plans = [Plan(name, dice.randrange(2) if name != "survey" else 0) for name in (2 * CALLS)[2 * k : 2 * k + 6]]
+        plans = [Plan(name, dice.randrange(min(often[name], 9))) for name in (2 * CALLS)[2 * k : 2 * k + 6]]
         for plan in dice.sample(plans, 4):
             plan.victims = 2
         dice.choice(plans).again = True
