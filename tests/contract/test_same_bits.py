@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 
@@ -12,15 +13,18 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 import drmdp
+from drmdp.cli.warm_up import examples
+from drmdp.core import shipped
 from drmdp.core.compiled import FAST, KERNEL, LEAN, OwnCopies, wall
 from drmdp.core.content import Content
 from drmdp.core.kept import Kept
 from drmdp.sets import PAIRS
 
 SCRIPT = """
-import hashlib, json, sys
+import dataclasses, hashlib, importlib, json, sys
 import numpy as np
 import drmdp
+warm_up = importlib.import_module("drmdp.cli.warm_up")
 
 def digest(S, method, metric, order, support):
     sparse = S > 100
@@ -28,12 +32,24 @@ def digest(S, method, metric, order, support):
     model = drmdp.instances.perturb(garnet, 4, seed=1, same_support=True)
     ball = drmdp.Wasserstein(0.1, metric, float(order), support=support)
     limits = {} if method == "auto" else {"max_iters": 60}
-    found = drmdp.solve(model, ball, method=method, rtol=1e-3, threads=1, **limits)
+    return result(drmdp.solve(model, ball, method=method, rtol=1e-3, threads=1, **limits))
+
+def result(found):
     parts = (found.lower, found.upper, found.policy)
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
+def digest_of(name, seed):
+    # a set by its name on one of many models: dense and small, sparse, sparse and larger
+    S = (40, 300, 2500)[seed % 3]
+    garnet = drmdp.instances.garnet(S, 3, 8, seed=seed, discount=0.95, sparse=S > 100)
+    model = drmdp.instances.perturb(garnet, 4, seed=seed, same_support=True)
+    ball = warm_up.examples()[name](model)
+    if getattr(ball, "support", None) and seed % 2:
+        ball = dataclasses.replace(ball, support="all")
+    return result(drmdp.solve(model, ball, rtol=1e-3, threads=1))
+
 def digests(jobs):
-    print(json.dumps([digest(*job) for job in jobs]))
+    print(json.dumps([(digest if len(job) > 2 else digest_of)(*job) for job in jobs]))
 """
 LOAD = """
 import contextlib, pickle
@@ -72,9 +88,9 @@ def compiled():
                     yield value
 
 
-def digests(jobs, first="", **environment):
-    """What a process of its own finds, after it did something else."""
-    script = f"{SCRIPT}\n{first}\ndigests({jobs!r})"
+def digests(jobs, first="", last="", **environment):
+    """What a process of its own finds, after and before it did something else."""
+    script = f"{SCRIPT}\n{first}\ndigests({jobs!r})\n{last}"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | environment, check=False
     )
@@ -130,15 +146,44 @@ def test_bits_do_not_depend_on_what_was_loaded_before():
     assert digests(jobs, first=LOAD) == alone
 
 
+NAMES = list(examples())
+LEVEL = shipped.fitting()[:1]
+BROUGHT = """
+from pathlib import Path
+from drmdp.core import shipped
+shipped.FOLDER = Path({!r})
+"""
+NOTHING_COMPILED = """
+from drmdp.core.kept import Kept
+assert not Kept.own, Kept.own
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """What all sets before have left."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.mark.fuzz
-@pytest.mark.parametrize("k", range(len(PAIRS)))
-@pytest.mark.parametrize("method", ["auto", "first-order"])
-def test_bits_do_not_depend_on_who_compiled(k, method, tmp_path):
-    """The first process compiles, the second loads, the third uses another set before."""
-    S = 20_000 if method == "auto" else 40
-    (metric, order), (other, its) = PAIRS[k], PAIRS[k - 1]
-    jobs = [(S, method, metric, str(order), support) for support in SUPPORTS]
-    others = [(S, method, other, str(its), support) for support in SUPPORTS]
-    cold = digests(jobs, NUMBA_CACHE_DIR=str(tmp_path))
-    assert digests(jobs, NUMBA_CACHE_DIR=str(tmp_path)) == cold
-    assert digests(jobs, first=f"digests({others!r})", NUMBA_CACHE_DIR=str(tmp_path)) == cold
+@pytest.mark.skipif(not LEVEL, reason="the processor has no level")
+@pytest.mark.parametrize("k", range(len(NAMES)), ids=NAMES)
+def test_bits_do_not_depend_on_who_compiled(k, shared, tmp_path):
+    """A process compiles, one loads, one uses another set before, and one takes what a wheel would bring; all for one level."""
+    jobs = [(NAMES[k], seed) for seed in range(20 if k < len(PAIRS) else 3)]
+    if k < len(PAIRS):
+        metric, order = PAIRS[k]
+        sizes = (20_000, "auto"), (40, "first-order")
+        jobs += [(*size, metric, str(order), support) for size in sizes for support in SUPPORTS]
+    level = {"NUMBA_CPU_NAME": LEVEL[0], "NUMBA_CPU_FEATURES": ""}
+    cold = digests(jobs, NUMBA_CACHE_DIR=str(tmp_path), **level)
+    assert len(set(cold)) == len(jobs)
+    assert digests(jobs, NUMBA_CACHE_DIR=str(tmp_path), **level) == cold
+    shutil.copytree(tmp_path / "drmdp", shared / "drmdp", dirs_exist_ok=True)
+    others = [(NAMES[k - 1 if k else 1], seed) for seed in range(2)]
+    assert digests(jobs, f"digests({others!r})", NUMBA_CACHE_DIR=str(shared), **level) == cold
+    wheel = tmp_path / "wheel"
+    wheel.mkdir()
+    (tmp_path / "drmdp").rename(wheel / LEVEL[0])
+    brought = digests(jobs, BROUGHT.format(str(wheel)), NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path / "none"))
+    assert brought == cold

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from drmdp.sets import AmbiguitySet
 
 RADIUS = 0.1
+LARGE = 2500
+"""States whose linear systems are solved by products."""
 CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(*sys.argv[1:])"
 
 
@@ -81,16 +84,27 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
 
 
 def prepare(name: str, dtype: str) -> None:
-    """Use a set once in every usual way, on tiny models."""
+    """Use a set once in every usual way, on tiny models, and on one that is large enough for other ways."""
     from drmdp import api, instances
 
-    for sparse in (False, True):
-        model = instances.perturb(instances.garnet(4, 2, sparse=sparse), 2).astype(dtype)
-        ball = examples()[name](model)
-        with showing(False):
-            found = api.solve(model, ball, tol=0.05, threads=1)
-            api.evaluate(model, ball, found.policy, tol=0.05, threads=1)
-            api.certify(model, ball, found.policy, found.kernel)
+    with showing(False):
+        for sparse in (False, True):
+            model = instances.perturb(instances.garnet(4, 2, sparse=sparse), 2).astype(dtype)
+            for ball in _variants(examples()[name](model)):
+                found = api.solve(model, ball, tol=0.05, threads=1)
+                api.evaluate(model, ball, found.policy, tol=0.05, threads=1)
+                api.certify(model, ball, found.policy, found.kernel)
+        model = instances.perturb(instances.garnet(LARGE, 2, 4, sparse=True), 2, same_support=True).astype(dtype)
+        api.solve(model, examples()[name](model), rtol=0.1, max_iters=2, threads=1)
+
+
+def _variants(ball: Any) -> Iterator[AmbiguitySet]:
+    """A set, and the same with other words that change what is compiled."""
+    yield ball
+    own = {field.name for field in fields(ball)}
+    for name, value in (("support", "all"), ("rectangular", "sa")):
+        if name in own:
+            yield replace(ball, **{name: value})
 
 
 def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
