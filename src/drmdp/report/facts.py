@@ -155,7 +155,7 @@ def certificate(subject: Subject) -> list[str]:
     solution, model = subject.solution, subject.model
     gap, noun = f"{solution.gap:.2g}", subject.noun
     if model is None:
-        sides = "Its worst-case value and the best that any policy can reach lie between the bounds below"
+        sides = "Its worst-case value and the best that any policy can reach lie between the bounds above"
         better = "better"
     elif model.maximise:
         sides = "Over the whole ball this policy earns at least the lower bound, and no policy can be sure of more than the upper bound"
@@ -166,7 +166,7 @@ def certificate(subject: Subject) -> list[str]:
     first = f"{sides}. The two differ by at most {gap} in any state: no policy has a worst-case {noun} that is {better} by more."
     return [
         first,
-        "One side follows from weak duality for the policy, the other from an explicit kernel inside the ball, the one shown below. Both were computed "
+        "One side follows from weak duality for the policy, the other from an explicit kernel inside the ball, the one shown above. Both were computed "
         "from the data again after the run, with a margin for rounding, and hold whatever the method did on the way.",
         f"Weighted by the start distribution the gap is {solution.duality_gap:.2g}. The tolerance asked for was {solution.asked}.",
     ]
