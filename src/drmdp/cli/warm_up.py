@@ -102,9 +102,10 @@ def _variants(ball: Any) -> Iterator[AmbiguitySet]:
     """A set, and the same with other words that change what is compiled."""
     yield ball
     own = {field.name for field in fields(ball)}
+    kept = {} if ball.sized or "radius" not in own else {"radius": None}
     for name, value in (("support", "all"), ("rectangular", "sa")):
         if name in own:
-            yield replace(ball, **{name: value})
+            yield replace(ball, **{name: value}, **kept)
 
 
 def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
