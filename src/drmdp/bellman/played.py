@@ -146,15 +146,15 @@ def _product(page, z, out):
 
 
 @njit(**KERNEL)
-def _write(layout, point, bend, tau, weights, room):
+def _write(layout, point, bend, tau, weights, work):
     """Write the rows of the pairs that are played.
 
     reads   layout, point, bend (n, A), tau (n, A) of the first kernel, weights (n, A)
-    fills   room
+    fills   work
     returns how many entries there are
     """
     n, A = weights.shape
-    w, state, mass, page = layout.weights, room.scratch, room.row, room.page
+    w, state, mass, page = layout.weights, work.scratch, work.row, work.page
     N, k = w.size, np.int64(0)
     for s in range(n):
         first, played = layout.indptr[s * A], False
