@@ -31,8 +31,11 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
-    """Nothing is mentioned because a machine is slow."""
+    """Nothing is mentioned because a machine is slow; no picture stays open."""
     monkeypatch.setattr(progress, "DELAY", math.inf)
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

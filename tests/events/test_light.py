@@ -116,15 +116,3 @@ def test_a_run_is_gone_when_it_is_over(monkeypatch):
         assert not any(run() for run in seen)
     finally:
         gc.enable()
-
-
-def test_steps_and_bounds_of_long_vectors_have_the_same_bits(monkeypatch):
-    from drmdp.certificate import dense
-
-    rng = np.random.default_rng(0)
-    v, low, high = rng.standard_normal((3, 1000))
-    ends = rng.random(1000) < 0.1
-    one = levels.steps(v, 0.3, 0.9, ends, low, -1), *vars(dense.bounds(v, low, high, 0.9, ends)).values()
-    monkeypatch.setattr(levels, "LONG", 64)
-    two = levels.steps(v, 0.3, 0.9, ends, low, -1), *vars(dense.bounds(v, low, high, 0.9, ends)).values()
-    same(one, two)

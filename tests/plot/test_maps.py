@@ -13,12 +13,6 @@ matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def walk(places, actions=("left", "right", "up", "down"), terminal=(), cost=1.0):
     """A walk on places to the last one; a step slips, and stays where it is, in one kernel."""
     at = {place: s for s, place in enumerate(places)}

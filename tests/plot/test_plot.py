@@ -11,12 +11,6 @@ matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def found():
     model = drmdp.instances.perturb(drmdp.instances.machine(8), 5)

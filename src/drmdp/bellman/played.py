@@ -60,7 +60,7 @@ class _Room(NamedTuple):
 
     page: Page
     row: Array  # entries of a pair
-    scratch: Scratch
+    state: Scratch
 
 
 class Played:
@@ -154,7 +154,7 @@ def _write(layout, point, bend, tau, weights, work):
     returns how many entries there are
     """
     n, A = weights.shape
-    w, state, mass, page = layout.weights, work.scratch, work.row, work.page
+    w, state, mass, page = layout.weights, work.state, work.row, work.page
     N, k = w.size, np.int64(0)
     for s in range(n):
         first, played = layout.indptr[s * A], False

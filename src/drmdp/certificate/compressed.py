@@ -76,17 +76,17 @@ def _playable(policy: Array, available: BoolArray) -> Array:
 
 
 @njit(**KERNEL)
-def _clean(policy, available, own):
+def _clean(policy, available, played):
     """See `_playable`.
 
     reads   policy (S, A), available (S, A)
-    fills   own (S, A)
+    fills   played (S, A)
     """
-    for s in range(own.shape[0]):
+    for s in range(played.shape[0]):
         total = 0.0
-        for a in range(own.shape[1]):
-            own[s, a] = policy[s, a] if available[s, a] and policy[s, a] > 0.0 else 0.0
-            total += own[s, a]
+        for a in range(played.shape[1]):
+            played[s, a] = policy[s, a] if available[s, a] and policy[s, a] > 0.0 else 0.0
+            total += played[s, a]
         if not abs(total - 1.0) <= 0.5:
-            for a in range(own.shape[1]):
-                own[s, a] = 0.0
+            for a in range(played.shape[1]):
+                played[s, a] = 0.0

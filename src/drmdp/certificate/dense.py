@@ -295,8 +295,11 @@ def _bounds(value, lower_step, upper_step, ratio, terminal, low, high):
     reads   value, lower_step, upper_step, ratio, terminal, (S,) each
     fills   low, high
     """
-    below, above = lower_step[0], upper_step[0]
+    below, above = np.inf, -np.inf
     for s in range(value.size):
+        if np.isnan(lower_step[s] + upper_step[s]):  # it proves nothing about any state
+            below, above = np.nan, np.nan
+            break
         below, above = min(below, lower_step[s]), max(above, upper_step[s])
     most = ratio * max(abs(below), abs(above))
     for s in range(value.size):

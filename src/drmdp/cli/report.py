@@ -98,7 +98,7 @@ def _other_plans(plan: HorizonSolution, n: int, deadline: float) -> dict[float, 
     from drmdp.radius.path import CUT_SHORT
     from drmdp.solvers.horizon import finite_horizon
 
-    models, balls = list(plan.natures.stages.models), plan.natures.stages.balls
+    models, balls = list(plan.natures.stages.given), plan.natures.stages.balls
     own = float(np.max(balls[0].radius)) if balls[0].sized else 0.0
     if own == 0 or not all(ball.sized and getattr(ball, "level", None) is None for ball in balls):
         return None
@@ -107,7 +107,8 @@ def _other_plans(plan: HorizonSolution, n: int, deadline: float) -> dict[float, 
         if factor != 1 and plan.status not in CUT_SHORT and clock.now() < deadline:
             sized = {id(ball): ball.with_radius(factor * ball.radius).facing(ball.nature) for ball in balls}
             ends: Any = {"max_seconds": None if deadline == math.inf else deadline - clock.now()}
-            other = finite_horizon(models, [sized[id(ball)] for ball in balls], final=plan.final, **ends)
+            given: Any = {"final": plan.final, "costs": plan.costs, "discount": plan.discount}
+            other = finite_horizon(models, [sized[id(ball)] for ball in balls], **given, **ends)
             if other.status not in CUT_SHORT:
                 found[factor * own] = other
     return found

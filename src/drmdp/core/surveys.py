@@ -107,21 +107,24 @@ def is_finite(numbers: Any) -> bool:
 
 @njit(**KERNEL)
 def _survey(value, lower_step, upper_step):
-    """See `survey`; the largest |v| is NaN where some v is."""
-    low, high, off, most, odd = np.inf, -np.inf, 0.0, 0.0, False
+    """See `survey`; all are NaN where some number is."""
+    low, high, off, most = np.inf, -np.inf, 0.0, 0.0
     for s in range(value.size):
         middle = (lower_step[s] + upper_step[s]) / 2
+        if np.isnan(middle + value[s]):
+            return np.nan, np.nan, np.nan, np.nan
         low, high = min(low, middle), max(high, middle)
         off, most = max(off, upper_step[s] - lower_step[s]), max(most, abs(value[s]))
-        odd |= value[s] != value[s]
-    return high - low, max(abs(low), abs(high)), off, np.nan if odd else most
+    return high - low, max(abs(low), abs(high)), off, most
 
 
 @njit(**KERNEL)
 def _extent(lower, upper):
-    """See `extent_of`."""
+    """See `extent_of`; all are NaN where some number is."""
     gap, most, nearest = -np.inf, 0.0, 0.0
     for s in range(lower.size):
+        if np.isnan(lower[s]) or np.isnan(upper[s]):
+            return np.nan, np.nan, np.nan
         gap, most = max(gap, upper[s] - lower[s]), max(most, abs(upper[s]))
         nearest = max(nearest, max(lower[s], -upper[s]))
     return gap, most, nearest

@@ -276,10 +276,10 @@ class _Run:
 
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
-        if state.update is None:
-            return None if np.abs(state.value).max() <= ceiling else Status.diverged
-        if not state.seen.most <= ceiling:
+        if not np.abs(state.value).max() <= ceiling:
             return Status.diverged
+        if state.update is None:
+            return None
         self.best.take(state.value, state.update)
         self._aim()
         record = self._record(state)

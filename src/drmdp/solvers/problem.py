@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -203,11 +203,15 @@ class State:
         assert self.update is not None
         return (self.update.lower_step + self.update.upper_step) / 2
 
-    @cached_property
+    @property
     def seen(self) -> Survey | FarSurvey:
-        """What a look at the sweep tells."""
+        """What a look at the sweep tells; looked once at each."""
         assert self.update is not None
-        return survey(self.value, self.update.lower_step, self.update.upper_step)
+        update, found = vars(self).get("_seen", (None, None))
+        if update is not self.update:
+            found = survey(self.value, self.update.lower_step, self.update.upper_step)
+            vars(self)["_seen"] = self.update, found
+        return cast("Survey | FarSurvey", found)
 
     @property
     def noise(self) -> float:
