@@ -17,6 +17,7 @@ import drmdp
 from drmdp import instances
 from drmdp.cli import main
 from drmdp.cli.show import plain
+from drmdp.sets import registry
 
 
 @pytest.fixture(scope="module")
@@ -428,6 +429,7 @@ def test_a_disk_that_fills_up_does_not_cost_the_result(run, monkeypatch, tmp_pat
 def test_a_missing_extra_is_one_line(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     monkeypatch.delitem(sys.modules, "drmdp.bellman.conic.cone", raising=False)
+    registry.load.cache_clear()
     mistaken(
         run("solve", "machine.npz", "--radius", 0.3, "--backend", "conic"),
         "clarabel is not installed; in a clone of drmdp: pip install '.[conic]'",
