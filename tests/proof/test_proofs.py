@@ -20,7 +20,7 @@ from drmdp_check.__main__ import Interval, Numbers, norm
 from proofs import SETS, TASKS, dealt, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
-FEW = [("l2", 2), ("l1", 1), ("intervals",)]
+FEW = [("l2", 2), ("l1", 1), ("l2", math.inf), ("intervals",)]
 
 
 def accepted(proof, model, interval=False):
@@ -55,6 +55,15 @@ def test_given_policies_and_a_nature_that_helps(name, task, tmp_path):
 def test_every_proof_is_accepted(name, task, tmp_path):
     for seed in range(60):
         accepted(*written(name, seed, tmp_path, task)[1:])
+
+
+@pytest.mark.parametrize("order", [1e300, 1.0000001])
+@pytest.mark.parametrize("metric", ["l1", "l2", "linf"])
+def test_orders_next_to_infinity_and_to_1(metric, order, tmp_path):
+    model = drmdp.instances.perturb(drmdp.instances.machine(5), 3)
+    drmdp.write(model, tmp_path / "m.npz")
+    drmdp.solve(model, drmdp.Wasserstein(0.1, metric, order)).proof(tmp_path / "m.proof")
+    accepted(tmp_path / "m.proof", tmp_path / "m.npz")
 
 
 def test_a_kink_of_the_norm_is_priced_exactly(tmp_path):
