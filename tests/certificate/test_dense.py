@@ -15,7 +15,7 @@ from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
-from drmdp.core import levels
+from drmdp.core import levels, surveys
 from drmdp.sets import PAIRS
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
@@ -463,3 +463,14 @@ def test_the_certificate_imports_no_solver():
     with open(source, encoding="utf-8") as file:
         imports = [line for line in file if line.startswith(("import", "from"))]
     assert not [line for line in imports if "bellman" in line or "solvers" in line]
+
+
+@pytest.mark.parametrize("place", [0, 2, 3])
+def test_a_step_that_is_no_number_proves_nothing_of_any_state(place):
+    steps = np.array([-1.0, 1.0])[:, None] * np.ones(4)
+    steps[place % 2, place] = np.nan
+    found = certificate.bounds(np.arange(4.0), *steps, 0.9, np.zeros(4, dtype=bool))
+    assert np.isnan(found.lower).all()
+    assert np.isnan(found.upper).all()
+    assert np.isnan(surveys.survey(np.arange(4.0), *steps)).all()
+    assert np.isnan(surveys.extent_of(*steps)).all()
