@@ -50,3 +50,9 @@ def test_a_set_agrees_with_its_twin_often(name):
 def test_a_set_certifies_itself_often(name, seed):
     for case in deck(name, 500, seed):
         assert judge(case, twin=False).own.max() <= OWN, case.name
+
+
+def test_a_threshold_that_rounding_moves_to_and_fro_is_taken_as_it_is():
+    """Its proof did not end."""
+    case = next(islice(deck("chi2-mean", 500, 5), 133, None))
+    assert judge(case, twin=False).own.max() <= OWN

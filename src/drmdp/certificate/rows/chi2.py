@@ -30,7 +30,7 @@ def _threshold(t, y, scale, u):
                 count += 1
                 mass += scale * y[j]
                 first += scale * y[j] * u[j]
-        if count == seen or count == 0:
+        if 0 <= seen <= count or count == 0:  # more than before: rounding
             return eta
         eta, seen = t * (first / mass) + (1.0 - 1.0 / mass if seen >= 0 else 0.0), count
 
