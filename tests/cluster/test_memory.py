@@ -5,7 +5,6 @@
 with A actions, K next states a pair and N kernels. `Local` has one range open at a time. The driver of Ray has no range.
 """
 
-import contextlib
 import json
 import os
 import subprocess
@@ -25,7 +24,6 @@ LIMIT = 600 * 2**20
 BASE_S = 160
 DRIVER = 64 * 2**20
 """What a driver that holds no vector may take, whatever the number of states."""
-CONTROLLER = Path("/sys/fs/cgroup/memory")
 
 
 def formula(n):
@@ -41,22 +39,6 @@ def wide(tmp_path_factory):
     subprocess.run([sys.executable, "-m", "drmdp", *map(str, words)], check=True, capture_output=True)
     assert sum(file.stat().st_size for file in path.iterdir()) > LIMIT
     return path
-
-
-@contextlib.contextmanager
-def bound():
-    """A group of processes that may have no more than LIMIT, files included; nothing where none can be made."""
-    folder = CONTROLLER / f"drmdp-{os.getpid()}"
-    try:
-        folder.mkdir()
-        (folder / "memory.limit_in_bytes").write_text(str(LIMIT))
-    except OSError:
-        yield ""
-        return
-    try:
-        yield str(folder)
-    finally:
-        folder.rmdir()
 
 
 def run(kind, path, out, cgroup=""):
@@ -84,7 +66,7 @@ def tell(capsys):
 
 
 def test_a_model_larger_than_the_limit_is_solved_range_after_range(wide, tmp_path, tell):
-    with bound() as cgroup:
+    with measured.bound(LIMIT) as cgroup:
         told = run("local", wide, tmp_path / "found", cgroup)
     per = grown(told["driver"]) / S
     tell(

@@ -1,23 +1,21 @@
 """A log larger than memory: what is kept of it are the transitions that are distinct."""
 
-import contextlib
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import drmdp
+import measured
 
 pytestmark = pytest.mark.faults
 
 ROWS, COPIES = 8_000_000, 8
 """Copies are a power of 2, so that shares of counts have the same bits."""
 LIMIT = 600 * 2**20
-CONTROLLER = Path("/sys/fs/cgroup/memory")
 CHILD = """
 import sys
 from pathlib import Path
@@ -29,22 +27,6 @@ watch = Watch([os.getpid()])
 drmdp.write(drmdp.estimate(sys.argv[2], cost="cost", discount=0.9), sys.argv[3])
 print(watch.most[os.getpid()])
 """
-
-
-@contextlib.contextmanager
-def bound():
-    """A group of processes that may have no more than LIMIT, files included; nothing where none can be made."""
-    folder = CONTROLLER / f"drmdp-log-{os.getpid()}"
-    try:
-        folder.mkdir()
-        (folder / "memory.limit_in_bytes").write_text(str(LIMIT))
-    except OSError:
-        yield ""
-        return
-    try:
-        yield str(folder)
-    finally:
-        folder.rmdir()
 
 
 def test_a_log_larger_than_the_limit_gives_the_model_that_one_in_memory_gives(tmp_path, capsys):
@@ -62,7 +44,7 @@ def test_a_log_larger_than_the_limit_gives_the_model_that_one_in_memory_gives(tm
             with one.open("rb") as copy:
                 shutil.copyfileobj(copy, stream)
     assert log.stat().st_size > LIMIT
-    with bound() as cgroup:
+    with measured.bound(LIMIT) as cgroup:
         words = [sys.executable, "-c", CHILD, cgroup, str(log), str(tmp_path / "model.drmdp")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
