@@ -121,3 +121,10 @@ def test_kl_for_each_pair_is_a_scalar_dual():
     model = problem()
     found = drmdp.solve(model, drmdp.Divergence(0.2, rectangular="sa"), **TIGHT)
     np.testing.assert_allclose(found.value, iterate(model, lambda y, z: entropic(0.2, y, z)), atol=1e-7)
+
+
+def test_saturation_is_not_negative_where_weights_round_above_1():
+    rng = np.random.default_rng(0)
+    for n in range(2, 60):
+        model = drmdp.Model(np.ones((n, 1, 1, 1)), costs=[[1.0]], discount=0.5, weights=rng.dirichlet(np.ones(n)))
+        assert drmdp.Divergence(0.1, "tv").saturation(model)[0] >= 0

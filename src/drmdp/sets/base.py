@@ -211,7 +211,7 @@ class AmbiguitySet(ABC):
                 parts = (
                     zip(y[:, None], allowed[:, None], strict=True) if self.by_pair else zip([y], [allowed], strict=True)
                 )
-                out[k] = max(self.farthest(rows, places, w) for rows, places in parts)
+                out[k] = max(0.0, *(self.farthest(rows, places, w) for rows, places in parts))  # rounding may go below
         return out
 
     def longest(self, saturation: float) -> float:
