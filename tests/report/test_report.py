@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import drmdp
 from browser import Visit, chromium
 from drmdp import cli
-from drmdp.core.text import amount
+from drmdp.core.text import amount, column
 from drmdp.report.decision import decide
+from drmdp.report.lead import trust
 
 HOSTILE = [
     "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style><b>bold</b>", "{{ 7 * 7 }}", "$\\frac{1$", "a\nb\x00c",
@@ -225,7 +226,7 @@ def test_the_page_says_what_was_found(page):
     most = drmdp.policies.bent(model, solution.kernel, 1, solution.policy)[0]
     assert f"{most.nominal:.4f} {most.worst:.4f} {most.change:+.4f}" in text
     path = drmdp.radius.path(model, ball, radii=5)
-    assert all(f"{worst:.6g}" in text for worst in path.worst)
+    assert all(worst in text for worst in column(path.worst))
 
 
 def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path):
@@ -387,7 +388,7 @@ def test_the_page_begins_with_the_decision_and_what_it_is_worth(tmp_path, kind):
 
 
 def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
-    """By mouse and by keyboard; every radius has its panel, and print shows all of them."""
+    """By mouse and by keyboard; every radius has its panel, and print shows those whose decision is not that of the one before."""
     with Visit(browser, page, java_script_enabled=False) as visit:
         radios, panels = visit.page.locator(".switch input"), visit.page.locator(".panel")
         assert radios.count() == panels.count() == 5
@@ -398,9 +399,23 @@ def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
         visit.page.keyboard.press("ArrowLeft")
         assert panels.nth(3).is_visible()
         assert not panels.nth(4).is_visible()
+        marked = [visit.page.locator(f"label[for=r{i}] span").count() == 1 for i in range(5)]
+        own = ["this report" in (panels.nth(i).locator("h3").text_content() or "") for i in range(5)]
         visit.page.emulate_media(media="print")
-        assert all(panels.nth(i).is_visible() for i in range(5))
+        assert [panels.nth(i).is_visible() for i in range(5)] == [i == 0 or marked[i] or own[i] for i in range(5)]
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
+
+
+def test_radii_that_change_nothing_are_not_printed(browser, tmp_path):
+    model, ball = machine(), drmdp.Wasserstein(0.0)
+    path = drmdp.radius.path(model, ball, radii=[0, 1e-9, 2e-9])
+    drmdp.solve(model, ball).report(tmp_path / "page.html", path)
+    with Visit(browser, tmp_path / "page.html") as visit:
+        assert "reads the same at every radius that was compared, from 0 to 2e-09." in visit.page.inner_text(".lead")
+        assert "◆" not in visit.page.inner_text("main")
+        visit.page.emulate_media(media="print")
+        panels = visit.page.locator(".panel")
+        assert [panels.nth(k).is_visible() for k in range(3)] == [True, False, False]
 
 
 def test_critical_radii_are_marked(page):
@@ -425,3 +440,44 @@ def test_a_baseline_needs_a_model(tmp_path):
         drmdp.Solution.load(tmp_path / "s.npz").report(tmp_path / "p.html", baseline=solution)
     with pytest.raises(drmdp.InputError, match="policy: state '1' is missing"):
         solution.report(tmp_path / "p.html", baseline={"2": "repair"})
+
+
+# ---------------------------------------------------------------------- what it says of rivals and of trust
+
+
+def test_a_rival_that_is_the_same_policy_is_called_so(tmp_path):
+    """Radius 0 is the nominal problem: its best policy is this one, and so is a practice that follows it."""
+    model, ball = machine(), drmdp.Wasserstein(0.0)
+    solution = drmdp.solve(model, ball)
+    solution.report(tmp_path / "page.html", baseline=solution)
+    text = Tree((tmp_path / "page.html").read_text("utf-8")).text
+    assert "Current practice is the same policy." in text
+    assert "The policy that is best if the data are right is the same policy." in text
+
+
+@pytest.mark.parametrize(
+    ("marks", "here", "expected"),
+    [
+        ([], 1, "The decision reads the same at every radius that was compared, from 0 to 3."),
+        ([2], 1, "The decision changes between radius 1 and 2."),
+        (
+            [1, 3],
+            2,
+            "The decision changes between radius 2 and 3; if they are trusted more, it changes between 1 and 0.",
+        ),
+        ([2], 2, "The decision reads the same up to radius 3; if they are trusted more, it changes between 2 and 1."),
+    ],
+)
+def test_where_the_decision_changes_is_told_on_the_first_screen(marks, here, expected):
+    panels = [{"radius": str(k), "current": k == here, "mark": k in marks} for k in range(4)]
+    assert trust(panels) == expected
+    assert trust([]) == ""
+
+
+def test_numbers_of_a_column_have_the_same_decimals():
+    assert column([15165.44, 10948.0, -0.0]) == ["15,165.4", "10,948.0", "0.0"]
+    assert column([1.0, 12.0]) == ["1", "12"]
+    assert column([1.0, float("inf")]) == ["1", "inf"]
+    assert column([1234567.8, -2.4]) == ["1,234,568", "-2"]
+    assert column([1e-9, 2e-9]) == ["1e-09", "2e-09"]
+    assert column([]) == []

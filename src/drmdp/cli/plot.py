@@ -19,16 +19,19 @@ SUFFIXES = (".png", ".svg", ".pdf")
 @click.argument("result", metavar="RESULT")
 @click.option("--out", required=True, help="Write the picture here (.png, .svg, .pdf).")
 @click.option(
-    "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy."
+    "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy and map."
 )
 @click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
 @click.option(
     "--shape",
     help="Of a map: rows and columns of a grid whose states are numbered row by row, as in 8x8; by default the numbers that states are named by.",
 )
+@click.option("--stage", type=int, help="Of a map of a plan; the first one by default.")
 @OPTIONS["discount"]
 @OPTIONS["progress"]
-def plot(result: str, out: str, kind: str, model_path: str | None, shape: str | None, discount: float | None) -> None:
+def plot(
+    result: str, out: str, kind: str, model_path: str | None, shape: str | None, stage: int | None, discount: float | None
+) -> None:  # fmt: skip
     """Draw a picture of a saved solution or plan.
 
     RESULT is what `drmdp solve --out` or `drmdp horizon --out` wrote as .npz, or a folder.
@@ -50,10 +53,15 @@ def plot(result: str, out: str, kind: str, model_path: str | None, shape: str | 
     from drmdp import plot as pictures
 
     if _is_plan(result):
-        if kind != "policy":
-            raise InputError(f"--kind: of a plan there is a map of its policy, got {kind!r}")
-        axes = pictures.plan(HorizonSolution.load(result))
+        if kind not in ("policy", "map"):
+            raise InputError(f"--kind: a plan has pictures of its policy and maps of its stages, got {kind!r}")
+        if stage is not None and kind != "map":
+            raise InputError("--stage: it goes with --kind map")
+        plan = HorizonSolution.load(result)
+        axes = pictures.plan(plan) if kind == "policy" else pictures.map(plan, grid, stage=stage or 0)
     else:
+        if stage is not None:
+            raise InputError("--stage: it is of a plan")
         if model_path is None and kind not in ALONE:
             raise InputError(f"--model: a picture of the {kind} needs it")
         solution = Solution.load(result)

@@ -301,7 +301,8 @@ def _start(initial: Any) -> dict[Any, float]:
                 raise InputError(f"initial: {RULE}, got {shown(s)}")
         found = dict.fromkeys(states, 1 / max(1, len(states)))
         if len(found) < len(states):
-            raise InputError("initial: a state is given twice")
+            alone = f"; one state that is a tuple is [{shown(initial)}]" if isinstance(initial, tuple) else ""
+            raise InputError(f"initial: a state is given twice{alone}")
     if not found:
         raise InputError("initial: expected a collection of states, got none")
     return found

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 
 def count(n: int, noun: str) -> str:
     """A number and its noun: "1 state", "2,000 states"."""
@@ -31,6 +34,18 @@ def some(names: object, most: int = 5) -> str:
     """The first names of a sequence, and how it goes on."""
     first = [str(name) for name in names[: most + 1]]  # type: ignore[index]
     return ", ".join(first[:most]) + (", …" if len(first) > most else "")
+
+
+def column(values: Iterable[float]) -> list[str]:
+    """Numbers of a column: thousands separators, and as many decimals for all as the largest has with six digits, or fewer if they are zeros."""
+    own = [float(value) for value in values]
+    top = max((abs(value) for value in own if math.isfinite(value)), default=0.0)
+    if not 1e-3 <= top < 1e15:
+        return [f"{value:,.6g}" for value in own]
+    places = max(0, 5 - math.floor(math.log10(top)))
+    while places and all(round(value, places) == round(value, places - 1) for value in own if math.isfinite(value)):
+        places -= 1
+    return [f"{round(value, places) + 0.0:,.{places}f}" for value in own]
 
 
 def amount(value: float, unit: str = "") -> str:

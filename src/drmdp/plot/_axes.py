@@ -75,7 +75,7 @@ def upright(labels: Sequence[str]) -> float:
 def turn(ax: Any, labels: Sequence[str]) -> None:
     """Turn names on the x axis that would run into each other."""
     if upright(labels):
-        ax.tick_params(axis="x", labelrotation=90)
+        ax.tick_params(axis="x", labelrotation=90, labelsize=min(10, 270 / len(labels)))
 
 
 def legend(ax: Any, columns: int, labels: Sequence[str] = ()) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from drmdp.errors import InputError, described, shown
 from drmdp.plot._axes import axes, kind, label, legend
-from drmdp.plot.style import BLACK, BLUE, GREEN, MARKERS, ORANGE, PALETTE, RED
+from drmdp.plot.style import BLACK, BLUE, GREEN, MARKERS, ORANGE, PALETTE, RED, numbers
 from drmdp.radius import Choice, Path
 from drmdp.radius.path import check_path
 from drmdp.solution import Solution, check_solution
@@ -64,6 +64,7 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
         if mark is not None:
             ax.axvline(mark, color=BLACK, linestyle=":", label="this ball")
         ax.set(xlabel="radius", ylabel=f"{noun}, mean over the start")
+        numbers(ax.yaxis)
         legend(ax, 3)
     return ax
 
@@ -100,6 +101,7 @@ def sets(paths: Sequence[Path], names: Sequence[Any] | None = None, ax: Any = No
         ax.set(
             xlabel="size, as a share of the largest", ylabel=f"{side}-case {kind(own[0].model)}, mean over the start"
         )
+        numbers(ax.yaxis)
         legend(ax, 2)
     return ax
 
@@ -133,5 +135,6 @@ def choice(found: Choice, ax: Any = None) -> Any:
         ax.axvline(found.radius, color=GREEN, linestyle="--", label="chosen")
         noun = "reward" if found.maximise else "cost"
         ax.set(xlabel="radius", ylabel=f"{noun} on held-out kernels")
+        numbers(ax.yaxis)
         legend(ax, 4)
     return ax

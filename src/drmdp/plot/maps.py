@@ -12,13 +12,13 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
-from drmdp.core.validation import numbers
+from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError, shown
 from drmdp.plot._axes import WIDTH, axes, kind, model_of
 from drmdp.plot.plans import colours, palette_legend
 from drmdp.plot.states import COLOURS, bar
 from drmdp.plot.style import BLACK
-from drmdp.solution import Solution, check_solution
+from drmdp.solution import HorizonSolution, Solution, check_solution
 
 SPARSE = 4
 """A grid may have so many cells for each state."""
@@ -45,13 +45,19 @@ class Places(NamedTuple):
         return (second, first) if self.grid else (first, second)
 
 
-def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", ax: Any = None) -> Any:
+def map(
+    solution: Solution | HorizonSolution,
+    coordinates: ArrayLike = None,
+    by: str = "policy",
+    ax: Any = None,
+    stage: int = 0,
+) -> Any:
     """States where they lie, coloured by what is done there, or by what it is worth; returns the axes.
 
     Parameters
     ----------
-    solution : Solution
-        What `drmdp.solve` found.
+    solution : Solution or HorizonSolution
+        What `drmdp.solve` or `drmdp.finite_horizon` found.
     coordinates : (S, 2), or a shape (rows, columns), optional
         Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A shape stands for a grid whose states are numbered row by row,
         as in gymnasium: ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
@@ -59,8 +65,10 @@ def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", a
         Colours are the likeliest actions, fainter where the policy draws, or the certified worst-case values.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
+    stage : int
+        Of a plan.
     """
-    check_solution(solution)
+    policy, value, noun = _of(solution, stage)
     if by not in ("policy", "values"):
         raise InputError(f'by: expected "policy" or "values", got {shown(by)}')
     places = places_of(solution.states, coordinates)
@@ -71,20 +79,30 @@ def map(solution: Solution, coordinates: ArrayLike = None, by: str = "policy", a
     x, y = places.xy
     with axes(ax, _height(places)) as ax:
         if by == "policy":
-            cells, used = colours(np.asarray(solution.policy))
+            cells, used = colours(policy)
             _draw(ax, places, cells)
-            palette_legend(ax, solution.actions, used, solution.policy)
+            palette_legend(ax, solution.actions, used, policy)
         else:
-            image = _draw(ax, places, solution.value)
-            noun = kind(model_of(solution, None))
+            image = _draw(ax, places, value)
             bar(ax, image, noun if noun == "value" else f"worst-case {noun}")
         if places.grid and len(x) <= ARROWS:
-            _arrows(ax, solution, x, y)
+            _arrows(ax, solution.actions, policy, x, y)
         ax.set(ylabel=places.axes[0 if places.grid else 1], xlabel=places.axes[1 if places.grid else 0])
         for axis in (ax.xaxis, ax.yaxis) if places.grid else ():
             axis.get_major_locator().set_params(integer=True)
         ax.grid(False)
     return ax
+
+
+def _of(solution: Any, stage: int) -> tuple[Array, Array, str]:
+    """Policy, values and what they are of a solution, or of a stage of a plan."""
+    if isinstance(solution, HorizonSolution):
+        t = whole("stage", stage, 0, solution.n_stages - 1)
+        return solution.policy[t], solution.value[t], solution.noun
+    check_solution(solution)
+    if stage != 0:
+        raise InputError(f"stage: a solution is the same at every stage, got {shown(stage)}")
+    return np.asarray(solution.policy), solution.value, kind(model_of(solution, None))
 
 
 def places_of(states: Any, coordinates: ArrayLike = None) -> Places | None:
@@ -144,13 +162,13 @@ def _draw(ax: Any, places: Places, cells: Array) -> Any:
     return ax.imshow(image, cmap=COLOURS, extent=extent, interpolation="nearest", aspect="equal")
 
 
-def _arrows(ax: Any, solution: Solution, x: Array, y: Array) -> None:
+def _arrows(ax: Any, actions: Any, policy: Array, x: Array, y: Array) -> None:
     """Directions, as long as they are likely."""
-    for a, name in enumerate(solution.actions):
+    for a, name in enumerate(actions):
         down, right = WAYS.get(str(name).lower(), (0, 0))
         if down or right:
-            played = solution.policy[:, a] > 0.02
-            long = 0.4 * solution.policy[played, a]
+            played = policy[:, a] > 0.02
+            long = 0.4 * policy[played, a]
             ax.quiver(
                 x[played], y[played], right * long, down * long, angles="xy", scale_units="xy", scale=1, color=BLACK,
                 width=0.006, headwidth=5, headlength=5, headaxislength=4.5, edgecolor="white", linewidth=0.5,

@@ -13,11 +13,10 @@ from drmdp.core.compact import MeanKernel
 from drmdp.model import Model
 from drmdp.plot._axes import COLUMNS, ROWS, axes, label, needed, ticks, turn, upright
 from drmdp.plot.states import bar
-from drmdp.plot.style import ORANGE, RED
+from drmdp.plot.style import CELLS, ORANGE, RED, fading
 from drmdp.policies.bent import NOTHING
 from drmdp.solution import Solution
 
-DIVERGING = "PuOr_r"
 VISITED = 100
 """In larger models, transitions are searched in the states visited most."""
 
@@ -43,7 +42,9 @@ def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> An
     with axes(ax, 1.4 + 0.19 * max(rows.size, 3) + upright(nexts)) as ax:
         most = float(abs(change).max()) or 1.0
         cells = change[:, columns].toarray()
-        image = ax.imshow(cells, aspect="auto", cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
+        image = ax.imshow(
+            cells, aspect="auto", cmap=fading(CELLS[3], CELLS[0]), vmin=-most, vmax=most, interpolation="nearest"
+        )
         ticks(ax.yaxis, names)
         ticks(ax.xaxis, nexts)
         turn(ax, nexts)

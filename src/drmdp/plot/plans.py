@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.names import coordinates
+from drmdp.core.text import count
 from drmdp.errors import InputError, described
 from drmdp.plot._axes import ROWS, axes, label, span, ticks
 from drmdp.plot.style import CELLS
@@ -14,6 +16,8 @@ from drmdp.solution import HorizonSolution
 
 STAGES = 400
 """Of more stages, every second, third, … is shown."""
+SORTED = 250_000
+"""Names of more states are not sorted."""
 GREY = "#999999"
 """Actions beyond the palette, and states that have none."""
 
@@ -27,7 +31,8 @@ def check_plan(given: Any) -> None:
 def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     """Map of the likeliest action by stage and state, fainter where it is not certain; returns the axes.
 
-    Neighbouring states that act alike at every stage share a row. If there are more rows than fit, those of the most states are shown.
+    Neighbouring states that act alike at every stage share a row. If there are more rows than fit, states that are named by numbers are put in their order, and
+    the rows of the most states are shown. See `drmdp.plot.map` for states that are places.
 
     Parameters
     ----------
@@ -39,19 +44,30 @@ def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     check_plan(plan)
     step = -(-plan.n_stages // STAGES)
     stages = np.arange(0, plan.n_stages, step)
-    first, rows = groups(plan.policy[stages])
-    ends = np.append(first, plan.policy.shape[1])[np.stack([rows, rows + 1])]
-    x = plan.policy[stages][:, ends[0]].transpose(1, 0, 2)  # (rows, stages, A)
+    policy, names = plan.policy[stages], plan.states
+    first, rows = groups(policy)
+    order = _by_number(names) if len(first) > len(rows) else None
+    if order is not None:
+        policy, names = policy[:, order], [names[int(s)] for s in order]
+        first, rows = groups(policy)
+    ends = np.append(first, policy.shape[1])[np.stack([rows, rows + 1])]
+    x = policy[:, ends[0]].transpose(1, 0, 2)  # (rows, stages, A)
     cells, used = colours(x)
     with axes(ax, 1.5 + 0.19 * max(len(rows), 3)) as ax:
         ax.imshow(cells, aspect="auto", interpolation="nearest", extent=_extent(stages, step, len(rows)))
-        ticks(ax.yaxis, [span(plan.states, lo, hi) for lo, hi in ends.T.tolist()])
+        ticks(ax.yaxis, [span(names, lo, hi) for lo, hi in ends.T.tolist()])
         ax.xaxis.get_major_locator().set_params(integer=True)
         left_out = len(first) - len(rows)
-        ax.set(xlabel="stage", ylabel=f"state ({left_out} groups of fewer left out)" if left_out else "state")
+        ax.set(xlabel="stage", ylabel=f"state, {count(left_out, 'group')} of fewer left out" if left_out else "state")
         ax.grid(False)
         palette_legend(ax, plan.actions, used, x)
     return ax
+
+
+def _by_number(names: Any) -> IntArray | None:
+    """Places of names in the order of the numbers that they are made of; None if they are not."""
+    found = coordinates(names, range(len(names))) if len(names) <= SORTED else None
+    return None if found is None else np.lexsort(found[0].T[::-1])
 
 
 def groups(policy: Array) -> tuple[IntArray, IntArray]:

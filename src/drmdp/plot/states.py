@@ -11,7 +11,7 @@ from drmdp._typing import Array, IntArray
 from drmdp.model import Model
 from drmdp.plot import plans
 from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, ticks, turn, upright
-from drmdp.plot.style import BLACK, BLUE, ORANGE
+from drmdp.plot.style import BLACK, BLUE, CELLS, ORANGE, fading, numbers
 from drmdp.solution import HorizonSolution, Solution
 
 COLOURS = "cividis"
@@ -42,7 +42,7 @@ def policy(solution: Solution, ax: Any = None) -> Any:
         columns = np.sort(np.argsort(-often, kind="stable")[: min(COLUMNS, max(int((often > 0).sum()), 1))])
     names = [label(solution.actions[a]) for a in columns]
     with axes(ax, 1.3 + 0.19 * max(rows.size, 3) + upright(names)) as ax:
-        image = ax.imshow(x[:, columns], aspect="auto", cmap=COLOURS, vmin=0, vmax=1, interpolation="nearest")
+        image = ax.imshow(x[:, columns], aspect="auto", cmap=fading(CELLS[0]), vmin=0, vmax=1, interpolation="nearest")
         ticks(ax.yaxis, [label(solution.states[int(s)]) for s in rows])
         ticks(ax.xaxis, names)
         turn(ax, names)
@@ -78,6 +78,7 @@ def values(solution: Solution, model: Model | None = None, ax: Any = None) -> An
         _dots(ax, solution, None if found is None else policies.under(found, solution.policy, [None])[0], rows)
         ticks(ax.yaxis, names)
         ax.set(xlabel=kind(found), ylabel=f"state{which}", ylim=(rows.size - 0.5, -0.5))
+        numbers(ax.xaxis)
         legend(ax, 3, names)
     return ax
 

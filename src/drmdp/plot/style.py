@@ -41,6 +41,33 @@ def pyplot() -> Any:
     return imported("matplotlib.pyplot", "plot")
 
 
+def fading(above: str, below: str | None = None) -> Any:
+    """Colours that fade into the ground, whatever it is, towards 0: of numbers in [0, 1], or in [−1, 1] with a colour for those below."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    ends = [(*to_rgba(above)[:3], 0.0), (*to_rgba(above)[:3], 1.0)]
+    if below is not None:
+        ends = [(*to_rgba(below)[:3], 1.0), (*to_rgba(below)[:3], 0.0), *ends]
+    places = [0.0, 1.0] if below is None else [0.0, 0.5, 0.5, 1.0]
+    return LinearSegmentedColormap.from_list("fading", list(zip(places, ends, strict=True)))
+
+
+def numbers(axis: Any) -> None:
+    """Thousands separators on an axis, and so few numbers that they do not touch."""
+    from matplotlib.ticker import ScalarFormatter
+
+    class Separated(ScalarFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            text = super().__call__(x, pos)
+            digits = text.lstrip("\N{MINUS SIGN}-")
+            whole, dot, rest = digits.partition(".")
+            sign = text[: len(text) - len(digits)]
+            return f"{sign}{int(whole):,}{dot}{rest}" if whole.isdigit() and len(whole) > 3 else text
+
+    axis.set_major_formatter(Separated())
+    axis.get_major_locator().set_params(nbins=6)
+
+
 @contextmanager
 def styled(more: Mapping[str, Any] | None = None) -> Iterator[Any]:
     """Pyplot inside the style of the package, with `more` settings; the caller's own are left alone."""

@@ -4,8 +4,8 @@ States that act alike are a group; the largest group is "otherwise". The others 
 
 1. their names, if there are few;
 2. runs of the user's order, "from a to b";
-3. thresholds on coordinates, if names are numbers or tuples of numbers: a tree of at most `LEAVES` leaves, each split where most states, weighted by how
-   often they are visited, are told apart.
+3. thresholds on coordinates, if names are numbers or tuples of numbers: a tree of at most `LEAVES` leaves, each split where most states are told apart. A
+   state counts by itself and by how often it is visited, half and half. The tree ends where less than `FEW` is told wrongly.
 
 A tree may leave exceptions: it is then said in how many states it is otherwise, and in what share of the time. Where that is more than `MOST`, names tell no
 pattern, and what is done most is counted.
@@ -13,6 +13,7 @@ pattern, and what is done most is counted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,10 @@ NAMES = 8
 RUNS = 8
 """So many runs."""
 LEAVES = 8
+FEW = 0.01
+LONG = 180
+"""A sentence of more letters is told as a list."""
+TIED = "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}"
 MOST = 0.2
 """Sentences with exceptions in a larger share of the states, or of the time, say nothing."""
 
@@ -41,33 +46,47 @@ class Decision:
     clauses: tuple[tuple[str, str], ...]  # (what, where)
     exceptions: int  # states in which the clauses do not hold
     time: float  # share of the time that is spent in these
+    key: str = ""  # what the letters in the clauses stand for
+
+    @property
+    def parts(self) -> list[str]:
+        """The clauses one by one: "replace when poor or failed", "otherwise run"."""
+        parts = [f"{what} {where}".rstrip() for what, where in self.clauses[:-1]]
+        what, where = self.clauses[-1]
+        return [*parts, f"{what} {where}" if where else f"otherwise {what}" if parts else f"{what} in every state"]
 
     @property
     def sentence(self) -> str:
         """All of it: "Replace when poor or failed; otherwise run."."""
-        parts = [f"{what} {where}".rstrip() for what, where in self.clauses[:-1]]
-        what, where = self.clauses[-1]
-        parts.append(f"{what} {where}" if where else f"otherwise {what}" if parts else f"{what} in every state")
-        text = "; ".join(parts) + "."
-        return text[:1].upper() + text[1:]
+        return _begun("; ".join(self.parts) + ".")
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentence, or a line for each clause if it is long."""
+        whole = self.sentence
+        return [whole] if len(whole) <= LONG else [_begun(re.sub(" ([≤≥=]) ", TIED, part)) for part in self.parts]
 
     @property
     def caveat(self) -> str:
-        """In how many states it is otherwise, if in any."""
-        if not self.exceptions:
-            return ""
-        return f"In {count(self.exceptions, 'state')} it is otherwise, where {self.time:.1%} of the time is spent."
+        """In how many states it is otherwise, if in any, and what the letters stand for."""
+        share = f"{self.time:.1%}" if self.time >= 0.001 else "less than 0.1%"
+        off = f"In {count(self.exceptions, 'state')} it is otherwise, where {share} of the time is spent."
+        return " ".join(filter(None, (off if self.exceptions else "", self.key)))
 
 
 def decide(
-    states: Sequence[Any], actions: Sequence[Any], policy: Array, weight: Array | None = None, exact: bool = True
-) -> Decision:
-    """Put a policy (S, A) into words; `weight` (S,) says how often states are visited, not `exact` that probabilities are not to be told."""
+    states: Sequence[Any], actions: Sequence[Any], policy: Array, weight: Array | None = None, exact: bool = True,
+    least: float = 1 - SURE,
+) -> Decision:  # fmt: skip
+    """Put a policy (S, A) into words; `weight` (S,) says how often states are visited, not `exact` that probabilities are not to be told.
+
+    Probabilities below `least` are not told.
+    """
     running = np.flatnonzero(policy.any(axis=1))
     if not running.size:
         return Decision((("nothing is to be decided", "in any state"),), 0, 0.0)
     x = policy[running]
-    keys, group = np.unique(x >= 1 - SURE, axis=0, return_inverse=True)
+    keys, group = np.unique(x >= np.minimum(least, x.max(axis=1, keepdims=True)), axis=0, return_inverse=True)
     group = group.ravel()
     sizes = np.bincount(group)
     shares = np.ones(running.size) if weight is None else weight[running]
@@ -88,6 +107,10 @@ def decide(
     return _by_coordinates(states, running, group, shares, words)
 
 
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _what(actions: Sequence[Any], key: Any, rows: Array, exact: bool) -> str:
     """What is done in a group: an action, or several, drawn at random."""
     played = np.flatnonzero(key)
@@ -95,7 +118,7 @@ def _what(actions: Sequence[Any], key: Any, rows: Array, exact: bool) -> str:
         return _action(actions[played[0]])
     mean = rows.mean(axis=0)
     first = played[np.argsort(-mean[played], kind="stable")]
-    if exact and np.ptp(rows, axis=0).max() < 0.01:
+    if exact and played.size <= NAMES and np.ptp(rows, axis=0).max() < 0.01:
         return "draw " + " or ".join(f"{_action(actions[a])} ({mean[a]:.0%})" for a in first)
     return (
         "draw between "
@@ -144,17 +167,20 @@ def _by_coordinates(
     """Thresholds on coordinates, or of the user's order."""
     found = coordinates(states, running)
     table, names = found if found is not None else (np.arange(running.size, dtype=float)[:, None], [""])
-    leaves = _tree(table, group, shares)
+    weight = (shares + 1 / len(shares)) / 2
+    leaves = _tree(table, group, weight)
     clauses: dict[str, list[str]] = {}
     wrong = np.zeros(running.size, dtype=bool)
     for members, box in leaves:
-        g = int(np.argmax(np.bincount(group[members], shares[members] + 1e-12)))
+        g = int(np.argmax(np.bincount(group[members], weight[members])))
         wrong[members] |= group[members] != g
         clauses.setdefault(words[g], []).append(_box(box, names, states, running))
     if max(wrong.mean(), shares[wrong].sum()) > MOST:
         return _counted(group, words)
     told = tuple((what, "where " + ", or where ".join(places)) for what, places in clauses.items())
-    return Decision(told, int(wrong.sum()), float(shares[wrong].sum()))
+    asked = {j for _, box in leaves for j in box if names[j].startswith("x")}
+    key = "x1, x2, … are the parts of the name of a state, in their order." if asked else ""
+    return Decision(told, int(wrong.sum()), float(shares[wrong].sum()), key)
 
 
 def _counted(group: IntArray, words: list[str]) -> Decision:
@@ -168,11 +194,12 @@ def _counted(group: IntArray, words: list[str]) -> Decision:
     return Decision(tuple(told), 0, 0.0)
 
 
-def _tree(table: Array, group: IntArray, shares: Array) -> list[tuple[IntArray, dict[int, tuple[float, float]]]]:
+def _tree(table: Array, group: IntArray, weight: Array) -> list[tuple[IntArray, dict[int, tuple[float, float]]]]:
     """Leaves of a tree of thresholds: members, and the interval of each coordinate that was asked for."""
     leaves: list[tuple[IntArray, dict[int, tuple[float, float]]]] = [(np.arange(len(table)), {})]
-    weight = shares + 1 / len(shares)
-    for _ in range(LEAVES - 1):
+    while len(leaves) < LEAVES:
+        if sum(weight[m].sum() - np.bincount(group[m], weight[m]).max() for m, _ in leaves) < FEW:
+            break
         best = max(((*_split(table[m], group[m], weight[m]), k) for k, (m, _) in enumerate(leaves)), key=lambda s: s[0])
         gain, j, cut, k = best
         if gain <= 1e-9:

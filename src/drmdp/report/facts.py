@@ -13,7 +13,7 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
-from drmdp.core.text import count, discount, memory, some
+from drmdp.core.text import column, count, discount, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.maps import places_of
@@ -27,7 +27,6 @@ ALL = 40
 BENT = 12
 MAPPED = 250_000
 """Names of more states are not searched for coordinates."""
-NUMBER = "{:,.6g}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class Subject:
         """Certified worst-case value, mean over the start."""
         return float(self.start @ self.solution.value)
 
+    @property
+    def policy(self) -> Array:
+        """What the page is about."""
+        return self.solution.policy
+
     @cached_property
     def means(self) -> Array:
         """Value of the policy under the mean kernel, (S,)."""
@@ -70,6 +74,20 @@ class Subject:
         """The radius, if it is one number."""
         ball = self.ball
         return None if ball is None or not ball.sized or np.ndim(ball.radius) else float(ball.radius)
+
+    @cached_property
+    def seen(self) -> Any:
+        """Numbers of the states visited most."""
+        assert self.model is not None
+        return policies.most_visited(self.model, self.solution.policy, ALL)
+
+    @cached_property
+    def spread(self) -> float | None:
+        """How far the observed kernels are from their mean in these states, as the set measures it; None if it cannot be told."""
+        if self.model is None or self.ball is None or not self.ball.sized or not self.seen.size:
+            return None
+        found = float(np.mean(self.ball.spread(self.model, self.seen)))
+        return found if np.isfinite(found) else None
 
     @property
     def noun(self) -> str:
@@ -136,17 +154,16 @@ def region(subject: Subject) -> dict[str, str]:
     text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
     facts = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
     if model is not None and ball.sized:
-        states = policies.most_visited(model, subject.solution.policy, ALL)
+        states = subject.seen
         far = ball.saturation(model, states) if states.size else np.zeros(1)
         some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"
         span = (
             f"{far.min():.3g}" if np.ptp(far) < 1e-9 else f"between {far.min():.3g} and {far.max():.3g}, state by state"
         )
         facts["unconstrained from"] = f"{span}{some}: a larger radius changes nothing, nature may do anything already"
-        spread = float(np.mean(ball.spread(model, states)))
-        if np.isfinite(spread):
+        if subject.spread is not None:
             words = "the distance of the observed kernels from their mean, by the same rule"
-            facts["kernels among themselves"] = f"{spread:.3g}: {words}{some}"
+            facts["kernels among themselves"] = f"{subject.spread:.3g}: {words}{some}"
     return facts
 
 
@@ -176,7 +193,7 @@ def states_table(subject: Subject) -> dict[str, Any]:
     """Action, bounds and values of the states, or of those visited most."""
     solution, model, noun = subject.solution, subject.model, subject.noun
     total = len(solution.states)
-    columns = ["state", "action", f"worst-case {noun}", "certified gap"]
+    columns = ["state", "action", in_unit(f"worst-case {noun}", subject.unit), "certified gap"]
     order = np.arange(min(total, ALL))
     if model is not None:
         columns += ["under the mean kernel", "share of time"]
@@ -184,11 +201,15 @@ def states_table(subject: Subject) -> dict[str, Any]:
         mean = subject.means
         if total > ALL:
             order = np.argsort(-share, kind="stable")[:ALL]
-    rows = []
-    for s in order.tolist():
-        row = [str(solution.states[s]), choice(solution.policy[s], solution.actions)]
-        row += [NUMBER.format(float(solution.value[s])), f"{solution.upper[s] - solution.lower[s]:.2g}"]
-        rows.append(row + ([NUMBER.format(float(mean[s])), f"{share[s]:.2%}"] if model is not None else []))
+    cells = [
+        [str(solution.states[s]) for s in order.tolist()],
+        [choice(solution.policy[s], solution.actions) for s in order.tolist()],
+        column(solution.value[order]),
+        [f"{gap:.2g}" for gap in solution.upper[order] - solution.lower[order]],
+    ]
+    if model is not None:
+        cells += [column(mean[order]), [f"{part:.2%}" for part in share[order]]]
+    rows = [list(row) for row in zip(*cells, strict=True)]
     which = "visited most" if model is not None else "that come first"
     note = f"The {len(rows)} states {which}, of {total:,}." if total > len(rows) else ""
     return {"columns": columns, "rows": rows, "note": note}
@@ -227,21 +248,24 @@ def bent_table(subject: Subject) -> dict[str, Any]:
     }
 
 
-def radius_table(sweep: Path, noun: str) -> dict[str, Any]:
+def radius_table(sweep: Path, noun: str, unit: str = "") -> dict[str, Any]:
     """The radius curve in numbers."""
-    first = sweep.points[0].actions
-    rows = [
-        [
-            f"{p.radius:.4g}",
-            f"{p.fraction:.1%}",
-            NUMBER.format(float(worst)),
-            NUMBER.format(float(nominal)),
-            f"{int((p.actions != first).sum()):,}",
-        ]
-        for p, worst, nominal in zip(sweep.points, sweep.worst, sweep.nominal, strict=True)
+    points, first = sweep.points, sweep.points[0].actions
+    cells = [
+        [f"{p.radius:.4g}" for p in points],
+        [f"{p.fraction:.1%}" for p in points],
+        column(sweep.worst),
+        column(sweep.nominal),
+        [f"{int((p.actions != first).sum()):,}" for p in points],
     ]
-    columns = ["radius", "of unconstrained", f"worst-case {noun}", "under the mean kernel", "states that act otherwise"]
-    return {"columns": columns, "rows": rows, "note": ""}
+    columns = ["radius", "share of the largest", in_unit(f"worst-case {noun}", unit), "under the mean kernel",
+               f"states that act otherwise than at {cells[0][0]}"]  # fmt: skip
+    return {"columns": columns, "rows": [list(row) for row in zip(*cells, strict=True)], "note": ""}
+
+
+def in_unit(words: str, unit: str) -> str:
+    """What a column holds, and its unit."""
+    return f"{words}, {unit}" if unit else words
 
 
 def reproduce(subject: Subject) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 from drmdp import policies
 from drmdp.core.text import amount, count, discount, some
 from drmdp.model import Model
-from drmdp.report.decision import Decision, decide
+from drmdp.report.decision import SURE, Decision, decide
 from drmdp.report.facts import Subject
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import reached
@@ -26,8 +26,7 @@ def lead(subject: Subject) -> dict[str, Any]:
     share = None if model is None else policies.visits(model, solution.policy)
     decision = decide(solution.states, solution.actions, solution.policy, share)
     return {
-        "decision": decision.sentence,
-        "caveat": decision.caveat,
+        "decisions": [("", decision.lines, decision.caveat)],
         "costs": _costs(subject),
         "against": [against(subject, rival) for rival in subject.rivals],
         "sure": _sure(subject),
@@ -64,6 +63,8 @@ def against(subject: Any, rival: Any) -> str:
     unit, sign = subject.unit, -1 if subject.noun == "reward" else 1
     side = "best" if subject.helps else "worst"
     saved = [sign * (rival.worst - subject.worst), sign * (rival.mean - subject.mean)]
+    if _alike(subject.policy, rival.policy):
+        return f"{rival.name} is the same {subject.what}."
     if all(_none(gain, size) for gain, size in zip(saved, (rival.worst, rival.mean), strict=True)):
         return f"{rival.name} does as well, in the {side} case and if the data are right."
     words = [
@@ -73,6 +74,11 @@ def against(subject: Any, rival: Any) -> str:
     return (
         f"{first}: against it this {subject.what} {words[0]} in the {side} case and {words[1]} if the data are right."
     )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    other = np.asarray(other) if isinstance(other, np.ndarray) else None
+    return other is not None and other.shape == one.shape and bool(np.abs(one - other).max() < 1 - SURE)
 
 
 def _none(gain: float, size: float) -> bool:
@@ -109,7 +115,9 @@ def _assumed(subject: Subject) -> str:
     """What the worst case is over."""
     if subject.ball is None:
         return f"The worst case is over {subject.solution.settings['ball']}."
-    return assumed(subject.model, subject.ball)
+    text = assumed(subject.model, subject.ball)
+    several = subject.model is not None and subject.model.n_kernels > 1 and subject.spread is not None
+    return f"{text} By the same measure the kernels are {subject.spread:.3g} away from their mean." if several else text
 
 
 def assumed(model: Model | None, ball: AmbiguitySet, when: str = "") -> str:
@@ -147,8 +155,8 @@ def switch(subject: Subject) -> list[dict[str, Any]]:
                 "current": k == current,
                 "here": own is not None and abs(point.radius - own) <= 1e-12 * max(own, 1.0),
                 "mark": before is not None and before.sentence != found.sentence,
-                "decisions": [("", found.sentence)],
-                "caveat": found.caveat,
+                "decisions": [("", found.lines, found.caveat)],
+                "more": "",
                 "worst": amount(float(worst), subject.unit),
                 "mean": amount(float(mean), subject.unit),
                 "otherwise": _otherwise(subject, otherwise),
@@ -156,6 +164,22 @@ def switch(subject: Subject) -> list[dict[str, Any]]:
         )
         before = found
     return panels
+
+
+def trust(panels: list[dict[str, Any]]) -> str:
+    """Where the decision changes if the data are trusted less, or more: the texts of `switch` in one sentence."""
+    if not panels:
+        return ""
+    here = next(k for k, panel in enumerate(panels) if panel["current"])
+    marks = [k for k, panel in enumerate(panels) if panel["mark"]]
+    radii = [panel["radius"] for panel in panels]
+    if not marks:
+        return f"The decision reads the same at every radius that was compared, from {radii[0]} to {radii[-1]}."
+    up, down = next((k for k in marks if k > here), None), next((k for k in reversed(marks) if k <= here), None)
+    more = "reads the same" if up is None else f"changes between radius {radii[up - 1]} and {radii[up]}"
+    far = f" up to radius {radii[-1]}" if up is None else ""
+    less = "" if down is None else f"; if they are trusted more, it changes between {radii[down]} and {radii[down - 1]}"
+    return f"The decision {more}{far}{less}."
 
 
 def _otherwise(subject: Subject, states: Any) -> str:

@@ -23,7 +23,7 @@ from drmdp.radius import Path
 from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
-from drmdp.report.lead import lead, switch
+from drmdp.report.lead import lead, switch, trust
 from drmdp.report.rivals import rivals
 from drmdp.report.svg import draw
 from drmdp.sets import AmbiguitySet
@@ -67,12 +67,14 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 def render(subject: Subject, title: str | None = None) -> str:
     """The page as text."""
+    panels = switch(subject)
     return fill(
         "page.html",
         title=title or "A robust policy",
         noun=subject.noun,
         lead=lead(subject),
-        panels=switch(subject),
+        panels=panels,
+        trust=trust(panels),
         work=facts.work(subject),
         problem=facts.problem(subject),
         region=facts.region(subject),
@@ -80,7 +82,7 @@ def render(subject: Subject, title: str | None = None) -> str:
         states=facts.states_table(subject),
         mixed=facts.mixed(subject),
         bent=None if subject.model is None else facts.bent_table(subject),
-        radii=None if subject.sweep is None else facts.radius_table(subject.sweep, subject.noun),
+        radii=None if subject.sweep is None else facts.radius_table(subject.sweep, subject.noun, subject.unit),
         reproduce=facts.reproduce(subject),
         pictures=_pictures(subject),
         many=len(subject.solution.states) > facts.ALL,

@@ -5,25 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from drmdp import plot
+from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.core.files import write_whole
 from drmdp.core.progress import stage
-from drmdp.core.text import amount, count, discount
+from drmdp.core.text import amount, column, count, discount
 from drmdp.core.validation import number
 from drmdp.errors import InputError, described
+from drmdp.plot.maps import places_of
+from drmdp.plot.plans import groups
+from drmdp.policies import fixed_kernel as fixed
 from drmdp.report import page
 from drmdp.report.decision import SURE, decide
-from drmdp.report.lead import against, assumed, verb, within
-from drmdp.report.rivals import mean_of, plan_rivals
+from drmdp.report.facts import MAPPED, in_unit
+from drmdp.report.lead import against, assumed, trust, verb, within
+from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.solution import HorizonSolution, choice, reached
 
 STEPS = 4
-"""So many changes of the plan are told in sentences."""
+"""So many changes of the plan are told in sentences, and fewer if these take more than `LINES` lines."""
+LINES = 6
+LEAST = 0.05
+"""Probabilities below this are not told in sentences."""
 ALL = 40
 """So many states are listed."""
 
@@ -36,6 +45,11 @@ class Told:
     unit: str
     mean: float | None  # of the plan under the mean kernels, if they are known
     what: str = "plan"
+
+    @property
+    def policy(self) -> Any:
+        """What the page is about."""
+        return self.plan.policy
 
     @property
     def noun(self) -> str:
@@ -66,11 +80,13 @@ def write_plan(
     """Write the page about a plan; see `drmdp.HorizonSolution.report`."""
     page.check_target(path)
     others = _checked(plan, sweep)
-    told, more = decisions(plan)
+    visits = _visits(plan)
+    told, more = decisions(plan, visits)
     subject = Told(plan, unit, mean_of(plan, plan.policy))
+    panels = _panels(subject, others)
     text = page.fill(
         "plan.html",
-        page.drawn({"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}),
+        page.drawn(_pictures(plan)),
         title=title or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
         noun=plan.noun,
         decisions=told,
@@ -81,8 +97,10 @@ def write_plan(
         good=reached(plan),
         assumed=_assumed(plan),
         notes=plan.notes,
-        table=_table(plan, unit),
-        panels=_panels(subject, others),
+        table=_table(plan, unit, visits),
+        panels=panels,
+        trust=trust(panels),
+        radii=_radii(subject, panels),
         problem=_problem(plan),
         command=command,
         reproduce=_reproduce(plan),
@@ -105,20 +123,30 @@ def _checked(plan: HorizonSolution, sweep: Any) -> dict[float, HorizonSolution]:
     return dict(sorted(found.items()))
 
 
-def decisions(plan: HorizonSolution) -> tuple[list[tuple[str, str]], str]:
-    """The plan in sentences, (stages, what to do), and what they leave out."""
-    played = plan.policy >= 1 - SURE
-    changes = (played[1:] != played[:-1]).any(axis=(1, 2))
+def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[tuple[str, list[str], str]], str]:
+    """The plan in sentences, (stages, what to do in lines, where it is otherwise), and what they leave out.
+
+    A sentence is about stages in a row that have the same likeliest actions, and tells what is played there in the mean.
+    """
+    likeliest = plan.policy.argmax(axis=2)
+    changes = (likeliest[1:] != likeliest[:-1]).any(axis=1)
     first = np.flatnonzero(np.append(True, changes))
     last = np.append(first[1:], plan.n_stages) - 1
-    told = []
+    told: list[tuple[str, list[str], str]] = []
     for lo, hi in list(zip(first.tolist(), last.tolist(), strict=True))[:STEPS]:
-        same = bool(np.ptp(plan.policy[lo : hi + 1], axis=0).max() < 0.01)
-        found = decide(plan.states, plan.actions, plan.policy[lo], exact=same)
+        own = plan.policy[lo : hi + 1]
+        same = bool(np.ptp(own, axis=0).max() < 0.01)
+        often = None if visits is None else visits[lo : hi + 1].sum(axis=0)
+        found = decide(plan.states, plan.actions, own.mean(axis=0), often, exact=same, least=LEAST)
+        if told and sum(len(lines) for _, lines, _ in told) + len(found.lines) > LINES:
+            break
         when = f"Stage {lo}" if lo == hi else f"Stages {lo} to {hi}"
-        told.append((when if first.size > 1 else "", f"{found.sentence} {found.caveat}".strip()))
+        told.append((when if first.size > 1 else "", found.lines, found.caveat))
     left = first.size - len(told)
-    return told, f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""
+    more = [f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""]
+    if ((plan.policy > 1 - SURE) & (plan.policy < LEAST)).any():
+        more.append("Actions that are seldom drawn are not told here.")
+    return told, " ".join(filter(None, more))
 
 
 def _costs(subject: Told) -> str:
@@ -149,10 +177,10 @@ def _sure(subject: Told) -> str:
 
 
 def _assumed(plan: HorizonSolution) -> str:
-    several = len(plan.fingerprints) > 1 or len(plan.settings["balls"]) > 1
-    if plan.natures is not None and not several:
-        stages = plan.natures.stages
-        return assumed(stages.first, stages.balls[0], " at every stage")
+    if plan.natures is not None and len(plan.settings["balls"]) == 1:
+        stages, one = plan.natures.stages, len(plan.fingerprints) == 1
+        found = assumed(stages.first, stages.balls[0], " at every stage")
+        return found if one else f"{found} Every stage has kernels of its own."
     side = "best" if plan.settings["nature"] == "cooperative" else "worst"
     models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
     return f"The {side} case is over the kernels that the set allows at every stage, around {models}: {plan.ball_in_words}."
@@ -162,9 +190,9 @@ def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str
     """What is best at each radius; which one is shown first is that of the page, or the one whose worst case is nearest to it."""
     plan, panels = subject.plan, []
     near = [abs(float(plan.initial @ other.value[0]) - subject.worst) for other in sweep.values()]
-    before: list[tuple[str, str]] | None = None
+    before: list[tuple[str, list[str], str]] | None = None
     for k, (radius, other) in enumerate(sweep.items()):
-        told, more = decisions(other)
+        told, more = decisions(other, _visits(other))
         mean = mean_of(other, other.policy)
         panels.append(
             {
@@ -173,9 +201,10 @@ def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str
                 "here": np.array_equal(other.value, plan.value),
                 "mark": before is not None and before != told,
                 "decisions": told,
-                "caveat": more,
+                "more": more,
                 "worst": amount(float(plan.initial @ other.value[0]), subject.unit),
                 "mean": "" if mean is None else amount(mean, subject.unit),
+                "bounds": (float(plan.initial @ other.value[0]), mean),
                 "otherwise": _otherwise(plan, other),
             }
         )
@@ -192,19 +221,55 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
     return f"The likeliest action differs from this report {where}, in {count(int(differ.max()), 'state')} at most."
 
 
-def _table(plan: HorizonSolution, unit: str) -> dict[str, Any]:
+def _radii(subject: Told, panels: list[dict[str, Any]]) -> dict[str, Any]:
+    """The panels in numbers."""
+    columns = ["radius", in_unit(f"worst-case {subject.noun}", subject.unit)]
+    cells = [[own["radius"] for own in panels], column(own["bounds"][0] for own in panels)]
+    if all(own["bounds"][1] is not None for own in panels):
+        columns.append("under the mean kernels")
+        cells.append(column(own["bounds"][1] for own in panels))
+    return {"columns": columns, "rows": [list(row) for row in zip(*cells, strict=True)], "note": ""}
+
+
+def _pictures(plan: HorizonSolution) -> dict[str, Any]:
+    """A map of stages and states; of very many states that are places, a map of them at each of some stages."""
+    first, rows = groups(plan.policy)
+    if len(first) == len(rows) or len(plan.states) > MAPPED or places_of(plan.states) is None:
+        return {"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}
+    return {
+        f"stage {t}": (partial(_map, plan, t), f"Map: the likeliest action where each state lies, at stage {t}")
+        for t in sorted({0, plan.n_stages // 2, plan.n_stages - 2, plan.n_stages - 1} & set(range(plan.n_stages)))
+    }
+
+
+def _map(plan: HorizonSolution, stage: int, ax: Any) -> None:
+    plot.map(plan, stage=stage, ax=ax)
+
+
+def _visits(plan: HorizonSolution) -> Array | None:
+    """How likely each state is at each stage under the mean kernels, (T, S); None if they are not known, or very large."""
+    if plan.natures is None or plan.n_stages * plan.natures.stages.first.blocks.data.size > SWEEPS * LARGE:
+        return None
+    now, found = plan.initial, np.empty(plan.value[:-1].shape)
+    for t, model in enumerate(plan.natures.stages.models):
+        found[t] = now = np.where(model.terminal, 0.0, now)
+        now = fixed.chain(plan.policy[t], fixed.matrix_of(model, None)).T @ now
+    return found
+
+
+def _table(plan: HorizonSolution, unit: str, visits: Array | None) -> dict[str, Any]:
     stages = sorted({0, plan.n_stages // 4, plan.n_stages // 2, 3 * plan.n_stages // 4, plan.n_stages - 1})
     S = len(plan.states)
+    shown = (
+        np.arange(min(S, ALL)) if S <= ALL or visits is None else np.argsort(-visits.sum(axis=0), kind="stable")[:ALL]
+    )
     rows = [
-        [
-            str(plan.states[s]),
-            *(choice(plan.policy[t, s], plan.actions) for t in stages),
-            amount(float(plan.value[0, s]), unit),
-        ]
-        for s in range(min(S, ALL))
+        [str(plan.states[s]), *(choice(plan.policy[t, s], plan.actions) for t in stages), worth]
+        for s, worth in zip(shown.tolist(), column(plan.value[0, shown]), strict=True)
     ]
-    note = f"The first {ALL} states of {S:,}." if S > ALL else ""
-    columns = ["state", *(f"stage {t}" for t in stages), f"worst-case {plan.noun}"]
+    which = "that come first" if visits is None else "visited most"
+    note = f"The {ALL} states {which}, of {S:,}." if S > ALL else ""
+    columns = ["state", *(f"stage {t}" for t in stages), in_unit(f"worst-case {plan.noun}", unit)]
     return {"columns": columns, "rows": rows, "note": note}
 
 

@@ -205,6 +205,8 @@ class HorizonSolution:
     ) -> None:
         """Write one self-contained HTML page about the plan; it needs no network and no script, and the extra `report`.
 
+        The plan is compared with `baseline` and with the one that is best for the mean kernels, which is made for that, unless the models are very large.
+
         Parameters
         ----------
         path : path

@@ -300,7 +300,8 @@ class Solution:
         """Write one self-contained HTML page: what to do, what it costs and how sure that is, then policy, nature and radii, and an appendix for a referee.
 
         The page needs no network and no script. What changes with the radius is that of `sweep`, a `drmdp.radius.path`; the policy is compared with
-        `baseline` and with the one that is best for the mean kernel. Needs the extra `report`.
+        `baseline` and with the one that is best for the mean kernel, which is solved for that, unless the model has more than ten million probabilities. Needs
+        the extra `report`.
 
         Parameters
         ----------
