@@ -217,6 +217,8 @@ def test_other_slips():
         Model.from_functions([0], ["go"], loop, 3.0, **stay)
     with pytest.raises(InputError, match=r"state 0 has no action: .* terminal="):
         Model.from_functions([0], lambda s: [], loop, lambda s, a: 1.0, **stay)
+    with pytest.raises(InputError, match=r"initial: a state is given twice; one state that is a tuple is \[\(0, 0\)\]"):
+        Model.from_functions((0, 0), ["go"], loop, lambda s, a: 1.0, **stay)
     with pytest.raises(InputError, match="actions of state 0: 'go' is given twice"):
         walk(loop, actions=["go", "go"])
     with pytest.raises(InputError, match="actions of state 0: names are hashable"):

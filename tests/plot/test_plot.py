@@ -1,11 +1,14 @@
 """Pictures: what they show is what was found, on the caller's axes or new ones, under the user's names."""
 
+from itertools import pairwise
+
 import matplotlib
 import numpy as np
 import pytest
 
 import drmdp
 from drmdp.plot.nature import moved
+from drmdp.plot.style import fading, numbers
 
 matplotlib.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -224,3 +227,51 @@ def test_notebooks_show_models_and_solutions(found):
     many = large()
     assert len(many._repr_html_()) < 10_000
     assert "… 991 more" in many._repr_html_()
+
+
+@pytest.mark.parametrize("size", [(3, 2.2), (5.4, 3.2)])
+def test_a_small_picture_has_room_for_its_legend_and_its_numbers(found, size):
+    """No legend leaves the picture, and no two numbers on an axis touch."""
+    model, _ = found
+    costly = drmdp.Model(
+        model.kernels, costs=1e4 * model.costs, discount=0.9, states=model.states, actions=model.actions
+    )
+    best = drmdp.solve(costly, drmdp.Wasserstein(0.5))
+    path = drmdp.radius.path(costly, drmdp.Wasserstein(0.5), radii=3)
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.5), 12)
+    pictures = (
+        lambda ax: drmdp.plot.values(best, ax=ax), lambda ax: drmdp.plot.radius(path, 0.1, ax=ax),
+        lambda ax: drmdp.plot.convergence(best, ax=ax), lambda ax: drmdp.plot.plan(plan, ax=ax),
+    )  # fmt: skip
+    for picture in pictures:
+        figure, ax = plt.subplots(figsize=size, layout="constrained")
+        picture(ax)
+        figure.canvas.draw()
+        box = ax.get_legend().get_window_extent()
+        assert box.x0 >= 0, picture
+        assert box.x1 <= figure.bbox.x1, picture
+        texts = [own.get_window_extent() for own in ax.get_xticklabels() if own.get_text()]
+        inside = sorted((own.x0, own.x1) for own in texts if own.x1 > ax.bbox.x0 and own.x0 < ax.bbox.x1)
+        assert all(one[1] < other[0] for one, other in pairwise(inside)), picture
+        plt.close(figure)
+
+
+def test_lines_are_seen_in_a_dark_style(found):
+    _, solution = found
+    for style, colour in (("default", "#000000"), ("dark_background", "white")):
+        with plt.style.context(style):
+            ax = drmdp.plot.convergence(solution)
+        assert ax.get_lines()[-1].get_color() == colour
+        plt.close(ax.figure)
+
+
+def test_thousands_are_separated():
+    figure, ax = plt.subplots()
+    ax.plot([0, 1], [-25_000, 1_250_000])
+    numbers(ax.yaxis)
+    figure.canvas.draw()
+    assert {"0", "250,000", "1,000,000"} <= {own.get_text() for own in ax.get_yticklabels()}
+    plt.close(figure)
+    fading_ones = fading("#2A80B9", "#D9622B")(np.array([0.0, 0.5, 1.0]))
+    assert fading_ones[[0, 2], 3].tolist() == [1, 1]
+    assert fading_ones[1, 3] < 0.01

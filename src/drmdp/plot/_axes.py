@@ -61,10 +61,19 @@ def chosen(solution: Solution, model: Model | None, most: int) -> tuple[IntArray
     return rows, f", the {rows.size} visited most of {total:,}"
 
 
+def inches(ax: Any) -> tuple[float, float]:
+    """Width and height of axes, about: before their labels take room."""
+    box = ax.get_window_extent()
+    return box.width / ax.figure.dpi, box.height / ax.figure.dpi
+
+
 def ticks(axis: Any, labels: Sequence[str], most: int = ROWS) -> None:
-    """Name positions 0, 1, 2, …; every second, third, … if they are many."""
+    """Name positions 0, 1, 2, …; every second, third, … if they are many, in small letters where rows are low."""
     step = max(1, -(-len(labels) // most))
     axis.set_ticks(range(0, len(labels), step), list(labels)[::step])
+    if axis.axis_name == "y":
+        points = 72 * inches(axis.axes)[1] / max(1, -(-len(labels) // step))
+        axis.set_tick_params(labelsize=float(np.clip(0.9 * points, 5, 10)))
 
 
 def upright(labels: Sequence[str]) -> float:
@@ -78,10 +87,14 @@ def turn(ax: Any, labels: Sequence[str]) -> None:
         ax.tick_params(axis="x", labelrotation=90, labelsize=min(10, 270 / len(labels)))
 
 
-def legend(ax: Any, columns: int, labels: Sequence[str] = ()) -> None:
-    """A legend above the axes, in one column where long names on the left make them narrow."""
-    ncols = columns if max(map(len, labels), default=0) <= 10 else 1
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=ncols, borderaxespad=0, fontsize="small")
+def legend(ax: Any, columns: int, labels: Sequence[str] = (), **given: Any) -> None:
+    """A legend above the axes, of at most so many columns: as many as there is room for beside long names on the left."""
+    handles = given.get("handles") or ax.get_legend_handles_labels()[0]
+    entries = [0.5 + 0.06 * len(str(own.get_label())) for own in handles]  # inches
+    room = inches(ax)[0] - 0.06 * max(0, max(map(len, labels), default=0) - 10)
+    fits = [n for n in range(1, columns + 1) if sum(max(entries[k::n], default=0.0) for k in range(n)) <= room]
+    ncols = max(fits, default=1)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=ncols, borderaxespad=0, fontsize="small", **given)
 
 
 def model_of(solution: Solution, model: Model | None) -> Model | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from drmdp.errors import InputError, described, shown
 from drmdp.plot._axes import axes, kind, label, legend
-from drmdp.plot.style import BLACK, BLUE, GREEN, MARKERS, ORANGE, PALETTE, RED, numbers
+from drmdp.plot.style import BLUE, GREEN, MARKERS, ORANGE, PALETTE, RED, ink, numbers
 from drmdp.radius import Choice, Path
 from drmdp.radius.path import check_path
 from drmdp.solution import Solution, check_solution
@@ -36,7 +36,7 @@ def convergence(solution: Solution, ax: Any = None) -> Any:
             shown = np.isfinite(line) & (line > 0)  # a logarithm needs it
             ax.plot(iterations[shown], line[shown], color=colour, marker=marker, label=text)
         if solution.tolerance > 0:
-            ax.axhline(solution.tolerance, color=BLACK, linestyle=":", label="tolerance")
+            ax.axhline(solution.tolerance, color=ink(), linestyle=":", label="tolerance")
         ax.set_yscale("log")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="iteration", ylabel="largest over the states")
@@ -62,7 +62,7 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
         ax.plot(path.radii, path.worst, color=BLUE, marker="o", label="worst case")
         ax.plot(path.radii, path.nominal, color=ORANGE, marker="s", label="under the mean kernel")
         if mark is not None:
-            ax.axvline(mark, color=BLACK, linestyle=":", label="this ball")
+            ax.axvline(mark, color=ink(), linestyle=":", label="this ball")
         ax.set(xlabel="radius", ylabel=f"{noun}, mean over the start")
         numbers(ax.yaxis)
         legend(ax, 3)

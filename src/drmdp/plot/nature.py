@@ -11,7 +11,7 @@ from drmdp import policies
 from drmdp._typing import IntArray
 from drmdp.core.compact import MeanKernel
 from drmdp.model import Model
-from drmdp.plot._axes import COLUMNS, ROWS, axes, label, needed, ticks, turn, upright
+from drmdp.plot._axes import COLUMNS, ROWS, axes, label, legend, needed, ticks, turn, upright
 from drmdp.plot.states import bar
 from drmdp.plot.style import CELLS, ORANGE, RED, fading
 from drmdp.policies.bent import NOTHING
@@ -57,7 +57,7 @@ def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> An
         )
         ax.set(xlabel=f"next state{where}", ylabel=f"from, {rows.size} of {S:,} states" if rows.size < S else "from")
         ax.grid(False)
-        bar(ax, image, "change of probability, worst case − mean")
+        bar(ax, image, "change of probability")
     return ax
 
 
@@ -122,7 +122,7 @@ def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax:
         ax.invert_yaxis()
         ax.set(xlabel="probability", ylabel="state, action → next state")
         ax.margins(y=0.5 / max(len(most), 1))
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0, fontsize="small")
+        legend(ax, 2, names)
     return ax
 
 

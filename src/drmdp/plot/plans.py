@@ -10,7 +10,7 @@ from drmdp._typing import Array, IntArray
 from drmdp.core.names import coordinates
 from drmdp.core.text import count
 from drmdp.errors import InputError, described
-from drmdp.plot._axes import ROWS, axes, label, span, ticks
+from drmdp.plot._axes import ROWS, axes, label, legend, span, ticks
 from drmdp.plot.style import CELLS
 from drmdp.solution import HorizonSolution
 
@@ -104,7 +104,4 @@ def palette_legend(ax: Any, actions: Any, used: IntArray, x: Array) -> None:
         handles.append(Patch(color=GREY, label="others"))
     if not x.any(axis=-1).all():
         handles.append(Patch(facecolor="none", edgecolor=GREY, label="no action"))
-    columns = 3 if max(len(str(own.get_label())) for own in handles) > 9 else 5
-    ax.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0, fontsize="small"
-    )
+    legend(ax, 5, handles=handles)

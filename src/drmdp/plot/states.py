@@ -11,7 +11,7 @@ from drmdp._typing import Array, IntArray
 from drmdp.model import Model
 from drmdp.plot import plans
 from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, ticks, turn, upright
-from drmdp.plot.style import BLACK, BLUE, CELLS, ORANGE, fading, numbers
+from drmdp.plot.style import BLUE, CELLS, ORANGE, fading, ink, numbers
 from drmdp.solution import HorizonSolution, Solution
 
 COLOURS = "cividis"
@@ -93,9 +93,9 @@ def _dots(ax: Any, solution: Solution, mean: Array | None, rows: IntArray) -> No
         ax.plot(ends[2], y, "s", color=ORANGE, label="under the mean kernel")
     ax.plot(value, y, "o", color=BLUE, label="worst case")
     if float((upper - lower).max()) > SEEN * float(np.ptp(np.concatenate(ends))):
-        ax.hlines(y, lower, upper, color=BLACK)
+        ax.hlines(y, lower, upper, color=ink())
         other = np.where(value == upper, lower, upper)
-        ax.plot(other, y, "|", color=BLACK, markersize=9, label="no policy does better")
+        ax.plot(other, y, "|", color=ink(), markersize=9, label="no policy does better")
 
 
 def bar(ax: Any, image: Any, text: str) -> None:

@@ -64,8 +64,18 @@ def numbers(axis: Any) -> None:
             sign = text[: len(text) - len(digits)]
             return f"{sign}{int(whole):,}{dot}{rest}" if whole.isdigit() and len(whole) > 3 else text
 
-    axis.set_major_formatter(Separated())
-    axis.get_major_locator().set_params(nbins=6)
+    own = Separated()
+    own.set_powerlimits((-5, 8))
+    axis.set_major_formatter(own)
+    box = axis.axes.get_window_extent()
+    wide = (box.width if axis.axis_name == "x" else 2 * box.height) / axis.axes.figure.dpi
+    axis.get_major_locator().set_params(nbins=max(2, min(7, int(wide / 0.65))))
+
+
+def ink() -> str:
+    """The colour of letters: black, but in a dark style of the user."""
+    found: str = pyplot().rcParams["text.color"]
+    return BLACK if found == "black" else found
 
 
 @contextmanager
