@@ -149,7 +149,7 @@ def solve(
         states=model.states,
         actions=tuple(model.actions),
         fingerprint=Later(lambda: model.fingerprint),  # type: ignore[arg-type]
-        scale=scale_of(model, found.upper),
+        scale=found.scale,
         seconds=found.seconds,
         setup_seconds=setup,
         compile_seconds=clock.compiled() - compiled,

@@ -474,3 +474,14 @@ def test_a_step_that_is_no_number_proves_nothing_of_any_state(place):
     assert np.isnan(found.upper).all()
     assert np.isnan(surveys.survey(np.arange(4.0), *steps)).all()
     assert np.isnan(surveys.extent_of(*steps)).all()
+
+
+def test_bounds_stay_within_what_values_can_be():
+    value, steps = np.array([0.0, 5.0, 9.0]), (np.full(3, -0.5), np.full(3, 0.5))
+    ends = np.array([True, False, False])
+    wide = certificate.bounds(value, *steps, 0.5, ends)
+    found = certificate.bounds(value, *steps, 0.5, ends, 4.5, 9.25)
+    assert wide.lower[1] < 4.5
+    assert wide.upper[2] > 9.25
+    np.testing.assert_array_equal(found.lower, [0.0, 4.5, wide.lower[2]])
+    np.testing.assert_array_equal(found.upper, [0.0, wide.upper[1], 9.25])

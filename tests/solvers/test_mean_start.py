@@ -7,7 +7,7 @@ import drmdp
 from drmdp import instances
 from drmdp.bellman.build import build
 from drmdp.solvers import linear
-from drmdp.solvers.mean_start import improve, optimum, relax
+from drmdp.solvers.mean_start import ROUGH, improve, optimum, relax
 from drmdp.solvers.policy_iteration import nominal_value
 from drmdp.solvers.problem import Problem
 
@@ -88,7 +88,8 @@ def test_products_solve_what_mixes_fast_and_nothing_else():
         assert relax(rows, np.ones((100, 1)), right, work) == fast
         assert (linear.relax(kernel, 0.999, right) is not None) == fast
         if fast:
-            np.testing.assert_allclose(work[0] - 0.999 * kernel @ work[0], right, rtol=0, atol=1e-10)
+            left = np.abs(right - (work[0] - 0.999 * kernel @ work[0])).max()
+            assert left <= 1.01 * ROUGH * (1 - 0.999) * np.abs(work[0]).max()
 
 
 def test_ties_and_equal_actions_come_to_an_end():

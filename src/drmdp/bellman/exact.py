@@ -62,7 +62,9 @@ class Remembered:
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
-        return replace(self, share=share, played=None)
+        return Remembered(
+            self.model, self.answer, self.layout, self.point, self.memory, share, self.threads, None, self.rooms
+        )
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
@@ -134,7 +136,10 @@ class Remembered:
         return self.memory._replace(by_row=np.concatenate(parts))
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
-        share = np.ones((self.layout.available.shape[0], 1)) if self.share is None else self.share
+        share = self.share
+        if share is None:
+            share = np.empty((self.layout.available.shape[0], 1))
+            share.fill(1.0)
         return respond(
             self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads, self.rooms
         )  # fmt: skip
@@ -148,8 +153,16 @@ def _of(arrays: Any, own: slice) -> Any:
 class Ready:
     """What sweeps of a model and a kind of set have in common, kept as long as the model is."""
 
-    def __init__(self, rooms: Rooms, answers: Rooms) -> None:
-        self.rooms, self.answers = rooms, answers  # work space of sweeps, and of nature's answers
+    def __init__(self, model: Model, layout: Any, family: Any) -> None:
+        small = model.n_states <= DENSE
+        fresh = getattr(family, "FRESH", False)
+        self.rooms, self.answers = (
+            Rooms(small and not fresh),
+            Rooms(small),
+        )  # work space of sweeps, and of nature's answers
+        self.work = events.work(layout)
+        self.ends = bool(model.terminal.any())
+        self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self._last: tuple[Any, Any] = None, None
 
     def data(self, family: Any, layout: Layout) -> Any:
@@ -171,22 +184,19 @@ class ExactOperator:
         entry = entry_of(ball)
         family: Any = part_of(entry.response, ball)
         self._family = Pairwise(family) if entry.keeps.by_pair else family
-        self._work = events.work(self._layout)
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
         kept = light.remembered(self._layout)
         real = np.dtype(np.float32) if kept < N else getattr(self._layout, "data", np.empty(0)).dtype
         memory = empty_memory(S, A, kept, entry.keeps, real)
         self.left = Left(memory, np.zeros((S, A)), 0)
-        self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
-        self._ends = bool(model.terminal.any())
         self.accuracy = 0.0
         self._passes = np.zeros(1)
         self._filled: Layout | None = None  # the layout for many sweeps
-        small = model.n_states <= DENSE
-        fresh = getattr(self._family, "FRESH", False)
-        self._ready: Ready = model.kept.setdefault(
-            ("ready", ball.key, ball.by_pair), Ready(Rooms(small and not fresh), Rooms(small))
-        )
+        key = "ready", ball.key, ball.by_pair, ball.support, ball.moves
+        ready = model.kept.get(key)
+        if ready is None:
+            ready = model.kept[key] = Ready(model, self._layout, self._family)
+        self._ready: Ready = ready
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
@@ -213,27 +223,19 @@ class ExactOperator:
         return self._sweep(self._family.evaluate, value, policy, start, stop)
 
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
-        model, shift, sweeps = self.model, levels.level(value), self.left.sweeps + 1
-        u = value - shift
-        layout = self._laid_out(sweeps)
+        model = self.model
+        u, shift = levels.around(value)
+        layout = self._laid_out(self.left.sweeps + 1)
         point = point_at(layout, u)
         out, played = self._mapped(kernel, layout, point, policy, start, stop)
-        memory = self.left.memory
         own = slice(start, stop)
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
-        policy = np.where(ends[:, None], 0.0, out.policy[own]) if self._ends else out.policy[own]
-        low = levels.steps(here, shift, model.discount, ends, out.lower[own], -1)
-        high = levels.steps(here, shift, model.discount, ends, out.upper[own], +1)
-        new = out.lower[own]  # nobody needs the bounds themselves any more
-        new += out.upper[own]
-        del out
-        new /= 2
-        new += model.discount * shift
-        if self._ends:
-            new[ends] = 0.0
+        policy = np.where(ends[:, None], 0.0, out.policy[own]) if self._ready.ends else out.policy[own]
+        low, high, new = levels.both_steps(here, shift, model.discount, ends, out.lower[own], out.upper[own])
         if played is not None:
             played.of(policy, self.threads)
+        memory = self.left.memory
         nature = Remembered(
             model, self._family.NATURE, layout, point, memory, None, self.threads, played, self._ready.answers
         )
@@ -243,41 +245,43 @@ class ExactOperator:
         self, kernel: Any, layout: Any, point: Point, policy: Array, start: int, stop: int
     ) -> tuple[Out, Played | None]:
         """Map a kernel over ranges of states, from what the last sweep left; what it finds, and the rows that were written on the way."""
-        memory = Memory(*(array.copy() for array in self.left.memory))
+        by_action, by_kernel, by_row = self.left.memory
+        memory = Memory(by_action.copy(), by_kernel.copy(), by_row.copy())
         S = self.model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
-        widest = self.model.discount * point.span + self._moving  # range of any stakes
+        widest = self.model.discount * point.span + self._ready.moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
-        family = self._family
+        over = self._over_pieces if isinstance(layout, events.EventLayout) else self._over_stored
         played = Played() if light.remembered(layout) < layout.weights.size else None
-
-        def over(lo: int, hi: int) -> None:
-            room = events.Room(layout, lambda part, *ends: family.workspace(prepared(family, part), point, *ends))
-            for first, last, part, own in events.pieces(layout, lo, hi):
-                if part is layout:
-                    self._whole(kernel, lo, hi, layout, point, memory, out, tol)
-                    continue
-                known, found = _of(memory, own), _of(out, own)
-                whole = known if played is None else light.opened(part, point, known, settled=False)
-                kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
-                if played is not None:
-                    known.by_row[:, :, 0] = whole.by_row[:, :, 0]
-                    played.write(own, part, point, known, found.policy)
-            if played is not None:
-                played.close(lo, hi)
-
-        workers.run(over, self._work, start, stop, self.threads)
+        over_states = partial(over, kernel, layout, point, memory, out, tol, played)
+        workers.run(over_states, self._ready.work, start, stop, self.threads)
         self.left = Left(memory, out.policy, self.left.sweeps + 1)
         return out, played
 
-    def _whole(
-        self, kernel: Any, lo: int, hi: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float
-    ) -> None:
+    def _over_stored(
+        self, kernel: Any, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
+    ) -> None:  # fmt: skip
         """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
         ready = self._ready
         data = ready.data(self._family, layout)
         run = partial(kernel, lo, hi, data, point, memory, out, tol)
         ready.rooms.use(data, point, lo, hi, self._family.workspace, run)
+
+    def _over_pieces(
+        self, kernel: Any, layout: Any, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
+    ) -> None:  # fmt: skip
+        """Run a kernel over states whose rows are made piece by piece."""
+        family = self._family
+        room = events.Room(layout, lambda part, *ends: family.workspace(prepared(family, part), point, *ends))
+        for first, last, part, own in events.pieces(layout, lo, hi):
+            known, found = _of(memory, own), _of(out, own)
+            whole = known if played is None else light.opened(part, point, known, settled=False)
+            kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
+            if played is not None:
+                known.by_row[:, :, 0] = whole.by_row[:, :, 0]
+                played.write(own, part, point, known, found.policy)
+        if played is not None:
+            played.close(lo, hi)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

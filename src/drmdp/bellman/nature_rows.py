@@ -118,9 +118,9 @@ def respond(
         weights = np.where(layout.available, weights, 0.0)
     stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
     real = layout.data.dtype if stored else np.float64
-    estate, emass = np.zeros(entry_at[-1], dtype=np.int32), np.zeros(entry_at[-1], dtype=real)
-    plength = np.zeros(prefix_at[-1], dtype=np.int32)
-    pslope, plevel = np.zeros(prefix_at[-1], dtype=real), np.zeros(prefix_at[-1], dtype=real)
+    entries, terms = int(entry_at[-1]), int(prefix_at[-1])
+    estate, emass = np.zeros(entries, dtype=np.int32), np.zeros(entries, dtype=real)
+    plength, pslope, plevel = np.zeros(terms, dtype=np.int32), np.zeros(terms, dtype=real), np.zeros(terms, dtype=real)
     question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
@@ -136,7 +136,7 @@ def respond(
         rooms.use(layout, point, lo, hi, workspace, kernel)
 
     workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
-    step, order, deepest = 1 if by_pair else A, point.order, int(plength.max(initial=0))
+    step, order, deepest = 1 if by_pair else A, point.order, int(plength.max()) if terms else 0
     if layout.unlisted and deepest == order.u.size < point.value.size:  # she may use more than the top that was sorted
         return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads, rooms)
     return Rows(

@@ -9,7 +9,7 @@ rounding included: whatever is returned as a bound comes from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,14 +87,14 @@ class Update:
         steps = together("lower_step"), together("upper_step")
         return Update(together("value"), *steps, together("policy"), Tabled(together("kernel")), claim)
 
-    def proved(self, proof: Proof) -> Update:
-        """The same with what was proved of it."""
+    def proved(self, policy: Array, proof: Proof) -> Update:
+        """The same with the policy that it was proved for, and what was proved."""
         nature = self.nature
         if proof.share is not None:
             nature = nature.pulled(proof.share)
         elif proof.kernel is not None:
             nature = Tabled(proof.kernel)
-        return replace(self, lower_step=proof.lower_step, upper_step=proof.upper_step, nature=nature)
+        return Update(self.value, proof.lower_step, proof.upper_step, policy, nature, self.claim)
 
 
 class Operator(Protocol):

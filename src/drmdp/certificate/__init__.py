@@ -77,13 +77,11 @@ class RobustProver:
             return Proof(low, high, kernel=kernel)
         layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
-        shift = levels.level(value)
-        u = value - shift
+        u, shift = levels.around(value)
         x = np.ascontiguousarray(policy, dtype=np.float64)
         found = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
-        ends, discount, here = model.terminal, model.discount, u[model.own]
-        low = levels.steps(here, shift, discount, ends, found.low, -1)
-        return Proof(low, levels.steps(here, shift, discount, ends, found.high, +1), found.share)
+        low, high, _ = levels.both_steps(u[model.own], shift, model.discount, model.terminal, found.low, found.high)
+        return Proof(low, high, found.share)
 
     def checked(self, claim: Any, layout: Any) -> Memory:
         """The claim, if it has the shapes that the set keeps."""
@@ -92,7 +90,8 @@ class RobustProver:
         if not isinstance(claim, Memory):
             raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")
         for name, part, shape in zip(Memory._fields, claim, shapes_of(S, A, N, keeps), strict=True):
-            rounded = keeps.rounded and name == "by_row" and getattr(part, "dtype", None) == np.float32
-            if np.shape(part) != shape or not (rounded or getattr(part, "dtype", None) == np.float64):
+            real = getattr(part, "dtype", None)
+            rounded = keeps.rounded and name == "by_row" and real == np.float32
+            if getattr(part, "shape", None) != shape or not (rounded or real == np.float64):
                 raise InputError(f"claim: {name}: expected numbers of shape {shape}, got {shown(part)}")
         return Memory(*(np.ascontiguousarray(part) for part in claim))

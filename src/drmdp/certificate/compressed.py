@@ -42,11 +42,18 @@ def derive(
     entry = entry_of(ball)
     split = entry.keeps.by_pair
     few = light.remembered(layout) < N  # then one share says it all
-    found = Found(np.zeros(S), np.zeros(S), np.ones((S, (A if split else 1) * (1 if few else N))))
+    found = Found(np.zeros(S), np.zeros(S), np.empty((S, (A if split else 1) * (1 if few else N))))
+    found.share.fill(1.0)
     proof = part_of(entry.certificate, ball)
     seen, point = view(layout, value), point_at(layout, value) if few else None
-    layout = layout._replace(weights=layout.weights / math.fsum(layout.weights))
+    layout = layout._replace(weights=layout.weights / math.fsum(layout.weights.tolist()))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
+
+    def stored(lo: int, hi: int) -> None:
+        if split:
+            pairs.states(proof, lo, hi, layout, seen, claim, found)
+        else:
+            proof.states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
 
     def over(lo: int, hi: int) -> None:
         room = events.Room(layout, work_space)
@@ -64,7 +71,7 @@ def derive(
             if point is not None:
                 found.share[own] = proved.share[:, ::N]
 
-    workers.run(over, events.work(layout), 0, S, threads)
+    workers.run(over if isinstance(layout, events.EventLayout) else stored, events.work(layout), 0, S, threads)
     return found
 
 

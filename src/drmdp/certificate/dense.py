@@ -253,18 +253,20 @@ class Bounds:
         return float((self.upper - self.lower).max())
 
 
-def bounds(value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray) -> Bounds:
-    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points."""
+def bounds(
+    value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf
+) -> Bounds:  # fmt: skip
+    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
     ratio = discount / (1 - discount)
     if isinstance(value, np.ndarray):
         low, high = np.empty(value.size), np.empty(value.size)
-        _bounds(value, lower_step, upper_step, ratio, terminal, low, high)
+        _bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high)
         return Bounds(low, high)
     below, above = float(lower_step.min()), float(upper_step.max())
     given: Any = value, lower_step, upper_step, ratio * max(abs(below), abs(above))
     return Bounds(
-        np.where(terminal, 0.0, _low.py_func(*given, ratio * below)),
-        np.where(terminal, 0.0, _high.py_func(*given, ratio * above)),
+        np.maximum(np.where(terminal, 0.0, _low.py_func(*given, ratio * below)), floor),
+        np.minimum(np.where(terminal, 0.0, _high.py_func(*given, ratio * above)), ceiling),
     )
 
 
@@ -289,10 +291,10 @@ def _high(value, lower_step, upper_step, size, further):
 
 
 @njit(**KERNEL)
-def _bounds(value, lower_step, upper_step, ratio, terminal, low, high):
+def _bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high):
     """The same at hand, in one pass.
 
-    reads   value, lower_step, upper_step, ratio, terminal, (S,) each
+    reads   value, lower_step, upper_step, (S,) each, ratio, terminal (S,), floor, ceiling
     fills   low, high
     """
     below, above = np.inf, -np.inf
@@ -301,9 +303,10 @@ def _bounds(value, lower_step, upper_step, ratio, terminal, low, high):
             below, above = np.nan, np.nan
             break
         below, above = min(below, lower_step[s]), max(above, upper_step[s])
-    most = ratio * max(abs(below), abs(above))
+    size = ratio * max(abs(below), abs(above))
     for s in range(value.size):
         low[s], high[s] = 0.0, 0.0
         if not terminal[s]:
-            low[s] = _low(value[s], lower_step[s], upper_step[s], most, ratio * below)
-            high[s] = _high(value[s], lower_step[s], upper_step[s], most, ratio * above)
+            x = _low(value[s], lower_step[s], upper_step[s], size, ratio * below)
+            y = _high(value[s], lower_step[s], upper_step[s], size, ratio * above)
+            low[s], high[s] = floor if x < floor else x, ceiling if y > ceiling else y  # NaN stays

@@ -88,7 +88,8 @@ class Work(NamedTuple):
 def work_space(layout: Layout, start: int, stop: int) -> Work:
     """Work space for the states start … stop − 1."""
     A, N = layout.available.shape[1], layout.weights.size
-    K = int(np.diff(layout.indptr[start * A : stop * A + 1 : A]).max(initial=0))
+    at = layout.indptr[start * A : stop * A + 1 : A]
+    K = int(np.maximum.reduce(at[1:] - at[:-1])) if stop > start else 0
     return Work(
         np.empty(K), np.empty(A), np.empty((A, N)), np.empty(A), np.empty((A, N)), np.empty((A, N)), np.empty((4, N)),
         np.zeros((4, A)), np.empty(9), np.empty((3, K)), np.empty((4, K), dtype=np.int64),
@@ -242,16 +243,17 @@ def normalise(layout, view, s, work):
         lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
         highest = layout.discount * view.top
         if not layout.common:
+            listed, own = layout.indices[lo:hi], u[lo - first : hi - first]
             highest, lowest = -np.inf, np.inf
-            for e in range(lo, hi):
-                z = layout.discount * view.value[layout.indices[e]]
+            for j in range(own.size):
+                z = layout.discount * view.value[np.uint32(listed[j])]
                 if layout.next_costs.size > 0:
-                    z += layout.next_costs[e]
-                u[e - first] = z
+                    z += layout.next_costs[lo + j]
+                own[j] = z
                 highest, lowest = max(highest, z), min(lowest, z)
             unit = max(unit, highest - lowest)
-            for e in range(lo, hi):
-                u[e - first] -= highest
+            for j in range(own.size):
+                own[j] -= highest
         cost[a] = layout.costs[s, a] + highest
         base = min(base, cost[a])
     flat = not unit > TINY
@@ -263,11 +265,14 @@ def normalise(layout, view, s, work):
     for a in range(A):
         if layout.available[s, a]:
             cost[a] = (cost[a] - base) / unit
-            for e in range(layout.indptr[s * A + a], layout.indptr[s * A + a + 1]):
-                if layout.common:
+            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
+            if layout.common:
+                for e in range(lo, hi):
                     u[e - first] = view.u[layout.indices[e]]
-                else:
-                    u[e - first] = 0.0 if flat else u[e - first] / unit
+            else:
+                own = u[lo - first : hi - first]
+                for j in range(own.size):
+                    own[j] = 0.0 if flat else own[j] / unit
     return base, unit
 
 

@@ -21,7 +21,8 @@ _counts = False  # whether any of them was really compiled
 def now() -> float:
     """Seconds on this clock; only differences mean something."""
     with _lock:
-        return time.perf_counter() - _compiled()
+        at = time.perf_counter()
+        return at - (_total + (at - _since) if _depth else _total)
 
 
 def compiled() -> float:

@@ -75,7 +75,8 @@ class Rows:
 
     @property
     def _parts(self) -> Parts:
-        return Parts(*(getattr(self, name) for name in Parts._fields))
+        entries = self.entry_ptr, self.entry_state, self.entry_mass
+        return Parts(*entries, self.prefix_ptr, self.prefix_length, self.prefix_slope, self.prefix_level)
 
 
 @njit(**KERNEL)

@@ -24,11 +24,57 @@ def level(value: Array) -> float:
     return float((value.max() + value.min()) / 2)
 
 
+def around(value: Array) -> tuple[Array, float]:
+    """A value without its level, and the level."""
+    u = np.empty(value.size)
+    return u, _around(value, u)
+
+
+@njit(**KERNEL)
+def _around(value, u):
+    """See `around`.
+
+    reads   value (n,)
+    fills   u (n,)
+    returns the level; NaN where some number is
+    """
+    low, high, odd = np.inf, -np.inf, False
+    for k in range(u.size):
+        low, high = min(low, value[k]), max(high, value[k])
+        odd |= np.isnan(value[k])
+    shift = np.nan if odd else (high + low) / 2
+    for k in range(u.size):
+        u[k] = value[k] - shift
+    return shift
+
+
 def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
     """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
     out = np.empty(u.size)
     _steps(u, shift, discount, terminal, one_sided, sign * 4 * EPS, out)
     return out
+
+
+def both_steps(
+    u: Array, shift: float, discount: float, terminal: BoolArray, lower: Array, upper: Array
+) -> tuple[Array, Array, Array]:
+    """Both steps, and F(v) midway between the bounds on F(u), which takes the place of `lower`."""
+    low, high = np.empty(u.size), np.empty(u.size)
+    _both_steps(u, shift, discount, terminal, lower, upper, 4 * EPS, low, high)
+    return low, high, lower
+
+
+@njit(**KERNEL)
+def _both_steps(u, shift, discount, terminal, lower, upper, margin, low, high):
+    """See `both_steps`.
+
+    reads   u (n,), shift, discount, terminal (n,), lower (n,), upper (n,), margin (relative)
+    fills   low, high, (n,) each, and lower with their middle
+    """
+    _steps(u, shift, discount, terminal, lower, -margin, low)
+    _steps(u, shift, discount, terminal, upper, margin, high)
+    for k in range(lower.size):
+        lower[k] = 0.0 if terminal[k] else (lower[k] + upper[k]) / 2 + discount * shift
 
 
 @njit(**KERNEL)

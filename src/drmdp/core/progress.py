@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -33,7 +33,7 @@ _wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)
 _command: ContextVar[bool] = ContextVar("command", default=False)
 
 
-class Stage:
+class Stage(ContextDecorator):
     """Something that is being done; its fields may change meanwhile."""
 
     def __init__(self, text: str, kernels: str | None = None, hint: str | None = None) -> None:
@@ -42,8 +42,24 @@ class Stage:
         self.hint = hint  # a line for whoever sits at the terminal
         self.detail: Callable[[], str] = str  # more about it, asked when it is shown
         self.share: Callable[[], float] | None = None  # how much of it is done
-        self.begin, self.compiled = clock.now(), clock.compiled()
+        self.begin = self.compiled = 0.0
         self.announced = False
+        self.kind: str | None = None  # how it is shown
+
+    def __enter__(self) -> Stage:
+        self.kind = _kind()
+        if self.kind is not None:
+            self.begin, self.compiled = clock.now(), clock.compiled()
+            _display.enter(self, self.kind)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.kind is not None:
+            _display.leave(self)
+
+    def _recreate_cm(self) -> Stage:
+        """A stage for each call of a function that is one."""
+        return Stage(self.text, self.kernels, self.hint)
 
     @property
     def long(self) -> bool:
@@ -55,22 +71,12 @@ class Stage:
         return f"{self.text}: {detail}" if detail else self.text
 
 
-@contextmanager
-def stage(text: str, kernels: str | None = None, hint: str | None = None) -> Iterator[Stage]:
+def stage(text: str, kernels: str | None = None, hint: str | None = None) -> Stage:
     """Say what is being done inside, if it takes long.
 
     `kernels` names those that may have to be compiled for it; `hint` is a line for whoever sits at a terminal.
     """
-    own = Stage(text, kernels, hint)
-    kind = _kind()
-    if kind is None:
-        yield own
-        return
-    try:
-        _display.enter(own, kind)
-        yield own
-    finally:
-        _display.leave(own)
+    return Stage(text, kernels, hint)
 
 
 @contextmanager

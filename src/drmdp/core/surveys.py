@@ -105,6 +105,13 @@ def is_finite(numbers: Any) -> bool:
     return bool(_finite(numbers) if isinstance(numbers, np.ndarray) else np.isfinite(numbers).all())
 
 
+def are_finite(some: Any, others: Any) -> bool:
+    """Whether all numbers of two vectors are."""
+    if isinstance(some, np.ndarray) and isinstance(others, np.ndarray):
+        return bool(_both_finite(some, others))
+    return is_finite(some) and is_finite(others)
+
+
 @njit(**KERNEL)
 def _survey(value, lower_step, upper_step):
     """See `survey`; all are NaN where some number is."""
@@ -137,6 +144,12 @@ def _finite(numbers):
     for x in numbers:
         odd |= not abs(x) < np.inf
     return not odd
+
+
+@njit(**KERNEL)
+def _both_finite(some, others):
+    """See `are_finite`."""
+    return _finite(some) and _finite(others)
 
 
 @njit(**KERNEL)

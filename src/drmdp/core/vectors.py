@@ -28,7 +28,8 @@ def block(n_states: int) -> int:
 def block_sums(a: Array, b: Array, length: int) -> list[float]:
     """Sums of a·b over blocks of `length`, the last one shorter."""
     if length == 1:
-        return list((a * b).tolist())
+        found: list[float] = (a * b).tolist()
+        return found
     out = np.empty(-(-a.size // length))
     _sums(a, b, length, out)
     return list(out.tolist())
@@ -40,7 +41,8 @@ def dots(*pairs: tuple[Any, Any]) -> list[float]:
     if not isinstance(first, np.ndarray):
         found: list[float] = first.dots(*pairs)
         return found
-    return [math.fsum(block_sums(a, b, block(a.size))) for a, b in pairs]
+    length = block(first.size)
+    return [math.fsum(block_sums(a, b, length)) for a, b in pairs]
 
 
 def dot(a: Any, b: Any) -> float:

@@ -6,7 +6,6 @@ v: what depends on v in it, the order of the states, is made anew. Several threa
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,9 +26,10 @@ class Rooms:
         self, data: Any, point: Point, lo: int, hi: int, make: Callable[[Any, Point, int, int], Any], run: Callable[[Any], None]
     ) -> None:  # fmt: skip
         """Run something in work space for the states lo … hi − 1 of a layout."""
-        held: Any = (None, 0, 0, None, [])
-        with contextlib.suppress(IndexError):
+        try:
             held = self._held.pop()
+        except IndexError:
+            held = None, 0, 0, None, []
         if held[0] is not data or held[1] != lo or held[2] != hi:
             work = make(data, point, lo, hi)
             held = data, lo, hi, work, list(_orders(work)) if self._keeps else []

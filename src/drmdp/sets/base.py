@@ -144,7 +144,7 @@ class AmbiguitySet(ABC):
         With support "all" nature needs the cost of every transition. At radius 0 she cannot move: then it is the
         same with either support, and what she would need is not asked for.
         """
-        self.radii(model)
+        self._check_radius(model)
         if self.moves == "events":
             self._check_events(model)
             return self
@@ -175,18 +175,23 @@ class AmbiguitySet(ABC):
 
     def radii(self, model: Model) -> Array:
         """Radius of each state, (S,), or where every action has a budget of each pair, (S, A)."""
-        check_model(model)
-        S, A = model.n_next, model.n_actions
+        self._check_radius(model)
+        A = model.n_actions
         radius: Any = np.asarray(self.radius, dtype=np.float64)
-        if radius.ndim == 2 and radius.shape != (S, A):
-            raise InputError(f"radius has shape {radius.shape}, the model has {S} states and {A} actions")
-        if radius.ndim == 1 and radius.shape != (S,):
-            raise InputError(f"radius has shape {radius.shape}, the model has {S} states")
         if radius.ndim:
             radius = radius[model.own]
         if not self.by_pair:
             return np.broadcast_to(radius, (model.n_states,))
         return np.broadcast_to(radius[:, None] if radius.ndim == 1 else radius, (model.n_states, A))
+
+    def _check_radius(self, model: Model) -> None:
+        """Refuse a model whose shape is not that of the radii."""
+        check_model(model)
+        shape, S, A = getattr(self.radius, "shape", ()), model.n_next, model.n_actions
+        if len(shape) == 2 and shape != (S, A):
+            raise InputError(f"radius has shape {shape}, the model has {S} states and {A} actions")
+        if len(shape) == 1 and shape != (S,):
+            raise InputError(f"radius has shape {shape}, the model has {S} states")
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
         """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""
@@ -256,8 +261,15 @@ class AmbiguitySet(ABC):
 
     def remarks(self, model: Model) -> tuple[str, ...]:
         """What there is to say of this set around this model: that it has no room, if so."""
-        positive = self.radii(model).reshape(model.n_states, -1).max(axis=1) > 0
-        if not positive.any() or (positive & self.room(model)).any():
+        if isinstance(self.radius, float):
+            key = "some room", self.support, self.moves
+            if key not in model.kept:
+                model.kept[key] = bool(self.room(model).any())
+            lacking = self.radius > 0 and not model.kept[key]
+        else:
+            positive = self.radii(model).reshape(model.n_states, -1).max(axis=1) > 0
+            lacking = bool(positive.any()) and not (positive & self.room(model)).any()
+        if not lacking:
             return ()
         if self.moves == "events":
             return ("the ball has no room: there is no other event, so any radius is the same as 0",)
@@ -334,11 +346,15 @@ class AmbiguitySet(ABC):
     def radius_text(self) -> str:
         """The radius, or their range."""
         r = self.radius
-        return f"{r:g}" if np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
+        return (
+            f"{r:g}" if isinstance(r, float) or np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
+        )
 
 
 def checked_radius(given: Any, name: str = "radius", by_pair: bool = False) -> Any:
     """A radius as a float or a read-only array (S,) or, for each pair, (S, A), or an error that says what it is instead."""
+    if type(given) is float and 0.0 <= given < np.inf:
+        return given + 0.0  # never −0.0
     expected = "a number or shape (S,)" + (" or (S, A)" if by_pair else "")
     if isinstance(given, str):
         raise InputError(f"{name}: expected {expected}, and before the metric, got {shown(given)}")

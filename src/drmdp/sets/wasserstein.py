@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -111,7 +112,7 @@ class Wasserstein(AmbiguitySet):
         """(metric, order)."""
         return self.metric, self.order
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, Any]:
         """(metric, order), or (metric, "p") where no solver is for that order alone."""
         return (self.metric, "p") if self.priced_by_kernel and not self.by_kernel else self.pair

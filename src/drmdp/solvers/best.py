@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from drmdp.certificate import Pair
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
-from drmdp.core.surveys import extent_of
+from drmdp.core.surveys import Extent, FarExtent, extent_of
 from drmdp.core.tolerance import largest_cost
 from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
@@ -39,13 +40,22 @@ class Best:
         self._problem = problem
         self._range = low, high  # 0 is between them: states that end have that
         self._largest_cost = largest_cost(model)
-        self.lower, self.upper = (np.where(model.terminal, 0.0, side) for side in self._range)
+        self._extent: Extent | FarExtent = Extent(high - low, abs(high), 0.0)
         self._policy: Array | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
         self._judge = judge
         self._proved = True
-        self._extent = extent_of(self.lower, self.upper)
+
+    @cached_property
+    def lower(self) -> Array:
+        """Bound from below, (S,); this is true before the first sweep."""
+        return np.where(self._problem.model.terminal, 0.0, self._range[0])
+
+    @cached_property
+    def upper(self) -> Array:
+        """Bound from above, (S,)."""
+        return np.where(self._problem.model.terminal, 0.0, self._range[1])
 
     def take(self, value: Array, update: Update) -> None:
         """Keep a sweep if it is the best."""
@@ -97,12 +107,17 @@ class Best:
 
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
-        return self._within(
-            certificate.bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal)
-        )
+        steps = update.lower_step, update.upper_step
+        found = certificate.bounds(value, *steps, model.discount, model.terminal, *self._range)
+        return found.lower, found.upper
 
     def _within(self, found: Bounds) -> tuple[Array, Array]:
         return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
+
+    @property
+    def proved(self) -> bool:
+        """Whether there is nothing to prove."""
+        return self._proved
 
     @property
     def found(self) -> bool:

@@ -68,6 +68,12 @@ class Outcome:
         return (self.lower + self.upper) / 2
 
     @property
+    def scale(self) -> float:
+        """What a relative gap is relative to."""
+        found: float = self.nature.scale
+        return found
+
+    @property
     def make_kernel(self) -> Callable[[], Any]:
         """What makes nature's mean kernel, (S, A, S); it holds no more of the run than that needs."""
         make: Callable[[], Any] = self.nature.make_kernel
@@ -276,7 +282,8 @@ class _Run:
 
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
-        if not np.abs(state.value).max() <= ceiling:
+        looked = state.update is not None and state.seen.most <= ceiling  # a sweep without steps tells nothing
+        if not looked and not np.abs(state.value).max() <= ceiling:
             return Status.diverged
         if state.update is None:
             return None
@@ -304,7 +311,7 @@ class _Run:
         return self.best.gap <= self._goal
 
     def _prove(self) -> None:
-        if self.proof:
+        if self.proof and not self.best.proved:
             with stage("proving"):
                 self.best.prove()
 

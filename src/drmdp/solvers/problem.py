@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import FarSurvey, Survey, are_distributions, is_finite, survey
+from drmdp.core.surveys import FarSurvey, Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -56,10 +56,8 @@ class Problem:
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
     verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
 
-    @property
-    def model(self) -> Model:
-        """The model."""
-        return self.operator.model
+    def __post_init__(self) -> None:
+        self.model: Model = self.operator.model
 
     @property
     def one_sided(self) -> bool:
@@ -91,10 +89,11 @@ class Problem:
         """A sweep at `value` with bounds that the certificate proved; one that explains itself by nothing is made again."""
         if update.claim is None:
             update = self.sweep(value)
-        if self.policy is not None:  # whatever was played, this is what is asked about
-            update = replace(update, policy=self.policy)
-        update = replace(update, policy=playable(self.model, update.policy))
-        return update.proved(self._prover.prove(value, update.policy, update.claim, fixed))
+        played = (
+            update.policy if self.policy is None else self.policy
+        )  # whatever was played, this is what is asked about
+        policy = playable(self.model, played)
+        return update.proved(policy, self._prover.prove(value, policy, update.claim, fixed))
 
     @cached_property
     def _prover(self) -> Prover:
@@ -136,13 +135,14 @@ class Problem:
 
     def _call(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         self.checkpoint()
-        _finite(value)
+        if not is_finite(value):
+            raise NotFinite
         if policy is None:
             update = self.operator.update(value, start, stop)
         else:
             update = self.operator.evaluate(value, policy, start, stop)
-        _finite(update.lower_step)
-        _finite(update.upper_step)
+        if not are_finite(update.lower_step, update.upper_step):
+            raise NotFinite
         return update
 
 
@@ -150,11 +150,6 @@ def of_mean_kernel(model: Model, policy: Array | None = None, threads: int = 1) 
     """The problem in which nature plays the mean kernel of a model."""
     matrix, costs = model.mean_matrix()
     return Problem(NominalOperator(model, matrix, threads, costs), policy)
-
-
-def _finite(numbers: Array) -> None:
-    if not is_finite(numbers):
-        raise NotFinite
 
 
 def any_policy(model: Model) -> Array:
@@ -192,6 +187,7 @@ class State:
 
     value: Array
     update: Update | None
+    _known: ClassVar[tuple[Update | None, Survey | FarSurvey] | None] = None  # a sweep, and what a look at it told
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -206,12 +202,12 @@ class State:
     @property
     def seen(self) -> Survey | FarSurvey:
         """What a look at the sweep tells; looked once at each."""
-        assert self.update is not None
-        update, found = vars(self).get("_seen", (None, None))
-        if update is not self.update:
-            found = survey(self.value, self.update.lower_step, self.update.upper_step)
-            vars(self)["_seen"] = self.update, found
-        return cast("Survey | FarSurvey", found)
+        update, known = self.update, self._known
+        if known is None or known[0] is not update:
+            assert update is not None
+            known = update, survey(self.value, update.lower_step, update.upper_step)
+            vars(self)["_known"] = known
+        return known[1]
 
     @property
     def noise(self) -> float:

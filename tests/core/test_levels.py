@@ -1,0 +1,35 @@
+"""Values around their level, and one-sided steps: one pass over the numbers says what several did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drmdp.core import levels
+
+
+def test_a_value_without_its_level_is_centred_at_0():
+    value = np.array([1e9 + 3.0, 1e9 - 5.0, 1e9 + 1.0])
+    u, level = levels.around(value)
+    assert level == levels.level(value) == 1e9 - 1.0
+    np.testing.assert_array_equal(u, value - level)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_a_value_that_is_no_number_has_no_level(odd):
+    u, level = levels.around(np.array([1.0, odd, 2.0]))
+    assert not np.isfinite(level)
+    assert not np.isfinite(u).all()
+
+
+def test_both_steps_are_the_two_steps_and_their_middle():
+    rng = np.random.default_rng(0)
+    u, lower = rng.normal(size=(2, 9))
+    upper, terminal = lower + rng.uniform(size=9), rng.uniform(size=9) < 0.3
+    middle = np.where(terminal, 0.0, (lower + upper) / 2 + 0.9 * 7.0)
+    sides = [
+        levels.steps(u, 7.0, 0.9, terminal, bound, sign) for bound, sign in ((lower.copy(), -1), (upper.copy(), +1))
+    ]
+    found = levels.both_steps(u, 7.0, 0.9, terminal, lower, upper)
+    for one, other in zip(found, (*sides, middle), strict=True):
+        np.testing.assert_array_equal(one, other)
