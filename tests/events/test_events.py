@@ -89,7 +89,7 @@ def swept(model, ball, value, threads=1):
     second = operator.update(first.value, 0, model.n_states)
     proof = RobustProver(model, operator.ball, threads).prove(first.value, second.policy, second.claim, False)
     held = operator.evaluate(second.value, second.policy, 0, model.n_states)
-    chain = second.proved(proof).chain
+    chain = second.proved(second.policy, proof).chain
     return first.value, second.value, second.policy, proof.lower_step, proof.upper_step, held.value, chain
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import click
 
 from drmdp.cli.options import PROGRESS
 from drmdp.cli.screen import say
+from drmdp.core import threads as workers
 from drmdp.core.progress import counted, showing
 from drmdp.errors import InputError, shown
 
@@ -114,7 +114,7 @@ def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
     running: dict[str, subprocess.Popen[str]] = {}
     try:
         while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
+            while waiting and len(running) < workers.cores():
                 name = waiting.pop(0)
                 running[name] = subprocess.Popen(
                     [sys.executable, "-c", CHILD, name, dtype], stderr=subprocess.PIPE, text=True

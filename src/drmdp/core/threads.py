@@ -31,7 +31,7 @@ def count(threads: int | None) -> int:
     """Number of threads to use: as given, else from the environment, else one per core this process may use."""
     given: Any = threads
     if given is None:
-        text = os.environ.get(VARIABLE) or str(min(_cores(), MOST))
+        text = os.environ.get(VARIABLE) or str(min(cores(), MOST))
         given = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST:
         raise InputError(
@@ -40,7 +40,8 @@ def count(threads: int | None) -> int:
     return int(given)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
