@@ -2,7 +2,8 @@
 
 Each set is compiled for every level of `drmdp.core.shipped` that this processor has, in double and single precision; with `--quick`, to try things out, for the
 highest level in double precision. The wheel goes to `dist`; it is for the Python and the system that built it. On a machine that has no such level the wheel is
-a pure one.
+a pure one. What was compiled stays in `build/kernels`, by what it is made of: a build that was cut short goes on, and the next one compiles what changed. All sets take some
+40 CPU minutes from nothing; cores share them, a set each (`taskset` may give fewer).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from drmdp.core import shipped
@@ -20,27 +20,29 @@ from drmdp.core.kept import SUFFIX, settings, versions_shared
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "src" / "drmdp" / "_kernels"
+KEPT = ROOT / "build" / "kernels"
 
 
 def compiled(level: str, precisions: list[list[str]], sets: list[str]) -> int:
     """Compile for a level; how many kernels go into the wheel: those that a second process loads, for the others are inside them."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": folder}
+    folder = KEPT / level
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(folder)}
 
-        def warm_up() -> list[Path]:
-            for precision in precisions:
-                command = [sys.executable, "-m", "drmdp", "warm-up", *sets, *precision]
-                subprocess.run(command, env=os.environ | own, check=True)
-            return sorted((Path(folder) / "drmdp").glob(f"*{SUFFIX}"))
+    def warm_up() -> list[Path]:
+        for precision in precisions:
+            command = [sys.executable, "-m", "drmdp", "warm-up", *sets, *precision]
+            subprocess.run(command, env=os.environ | own, check=True)
+        return sorted((folder / "drmdp").glob(f"*{SUFFIX}"))
 
-        files = warm_up()
-        for file in files:
-            os.utime(file, (0, 0))
-        assert warm_up() == files, "a second process compiled what the first did not"
-        used = [file for file in files if file.stat().st_mtime > 0]
-        (KERNELS / level).mkdir(parents=True)
-        for file in used:
-            shutil.copy2(file, KERNELS / level)
+    files = warm_up()
+    for file in files:
+        os.utime(file, (0, 0))
+    assert warm_up() == files, "a second process compiled what the first did not"
+    used = [file for file in files if file.stat().st_mtime > 0]
+    (KERNELS / level).mkdir(parents=True)
+    for file in used:
+        shutil.copy2(file, KERNELS / level)
     return len(used)
 
 
