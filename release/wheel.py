@@ -4,8 +4,8 @@ Each set is compiled for every level of `drmdp.core.shipped` that this processor
 highest level in double precision. The wheel goes to `dist`; it is for the Python and the system that built it. On a machine that has no such level the wheel is
 a pure one.
 
-What was compiled stays in `build/kernels`, by what it is made of: a build that was cut short goes on, and the next one compiles what changed. All sets take some 40
-CPU minutes from nothing; cores share them, a set each.
+What was compiled stays in `build/kernels`, by what it is made of: a build that was cut short goes on, and the next one compiles what changed. All sets
+take some 40 CPU minutes from nothing; cores share them, a set each.
 """
 
 from __future__ import annotations
