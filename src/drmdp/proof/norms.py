@@ -74,15 +74,21 @@ def _stack(rows: list[Row]) -> Stacked:
 
 
 def _bent_l2(data: Stacked, kappa: Array) -> Array:
-    """e = max(g − η, −κ ŷ), (A, N, K), with Σ (g − η)/κ = Σ ŷ over those that are emptied; `kappa` (N,)."""
+    """e = max(g − η, −κ ŷ), (A, N, K), with Σ (g − η)/κ = Σ ŷ over those that are emptied; `kappa` (N,).
+
+    Whatever is emptied at the level of all entries is emptied at η, which is higher: so entries are left out until none is below.
+    """
     y = kappa[:, None] * data.y
-    order = np.argsort(-(data.g + y), axis=-1)
-    g, emptied = np.take_along_axis(np.broadcast_to(data.g, y.shape), order, -1), np.zeros(y.shape)
-    emptied[..., :-1] = np.take_along_axis(y, order, -1)[..., :0:-1].cumsum(axis=-1)[..., ::-1]
-    level = (g.cumsum(axis=-1) - emptied) / np.arange(1, g.shape[-1] + 1)
-    active = np.count_nonzero(np.take_along_axis(data.g + y, order, -1) > level, axis=-1)[..., None]
-    eta = np.minimum(np.take_along_axis(level, np.maximum(active, 1) - 1, -1), 0.0)
-    return np.asarray(np.maximum(data.g - eta, -y))
+    full = data.g + y
+    active = full > -np.inf
+    left = np.count_nonzero(active)
+    while True:
+        count = np.maximum(active.sum(axis=-1), 1)
+        level = (np.where(active, data.g, 0.0).sum(axis=-1) - np.where(active, 0.0, y).sum(axis=-1)) / count
+        active &= full > level[..., None]
+        before, left = left, np.count_nonzero(active)
+        if left == before:
+            return np.asarray(np.maximum(data.g - np.minimum(level, 0.0)[..., None], -y))
 
 
 class Far(NamedTuple):
@@ -116,7 +122,8 @@ def _newton(f: Callable[[Array], tuple[Array, Array]], lo: Array, hi: Array, x: 
             value, slope = f(x)
             lo, hi = np.where(value < 0, x, lo), np.where(value < 0, hi, x)
             step = x - value / slope
-            new = np.where((lo < step) & (step < hi), step, (lo + hi) / 2)
+            near = (lo <= step) & (step <= hi) & np.isfinite(slope)  # at a zero x stays where it is
+            new = np.where(near, step, (lo + hi) / 2)
             if np.all(np.abs(new - x) <= NEAR):
                 break
             x = new
