@@ -41,6 +41,7 @@ from drmdp.certificate.pairs import mixed
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
+from drmdp.model.lifted import landed, seen_by, width
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
 
@@ -61,7 +62,7 @@ class Witness:
         Array  # (n,) for finite orders, (n, N) for order inf; (n, A) and (n, A, N) with a budget for each action
     )
     thresholds: Array  # (n, A, N)
-    kernels: Array  # (n, A, N, S)
+    kernels: Array  # (n, A, N, S), over events where nature moves those
 
     @staticmethod
     def join(parts: Sequence[Witness]) -> Witness:
@@ -100,7 +101,7 @@ class Block:
 
 def ranges(model: Model, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Cut the states start … stop − 1 into ranges whose dense expansion stays small."""
-    per_state = model.n_actions * model.n_kernels * model.n_states
+    per_state = model.n_actions * model.n_kernels * width(model)
     size = max(1, BLOCK_ENTRIES // per_state)
     for first in range(start, stop, size):
         yield first, min(first + size, stop)
@@ -217,9 +218,9 @@ def derive(
 ) -> tuple[Array, Array, Array, Array]:
     """F(v) between its bounds, L − v, U − v and the feasible mean kernel (n, A, S); `fixed`: the policy is given."""
     n, shift = stop - start, level(value)
-    u = value - shift
+    u, model = value - shift, seen_by(ball.moves, model)
     low, high = np.zeros(n), np.zeros(n)
-    mean = np.zeros((n, model.n_actions, model.n_states))
+    mean = np.zeros((n, model.n_actions, model.n_next))
     for lo, hi in ranges(model, start, stop):
         own = slice(lo - start, hi - start)
         data = block(model, ball, u, lo, hi)
@@ -227,7 +228,7 @@ def derive(
         policy = witness.policy[own]
         low[own] = lower(data, kernels, policy if fixed else None)
         high[own] = upper(ball, data, policy, witness.multipliers[own], witness.thresholds[own])
-        mean[own] = np.einsum("i,naij->naj", data.weights, kernels)
+        mean[own] = landed(model, np.einsum("i,naij->naj", data.weights, kernels), lo)
     here, ends = u[start:stop], model.terminal[start:stop]
     return (
         np.where(ends, 0.0, (low + high) / 2 + model.discount * shift),

@@ -19,6 +19,7 @@ from drmdp.core.validation import numbers
 from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model
 from drmdp.model.events import EventModel
+from drmdp.model.lifted import width
 
 NATURES = ("adversarial", "cooperative")
 
@@ -194,10 +195,10 @@ class AmbiguitySet(ABC):
             raise InputError(f"radius has shape {shape}, the model has {S} states")
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
-        """Next states that may receive mass, for the states start … stop − 1, (n, A, S); none where unavailable."""
+        """Next states that may receive mass, for the states start … stop − 1, (n, A, width); none where unavailable."""
         if self.support == "observed":
             return model.observed(start, stop)
-        shape = (stop - start, model.n_actions, model.n_states)
+        shape = (stop - start, model.n_actions, width(model))
         return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
 
     def saturation(self, model: Model, states: Any = None) -> Array:

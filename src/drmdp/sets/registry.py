@@ -70,7 +70,7 @@ def entry_of(ball: Any) -> Entry:
         raise InputError(f"{ball.short}: nobody solves this set yet")
     entry = ENTRIES[ball.key]
     if ball.moves == "events":  # of what needs kernels, nothing
-        entry = replace(entry, program="", projection="", entropy="", witness="", nearest="")
+        entry = replace(entry, projection="", entropy="", nearest="")
     return entry.by_pair if ball.by_pair else entry
 
 

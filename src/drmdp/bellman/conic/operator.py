@@ -9,7 +9,7 @@ each action there is a program for each pair, with one action, and the best one 
 ℓ1, ℓ∞ and tv are linear programs for HiGHS, ℓ2 and χ² second-order cone programs for Clarabel, KL and Burg have exponential cones,
 other orders than those of the paper power cones. A program is built once per state; afterwards only the stakes change, and HiGHS starts from its
 last basis. Sets whose choice is no tuple of rows
-(`mixing`, `boxes`) pose their programs themselves.
+(`mixing`, `boxes`) pose their programs themselves. Where nature moves laws, events are the next states (`drmdp.model.lifted`).
 
 The programs see stakes below each action's top, normalised to [−1, 0], and displacements (y − ŷ)/ρ, ρ = min(θ, 1), so
 neither the scale and level of the costs nor a small radius costs digits; actions that cannot be optimal are not bent.
@@ -34,6 +34,7 @@ from drmdp.core import threads as workers
 from drmdp.core.interrupts import put_off
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.lifted import seen_by
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -111,6 +112,7 @@ class ConicOperator:
         self._direct: Direct | None = self._new(model, ball) if hasattr(self._new, "sweep") else None
         self.chunk = 1 if self._direct is None else model.n_states
         self._radii = ball.radii(model)
+        self._seen = seen_by(ball.moves, model)
         self._programs: dict[tuple[int, int], tuple[Entries, Program]] = {}  # by state and, with a budget each, action
 
     def update(self, value: Array, start: int, stop: int) -> Update:
@@ -142,8 +144,8 @@ class ConicOperator:
     def _fill(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
         """Fill row k of a witness with the solution of state s."""
         own = np.flatnonzero(self.model.available[s])
-        z = self.model.stakes(u, s, s + 1)[0][own]  # (A', S)
-        allowed = self.ball.allowed(self.model, s, s + 1)[0][own]
+        z = self._seen.stakes(u, s, s + 1)[0][own]  # (A', S)
+        allowed = self.ball.allowed(self._seen, s, s + 1)[0][own]
         top = np.where(allowed, z, -np.inf).max(axis=1)
         kernels = witness.kernels[k]
         if not self.ball.by_pair:
@@ -206,7 +208,7 @@ class ConicOperator:
     def _rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """What the set is around in the states start … stop − 1, rows (n, A, N, S), and weights (N,)."""
         used = self._used
-        rows, w = self.ball.centred(self.model.blocks.dense(start, stop)[:, :, used], self.model.weights[used])
+        rows, w = self.ball.centred(self._seen.blocks.dense(start, stop)[:, :, used], self.model.weights[used])
         return rows.copy(), w
 
     def _program(self, s: int, own: Any) -> tuple[Entries, Program]:
@@ -214,7 +216,7 @@ class ConicOperator:
         if place not in self._programs:
             rows, w = self._rows(s, s + 1)
             nominal = rows[0][own]  # (A', N, S)
-            allowed = np.broadcast_to(self.ball.allowed(self.model, s, s + 1)[0][own][:, None, :], nominal.shape)
+            allowed = np.broadcast_to(self.ball.allowed(self._seen, s, s + 1)[0][own][:, None, :], nominal.shape)
             a, i, t = np.nonzero(allowed & (nominal > 0) if self._new.own_support else allowed)
             radius = float(self._radii[s, own[0]] if self.ball.by_pair else self._radii[s])
             scale = min(radius**self._new.power, 1.0) or 1.0
