@@ -1,4 +1,4 @@
-"""Check a proof that drmdp wrote, without drmdp: `python -m drmdp_check run.proof model.npz`, or this file alone.
+"""Check a proof that drmdp wrote, without drmdp: `python -m drmdp_check run.proof model.npz`, or this file alone. A plan may have a model for each stage.
 
 Standard library only. Floats are exact rationals, and all arithmetic is exact (`fractions`); with `--interval` it is done in floats rounded outwards. Roots,
 logarithms and exponentials are enclosed by `decimal`, whose results are correctly rounded: one step further in the needed direction is a bound.
@@ -6,18 +6,14 @@ logarithms and exponentials are enclosed by `decimal`, whose results are correct
 **The problem.** States s, actions a, next states t, costs c(s, a, t), discount λ, N kernels ŷ_i with weights w_i. Rows and weights stand for themselves divided
 by their sums; kernels of weight 0 do not exist. In every state nature picks y from a set around the data, and the agent a policy x. With
 z_a(t) = c(s, a, t) + λ v(t) and y_a = Σ_i w_i y_ia
-
     F^x(v)(s) = max_y Σ_a x_a y_a·z_a,     F_y(v)(s) = min_a y_a·z_a,     and 0 in terminal states.
-
 The file holds v, x, a y for every state and what shows that no y does more. U ≥ F^x(v), and L ≤ F_y(v) or, for a given policy, L ≤ Σ_a x_a y_a·z_a, follow.
-
   for ever        U + λ max(U − v)/(1 − λ) bounds the worst case of x from above, L + λ min(L − v)/(1 − λ) the optimum from below
   stage by stage  U + λ max_t (upper − v)(t) and L + λ min_t (lower − v)(t), with the bounds of the stage after, over the t that nature can use
   a helper        minimises: she maximises negated stakes, and U and L change places and signs. If x is chosen, she has a whole budget for the one action that
                   is played, and L is the least over the actions
 
 **U, one state.** Weak duality holds for all numbers that the file may bring; g_a = x_a (z_a − max z_a):
-
   norms         Σ_i w_i Σ_a [max_t (x_a z_a − e_ia)(t) + e_ia·ŷ_ia] + θ (Σ_i w_i ‖e_i‖*^q)^{1/q}, 1/p + 1/q = 1, ‖·‖* the dual norm, any e (Hölder)
   divergences   Σ_a x_a max z_a + κ B + Σ_i w_i Σ_a [η_ia + Σ_t κ φ*((g_a(t) − η_ia)/κ; ŷ_ia(t))], any κ > 0 and η, φ* the conjugate of the cost of an entry:
                 kl ŷ (e^s − 1);   burg −ŷ log(1 − s), s < 1;   chi2 ŷ (s + s²/4) from s = −2 on, −ŷ below.   Total variation is half the ℓ1 norm
@@ -26,7 +22,8 @@ The file holds v, x, a y for every state and what shows that no y does more. U �
   re-weighting  a set of mixtures of the kernels around w: the same, with kernels for next states and their losses for stakes; cvar: 0 ≤ q ≤ w/θ
 
 Around the mean there is one row, Σ_i w_i ŷ_i. The ℓ1 ball of order 1, total variation and transport of order 1 are checked there too: the means of their
-tuples are the ball around the mean. With a budget for each action (sa) every action is bounded alone, and U = Σ_a x_a U_a.
+tuples are the ball around the mean. With a budget for each action (sa) every action is bounded alone, and U = Σ_a x_a U_a. Where nature moves the laws
+of events, events e are in the place of next states, and z_a(e) = c(s, a, e) + λ v(f(s, a, e)).
 
 **L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is measured by the set's definition, from
 above. All costs are convex and 0 at the data: if C exceeds the budget B, the rows ŷ + (B/C)(y − ŷ) are in the set and count instead.
@@ -35,7 +32,6 @@ above. All costs are convex and 0 at the data: if C exceeds the budget B, the ro
 import ast
 import hashlib
 import json
-import math
 import os
 import struct
 import sys
@@ -44,19 +40,17 @@ from array import array
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import fsum, inf, nextafter
+from math import fsum, inf, isfinite, nan, nextafter, prod
 
-FORMAT, LIMIT = "drmdp proof 1", 1 << 33  # bytes of an array or of a line, at most
-COARSE = 1e-9  # of the largest bound: what floats may lose of what is claimed
-KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), "support": ("observed", "all"), "rectangular": ("s", "sa")}
+FORMAT, LIMIT, COARSE = "drmdp proof 1", 1 << 33, 1e-9  # bytes of an array or of a line; share of the largest bound that floats may lose of what is claimed
+SHAPE = {"support": ("observed", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
+KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), **SHAPE}
 
 class Refused(Exception):
     """What is wrong with a file."""
-
 def need(condition, message):
     if not condition:
         raise Refused(message)
-
 @contextmanager
 def told(where):  # whatever goes wrong here is wrong with a file
     try:
@@ -92,20 +86,16 @@ class Interval:  # numbers between two floats; every operation rounds outwards, 
     def __abs__(self):
         return self if self.lo >= 0 else Interval(max(-self.hi, 0.0), max(-self.lo, self.hi))
 ZERO = Interval(0.0, 0.0)
-
 def low(x):  # a rational or a float that is not above x
     return x.lo if isinstance(x, Interval) else x
 def high(x):  # and one that is not below x
     return x.hi if isinstance(x, Interval) else x
-
 def largest(numbers):
     found = list(numbers)
     return Interval(max([x.lo for x in found]), max([x.hi for x in found])) if isinstance(found[0], Interval) else max(found)
-
 def rounded(x, way):  # the float next to a rational, or the one beyond it: a float is below it if and only if it is below x
     near = float(x)
     return near if near == x or (near > x) == (way > 0) else nextafter(near, way * inf)
-
 class Numbers:  # how to calculate: exactly or with intervals, and to how many digits what is irrational
     def __init__(self, interval, digits):
         self.interval = interval
@@ -125,134 +115,135 @@ class Numbers:  # how to calculate: exactly or with intervals, and to how many d
         need(high(x) < 700, "an exponential that is too large")
         return self._bound(Context.exp, max(high(x), Fraction(-700)))
     def log(self, x, up):  # log x, from above or from below
-        x = high(x) if up else low(x)
-        need(x > 0, "the logarithm of a number that is not positive")
+        need((x := high(x) if up else low(x)) > 0, "the logarithm of a number that is not positive")
         return self._bound(Context.ln, x, up)
     def sqrt(self, x):  # √x of x ≥ 0, from above
         return self._bound(Context.sqrt, high(x)) if high(x) > 0 else self.zero
     def power(self, x, p):  # x^p of x ≥ 0, p > 0, from above
         return self.exp(self.log(x, up=True) * self(p)) if high(x) > 0 else self.zero
     def add(self, terms):
-        if not self.interval:
-            return sum(terms, self.zero)
-        found = [x for x in terms if x.hi or x.lo]
-        one = len(found) < 2  # nothing is added
-        return sum(found, ZERO) if one else Interval(nextafter(fsum([x.lo for x in found]), -inf), nextafter(fsum([x.hi for x in found]), inf))
+        found = [x for x in terms if x.hi or x.lo] if self.interval else terms
+        if not self.interval or len(found) < 2:  # nothing is rounded
+            return sum(found, self.zero)
+        return Interval(nextafter(fsum([x.lo for x in found]), -inf), nextafter(fsum([x.hi for x in found]), inf))
     def dot(self, a, b):
         return self.add(x * y for x, y in zip(a, b, strict=True))
 
 # ------------------------------------------------------------------ models
-COSTS = ("costs", "rewards", "next_costs", "next_rewards")
-NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "discount", "weights", "available", "terminal"}
-TYPES = {"<f8": "d", "<f4": "f", "<i8": "q", "<i4": "i", "|b1": "b"}
-
+COSTS = ("costs", "rewards", "next_costs", "next_rewards", "event_costs")
+NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "discount", "weights", "available", "terminal", "laws", "next", "classes"}
+TYPES = {"<f8": "d", "<f4": "f", "<i8": "q", "<i4": "i", "<u2": "H", "|b1": "b"}
 def parsed(text):  # JSON whose numbers are finite, and not longer than they need to be
     def number(digits, kind=float):
-        need(len(digits) < 40, f"{digits[:20]}… has too many digits")
-        need(math.isfinite(kind(digits)), f"{digits} is no finite number")
-        return kind(digits)
+        need(len(digits) < 40 and isfinite(found := kind(digits)), f"{digits[:20]} is no finite number, or has too many digits")
+        return found
     return json.loads(text, parse_float=number, parse_int=lambda digits: number(digits, int), parse_constant=number)
-
 def read_npy(stream, name, size):  # shape and numbers of an .npy stream of `size` bytes
     head = stream.read(10)
     need(head[:8] == b"\x93NUMPY\x01\x00", f"{name}: not an array of format 1")
     header = ast.literal_eval(stream.read(struct.unpack("<H", head[8:])[0]).decode("latin-1"))
     shape, numbers = header["shape"], array(TYPES[header["descr"]])
-    fine = all(type(n) is int and n >= 0 for n in shape) and (header["fortran_order"] is False or len(shape) < 2)
-    need(fine, f"{name}: shape {shape!r}, Fortran's order {header['fortran_order']!r}")
-    need((length := math.prod(shape) * numbers.itemsize) <= min(size, LIMIT), f"{name}: longer than its file")
+    need(all(type(n) is int and n >= 0 for n in shape) and (header["fortran_order"] is False or len(shape) < 2), f"{name}: shape {shape!r}, or its order")
+    need((length := prod(shape) * numbers.itemsize) <= min(size, LIMIT), f"{name}: longer than its file")
     numbers.frombytes(stream.read(length))
-    need(len(numbers) == math.prod(shape), f"{name}: cut off")
+    need(len(numbers) == prod(shape), f"{name}: cut off")
     if sys.byteorder == "big":
         numbers.byteswap()
     return shape, numbers
-
 def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: of an .npz file, or of a directory with a model.json
-    fields = {}
-    if not os.path.isdir(path):
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                name = info.filename.removesuffix(".npy")
-                need(info.file_size <= 1000 * (info.compress_size + 100), f"{name}: packed too tightly to be numbers")
-                if name in NEEDED:
-                    with archive.open(info) as stream:
-                        fields[name] = read_npy(stream, name, info.file_size)
-        return fields, {}
-    with open(os.path.join(path, "model.json"), "rb") as stream:
-        small = parsed(stream.read(LIMIT))
-    need("events" not in str(small.get("format")), "cannot check a model of events yet: write its kernels, model.stored(), and give that file")
-    for name in NEEDED:
-        whole = os.path.join(path, f"{name}.npy")
-        if name in small:
-            fields[name] = (), small[name] if isinstance(small[name], list) else [small[name]]
-        if os.path.exists(whole):
-            with open(whole, "rb") as stream:
+    fields, small = {}, {}
+    if os.path.isdir(path):
+        with open(os.path.join(path, "model.json"), "rb") as stream:
+            small = parsed(stream.read(LIMIT))
+        fields = {name: ((), x if isinstance(x, list) else [x]) for name, x in small.items() if name in NEEDED}
+        for name in NEEDED.intersection(file[:-4] for file in os.listdir(path) if file.endswith(".npy")):
+            with open(whole := os.path.join(path, f"{name}.npy"), "rb") as stream:
                 fields[name] = read_npy(stream, name, os.path.getsize(whole))
+        return fields, small
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            need(info.file_size <= 1000 * (info.compress_size + 100), f"{name}: packed too tightly to be numbers")
+            if name in NEEDED:
+                with archive.open(info) as stream:
+                    fields[name] = read_npy(stream, name, info.file_size)
     return fields, small
-
-class Model:  # the numbers of a model, pair by pair; rewards are negated costs
+class Model:  # the numbers of a model, pair by pair; rewards are negated costs. A model of events has laws for rows, and tells where each event leads
     def __init__(self, path):
         fields, small = read_fields(path)
-        shape, self._kernels = fields.get("kernels", (None, None))
-        if shape:
+        (shape, self._kernels), self.moves = fields.get("kernels", (None, None)), "events" if "laws" in fields else "states"
+        if self.moves == "events":
+            ((C, N, E), self._laws), ((S, A, again), self._next) = fields["laws"], fields["next"]
+            self._classes = fields.get("classes", ((), [0] * (S * A)))[1]
+            need(again == E and len(self._classes) == S * A and 0 <= min(self._classes) <= max(self._classes) < C, "laws, next, classes: do not fit")
+        elif shape:
             N, S, A, again = (1, *shape)[-4:]
             need(again == S, f"kernels: shape {shape}")
         else:
             N, S, A = fields["shape"][1]
             self._indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
             need(len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
-        self.N, self.S, self.A, self.discount = N, S, A, fields["discount"][1][0]
+        self.N, self.S, self.A, self.width, self.discount = N, S, A, E if self.moves == "events" else S, fields["discount"][1][0]
         need(all(type(n) is int and n > 0 for n in (N, S, A)) and 0 <= self.discount < 1, f"shape {N, S, A}, discount {self.discount!r}")
-        self.stored_weights = [float(w) for w in fields.get("weights", ((), [1 / N] * N))[1]]
-        weights = [Fraction(w) for w in self.stored_weights]
+        self.stored_weights = weights = [Fraction(float(w)) for w in fields.get("weights", ((), [1 / N] * N))[1]]
         need(len(weights) == N and min(weights) >= 0 and sum(weights) > 0, "weights: not N of them")
         self.used = [i for i, w in enumerate(weights) if w > 0]
         self.weights = [w / sum(weights) for w in weights if w > 0]
         (name,) = [name for name in COSTS if name in fields]
         (self._shape, self._costs), self._listed, self._sign = fields[name], name.startswith("next_"), -1.0 if name.endswith("rewards") else 1.0
         self.maximise = self._sign < 0 or small.get("maximise") is True
-        shapes = {(len(self._indices),)} if self._listed else {(S,), (S, A), (S, A, S)}
+        shapes = {(len(self._indices),)} if self._listed else {(S, A), (S, A, E)} if self.moves == "events" else {(S,), (S, A), (S, A, S)}
         need(self._shape in shapes, f"{name}: shape {self._shape}")
-        self.terminal = fields.get("terminal", ((), [0] * S))[1]
-        self._available = fields.get("available", ((), [1] * (S * A)))[1]
+        self.terminal, self._available = fields.get("terminal", ((), [0] * S))[1], fields.get("available", ((), [1] * (S * A)))[1]
         need(len(self.terminal) == S and len(self._available) == S * A, "terminal, available: of another size")
+        self.digest = self._digest()
     def actions(self, s):
         return [] if self.terminal[s] else [a for a in range(self.A) if self._available[s * self.A + a]]
-    def row(self, s, a):  # next states of a pair, the N rows over them as they are stored, and its costs {next state: cost}, or one cost for all
-        N, S, k = self.N, self.S, s * self.A + a
-        if self._kernels:
+    def row(self, s, a):  # next states of a pair, the N rows over them as they are stored, its costs {next state: cost} or one for all, and where they lead
+        N, S, W, k, there = self.N, self.S, self.width, s * self.A + a, None
+        if self.moves == "events":
+            columns, there, first = list(range(W)), list(self._next[k * W : (k + 1) * W]), self._classes[k] * N
+            rows = [list(self._laws[(first + i) * W : (first + i + 1) * W]) for i in range(N)]
+            need(all(0 <= t < S for t in there), f"next: of state {s}, action {a}")
+        elif self._kernels:
             whole = [self._kernels[(i * S * self.A + k) * S : (i * S * self.A + k + 1) * S] for i in range(N)]
             columns = [t for t in range(S) if any(row[t] != 0 for row in whole)]
             rows = [[row[t] for t in columns] for row in whole]
         else:
             lo, hi = self._indptr[k : k + 2]
-            need(0 <= lo <= hi <= len(self._indices), f"indptr: of state {s}, action {a}")
             columns, data, K = list(self._indices[lo:hi]), self._data[N * lo : N * hi], hi - lo
-            need(columns == sorted({t for t in columns if 0 <= t < S}), f"indices: of state {s}, action {a}")
+            fine = 0 <= lo <= hi <= len(self._indices) and columns == sorted({t for t in columns if 0 <= t < S})
+            need(fine, f"indptr, indices: of state {s}, action {a}")
             rows = [list(data[i * K : (i + 1) * K]) for i in range(N)]
         need(all(0 <= x < inf for row in rows for x in row) and all(map(sum, rows)), f"state {s}, action {a}: rows are no distributions")
         if not self._listed and len(self._shape) < 3:
-            return columns, rows, self._sign * float(self._costs[k if len(self._shape) == 2 else s]) + 0.0
-        own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * S : (k + 1) * S])
-        return columns, rows, {t: self._sign * float(c) + 0.0 for t, c in own}
-    def digest(self):  # what identifies these numbers: a SHA-256 of them, pair by pair
-        found = hashlib.sha256(struct.pack(f"<qqqd{self.N}d", self.N, self.S, self.A, self.discount, *self.stored_weights))
+            return columns, rows, self._sign * float(self._costs[k if len(self._shape) == 2 else s]) + 0.0, there or columns
+        own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * W : (k + 1) * W])
+        return columns, rows, {t: self._sign * float(c) + 0.0 for t, c in own}, there or columns
+    def _digest(self):  # what identifies these numbers: a SHA-256 of sizes and weights, and of a SHA-256 for each state, pair by pair
+        found = hashlib.sha256(struct.pack(f"<qqqd{self.N}d", self.N, self.S, self.A, self.discount, *map(float, self.stored_weights)))
         for s in range(self.S):
+            own = hashlib.sha256()
             for a in self.actions(s):
-                columns, rows, costs = self.row(s, a)
+                _, rows, costs, there = self.row(s, a)
                 numbers = [x for row in rows for x in row] + list(costs.values() if isinstance(costs, dict) else [costs])
-                found.update(struct.pack(f"<qqq{len(columns)}i{len(numbers)}d", s, a, len(columns), *columns, *numbers))
+                own.update(struct.pack(f"<qqq{len(there)}i{len(numbers)}d", s, a, len(there), *there, *numbers))
+            found.update(own.digest())
         return found.hexdigest()
+    def price(self, shape, costs):  # take other costs instead, those of a stage
+        need(shape in ((self.S, self.A), (self.S, self.A, self.S)) and self.moves == "states", f"costs of a stage: shape {shape}")
+        self._shape, self._costs, self._listed, self._sign = shape, costs, False, -1.0 if self.maximise else 1.0
 
 # ------------------------------------------------------------------ one state
 class State:  # a state at v: stakes z, and rows of the data divided by their sums
     def __init__(self, number, model, region, v, s, line):
-        self.number, self.region, self.v, self.line = number, region, v, line
+        self.number, self.region, self.v, self.line, self.width = number, region, v, line, model.width
         self.actions, self.exact_weights, mixture = model.actions(s), model.weights, model.mixture
         self.weights = [number.one] if region.mean else mixture
-        self.columns, self.rows, self.seen, self.costs, self._z = {}, {}, {}, {}, {}
+        self.columns, self.rows, self.seen, self.costs, self._z, self.there = {}, {}, {}, {}, {}, {}
         for a in self.actions:
-            self.columns[a], stored, self.costs[a] = model.row(s, a)
+            self.columns[a], stored, self.costs[a], there = model.row(s, a)
+            self.there[a] = there if model.moves == "events" else range(model.S)
             rows = [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
             sums = [number.add(map(number, row)) for row in rows]
@@ -261,15 +252,15 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
             self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
     def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
         if (a, t) not in self._z:
-            cost = self.costs[a].get(t, math.nan) if isinstance(self.costs[a], dict) else self.costs[a]
-            need(math.isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
-            self._z[a, t] = self.number(self.v.sign * cost) + self.v.ahead[t]
+            cost = self.costs[a].get(t, nan) if isinstance(self.costs[a], dict) else self.costs[a]
+            need(isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
+            self._z[a, t] = self.number(self.v.sign * cost) + self.v.ahead[self.there[a][t]]
         return self._z[a, t]
     def allowed(self, a, t):  # whether nature may bring mass to t
         return self.region.support == "all" or t in self.seen[a]
     def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
-        common = self.region.support == "all" and not isinstance(self.costs[a], dict)  # v alone decides: a few from the top do
-        states = self.v.order[: len(named) + 1] if common else self.seen[a] if self.region.support == "observed" else range(len(self.v.ahead))
+        common = isinstance(self.there[a], range) and not isinstance(self.costs[a], dict)  # v alone decides: a few from the top do
+        states = self.seen[a] if self.region.support == "observed" else self.v.order[: len(named) + 1] if common else range(self.width)
         left = [self.z(a, t) for t in states if t not in named]
         return largest(left) if left else None
     def nominal(self, a, i):  # loss of the data, ŷ_ia·z_a
@@ -279,16 +270,14 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         need(isinstance(row, list) and len(row) >= len(own), f"action {a}: a row is too short")
         found = dict(zip(own, row, strict=False))
         for t, x in row[len(own) :]:
-            need(type(t) is int and 0 <= t < len(self.v.ahead) and t not in found, f"action {a}: a row names state {t!r}")
+            need(type(t) is int and 0 <= t < self.width and t not in found, f"action {a}: a row names state {t!r}")
             found[t] = x
         return {t: (kind or self.number)(x) for t, x in found.items()}
-
 class Mixture(State):  # the N kernels as the next states of one action: what nature sees when she weights them anew
     def __init__(self, st, losses, line):
-        n, self.number, self.line, self.v = range(len(losses)), st.number, line, None
-        self.region, self.actions, self.weights = Region("observed", True), [0], [st.number.one]
-        self.columns, self.rows, self.seen = {0: list(n)}, {0: [dict(enumerate(st.weights))]}, {0: set(n)}
-        self._z = {(0, i): loss for i, loss in enumerate(losses)}
+        n, self.number, self.line, self.v, self.actions, self.weights = range(len(losses)), st.number, line, None, [0], [st.number.one]
+        self.region, self.columns, self.rows, self.seen = Region("observed", True), {0: list(n)}, {0: [dict(enumerate(st.weights))]}, {0: set(n)}
+        self._z, self.there, self.width = {(0, i): loss for i, loss in enumerate(losses)}, {0: list(n)}, len(n)
 
 # ------------------------------------------------------------------ sets
 class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_a·z_a, from below, of rows that are in it
@@ -320,7 +309,6 @@ class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_
         y = {t: p / mass for t, p in y.items()}
         parts += [(p, st.rows[a][i].get(t, st.number.zero)) for t, p in y.items()]
         return nominal, st.number.add(p * st.z(a, t) for t, p in y.items() if high(p) > 0)
-
 def norm(number, parts, order, weights=None):  # (Σ w |x|^order)^{1/order}, from above; the largest |x| for None. Orders but 1 and 2 have weights, of sum 1
     sizes = [abs(x) for x in parts]
     top = largest([number.zero, *sizes])
@@ -461,14 +449,12 @@ class Reweighting(Region):  # one mixture of the kernels for all actions: a set 
     def lower(self, st, acts, budget, side):
         mixtures = {a: self.mixture(st, budget, [st.nominal(a, i) for i in range(len(st.weights))]) for a in acts}
         return {a: self.inner.lower(mixtures[a], [0], budget * st.number(self.inner.scale), side)[0] for a in acts}
-
 def divergence(given, support, number):  # a ball by a divergence; total variation is half the ℓ1 norm
     if given["kind"] != "tv":
         return Divergence(given, support, number)
     found = Norms({"metric": "l1", "order": 1, "around": given["around"]}, support, number)
     found.scale = 2
     return found
-
 FAMILIES = {"norm": Norms, "divergence": divergence, "transport": Transport, "reweighting": Reweighting, "intervals": Intervals}
 
 # ------------------------------------------------------------------ all states
@@ -479,32 +465,41 @@ class Values:  # v as it stands in the file, 0 in terminal states, and what of i
         need(not any(x for x, end in zip(self.exact, model.terminal, strict=True) if end), "a value is not 0 in a terminal state")
         ahead = [sign * discount * x for x in self.exact]
         self.ahead, self.order = [number(x) for x in ahead], sorted(range(model.S), key=lambda t: -ahead[t])
-
 class Proof:  # a proof, read line after line, and what it proves: `bounds` has (lower, upper, claimed lower, claimed upper) of every sweep
-    def __init__(self, path, model, number):
-        self.model, self.number, self.at, self.radii, self.costs = model, number, 0, [], [0, 0]
+    def __init__(self, path, models, prices, number):  # `prices`: shape and numbers of the costs of the stages, if they have their own
+        self.models, self.prices, self.number, self.at, self.radii, self.costs, self.sets = models, prices, number, 0, [], [0, 0], {}
         with open(path, "rb") as self._stream, told(lambda: f"line {self.at}"):
             self._begin(self._line())
             self.bounds = list(self._bounds())
             need(self._line() == {"end": True} and not self._stream.read(1), "does not end where it should")
     def _line(self):
         self.at += 1
-        need((text := self._stream.readline(LIMIT)).endswith(b"\n"), "cut off")
-        need(isinstance(found := parsed(text), dict), "not an object")
+        need((text := self._stream.readline(LIMIT)).endswith(b"\n") and isinstance(found := parsed(text), dict), "cut off, or not an object")
         return found
     def _begin(self, header):
-        given, self.header = header["set"], header
+        self.header, self.model, self.stages = header, self.models[0], header.get("stages")
         need(header["format"] == FORMAT, f"expected format {FORMAT!r}, got {header['format']!r}")
-        need(header["model"] == self.model.digest(), "the model is not the one that the proof is about")
-        for name, known in KNOWN.items():
-            need(header[name] in known, f"{name}: expected one of {known}, got {header[name]!r}")
-        need(given["family"] in FAMILIES, f"cannot check the set {given['family']!r} yet")
-        self.region = FAMILIES[given["family"]](given, header["support"], self.number)
-        self.model.mixture = [self.number(w) for w in self.model.weights]
-        self.helps, self.optimum, self.stages = header["nature"] == "cooperative", header["kind"] == "optimum", header.get("stages")
+        self.helps, self.optimum = header["nature"] == "cooperative", header["kind"] == "optimum"
         self.discount = self.number.exact(self.model.discount if self.stages is None else header["discount"])
         fine = self.stages is None or (type(self.stages) is int and self.stages > 0)
-        need(fine and 0 <= self.discount <= 1, f"stages {self.stages!r}, discount {header.get('discount')!r}")
+        fine &= len(self.models) in (1, self.stages) and len({(model.S, model.maximise) for model in self.models}) == 1
+        need(fine and 0 <= self.discount <= 1, f"stages {self.stages!r}, discount {header.get('discount')!r}, {len(self.models)} models: do not fit")
+        fine = (self.stages if "costs" in header else None) == (self.prices[0][0] if self.prices else None)
+        need(fine, "costs of the stages: expected in an .npy file if the proof says that they have their own, and only then")
+    def _stage(self, t, line):  # the model and the set of a stage: what its line does not say, the first line does
+        given = self.header | {name: line[name] for name in ("model", "set", *SHAPE) if name in line}
+        self.model, family = self.models[t % len(self.models)], given["set"]["family"]
+        for name, known in KNOWN.items():
+            need(given[name] in known, f"{name}: expected one of {known}, got {given[name]!r}")
+        need(given["moves"] == self.model.moves, f"the set moves {given['moves']}, the model has {self.model.moves}; model.stored() has states")
+        need(given["model"] == self.model.digest, "the model is not the one that the proof is about")
+        need(family in FAMILIES and (given["moves"] == "states" or family in ("norm", "divergence")), f"cannot check the set {family!r} yet")
+        if self.prices:
+            size = len(self.prices[1]) // self.stages
+            self.model.price(self.prices[0][1:], self.prices[1][t * size : (t + 1) * size])
+        self.region, self.alone = FAMILIES[family](given["set"], given["support"], self.number), given["rectangular"] == "sa"
+        self.model.mixture = [self.number(w) for w in self.model.weights]
+        self.sets[f"{json.dumps(given['set'])[:200]}, {', '.join(f'{name} {given[name]}' for name in SHAPE)}"] = t
     def _judged(self, v, s, line):  # L and U of a state, and what nature can reach
         number, region = self.number, self.region
         need(line["s"] == s, f"expected state {s}, got {line['s']!r}")
@@ -513,10 +508,9 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need(not any(p for a, p in enumerate(x) if a not in st.actions), "x plays an action that is not there")
         x = [p / sum(x) for p in x]
         costs = [c for cost in st.costs.values() for c in (cost.values() if isinstance(cost, dict) else [cost])]
-        self.costs = [end([*self.costs, *filter(math.isfinite, costs)]) for end in (min, max)]
-        bets = self.helps and self.optimum  # a helper bets all on the one action that is played
+        self.costs = [end([*self.costs, *filter(isfinite, costs)]) for end in (min, max)]
+        alone = (bets := self.helps and self.optimum) or self.alone  # a helper bets all on the one action that is played
         need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
-        alone = bets or self.header["rectangular"] == "sa"
         groups, sides = ([[a] for a in st.actions], (line["up"], line["low"])) if alone else ([st.actions], ([line["up"]], [line["low"]]))
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * len(groups)
         self.radii, above, below = [min([*self.radii, *sizes]), max([*self.radii, *sizes])], [], {}
@@ -530,10 +524,12 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         most = Fraction(high(largest(above) if bets else number.add(above)))
         mean = low(number.add(number(x[a]) * below[a] for a in st.actions))
         least = Fraction(min(map(low, below.values())) if self.optimum and not self.helps else mean)
-        reach = None if region.support == "all" or not self.stages else set().union(*st.seen.values())
+        everywhere = not self.stages or (region.support == "all" and self.model.moves == "states")
+        reach = None if everywhere else {st.there[a][t] for a in st.actions for t in st.columns[a] if st.allowed(a, t)}
         return (-most, -least, reach) if self.helps else (least, most, reach)
-    def _sweep(self, after):  # bounds from one sweep and what is claimed; `after`: bounds of the stage after, if there are stages
-        line, model, rate, zero, bounds = self._line(), self.model, self.discount, Fraction(0), ([], [])
+    def _sweep(self, t, after):  # bounds from one sweep and what is claimed; `after`: bounds of the stage after, if there are stages
+        self._stage(t, line := self._line())
+        model, rate, zero, bounds = self.model, self.discount, Fraction(0), ([], [])
         v = Values(self.number, model, line["v"], rate, -1 if self.helps else 1)
         found = [(zero, zero, {s}) if model.terminal[s] else self._judged(v, s, self._line()) for s in range(model.S)]
         claims = [[self.number.exact(x) for x in line[name]] for name in ("lower", "upper")]
@@ -550,30 +546,35 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
                 bounds[k].append(0.0 if model.terminal[s] else rounded(bound, 2 * k - 1))
         return *bounds, *claims
     def _bounds(self):  # of every sweep; stages come from the last one back
-        after = None if self.stages is None else (Values(self.number, self.model, self.header["final"], 0, 1).exact,) * 2
-        for _ in range(self.stages or 1):
-            yield (found := self._sweep(after))
+        after = None if self.stages is None else (Values(self.number, self.models[-1], self.header["final"], 0, 1).exact,) * 2
+        for t in reversed(range(self.stages or 1)):
+            yield (found := self._sweep(t, after))
             after = found[:2] if after else None
     def failures(self):  # where less is proved than claimed: (sweep, state, proved, claimed)
-        for k, (lower, upper, least, most) in enumerate(self.bounds):
-            for s in range(self.model.S):
-                sides = (lower[s] < least[s], lower[s], least[s]), (upper[s] > most[s], upper[s], most[s])
-                yield from ((k, s, proved, claimed) for weaker, proved, claimed in sides if weaker)
-
-def check(proof, model, interval=False):  # check a proof about a model; returns a `Proof`. What is irrational is computed to more digits where that may decide
-    with told(f"{model}: cannot be read"):
-        data = Model(model)
+        for k, sides in enumerate(self.bounds):
+            for s, (lower, upper, least, most) in enumerate(zip(*sides, strict=True)):
+                found = (lower < least, lower, least), (upper > most, upper, most)
+                yield from ((k, s, proved, claimed) for weaker, proved, claimed in found if weaker)
+def check(proof, files, interval=False):  # a `Proof`; `files`: of the model, or a list: of those of the stages, and of their costs, an .npy file
+    data, paths, prices = {}, files if isinstance(files, list) else [files], None
+    for path in map(os.fspath, paths):
+        with told(f"{path}: cannot be read"):
+            if path.endswith(".npy"):
+                with open(path, "rb") as stream:
+                    prices = read_npy(stream, path, os.path.getsize(path))
+            else:
+                data[path] = data.get(path) or Model(path)
     with told(proof):
-        found = Proof(proof, data, Numbers(interval, 40))
-        return found if interval or next(found.failures(), None) is None else Proof(proof, data, Numbers(False, 150))
-
+        models = [data[path] for path in map(os.fspath, paths) if path in data]
+        found = Proof(proof, models, prices, Numbers(interval, 40))
+        return found if interval or next(found.failures(), None) is None else Proof(proof, models, prices, Numbers(False, 150))
 def show(found):  # print what is proved; returns 0 if it is all that is claimed, 3 if floats are too coarse to tell, else 1
     header, failures, S = found.header, list(found.failures()), found.model.S
     least, most = sorted(-bound[0] if found.model.maximise else bound[0] for bound in found.bounds[-1][:2])
     ends = [pair for one in found.bounds for pair in zip(*one[:2], strict=True)]
     gap, size = max(u - x for x, u in ends), max(max(u, -x) for x, u in ends)
     off = max((float(abs(claimed - Fraction(proved))) for _, _, proved, claimed in failures), default=0.0)
-    print(f"set         {json.dumps(header['set'])[:200]}, support {header['support']}, rectangular {header['rectangular']}, nature {header['nature']}")
+    print(f"set         {' and '.join([*found.sets][::-1][:3])}{f', {len(found.sets)} in all' if len(found.sets) > 3 else ''}, nature {header['nature']}")
     print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states")
     print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}; any gap ≤ {gap:.3e}")
     print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, both bounds of {S} states")
@@ -585,13 +586,12 @@ def show(found):  # print what is proved; returns 0 if it is all that is claimed
         return 1 if failures else 0
     print(f"that is at most {COARSE} of the largest bound, {size:.6g}: floats may be too coarse; exact arithmetic, without --interval, tells")
     return 3
-
 def main(arguments=None):  # check and show; returns 2 if a file is refused
     given = list(sys.argv[1:] if arguments is None else arguments)
     interval, files = "--interval" in given, [word for word in given if word != "--interval"]
     try:
-        need(len(files) == 2, "usage: python -m drmdp_check [--interval] PROOF MODEL")
-        return show(check(*files, interval))
+        need(len(files) > 1, "usage: python -m drmdp_check [--interval] PROOF MODEL [MODEL of the second stage …] [COSTS of the stages.npy]")
+        return show(check(files[0], files[1:], interval))
     except Refused as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import drmdp
+import drmdp_check
 import event_rules
 import ranges
 from drmdp import Divergence, InputError, Wasserstein
@@ -151,3 +152,26 @@ def test_a_table_is_resumed_and_its_faults_are_named(tmp_path):
     np.save(path / "next.npy", table)
     with pytest.raises(InputError, match=r"next: state 2000, action 0, event 0 leads to 3000, expected 0 … 2,196"):
         drmdp.solve(path, ball, cluster=Local(3))
+
+
+@pytest.mark.parametrize("name", ["l2", "l2 events", "linf events s"])
+def test_workers_write_the_proof_that_one_process_writes(name, tmp_path, monkeypatch):
+    """And it is accepted, whether all thresholds are kept or few."""
+    model = event_rules.model("by_row")
+    few = model.part(0, 12)
+    next_, costs = few.rule.rows(0, 12, few.available)
+    small = drmdp.Model.from_events(
+        12, 3, 6, lambda s, a, e: next_[s, a, e] % 12, model.laws, discount=0.9, law=few.classes, weights=model.weights,
+        available=few.available, terminal=few.terminal, costs=costs[:, :, 0],
+    )  # fmt: skip
+    drmdp.write(small, tmp_path / "m.drmdp")
+    target = tmp_path / "m.drmdp"
+    drmdp.solve(target, BALLS[name], cluster=Local(3, threads=1)).proof(tmp_path / "parts")
+    drmdp.solve(small, BALLS[name], threads=1).proof(tmp_path / "whole")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
+    if BALLS[name].moves == "states":
+        drmdp.write(small.stored(), target := tmp_path / "m.npz")
+    monkeypatch.setattr(layouts, "LIGHT", 0)
+    drmdp.solve(small, BALLS[name], threads=1).proof(tmp_path / "few")
+    for proof in ("parts", "few"):
+        assert not list(drmdp_check.check(tmp_path / proof, target).failures())

@@ -10,7 +10,7 @@ import pytest
 import drmdp
 import drmdp_check
 from forgeries import replaced, spoiled
-from proofs import SETS, TASKS, dealt, written
+from proofs import EVENTS, SETS, STAGES, TASKS, dealt, task_of, written
 
 FEW = [("l2", 2), ("transport", 1), ("divergence", "burg", "kernels"), ("intervals",)]
 
@@ -33,7 +33,8 @@ def _alarm():
 def survives(proof, model, interval):
     """Check with an alarm clock; returns the exit code."""
     signal.alarm(20)
-    code = drmdp_check.main([str(proof), str(model), *(["--interval"] if interval else [])])
+    files = model if isinstance(model, list) else [model]
+    code = drmdp_check.main([str(proof), *map(str, files), *(["--interval"] if interval else [])])
     signal.alarm(0)
     assert code in ((0, 1, 2, 3) if interval else (0, 1, 2))
     return code
@@ -42,16 +43,19 @@ def survives(proof, model, interval):
 def spoil(name, seed, times, folder, task):
     """Spoil a proof, and its model, several times; returns the exit codes."""
     _, proof, model = written(name, seed, folder, task)
-    rng, good, kept = np.random.default_rng(seed), proof.read_bytes(), model.read_bytes()
+    rng, good = np.random.default_rng(seed), proof.read_bytes()
     lines = [json.loads(line) for line in good.splitlines()]
+    paths = model if isinstance(model, list) else sorted(model.iterdir()) if model.is_dir() else [model]
     codes = []
     for k in range(times):
         proof.write_bytes(replaced(lines, rng) if k % 2 else spoiled(good, rng))
         codes.append(survives(proof, model, k % 5 == 0))
         proof.write_bytes(good)
-        model.write_bytes(spoiled(kept, rng) if k % 3 else repacked(kept, rng, folder))
+        path = paths[int(rng.integers(len(paths)))]
+        kept = path.read_bytes()
+        path.write_bytes(spoiled(kept, rng) if k % 3 or path.suffix != ".npz" else repacked(kept, rng, folder))
         codes.append(survives(proof, model, k % 5 == 0))
-        model.write_bytes(kept)
+        path.write_bytes(kept)
     return codes
 
 
@@ -74,11 +78,19 @@ def test_what_is_spoiled_is_refused_or_checked(name, tmp_path, capsys):
     assert codes.count(2) > len(codes) // 2
 
 
+@pytest.mark.parametrize(
+    ("name", "task"), [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("l1", 1), STAGES)], ids=str
+)
+def test_so_is_what_is_about_events_and_stages(name, task, tmp_path, capsys):
+    codes = [code for seed in (2, 3) for code in spoil(name, seed, 25, tmp_path, task)]
+    assert codes.count(2) > len(codes) // 3
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", SETS, ids=str)
 def test_much_that_is_spoiled_is_refused_or_checked(name, tmp_path, capsys):
     for seed in range(1, 11):
-        spoil(name, seed, 25, tmp_path, TASKS[seed % 5])
+        spoil(name, seed, 25, tmp_path, task_of(name, seed))
 
 
 def test_directories_are_spoiled_too(tmp_path, capsys):

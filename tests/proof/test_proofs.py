@@ -17,7 +17,7 @@ import drmdp
 import drmdp_check
 from drmdp.cli import main
 from drmdp_check.__main__ import Interval, Numbers, norm
-from proofs import SETS, TASKS, dealt, written
+from proofs import EVENTS, SETS, STAGES, TASKS, dealt, tasks_of, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
 FEW = [("l2", 2), ("l1", 1), ("l2", math.inf), ("intervals",)]
@@ -49,9 +49,15 @@ def test_given_policies_and_a_nature_that_helps(name, task, tmp_path):
         accepted(*written(name, seed, tmp_path, task)[1:])
 
 
+@pytest.mark.parametrize("name", [("l2", 2), ("linf", 1), ("l1", math.inf), ("divergence", "chi2", "kernels")], ids=str)
+@pytest.mark.parametrize("task", [EVENTS, STAGES])
+def test_laws_of_events_and_stages_of_their_own(name, task, tmp_path):
+    for seed in range(4):
+        accepted(*written(name, seed, tmp_path, task)[1:])
+
+
 @pytest.mark.fuzz
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("name", SETS, ids=str)
+@pytest.mark.parametrize(("name", "task"), [(name, task) for name in SETS for task in tasks_of(name)], ids=str)
 def test_every_proof_is_accepted(name, task, tmp_path):
     for seed in range(60):
         accepted(*written(name, seed, tmp_path, task)[1:])

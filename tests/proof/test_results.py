@@ -1,10 +1,14 @@
 """What has a proof: plans, models of events, and what has none."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import drmdp
 import drmdp_check
+from drmdp.cli import main
 from proofs import dealt, written
 
 
@@ -25,38 +29,109 @@ def test_stages_are_proved_one_by_one(tmp_path):
     assert all(
         bounds[0][2] == bounds[1][2] == 0 for bounds in drmdp_check.check(tmp_path / "p", tmp_path / "m.npz").bounds
     )
-    two = drmdp.finite_horizon(model, [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.2)], 2)
-    with pytest.raises(drmdp.errors.InputError, match="sets of their own"):
-        two.proof(tmp_path / "p")
     plan.save(tmp_path / "plan.npz")
     with pytest.raises(drmdp.errors.InputError, match="no witnesses"):
         drmdp.HorizonSolution.load(tmp_path / "plan.npz").proof(tmp_path / "p")
 
 
-def test_what_a_cluster_solved_has_no_witnesses(tmp_path):
-    model = dealt(2)
-    drmdp.write(model, tmp_path / "m.drmdp")
-    found = drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.3))
-    with pytest.raises(drmdp.errors.InputError, match=r"not read whole, has no witnesses.*start=solution"):
-        found.proof(tmp_path / "p")
-    drmdp.solve(model, drmdp.Wasserstein(0.3), start=found).proof(tmp_path / "p")
-    accepted(tmp_path / "p", tmp_path / "m.drmdp")
+@pytest.fixture
+def season(tmp_path):
+    """A plan of three stages, each with a model, a set and costs of its own, and the files of all that."""
+    models = [drmdp.instances.perturb(drmdp.instances.machine(5), n_kernels=n) for n in (2, 3, 4)]
+    balls = [drmdp.Wasserstein(0.1), drmdp.Divergence(0.1, support="all"), drmdp.Reweighting(0.2)]
+    costs = np.random.default_rng(0).random((3, 5, 2))
+    for t, model in enumerate(models):
+        drmdp.write(model, tmp_path / f"{t}.npz")
+    np.save(tmp_path / "costs.npy", costs)
+    drmdp.finite_horizon(models, balls, costs=costs).proof(tmp_path / "p")
+    return tmp_path / "p", [tmp_path / f"{t}.npz" for t in range(3)], tmp_path / "costs.npy"
 
 
-def test_a_model_of_events_is_checked_by_its_kernels(tmp_path):
+def test_stages_have_models_sets_and_costs_of_their_own(season, tmp_path, capsys):
+    proof, models, costs = season
+    accepted(proof, [*models, costs])
+    assert drmdp_check.main([str(proof), *map(str, [*models, costs])]) == 0
+    told = capsys.readouterr().out
+    assert told.index('"l2"') < told.index('"divergence"') < told.index('"reweighting"')  # the first stage first
+    done = CliRunner().invoke(main, ["verify", str(proof), *map(str, [*models, costs])])
+    assert done.exit_code == 0, done.output
+
+
+def test_other_models_or_costs_of_stages_are_refused_or_prove_less(season):
+    proof, models, costs = season
+    for files, why in (
+        ([*models[::-1], costs], "the model is not the one"),
+        ([models[0], costs], "the model is not the one"),
+        ([*models[:2], costs], "2 models: do not fit"),
+        (models, "costs of the stages: expected in an .npy file"),
+    ):
+        with pytest.raises(drmdp_check.Refused, match=why):
+            drmdp_check.check(proof, files)
+    paid = np.load(costs)
+    for shape in ((3, 5), (3, 5, 3), (2, 5, 2)):
+        np.save(costs, np.zeros(shape))
+        with pytest.raises(drmdp_check.Refused, match="costs of"):
+            drmdp_check.check(proof, [*models, costs])
+    paid[1, 2] += 0.01
+    np.save(costs, paid)
+    assert {sweep for sweep, *_ in drmdp_check.check(proof, [*models, costs]).failures()} == {1, 2}
+
+
+def test_one_set_of_several_costs_no_more_lines(tmp_path):
+    """What all stages have in common is said once."""
+    model, balls = dealt(2), [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.2)]
+    drmdp.write(model, tmp_path / "m.npz")
+    drmdp.finite_horizon(model, balls, 2).proof(tmp_path / "p")
+    accepted(tmp_path / "p", tmp_path / "m.npz")
+    lines = [json.loads(line) for line in (tmp_path / "p").read_text().splitlines()]
+    assert all(line.keys() == {"v", "lower", "upper"} for line in lines if "v" in line)
+    assert {line["r"] for line in lines if "r" in line} == {0.2, 0.3}
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A model of events, and its directory."""
     rng = np.random.default_rng(0)
     table, laws = rng.integers(0, 4, size=(4, 2, 3)), rng.dirichlet(np.ones(3), size=5)
     made = {"discount": 0.5, "costs": rng.random((4, 2))}
     model = drmdp.Model.from_events(4, 2, 3, lambda s, a, e: table[s, a, e], laws, **made)
+    drmdp.write(model, tmp_path / "m.drmdp")
+    return model, tmp_path / "m.drmdp"
+
+
+def test_a_model_of_events_is_checked_by_its_kernels_where_nature_moves_states(shop, tmp_path):
+    model, path = shop
     drmdp.solve(model, drmdp.Wasserstein(0.2)).proof(tmp_path / "p")
     drmdp.write(model.stored(), tmp_path / "m.npz")
     accepted(tmp_path / "p", tmp_path / "m.npz")
-    drmdp.write(model, tmp_path / "m.drmdp")
-    with pytest.raises(drmdp_check.Refused, match="cannot check a model of events yet"):
-        drmdp_check.check(tmp_path / "p", tmp_path / "m.drmdp")
-    moved = drmdp.solve(model, drmdp.Wasserstein(0.2, moves="events"))
-    with pytest.raises(drmdp.errors.InputError, match="cannot be written"):
-        moved.proof(tmp_path / "p")
+    with pytest.raises(drmdp_check.Refused, match=r"moves states, the model has events; model.stored\(\) has states"):
+        drmdp_check.check(tmp_path / "p", path)
+
+
+@pytest.mark.parametrize("radius", [0.2, 0.0, [[0.1, 0.2]] * 4])
+def test_and_by_its_laws_where_she_moves_those(shop, radius, tmp_path):
+    model, path = shop
+    found = drmdp.solve(model, drmdp.Wasserstein(radius, moves="events"))
+    found.proof(tmp_path / "p")
+    accepted(tmp_path / "p", path)
+    drmdp.write(model.stored(), tmp_path / "m.npz")
+    with pytest.raises(drmdp_check.Refused, match="moves events, the model has states"):
+        drmdp_check.check(tmp_path / "p", tmp_path / "m.npz")
+
+
+def test_what_a_set_moves_is_part_of_the_proof(shop, tmp_path):
+    """A proof about laws is none about next states, whatever it says of itself."""
+    model, path = shop
+    drmdp.solve(model, drmdp.Wasserstein(0.2, moves="events")).proof(tmp_path / "p")
+    first, *others = (tmp_path / "p").read_text().splitlines()
+    for change, why in (
+        ({"moves": "states"}, "the set moves states, the model has events"),
+        ({"moves": "laws"}, "moves: expected one of"),
+        ({"set": {"family": "transport", "order": 1, "grid": [[0]] * 4}}, "cannot check the set 'transport' yet"),
+    ):
+        (tmp_path / "p").write_text("\n".join([json.dumps(json.loads(first) | change), *others, ""]))
+        with pytest.raises(drmdp_check.Refused, match=why):
+            drmdp_check.check(tmp_path / "p", path)
 
 
 def test_conic_updates_have_no_kernels_to_prove_with(tmp_path):

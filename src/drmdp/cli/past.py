@@ -65,27 +65,33 @@ def refuse(**given: Any) -> None:
 
 
 def solve(
-    path: str, ball: AmbiguitySet, cluster: Cluster | None, out: str | None, as_json: bool, **settings: Any
+    path: str,
+    ball: AmbiguitySet,
+    cluster: Cluster | None,
+    out: str | None,
+    proof: str | None,
+    as_json: bool,
+    **settings: Any,
 ) -> int:
     """Solve range by range, and print what was found."""
     from drmdp import api, formats
 
-    check_outputs(
-        {"--out": paths(out), "--checkpoint": paths(settings["checkpoint"])}, {"MODEL": formats.files_of(path)}
-    )
+    outputs = {"--out": paths(out), "--checkpoint": paths(settings["checkpoint"]), "--proof": paths(proof)}
+    check_outputs(outputs, {"MODEL": formats.files_of(path)})
     with _one_voice(cluster) as speaks:
         with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
             solution = api.solve(path, ball, cluster=cluster, out=out, **settings)
-        return _show(solution, path, out, as_json) if speaks else _code(solution)
+        return _end(solution, path, out, proof, as_json, speaks)
 
 
 @click.command()
 @click.argument("folder")
 @engine_options
 @THREADS
+@click.option("--proof", help="Write here what `drmdp verify` needs to check the bounds.")
 @OPTIONS["json"]
 @OPTIONS["progress"]
-def resume(folder: str, cluster: str | None, as_json: bool, **given: Any) -> int:
+def resume(folder: str, cluster: str | None, proof: str | None, as_json: bool, **given: Any) -> int:
     """Go on with a run from its last checkpoint.
 
     FOLDER is what --checkpoint of `drmdp solve` named. The result has the bits that the run would have had undisturbed. It goes where --out of that
@@ -99,10 +105,11 @@ def resume(folder: str, cluster: str | None, as_json: bool, **given: Any) -> int
         raise InputError("--threads: goes with --cluster")
     chosen = cluster_of(cluster, **given)
     run = run_in(folder)
+    check_outputs({"--proof": paths(proof)}, {"FOLDER": paths(folder)})
     with _one_voice(chosen or KINDS[run["cluster"]["kind"]]()) as speaks:
         with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
             solution = api.resume(folder, chosen)
-        return _show(solution, run["model"], run["out"], as_json) if speaks else _code(solution)
+        return _end(solution, run["model"], run["out"], proof, as_json, speaks)
 
 
 def foresee(path: str, ball: AmbiguitySet, cluster: Cluster | None, as_json: bool) -> int:
@@ -140,14 +147,26 @@ def foresee(path: str, ball: AmbiguitySet, cluster: Cluster | None, as_json: boo
     return 0
 
 
-def _show(solution: Solution, path: str, out: str | None, as_json: bool) -> int:
+def _end(solution: Solution, path: str, out: str | None, proof: str | None, as_json: bool, speaks: bool) -> int:
+    """Write a proof if one is asked for, and show what was found."""
+    try:
+        if proof is not None:
+            with stage("writing the proof"):
+                solution.proof(proof)
+    finally:  # a full disk must not cost the result as well
+        if speaks:
+            _show(solution, path, out, proof, as_json)
+    return _code(solution)
+
+
+def _show(solution: Solution, path: str, out: str | None, proof: str | None, as_json: bool) -> None:
     from drmdp.cluster.events import source_of
 
     if as_json:
         names = (*NUMBERS, *(() if out else ARRAYS), "settings")
         fields = {name: getattr(solution, name) for name in (*names, "fingerprint", "notes")}
         print_json({**fields, "out": out})
-        return _code(solution)
+        return
     head, settings = source_of(path).head, solution.settings
     last = solution.history[-1]
     value = last.lower if head.maximise else last.upper
@@ -158,11 +177,11 @@ def _show(solution: Solution, path: str, out: str | None, as_json: bool) -> int:
         "Moved": f"{count(settings['exchanges'], 'exchange')}, {memory(settings['bytes'])}, {settings['cluster']}",
         "Value": f"{value:.6g} {worst(head)}, mean over the start distribution",
         **({"Saved": out} if out else {}),
+        **({"Proof": proof} if proof else {}),
         **({"Notes": "\n".join(solution.notes)} if solution.notes else {}),
     }
     console().print(grid(lines))
     first_states(solution.states, solution.actions, solution.policy, limits(head, solution))
-    return _code(solution)
 
 
 def _code(solution: Solution) -> int:

@@ -94,11 +94,10 @@ def solve(
             title=title,
             unit=unit,
             baseline=baseline,
-            proof=proof,
             discount=discount,
         )
         return past.solve(
-            model_path, asked.alone(), chosen_cluster, out, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
+            model_path, asked.alone(), chosen_cluster, out, proof, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
         )  # fmt: skip
     if checkpoint is not None:

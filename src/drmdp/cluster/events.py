@@ -91,6 +91,11 @@ class FunctionSource(EventSource):
         """What was given."""
         return self.given
 
+    @property
+    def again(self) -> Source:
+        """The same: nothing is opened."""
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """Names, laws and sizes; arrays where their numbers differ."""
         held = self.model.__getstate__()

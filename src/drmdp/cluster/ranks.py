@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.cluster.results import load
 from drmdp.cluster.source import Source
 from drmdp.cluster.worker import Worker
 from drmdp.errors import imported
 from drmdp.sets import AmbiguitySet
-from drmdp.solution import Solution
+
+T = TypeVar("T")
 
 
 def world() -> Any:
@@ -86,8 +86,8 @@ class Rank:
         return found
 
 
-def drive(run: Callable[[], Solution], out: str | None) -> Solution:
-    """On every rank what `run` returns or raises on rank 0, whose workers the others are meanwhile; arrays in `out` stay there."""
+def drive(run: Callable[[], T]) -> T:
+    """On every rank what `run` returns or raises on rank 0, whose workers the others are meanwhile."""
     comm = world()
     error, found = None, None
     try:
@@ -98,14 +98,14 @@ def drive(run: Callable[[], Solution], out: str | None) -> Solution:
                 found = run()
             except Exception as raised:
                 error = raised
-            comm.bcast(("end", (error, None if out else found)))
+            comm.bcast(("end", (error, found)))
     except BaseException:
         traceback.print_exc()
         comm.Abort(1)
         raise
     if error is not None:
         raise error
-    return load(str(out)) if found is None else found
+    return found  # type: ignore[return-value]
 
 
 def _serve(comm: Any) -> Any:

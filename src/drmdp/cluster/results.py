@@ -30,6 +30,7 @@ from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator
 from drmdp.cluster.engine import Engine
 from drmdp.cluster.operator import Nature
+from drmdp.cluster.proofs import FIRST, WITNESS, Held, Left, mark_of
 from drmdp.cluster.source import Source
 from drmdp.core.archives import load_json
 from drmdp.core.files import beside, check_parent, flush, landing, replace_directory
@@ -42,8 +43,6 @@ from drmdp.solvers.loop import Outcome
 
 FORMAT = "drmdp solution folder 1"
 INDEX = "solution.json"
-FIRST = ("lower", "upper", "policy")
-WITNESS = ("point", *Memory._fields, "share")
 NAMES = ("states", "states_ends")
 
 
@@ -87,8 +86,11 @@ def check_target(path: str | os.PathLike[str]) -> None:
     check_parent(path)
 
 
-def made(engine: Engine, ball: AmbiguitySet, found: Outcome, facts: dict[str, Any], out: Any) -> Solution:
+def made(engine: Engine, cluster: Any, found: Outcome, facts: dict[str, Any], out: Any) -> Solution:
     """The solution of a run: its arrays in the folder `out`, or here without one."""
+    left = Left(
+        engine.source.again, engine.ball, engine.facts, cluster, None if out is None else os.fspath(landing(out))
+    )
     flipped = engine.source.head.maximise
     lower, upper = (0.0 - found.upper, 0.0 - found.lower) if flipped else (found.lower, found.upper)
     vectors = {"lower": lower, "upper": upper, "policy": found.policy}
@@ -107,9 +109,9 @@ def made(engine: Engine, ball: AmbiguitySet, found: Outcome, facts: dict[str, An
     named = {} if isinstance(names, range) else dict(zip(NAMES, to_arrays("states", names), strict=True))
     if out is None:
         arrays = {name: engine.gather(vector) for name, vector in vectors.items()}
-        return _solution(engine.source, ball, engine.facts, meta, arrays | named)
+        return _solution(engine.source, left, meta, arrays | named)
     _write(engine, vectors, named, meta, landing(out))
-    return _solution(engine.source, ball, engine.facts, meta, _arrays(landing(out), [*vectors, *named]))
+    return _solution(engine.source, left, meta, _arrays(landing(out), [*vectors, *named]))
 
 
 def _write(
@@ -154,8 +156,8 @@ def _arrays(folder: Path, names: list[str]) -> dict[str, Any]:
     return {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
 
 
-def load(path: str | os.PathLike[str]) -> Solution:
-    """Read a folder that `made` wrote; arrays stay in their files."""
+def load(path: str | os.PathLike[str], left: Left | None = None) -> Solution:
+    """Read a folder that `made` wrote; arrays stay in their files. With what is left it is the solution itself."""
     folder = Path(path)
     try:
         with (folder / INDEX).open("rb") as stream:
@@ -166,19 +168,17 @@ def load(path: str | os.PathLike[str]) -> Solution:
         raise InputError(f"{INDEX}: expected format {FORMAT!r}")
     try:
         arrays = _arrays(folder, meta.pop("arrays"))
-        return _solution(Source(meta["model"]), None, None, meta, arrays)
+        return _solution(left and left.source, left, meta, arrays)
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise InputError(f"{INDEX}: does not fit: {error}") from None
 
 
-def _solution(
-    source: Source, ball: AmbiguitySet | None, facts: Any, meta: dict[str, Any], arrays: dict[str, Any]
-) -> Solution:
+def _solution(source: Any, left: Left | None, meta: dict[str, Any], arrays: dict[str, Any]) -> Solution:
     meta = dict(meta)
     kernel = None
     sweeps, flipped = meta.pop("sweeps"), meta.pop("maximise")
-    if ball is not None and "point" in arrays:
-        kernel = Kernel(source, ball, facts, sweeps, tuple(arrays[name] for name in WITNESS))
+    if left is not None and "point" in arrays:
+        kernel = Kernel(source, left.ball, left.facts, sweeps, tuple(arrays[name] for name in WITNESS))
     meta.pop("model")
     bounds = {name: arrays[name] for name in FIRST}
     states = StoredNames(*(arrays[name] for name in NAMES)) if NAMES[0] in arrays else range(meta["states"])
@@ -187,4 +187,8 @@ def _solution(
         history=tuple(Record(**record) for record in meta.pop("history")), **bounds,
         **meta | {"states": states, "actions": back(meta["actions"]), "notes": tuple(meta["notes"])},
     )  # fmt: skip
+    if left is not None:
+        own = {name: array for name, array in arrays.items() if name in FIRST + WITNESS}
+        mark = None if left.folder is None else mark_of(left.folder)
+        vars(found).update(held=Held(left, sweeps, mark, own))
     return found

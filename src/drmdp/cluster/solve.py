@@ -97,7 +97,10 @@ def _everywhere(task: Task, run: Callable[[], Solution]) -> Solution:
         return run()
     from drmdp.cluster.ranks import drive
 
-    return drive(run, task.out)
+    if task.out is None:
+        return drive(run)
+    left = drive(lambda: run().held.left)
+    return results.load(task.out, left)
 
 
 def _new_folder(given: Any) -> Path | None:
@@ -148,7 +151,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             "compile_seconds": clock.compiled() - compiled, "notes": list(source.head.notes),
             "maximise": source.head.maximise, "model": source.path if isinstance(source, FunctionSource) else os.path.abspath(source.path),
         }  # fmt: skip
-        return results.made(engine, task.ball, found, facts, task.out)
+        return results.made(engine, task.cluster, found, facts, task.out)
     finally:
         engine.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -55,6 +55,11 @@ class Source:
     def sent(self, lo: int, hi: int) -> Source:
         """What the worker of a range is told."""
         return self
+
+    @property
+    def again(self) -> Source:
+        """The same, not opened yet, wherever this process is then."""
+        return replace(self, path=os.path.abspath(self.path))
 
     def digests(self, lo: int, hi: int) -> list[bytes]:
         """Digests of the blocks of the fingerprint that begin in the range."""

@@ -25,6 +25,7 @@ from drmdp.bellman.fingerprint import fingerprint
 from drmdp.bellman.mean_law import MeanLawOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import RobustProver
+from drmdp.cluster import proofs
 from drmdp.cluster.chains import chain_from, kept
 from drmdp.cluster.source import Source
 from drmdp.cluster.vector import carried_out
@@ -35,6 +36,7 @@ from drmdp.errors import InputError
 from drmdp.layout.memory import Memory
 from drmdp.model import Model
 from drmdp.model.events import EventModel
+from drmdp.model.lifted import seen_by
 from drmdp.sets import AmbiguitySet
 
 Answer = tuple[tuple[Any, ...], Any]
@@ -267,6 +269,20 @@ class Worker:
         """The same with the mean kernel."""
         start = self._start
         return kept(start.chain(policy) if isinstance(start, MeanLawOperator) else start.nature.rows(policy)), None
+
+    # ------------------------------------------------------------------ proof files
+
+    def identify(self, folder: str) -> Answer:
+        """Write what identifies the states of this range in a proof file."""
+        proofs.identify(folder, seen_by(self._ball.moves, self.model))
+        return (), None
+
+    def explain(self, folder: str, more: dict[str, Any], sweeps: int, held: Any) -> Answer:
+        """Write what a proof file says of this range; `held` is the folder of a result, or its arrays."""
+        arrays = proofs.opened(held, self.lo, self.hi) if isinstance(held, str) else held
+        own = proofs.Range(self.model, self._fitted, self._operator)
+        proofs.explain(folder, more, own, sweeps, arrays)
+        return (), None
 
     def mean_rows(self) -> Answer:
         """The mean kernel on the range, where it is small."""

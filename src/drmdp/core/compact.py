@@ -167,7 +167,7 @@ class MeanKernel:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Everything as an array (S, A, S)."""
-        return self.compact.dense().reshape(self.shape).astype(dtype or np.float64, copy=False)
+        return self.compact.dense().reshape(*self.shape[:2], -1).astype(dtype or np.float64, copy=False)
 
     def __repr__(self) -> str:
         return f"MeanKernel{self.shape}: .rows(s) is (A, S), numpy.asarray(…) is all of it"

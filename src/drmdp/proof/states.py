@@ -11,6 +11,7 @@ import numpy as np
 from drmdp._typing import Array, IntArray
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.lifted import Lifted, width
 from drmdp.proof.responses import Row
 from drmdp.sets import AmbiguitySet
 
@@ -26,11 +27,26 @@ class Sweep(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A pair as it is stored, kernels of weight 0 left out."""
+    """A pair as it is stored."""
 
-    columns: Array  # (K,) next states
-    rows: Array  # (N, K), divided by their sums
+    columns: Any  # (K,) next states; events, where nature moves those
+    rows: Array  # (N, K)
     costs: Array  # one, S, or one for each column
+    there: Any  # (K,) where columns lead: to themselves, but for events
+
+
+def pair_of(model: Model, s: int, a: int) -> Pair:
+    """A pair of a model as nature sees it."""
+    if isinstance(model, Lifted):
+        events, c = np.arange(model.n_events), int(model.classes[s, a]) if model.classes.size else 0
+        asked = model.asked(s, s + 1)
+        costs = asked.costs[0, a] if model.priced else model._prices[s, a][None]
+        return Pair(events, model.laws[c], costs, asked.next[0, a])
+    blocks, k, N = model.blocks, s * model.n_actions + a, model.n_kernels
+    lo, hi = int(blocks.indptr[k]), int(blocks.indptr[k + 1])
+    rows = np.asarray(blocks.data[N * lo : N * hi], dtype=np.float64).reshape(N, -1)
+    columns = np.asarray(blocks.indices[lo:hi])
+    return Pair(columns, rows, costs_of(model, s, a, lo, hi), columns)
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,7 @@ class States:
         acts, x = np.flatnonzero(self.model.available[s]).tolist(), self.sweep.policy[s]
         r = self.radii[s]
         line: dict[str, Any] = {
-            "s": s,
+            "s": self.model.first + s,
             "x": x.tolist(),
             "r": np.asarray(r).tolist(),
             **self.witness.more(self, s, acts),
@@ -121,24 +137,22 @@ class States:
         return found
 
     def pair(self, s: int, a: int) -> Pair:
-        """A pair as it is stored."""
-        model, blocks = self.model, self.model.blocks
-        k, N = s * model.n_actions + a, model.n_kernels
-        lo, hi = int(blocks.indptr[k]), int(blocks.indptr[k + 1])
-        rows = np.asarray(blocks.data[N * lo : N * hi], dtype=np.float64).reshape(N, -1)[self.used]
-        rows = rows / rows.sum(axis=1, keepdims=True)
-        return Pair(np.asarray(blocks.indices[lo:hi]), rows, costs_of(model, s, a, lo, hi))
+        """A pair, kernels of weight 0 left out, rows divided by their sums."""
+        found = pair_of(self.model, s, a)
+        rows = found.rows[self.used]
+        return found._replace(rows=rows / rows.sum(axis=1, keepdims=True))
 
     def stakes(self, pair: Pair, states: Array) -> Array:
-        """Stakes of some next states, but for a level; of the listed ones first."""
+        """Stakes of some next states, or events, but for a level; of the listed ones first."""
         costs, S = pair.costs, self.u.size
         if costs.size == 1:
             own: Any = costs
-        elif costs.size == S:
+        elif costs.size == S and pair.there is pair.columns:
             own = costs[states]
         else:
             own = costs[np.searchsorted(pair.columns, states)]
-        return np.asarray(self.sign * own + self.model.discount * self.u[states])
+        there = states if pair.there is pair.columns else pair.there[states]
+        return np.asarray(self.sign * own + self.model.discount * self.u[there])
 
     def row(self, s: int, a: int, p: float) -> Row:
         """Stakes below the top, and rows, over all that nature may use, the listed next states first."""
@@ -148,14 +162,25 @@ class States:
             seen = (pair.rows > 0).any(axis=0)
             states, y = pair.columns[seen], y[:, seen]
         else:
-            others = np.setdiff1d(np.arange(self.u.size), pair.columns)
+            others = np.setdiff1d(np.arange(width(self.model)), pair.columns)
             states, y = np.concatenate([pair.columns, others]), np.pad(y, ((0, 0), (0, others.size)))
         return Row(below_top(p, self.stakes(pair, states)), y, states, pair.columns)
 
     def rows(self, s: int, a: int) -> list[Any]:
         """Nature's rows of a pair as they are written."""
-        columns = self.pair(s, a).columns
-        return [written(*entries(kernel, s, a), columns) for kernel in self.kernels]
+        pair = self.pair(s, a)
+        if isinstance(self.model, Lifted):
+            return [self._events(pair, *entries(kernel, s, a)) for kernel in self.kernels]
+        return all_written([entries(kernel, s, a) for kernel in self.kernels], pair.columns)
+
+    def _events(self, pair: Pair, states: IntArray, masses: Array) -> list[float]:
+        """A row over events, from the entries of a compact one: those that nature may use, in their order, and what she brings to the best one."""
+        own = pair.columns if self.ball.support == "all" else np.flatnonzero((pair.rows > 0).any(axis=0))
+        row = np.bincount(own, masses[: own.size], pair.columns.size)
+        for k in own.size + np.flatnonzero(masses[own.size :] > 0):
+            best = own[pair.there[own] == states[k]]
+            row[best[np.argmax(self.stakes(pair, best))]] += masses[k]
+        return np.maximum(row, 0.0).tolist()  # type: ignore[no-any-return]
 
 
 def entries(kernel: Any, s: int, a: int) -> tuple[IntArray, Array]:
@@ -163,8 +188,8 @@ def entries(kernel: Any, s: int, a: int) -> tuple[IntArray, Array]:
     if not isinstance(kernel, np.ndarray):
         compact, pair = kernel.compact, s * kernel.shape[1] + a
         if compact.prefix_ptr[pair] == compact.prefix_ptr[pair + 1]:
-            own = slice(int(compact.entry_ptr[pair]), int(compact.entry_ptr[pair + 1]))
-            return compact.entry_state[own], compact.entry_mass[own]
+            lo, hi = compact.entry_ptr[pair], compact.entry_ptr[pair + 1]
+            return compact.entry_state[lo:hi], compact.entry_mass[lo:hi]
     row = kernel[s, a] if isinstance(kernel, np.ndarray) else kernel.rows(s)[a]
     states = np.flatnonzero(row > 0)
     return states, row[states]
@@ -177,14 +202,27 @@ def below_top(p: float, stakes: Array) -> Array:
 
 def written(states: Any, masses: Array, columns: Any) -> list[Any]:
     """Masses of the listed next states, then [state, mass] for others."""
+    found: list[Any] = all_written([(states, masses)], columns)[0]
+    return found
+
+
+def all_written(rows: list[tuple[Any, Array]], columns: Any) -> list[Any]:
+    """The same for several rows, next states and masses each."""
+    K, n = columns.size, len(rows)
+    states, masses = (np.concatenate(part) for part in zip(*rows, strict=True))
+    row = np.repeat(np.arange(n), [own.size for own, _ in rows])
     place = np.searchsorted(columns, states)
-    place[place == columns.size] = 0
+    place[place == K] = 0
     inside = columns[place] == states
-    found: list[Any] = np.maximum(np.bincount(place[inside], masses[inside], columns.size), 0.0).tolist()
-    if not inside.all():
-        others, place = np.unique(states[~inside], return_inverse=True)
-        masses = np.maximum(np.bincount(place, masses[~inside]), 0.0)
-        found += [[t, mass] for t, mass in zip(others.tolist(), masses.tolist(), strict=True) if mass > 0]
+    at = row * K + place
+    if inside.all():
+        return np.maximum(np.bincount(at, masses, n * K), 0.0).reshape(n, K).tolist()
+    found = np.maximum(np.bincount(at[inside], masses[inside], n * K), 0.0).reshape(n, K).tolist()
+    for k in range(n):
+        own = ~inside & (row == k)
+        others, place = np.unique(states[own], return_inverse=True)
+        more = np.maximum(np.bincount(place, masses[own]), 0.0)
+        found[k] += [[t, mass] for t, mass in zip(others.tolist(), more.tolist(), strict=True) if mass > 0]
     return found
 
 

@@ -164,6 +164,7 @@ class Solution:
     notes: tuple[str, ...] = ()
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
+    held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -327,7 +328,8 @@ class Solution:
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and `python -m drmdp_check` read it.
 
-        It is made of what `solve` found: a solution that was loaded has no witnesses any more.
+        It is made of what `solve` found: a solution that was loaded has no witnesses any more. Where a cluster solved it, its workers write
+        it, into a folder that all of them see; every rank of an MPI job calls this.
 
         Parameters
         ----------

@@ -138,9 +138,12 @@ class Natures:
         return self._sweep(build(self.stages.models[t], self.stages.balls[t], self.backend, self.threads), t).kernel
 
     def again(self) -> Iterator[tuple[int, Update]]:
-        """All sweeps, from the last stage to the first, as the plan was made, of stages that have the same model and set."""
-        operator = build(self.stages.first, self.stages.balls[0], self.backend, self.threads)
+        """All sweeps, from the last stage to the first."""
+        operator: Operator | None = None
         for t in reversed(range(len(self.stages))):
+            model, ball = self.stages.models[t], self.stages.balls[t]
+            if operator is None or operator.model is not model or ball is not self.stages.balls[t + 1]:
+                operator = build(model, ball, self.backend, self.threads)
             yield t, self._sweep(operator, t)
 
     def _sweep(self, operator: Operator, t: int) -> Update:

@@ -1,0 +1,188 @@
+"""Proofs of models that are not read whole: every worker writes what there is to say of its range, and the pieces become one file.
+
+Witnesses are what the best sweep left: they are in the folder of the result, where workers read their ranges, or with whoever has the solution. Workers
+of the same cluster are started again, and look at the model again. The bytes are those of a proof of the model in memory.
+
+Pieces are in a hidden folder beside the file: vectors as text, lines of states, and digests of states. The driver copies them, and holds none.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.bellman.exact import ExactOperator
+from drmdp.cluster import Mpi
+from drmdp.cluster.engine import Engine, Whole
+from drmdp.cluster.source import Source
+from drmdp.core.files import beside, check_parent, landing, write_whole
+from drmdp.errors import InputError
+from drmdp.layout.memory import Memory
+from drmdp.model import Model
+from drmdp.model.lifted import seen_by
+from drmdp.proof import NO_SWEEP, about_set, header, identity, lines, sides_of, text, witness_of
+from drmdp.proof.states import States, Sweep
+from drmdp.sets import AmbiguitySet
+
+FIRST = ("lower", "upper", "policy")
+WITNESS = ("point", *Memory._fields, "share")
+SOME = 2**20
+"""Bytes that are copied at a time."""
+
+
+class Left(NamedTuple):
+    """What a solution that was not loaded knows beside its arrays."""
+
+    source: Source
+    ball: AmbiguitySet
+    facts: Any
+    cluster: Any
+    folder: str | None  # of the result
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a run left, and who can read it."""
+
+    left: Left
+    sweeps: int  # so far, when the best one was made
+    mark: tuple[int, ...] | None  # that tells the result from another one in the same folder
+    arrays: dict[str, Any]  # of FIRST and, if there was a sweep, of WITNESS
+
+    def write_proof(self, path: str | os.PathLike[str], fingerprint: str) -> int:
+        """Have workers write the proof; returns its bytes."""
+        write = partial(self._write, path, fingerprint)
+        if not isinstance(self.left.cluster, Mpi):
+            return write()
+        from drmdp.cluster.ranks import drive
+
+        return int(drive(write))
+
+    def _write(self, path: str | os.PathLike[str], fingerprint: str) -> int:
+        source, folder = replace(self.left.source), self.left.folder  # not opened yet
+        if "point" not in self.arrays:
+            raise InputError(NO_SWEEP)
+        witness_of(self.left.ball)
+        check_parent(path)
+        if folder is not None and mark_of(folder) != self.mark:
+            raise InputError(f"proof: {folder} no longer holds this solution")
+        engine, target = self.left.cluster.start(source, self.left.ball, None), landing(path)
+        try:
+            engine.survey()
+            marks = source.fingerprint([mark for own in engine.run("digests")[1] for mark in own])
+            if marks != fingerprint:
+                told = f"fingerprint {marks}, it was {fingerprint}"
+                raise InputError(f"{source.path}: is not the model that was solved: {told}")
+            with _pieces(target) as pieces:
+                self._have_written(engine, pieces, fingerprint)
+                starts = [lo for lo, _ in engine.ranges]
+                write_whole(target, lambda stream: stream.writelines(_joined(pieces, starts)))
+        finally:
+            engine.close()
+        return target.stat().st_size
+
+    def _have_written(self, engine: Engine, pieces: Path, fingerprint: str) -> None:
+        engine.run("identify", os.fspath(pieces))
+        digests = (_blocks(pieces / f"digests-{lo}") for lo, _ in engine.ranges)
+        model = identity.joined(engine.source.head, (own for part in digests for own in part))
+        told = {"model": model, "fingerprint": fingerprint, "kind": "optimum"}
+        held: Any = self.left.folder
+        if held is None:
+            point, *others = (self.arrays[name] for name in (WITNESS[0], *FIRST, *WITNESS[1:]))
+            held = Whole(engine.scatter(np.asarray(point))), *(engine.scatter(np.asarray(array)) for array in others)
+        engine.run("explain", os.fspath(pieces), told, self.sweeps, held)
+
+
+@contextmanager
+def _pieces(target: Path) -> Iterator[Path]:
+    """A folder for pieces, as long as they are needed."""
+    folder = beside(target)
+    folder.mkdir()
+    try:
+        yield folder.absolute()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def mark_of(folder: str) -> tuple[int, ...] | None:
+    """What tells the result in a folder from another one; None if there is none."""
+    try:
+        found = os.stat(os.path.join(folder, "solution.json"))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while block := stream.read(SOME):
+            yield block
+
+
+def _joined(folder: Path, starts: list[int]) -> Iterator[bytes]:
+    """The whole file."""
+
+    def all_of(name: str, between: bytes = b"") -> Iterator[bytes]:
+        for lo in starts:
+            yield between if lo else b""
+            yield from _blocks(folder / f"{name}-{lo}")
+
+    yield from _blocks(folder / "header-0")
+    yield from text.vectors({name: all_of(name, b",") for name in ("v", "lower", "upper")})
+    yield from all_of("lines")
+    yield text.END
+
+
+# ---------------------------------------------------------------------- on a worker
+
+
+class Range(NamedTuple):
+    """What a worker has."""
+
+    model: Model
+    ball: AmbiguitySet  # fitted to it
+    operator: ExactOperator
+
+
+def opened(folder: str, lo: int, hi: int) -> tuple[Array, ...]:
+    """The point of all states and the range of the other arrays, from the folder of a result."""
+
+    def mapped(name: str) -> Array:
+        found: Array = np.load(os.path.join(folder, f"{name}.npy"), mmap_mode="r", allow_pickle=False)
+        return found
+
+    others = (np.array(mapped(name)[lo:hi]) for name in (*FIRST, *WITNESS[1:]))
+    return np.array(mapped(WITNESS[0])), *others
+
+
+def identify(folder: str, model: Model) -> None:
+    """Write the digests of the states of a range, as nature sees them."""
+    _put(folder, "digests", model, identity.of_states(model))
+
+
+def explain(folder: str, more: dict[str, Any], own: Range, sweeps: int, arrays: tuple[Array, ...]) -> None:
+    """Write what a proof says of a range; of the first one the header too."""
+    model, ball = own.model, own.ball
+    point, lower, upper, policy, *memory, share = arrays
+    nature = own.operator.nature(point, Memory(*memory), sweeps).pulled(share)
+    sweep = Sweep(point, policy, nature, *sides_of(model, lower, upper))
+    witness = witness_of(ball)
+    if model.first == 0:
+        _put(folder, "header", model, [text.encoded(header({"model": more["model"]} | about_set(ball) | more))])
+    for name, vector in (("v", point[model.own]), ("lower", sweep.lower), ("upper", sweep.upper)):
+        _put(folder, name, model, text.numbers(vector))
+    _put(folder, "lines", model, lines(States(seen_by(ball.moves, model), ball, witness, sweep, True)))
+
+
+def _put(folder: str, name: str, model: Model, pieces: Iterable[bytes]) -> None:
+    with (Path(folder) / f"{name}-{model.first}").open("wb") as stream:
+        stream.writelines(pieces)

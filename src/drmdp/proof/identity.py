@@ -1,0 +1,42 @@
+"""What identifies the numbers of a model in a proof file: a SHA-256 of its head and of one SHA-256 for each state, as `drmdp_check` computes it from a file.
+
+So whoever has a range of states hashes it, and nobody has to read the model whole. Where nature moves laws, pairs have a row for each law over the events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from drmdp.model import Model
+from drmdp.proof.states import pair_of
+
+
+def digest(model: Model) -> str:
+    """That of a model."""
+    return joined(model.head, of_states(model))
+
+
+def joined(head: Any, states: Iterable[bytes]) -> str:
+    """That of a model whose states have these."""
+    sizes = struct.pack("<qqqd", head.n_kernels, head.n_states, head.n_actions, head.discount)
+    found = hashlib.sha256(sizes + np.asarray(head.weights, dtype="<f8").tobytes())
+    for own in states:
+        found.update(own)
+    return found.hexdigest()
+
+
+def of_states(model: Model) -> Iterator[bytes]:
+    """A digest for each state, of its available pairs; the numbers of states are those of the whole model."""
+    for s in range(model.n_states):
+        found = hashlib.sha256()
+        for a in np.flatnonzero(model.available[s]).tolist():
+            pair = pair_of(model, s, a)
+            found.update(struct.pack("<qqq", model.first + s, a, pair.columns.size))
+            for numbers, kind in ((pair.there, "<i4"), (pair.rows, "<f8"), (pair.costs + 0.0, "<f8")):
+                found.update(np.asarray(numbers, dtype=kind).tobytes())
+        yield found.digest()
