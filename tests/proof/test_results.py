@@ -134,6 +134,68 @@ def test_what_a_set_moves_is_part_of_the_proof(shop, tmp_path):
             drmdp_check.check(tmp_path / "p", path)
 
 
+def rewritten(path, change):
+    """Change the lines of a proof."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    change(lines)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_laws_do_not_leave_the_events_that_nature_may_use(tmp_path):
+    """Mass for an event that no law has, or for one that is none, is refused; so is a law that is too short."""
+    laws = [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]
+    made = {"discount": 0.5, "costs": [[0.0], [1.0], [8.0]]}
+    model = drmdp.Model.from_events(3, 1, 3, lambda s, a, e: e + 0 * s * a, laws, **made)
+    drmdp.write(model, tmp_path / "m.drmdp")
+    found = drmdp.solve(model, drmdp.Wasserstein(0.2, moves="events"))
+    for change, why in (
+        (lambda row: row.__setitem__(2, 0.25), "mass where nature must not bring it"),
+        (lambda row: row.append([3, 0.25]), "a row names state 3"),
+        (lambda row: row.append([2, 0.25]), "a row names state 2"),
+        (list.pop, "a row is too short"),
+    ):
+        found.proof(tmp_path / "p")
+        accepted(tmp_path / "p", tmp_path / "m.drmdp")
+        rewritten(tmp_path / "p", lambda lines, change=change: change(lines[2]["low"][0]["y"][0][1]))
+        with pytest.raises(drmdp_check.Refused, match=why):
+            drmdp_check.check(tmp_path / "p", tmp_path / "m.drmdp")
+
+
+def test_stages_say_what_their_sets_are_and_nothing_else(season, capsys):
+    """Models of stages cannot be exchanged; whose plan it is, and on whose side nature is, the first line says."""
+    proof, models, costs = season
+    good, files = proof.read_text(), [*models, costs]
+    truth = drmdp_check.check(proof, files).bounds
+
+    def sweeps(lines):
+        return [line for line in lines if "v" in line]
+
+    rewritten(
+        proof, lambda lines: [line.update(nature="cooperative", kind="policy", stages=1) for line in sweeps(lines)]
+    )
+    assert drmdp_check.check(proof, files).bounds == truth
+    proof.write_text(good)
+    rewritten(proof, lambda lines: sweeps(lines)[0].update(model=sweeps(lines)[1]["model"]))
+    with pytest.raises(drmdp_check.Refused, match="the model is not the one"):
+        drmdp_check.check(proof, files)
+    proof.write_text(good)
+    rewritten(proof, lambda lines: sweeps(lines)[0].update(rectangular="sa"))
+    with pytest.raises(drmdp_check.Refused):
+        drmdp_check.check(proof, files)
+    proof.write_text(good)
+    rewritten(proof, lambda lines: sweeps(lines)[0].update(set={"family": "reweighting", "kind": "tv"}))
+    with pytest.raises(drmdp_check.Refused):  # what bounds it is that of another set
+        drmdp_check.check(proof, files)
+    proof.write_text(good)
+    rewritten(proof, lambda lines: lines[0].update(stages=2))
+    with pytest.raises(drmdp_check.Refused, match="stages 2"):
+        drmdp_check.check(proof, files)
+    proof.write_text(good)
+    rewritten(proof, lambda lines: lines[0].pop("stages"))
+    with pytest.raises(drmdp_check.Refused, match="stages None"):
+        drmdp_check.check(proof, files)
+
+
 def test_conic_updates_have_no_kernels_to_prove_with(tmp_path):
     with pytest.raises(drmdp.errors.InputError, match="backend='exact'"):
         drmdp.solve(dealt(2), drmdp.Wasserstein(0.3), backend="conic").proof(tmp_path / "p")
