@@ -1,6 +1,6 @@
 """Proofs of models that are not read whole: every worker writes what there is to say of its range, and the pieces become one file.
 
-Witnesses are what the best sweep left: they are in the folder of the result, where workers read their ranges, or with whoever has the solution. Workers
+Witnesses are what the best sweep left: workers read their ranges of it in the folder of the result, or of what the driver writes down without one. Workers
 of the same cluster are started again, and look at the model again. The bytes are those of a proof of the model in memory.
 
 Pieces are in a hidden folder beside the file: vectors as text, lines of states, and digests of states. The driver copies them, and holds none.
@@ -22,7 +22,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator
 from drmdp.cluster import Mpi
-from drmdp.cluster.engine import Engine, Whole
+from drmdp.cluster.engine import Engine
 from drmdp.cluster.source import Source
 from drmdp.core.files import beside, check_parent, landing, write_whole
 from drmdp.errors import InputError
@@ -95,11 +95,9 @@ class Held:
         digests = (_blocks(pieces / f"digests-{lo}") for lo, _ in engine.ranges)
         model = identity.joined(engine.source.head, (own for part in digests for own in part))
         told = {"model": model, "fingerprint": fingerprint, "kind": "optimum"}
-        held: Any = self.left.folder
-        if held is None:
-            point, *others = (self.arrays[name] for name in (WITNESS[0], *FIRST, *WITNESS[1:]))
-            held = Whole(engine.scatter(np.asarray(point))), *(engine.scatter(np.asarray(array)) for array in others)
-        engine.run("explain", os.fspath(pieces), told, self.sweeps, held)
+        for name in () if self.left.folder else FIRST + WITNESS:
+            np.save(pieces / f"{name}.npy", self.arrays[name], allow_pickle=False)
+        engine.run("explain", os.fspath(pieces), told, self.sweeps, self.left.folder or os.fspath(pieces))
 
 
 @contextmanager

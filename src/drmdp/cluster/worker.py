@@ -277,11 +277,10 @@ class Worker:
         proofs.identify(folder, seen_by(self._ball.moves, self.model))
         return (), None
 
-    def explain(self, folder: str, more: dict[str, Any], sweeps: int, held: Any) -> Answer:
-        """Write what a proof file says of this range; `held` is the folder of a result, or its arrays."""
-        arrays = proofs.opened(held, self.lo, self.hi) if isinstance(held, str) else held
+    def explain(self, folder: str, more: dict[str, Any], sweeps: int, held: str) -> Answer:
+        """Write what a proof file says of this range; `held` is the folder of a result."""
         own = proofs.Range(self.model, self._fitted, self._operator)
-        proofs.explain(folder, more, own, sweeps, arrays)
+        proofs.explain(folder, more, own, sweeps, proofs.opened(held, self.lo, self.hi))
         return (), None
 
     def mean_rows(self) -> Answer:
