@@ -11,7 +11,7 @@ from scipy import sparse
 
 import drmdp
 from drmdp.bellman.conic import cone as conic_cone
-from drmdp.core.interrupts import put_off, terminated_like_interrupted
+from drmdp.core.interrupts import not_lost, put_off, terminated_like_interrupted
 
 
 @pytest.fixture
@@ -69,6 +69,45 @@ def test_ctrl_c_waits_where_it_is_put_off(ctrl_c):
     thread.start()
     thread.join()
     assert done == [1, 1, 2, None]
+
+
+@pytest.mark.parametrize("how", ["as it is", "swallowed", "another error", "an exit"])
+def test_ctrl_c_is_not_lost_where_a_library_swallows_it(ctrl_c, how):
+    done = []
+
+    def library():
+        try:
+            ctrl_c()
+            threading.Event().wait(10)
+        except KeyboardInterrupt:
+            if how == "as it is":
+                raise
+            if how == "an exit":
+                raise SystemExit(1) from None
+            if how == "another error":
+                raise ValueError("in the child") from None
+        done.append(1)
+
+    def load():
+        with not_lost():
+            library()
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert done == ([1] if how == "swallowed" else [])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_ctrl_c_errors_are_as_they_are(ctrl_c):
+    def fail():
+        with not_lost():
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fail()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with not_lost():
+        ctrl_c()
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["", "Ctrl-C is ignored"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from drmdp.cluster.operator import Distributed, DistributedProblem, Outline
 from drmdp.core import clock
 from drmdp.core.archives import parse_json
 from drmdp.core.files import check_parent, write_whole
+from drmdp.core.interrupts import not_lost
 from drmdp.core.names import listed
 from drmdp.core.progress import line, stage
 from drmdp.core.tolerance import Tolerance, scale_of
@@ -123,10 +125,11 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             "checkpoint: code is not saved, so that nobody could go on with a function: write model.tabulate() to a .drmdp directory and solve its path"
         )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
-    with stage("opening the model", task.ball.short):
-        engine = task.cluster.start(source, task.ball, scratch)
-    try:
-        with stage("checking the model"):
+    with ExitStack() as ends:
+        with not_lost(), stage("opening the model", task.ball.short):
+            engine = task.cluster.start(source, task.ball, scratch)
+            ends.callback(engine.close)
+        with not_lost(), stage("checking the model"):
             model: Any = Outline(engine)
             bits = _bits(engine)
             marks = source.fingerprint([mark for own in engine.run("digests")[1] for mark in own])
@@ -138,11 +141,11 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         snapshot = keeper.load() if keeper is not None and before is not None else None
         problem = DistributedProblem(Distributed(engine, model))  # type: ignore[arg-type]
         setup = clock.now() - begin
-        ends: Any = {"max_iters": task.max_iters, "deadline": deadline, "callback": _told(callback, engine)}
+        limits: Any = {"max_iters": task.max_iters, "deadline": deadline, "callback": _told(callback, engine)}
         with stage("working") as shown:
             shown.detail = lambda: str(engine.traffic)
             found = loop.run(
-                task.method, problem, start=None, tolerance=task.tolerance, keeper=keeper, snapshot=snapshot, **ends
+                task.method, problem, start=None, tolerance=task.tolerance, keeper=keeper, snapshot=snapshot, **limits
             )
         facts = {
             "duality_gap": dot(model.initial, found.upper - found.lower), "scale": scale_of(model, found.upper),
@@ -152,8 +155,6 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             "maximise": source.head.maximise, "model": source.path if isinstance(source, FunctionSource) else os.path.abspath(source.path),
         }  # fmt: skip
         return results.made(engine, task.cluster, found, facts, task.out)
-    finally:
-        engine.close()
 
 
 def _told(callback: loop.Callback | None, engine: Engine) -> loop.Callback:

@@ -36,8 +36,8 @@ def put_off() -> Iterator[None]:
 
     Signals reach the main thread only; elsewhere nothing is done, nor where Ctrl-C is ignored.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    before = _handler()
+    if before is None:
         yield
         return
     caught: list[Any] = []
@@ -48,3 +48,34 @@ def put_off() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if caught:
             before(*caught[0])
+
+
+@contextmanager
+def not_lost() -> Iterator[None]:
+    """Let Ctrl-C end the block also where a library swallows it or makes another error of it, as loading Ray may: at the latest, when the block is left."""
+    before = _handler()
+    if before is None:
+        yield
+        return
+    caught: list[Any] = []
+
+    def handle(*given: Any) -> None:
+        caught.append(given)
+        before(*given)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    except BaseException:
+        if not caught:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        raise KeyboardInterrupt
+
+
+def _handler() -> Any:
+    """What handles Ctrl-C; None where it is ignored, or where no signal comes."""
+    handler = signal.getsignal(signal.SIGINT)
+    return handler if threading.current_thread() is threading.main_thread() and callable(handler) else None
