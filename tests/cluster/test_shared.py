@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from drmdp.cluster import shared as memory
 from drmdp.cluster.actor import Actor, Order
 from drmdp.cluster.shared import Area, Handle, InRoom, Shared
 
@@ -38,8 +39,10 @@ def test_a_vector_in_pieces_is_whole_for_everybody(shared):
     assert np.array_equal(shared.gather(found), values)
 
 
-def test_what_is_wanted_is_never_written_over(shared):
+@pytest.mark.parametrize("small", [1, 2**20])
+def test_what_is_wanted_is_never_written_over(shared, small, monkeypatch):
     """Arrays of all kinds come and go at random; those that are held keep their numbers, also for a worker that starts anew."""
+    monkeypatch.setattr(memory, "SMALL", small)  # from so many bytes on they are written as to a file
     rng = np.random.default_rng(1)
     held, here = [], areas(shared)
     for _ in range(400):

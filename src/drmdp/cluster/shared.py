@@ -5,7 +5,8 @@ these processes are. A number drawn at random stands at the beginning: who does 
 
 **Vectors** with a number for each state have rooms of 8 S bytes, of which each worker fills its range. Who needs one whole copies it: pages of shared memory
 are small ones, and a product that looks up states here and there took a fifth longer in them.
-**Other arrays** are in the file of the worker that made them, in the first gap between those that are still wanted.
+**Other arrays** are in the file of the worker that made them, in the first gap between those that are still wanted. Where nothing was written yet they are
+written as to a file: to touch new pages one by one takes twice as long.
 
 The driver says with every call which rooms and places are taken. A worker writes to its own range of a room and its own file only, and answers one call
 after the other, so a call that is repeated or given up spoils nothing that is wanted.
@@ -27,6 +28,8 @@ SIZE = 2**40
 """Bytes of a file; those that were never written take no memory."""
 FIRST, ALIGNED = 4096, 64
 """Where arrays begin, and what they begin at multiples of."""
+SMALL = 2**20
+"""Bytes of an array that is stored as any other."""
 
 
 class Handle(NamedTuple):
@@ -141,7 +144,10 @@ class Area:
 
     def __init__(self, handle: Handle, lo: int, hi: int) -> None:
         self._lo, self._hi, self._n_states = lo, hi, handle.n_states
-        self._vectors, self._own = (_mapped(handle, number) for number in (handle.vectors, handle.own))
+        vectors, self._file = _opened(handle, handle.vectors), _opened(handle, handle.own)
+        self._vectors, self._own = mmap.mmap(vectors, SIZE), mmap.mmap(self._file, SIZE)
+        os.close(vectors)
+        self._end = 0  # up to where this worker wrote
 
     def view(self, place: Any) -> Any:
         """What is there; of a tuple, each."""
@@ -159,10 +165,19 @@ class Area:
                 found.append(None)
                 continue
             at = At(_gap(taken, array.nbytes), array.shape, array.dtype.str)
-            at.view(self._own)[...] = array
+            self._put(at, array)
             taken.append((at.offset, at.end))
             found.append(at)
         return found
+
+    def _put(self, at: At, array: Array) -> None:
+        if at.end <= self._end or array.nbytes < SMALL:
+            at.view(self._own)[...] = array
+            return
+        rest = np.ascontiguousarray(array).data.cast("B")
+        while rest:
+            rest = rest[os.pwrite(self._file, rest, at.end - len(rest)) :]
+        self._end = at.end
 
 
 def _gap(taken: list[tuple[int, int]], size: int) -> int:
@@ -175,12 +190,10 @@ def _gap(taken: list[tuple[int, int]], size: int) -> int:
     return at
 
 
-def _mapped(handle: Handle, number: int) -> mmap.mmap:
+def _opened(handle: Handle, number: int) -> int:
     """A file of the driver; an `OSError` where it is not."""
     file = os.open(f"/proc/{handle.process}/fd/{number}", os.O_RDWR)
-    try:
-        if os.pread(file, len(handle.token), 0) != handle.token:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return mmap.mmap(file, SIZE)
-    finally:
+    if os.pread(file, len(handle.token), 0) != handle.token:
         os.close(file)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return file
