@@ -7,10 +7,13 @@ import pytest
 from scipy import sparse
 
 import drmdp
+from drmdp.bellman.build import build
 from drmdp.bellman.nominal import Fixed
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.sets import PAIRS
 from drmdp.solvers import linear
+from drmdp.solvers.policy_iteration import first_value
+from drmdp.solvers.problem import Problem
 from drmdp_lab.bench import solves
 
 IDS = [f"{metric}-{order:g}" for metric, order in PAIRS]
@@ -239,3 +242,27 @@ def test_the_chain_of_a_sparse_kernel_follows_the_policy():
     for policy in (np.eye(4)[rng.integers(0, 4, 5)], rng.dirichlet(np.ones(4), 5)):
         chain = Fixed(matrix, (5, 4)).chain(policy)
         assert np.allclose(chain, np.einsum("sa,sat->st", policy, matrix.toarray().reshape(5, 4, 5)))
+
+
+@pytest.mark.parametrize(("metric", "radius"), [("l1", 0.7), ("l2", 0.5), ("linf", 0.35)])
+def test_a_strong_nature_is_met_where_the_cheapest_actions_lead(metric, radius):
+    model = drmdp.instances.perturb(drmdp.instances.garnet(12, 3), 4)
+    cheapest = np.asarray(model.costs).min(axis=1)
+    for factor, same in ((0.9, False), (1.0, True), (2.0, True)):
+        problem = Problem(build(model, drmdp.Wasserstein(factor * radius, metric), "exact", 1))
+        assert np.array_equal(first_value(problem), cheapest) == same
+    mixed = drmdp.Wasserstein(np.linspace(0.0, radius, 12), metric)
+    assert not np.array_equal(first_value(Problem(build(model, mixed, "exact", 1))), cheapest)
+
+
+def test_and_one_sweep_does_where_she_may_do_anything():
+    model = drmdp.instances.perturb(drmdp.instances.machine(30, discount=0.99), 5)
+    found = drmdp.solve(model, drmdp.Wasserstein(2.0, support="all"))
+    assert found.status == "solved"
+    assert found.kernel_passes == 1
+
+
+def test_the_start_of_a_strong_nature_is_0_in_states_that_end():
+    model = drmdp.Model(np.full((1, 2, 1, 2), 0.5), costs=[[3.0], [0.0]], discount=0.9, terminal=[1])
+    problem = Problem(build(model, drmdp.Wasserstein(1.0), "exact", 1))
+    np.testing.assert_array_equal(first_value(problem), [3.0, 0.0])

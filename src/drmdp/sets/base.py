@@ -7,6 +7,7 @@ A class of sets says what is allowed (`drmdp.sets.wasserstein`); `drmdp.sets.reg
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
@@ -39,6 +40,8 @@ class AmbiguitySet(ABC):
     """Whether it has a radius."""
     free: bool = False
     """Whether nature can move at radius 0."""
+    diameter: float = math.inf
+    """Distance between two next states that are certain, as the radius is measured; infinite where radii do not compare with it."""
 
     @property
     def by_pair(self) -> bool:

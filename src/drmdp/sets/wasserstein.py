@@ -130,6 +130,11 @@ class Wasserstein(AmbiguitySet):
         return self.ground is not None and self.ground.free
 
     @property
+    def diameter(self) -> float:  # type: ignore[override]
+        """Distance between two next states that are certain; transport has one for each two."""
+        return self.norm.diameter if self.ground is None else math.inf
+
+    @property
     def listing(self) -> str:
         """What tells its layout from that of others."""
         return super().listing if self.ground is None else f"{self.support} {self.ground.digest}"

@@ -61,6 +61,12 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
     return value
 
 
+def least_costs(rows: Rows) -> Array:
+    """What the cheapest action costs, (S,); 0 in terminal states."""
+    least = np.where(rows.available, rows.costs, np.inf).min(axis=1, initial=np.inf)
+    return np.where(np.isfinite(least), least, 0.0)
+
+
 def _solve(rows: Rows, x: Array, right: Array, work: Array) -> Array:
     S = right.size
     if S > linear.SMALL and relax(rows, x, right, work):

@@ -6,7 +6,8 @@ can cycle, hence the safeguard: u is kept if the span or the size of its residua
 evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span, or noise), which is the
 Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
 alone. Start: the optimum of the mean kernel, or the value of the given policy under it; roughly so in large models, whose systems are solved by
-products (docs/methods.md counts what that saves).
+products (docs/methods.md counts what that saves). Where nature can move most of a row, at radii from `STRONG` diameters on, that optimum is no nearer than
+what the cheapest actions cost, which takes no work: F(0), if costs do not depend on the next state.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
-from drmdp.solvers.mean_start import optimum
+from drmdp.solvers.mean_start import least_costs, optimum
 from drmdp.solvers.problem import NOISY, Problem, State, swept
 
 ACCEPT = 0.7
 EVALUATION = 0.2
 LONGEST_PAUSE = 4
+STRONG = 0.35
+"""Radius, in distances between two next states that are certain, from which on nature is far from the mean kernel."""
 START = 0.1
 """Gap at which the start of a large model is good enough, relative to the range that values can have."""
 
@@ -65,7 +68,7 @@ class PolicyIteration:
     def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
         if value is None and problem.operator.ball is not None:
-            value = nominal_value(problem)
+            value = first_value(problem)
             problem.begun(value)
         first = swept(problem, value)
         assert first.update is not None
@@ -114,6 +117,17 @@ def newton(problem: Problem, value: Array, residual: Array, update: Update) -> A
     """Return v + (I − λP)⁻¹ (F(v) − v), which stays 0 in terminal states however the system is solved."""
     point = value + linear.solve(update.chain, problem.model.discount, residual, problem.checkpoint)
     return np.where(problem.model.terminal, 0.0, point)
+
+
+def first_value(problem: Problem) -> Array:
+    """Where to begin, unless somebody says so."""
+    ball, model = problem.operator.ball, problem.model
+    assert ball is not None
+    far = ball.diameter < np.inf and float(np.min(ball.radius)) >= STRONG * ball.diameter
+    if far and problem.policy is None and ball.nature == "adversarial" and model.n_states <= DENSE:
+        found: Array = like(model.initial, least_costs(problem.mean_rows()))
+        return found
+    return nominal_value(problem)
 
 
 def nominal_value(problem: Problem) -> Array:
