@@ -116,12 +116,37 @@ def build_with_kernels(python, folder):
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP", "NUMBA"))}
 
 
+def interpreter(version):
+    """A Python of a version that runs: this one, one on the path, or one that pyenv keeps without putting it there; None if there is none."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    tried = [sys.executable, shutil.which(f"python{version}"), *sorted(kept.glob(f"{version}.*/bin/python{version}"))]
+    for python in filter(None, tried):
+        shown = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+        if shown.returncode == 0 and shown.stdout.startswith(f"Python {version}."):
+            return str(python)
+    return None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a program is written as a script of the shell")
+def test_a_python_is_found_that_only_pyenv_has(tmp_path, monkeypatch):
+    folder = tmp_path / "versions" / "3.99.1" / "bin"
+    folder.mkdir(parents=True)
+    python = folder / "python3.99"
+    python.write_text("#!/bin/sh\necho Python 3.99.1\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert interpreter("3.99") == str(python)
+    assert interpreter("3.98") is None
+    python.write_text("#!/bin/sh\nexit 127\n")  # as a shim of another version does
+    assert interpreter("3.99") is None
+
+
 @pytest.mark.walk
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_walk(tmp_path, version):
     """An empty environment, an empty directory, the README; what it does first compiles nothing."""
-    python = sys.executable if sys.version.startswith(f"{version}.") else shutil.which(f"python{version}")
-    if not python or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
+    python = interpreter(version)
+    if python is None:
         pytest.skip(f"there is no Python {version}")
     wheel = build_with_kernels(python, tmp_path)
     programs = environment(python, tmp_path / "env", f"{wheel}[report,data]")
