@@ -98,6 +98,13 @@ def test_the_best_that_every_set_allows_is_found_and_proved(name):
     check(SETS[name])
 
 
+@pytest.mark.parametrize("name", ["l1-1", "reweighting"])
+def test_her_kernel_has_a_row_for_each_pair(name):
+    model = problem()
+    found = drmdp.solve(model, SETS[name], nature="cooperative")
+    np.testing.assert_allclose(np.asarray(found.kernel).sum(axis=2), np.where(model.available, 1.0, 0.0), atol=1e-12)
+
+
 def test_intervals_help_too():
     check(drmdp.Intervals.of(problem(), margin=0.05))
 

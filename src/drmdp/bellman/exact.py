@@ -62,7 +62,7 @@ class Remembered:
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
-        return Remembered(
+        return type(self)(
             self.model, self.answer, self.layout, self.point, self.memory, share, self.threads, None, self.rooms
         )
 
