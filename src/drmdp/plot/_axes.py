@@ -73,7 +73,7 @@ def ticks(axis: Any, labels: Sequence[str], most: int = ROWS) -> None:
     axis.set_ticks(range(0, len(labels), step), list(labels)[::step])
     if axis.axis_name == "y":
         points = 72 * inches(axis.axes)[1] / max(1, -(-len(labels) // step))
-        axis.set_tick_params(labelsize=float(np.clip(0.9 * points, 5, 10)))
+        axis.set_tick_params(labelsize=min(max(0.9 * points, 5.0), axis.label.get_size()))
 
 
 def upright(labels: Sequence[str]) -> float:
@@ -84,7 +84,7 @@ def upright(labels: Sequence[str]) -> float:
 def turn(ax: Any, labels: Sequence[str]) -> None:
     """Turn names on the x axis that would run into each other."""
     if upright(labels):
-        ax.tick_params(axis="x", labelrotation=90, labelsize=min(10, 270 / len(labels)))
+        ax.tick_params(axis="x", labelrotation=90, labelsize=min(ax.xaxis.label.get_size(), 270 / len(labels)))
 
 
 def legend(ax: Any, columns: int, labels: Sequence[str] = (), **given: Any) -> None:

@@ -104,4 +104,5 @@ def bar(ax: Any, image: Any, text: str) -> None:
         image, ax=ax, location="top", aspect=40, shrink=0.9, pad=0.15 / ax.figure.get_size_inches()[1]
     )
     own.outline.set_visible(False)
+    own.ax.tick_params(labelsize=ax.xaxis.label.get_size())
     own.set_label(text, fontsize="small")
