@@ -23,6 +23,7 @@ def small():
         figure, (left, right) = plt.subplots(ncols=2, figsize=(9, 2.7))
         drmdp.plot.policy(solution, ax=left)
         left.set_yticks([0, 5, 10, 15, 20], [f"storage {k}" for k in (0, 5, 10, 15, 20)])
+        left.tick_params(axis="y", labelsize=9)
         drmdp.plot.radius(path, mark=0.07, ax=right)
     return figure
 

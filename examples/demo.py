@@ -85,8 +85,8 @@ def main():
     )
     console.print(
         f"[bold]Proof[/]: {robust.status}, certified gap {robust.gap:.1e} in a worst-case cost of up to "
-        f"{robust.value.max():.0f}. No policy has a worst case better by more in any state; the table, which throws no "
-        f"dice, loses at most {plan.loss.max():.2g}."
+        f"{robust.value.max():.0f}. No policy has a worst case better by more in any state; the table, which draws "
+        f"nothing at random, loses at most {plan.loss.max():.2g}."
     )
     page = Path("report.html")
     robust.report(page, drmdp.radius.path(model, ball, radii=15), title="Reservoir", command="make demo")

@@ -110,3 +110,13 @@ def test_broken_links_of_a_site_are_found(tmp_path):
         '<h1 id="y"></h1><a href="a.html#z">no</a><a href="c.html">no</a><img src="d.png">'
     )
     assert list(module.broken(tmp_path)) == ["b.html: a.html#z", "b.html: c.html", "b.html: d.png"]
+
+
+def test_short_code_stays_on_one_line_and_commands_are_shown_alone():
+    pages = script("pages")
+    code = '<code class="docutils literal notranslate"><span class="pre">{}</span></code>'
+    assert pages.SHORT.sub(r'<code class="short \1', code.format("--help")).startswith('<code class="short docutils')
+    assert pages.SHORT.sub(r'<code class="short \1', code.format("x" * 29)) == code.format("x" * 29)
+    assert pages.SHORT.sub(r'<code class="short \1', code.format("&lt;" * 20)) != code.format("&lt;" * 20)
+    shown = '<pre><span></span><span class="o">%%</span><span class="k">bash</span> --out shown --err told\ndrmdp solve\n</pre>'
+    assert pages.COMMAND.sub(r"\1", shown) == "<pre><span></span>drmdp solve\n</pre>"

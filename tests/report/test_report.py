@@ -481,3 +481,15 @@ def test_numbers_of_a_column_have_the_same_decimals():
     assert column([1234567.8, -2.4]) == ["1,234,568", "-2"]
     assert column([1e-9, 2e-9]) == ["1e-09", "2e-09"]
     assert column([]) == []
+
+
+def test_a_nature_that_helps_is_told_of_as_the_best_case(tmp_path):
+    """No page about the best case says that anything is worst, and the policy costs at least what is certified."""
+    model, ball = machine(), drmdp.Wasserstein(0.1)
+    solution = drmdp.solve(model, ball, nature="cooperative")
+    path = drmdp.radius.path(model, ball, radii=[0, 0.1], nature="cooperative")
+    solution.report(tmp_path / "page.html", path)
+    text = " ".join(Tree((tmp_path / "page.html").read_text("utf-8")).text.split())
+    assert f"and at least {amount(float(model.initial @ solution.value))} in the best case" in text
+    assert "best-case cost" in text
+    assert "worst" not in text.lower()

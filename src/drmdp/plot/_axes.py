@@ -115,6 +115,11 @@ def needed(solution: Solution, model: Model | None) -> Model:
     return found
 
 
+def side(solution: Any) -> str:
+    """Which case of a solution or plan is certified."""
+    return "best" if solution.settings.get("nature") == "cooperative" else "worst"
+
+
 def kind(model: Model | None) -> str:
     """What values are made of."""
     return "value" if model is None else "reward" if model.maximise else "cost"

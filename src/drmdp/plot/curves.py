@@ -59,7 +59,8 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
     check_path(path, "path")
     noun = kind(path.model)
     with axes(ax, HEIGHT) as ax:
-        ax.plot(path.radii, path.worst, color=BLUE, marker="o", label="worst case")
+        case = "best" if path.ball.nature == "cooperative" else "worst"
+        ax.plot(path.radii, path.worst, color=BLUE, marker="o", label=f"{case} case")
         ax.plot(path.radii, path.nominal, color=ORANGE, marker="s", label="under the mean kernel")
         if mark is not None:
             ax.axvline(mark, color=ink(), linestyle=":", label="this ball")

@@ -14,7 +14,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
 from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError, shown
-from drmdp.plot._axes import WIDTH, axes, kind, model_of
+from drmdp.plot._axes import WIDTH, axes, kind, model_of, side
 from drmdp.plot.plans import colours, palette_legend
 from drmdp.plot.states import COLOURS, bar
 from drmdp.plot.style import BLACK
@@ -84,7 +84,7 @@ def map(
             palette_legend(ax, solution.actions, used, policy)
         else:
             image = _draw(ax, places, value)
-            bar(ax, image, noun if noun == "value" else f"worst-case {noun}")
+            bar(ax, image, noun if noun == "value" else f"{side(solution)}-case {noun}")
         if places.grid and len(x) <= ARROWS:
             _arrows(ax, solution.actions, policy, x, y)
         ax.set(ylabel=places.axes[0 if places.grid else 1], xlabel=places.axes[1 if places.grid else 0])

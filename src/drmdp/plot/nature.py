@@ -11,7 +11,7 @@ from drmdp import policies
 from drmdp._typing import IntArray
 from drmdp.core.compact import MeanKernel
 from drmdp.model import Model
-from drmdp.plot._axes import COLUMNS, ROWS, axes, label, legend, needed, ticks, turn, upright
+from drmdp.plot._axes import COLUMNS, ROWS, axes, label, legend, needed, side, ticks, turn, upright
 from drmdp.plot.states import bar
 from drmdp.plot.style import CELLS, ORANGE, RED, fading
 from drmdp.policies.bent import NOTHING
@@ -117,7 +117,7 @@ def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax:
         nominal, worst = np.array([[one.nominal, one.worst] for one in most]).reshape(-1, 2).T
         ax.hlines(rows, nominal, worst, color=RED, alpha=0.5)
         ax.plot(nominal, rows, "s", color=ORANGE, label="mean kernel")
-        ax.plot(worst, rows, "o", color=RED, label="worst case")
+        ax.plot(worst, rows, "o", color=RED, label=f"{side(solution)} case")
         ticks(ax.yaxis, names)
         ax.invert_yaxis()
         ax.set(xlabel="probability", ylabel="state, action → next state")

@@ -10,7 +10,7 @@ from drmdp import policies
 from drmdp._typing import Array, IntArray
 from drmdp.model import Model
 from drmdp.plot import plans
-from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, ticks, turn, upright
+from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, side, ticks, turn, upright
 from drmdp.plot.style import BLUE, CELLS, ORANGE, fading, ink, numbers
 from drmdp.solution import HorizonSolution, Solution
 
@@ -91,7 +91,7 @@ def _dots(ax: Any, solution: Solution, mean: Array | None, rows: IntArray) -> No
         ends.append(mean[rows])
         ax.hlines(y, np.minimum(ends[2], value), np.maximum(ends[2], value), color=BLUE, alpha=0.35)
         ax.plot(ends[2], y, "s", color=ORANGE, label="under the mean kernel")
-    ax.plot(value, y, "o", color=BLUE, label="worst case")
+    ax.plot(value, y, "o", color=BLUE, label=f"{side(solution)} case")
     if float((upper - lower).max()) > SEEN * float(np.ptp(np.concatenate(ends))):
         ax.hlines(y, lower, upper, color=ink())
         other = np.where(value == upper, lower, upper)

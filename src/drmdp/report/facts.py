@@ -48,6 +48,11 @@ class Subject:
         return bool(self.solution.settings.get("nature") == "cooperative")
 
     @property
+    def side(self) -> str:
+        """Which case is bounded."""
+        return "best" if self.helps else "worst"
+
+    @property
     def worst(self) -> float:
         """Certified worst-case value, mean over the start."""
         return float(self.start @ self.solution.value)
@@ -149,7 +154,7 @@ def region(subject: Subject) -> dict[str, str]:
     """The ball, and what its radius is to be read against."""
     model, ball = subject.model, subject.ball
     if ball is None:
-        return {"ball": str(subject.solution.settings["ball"])}
+        return {"set": str(subject.solution.settings["ball"])}
     radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
     text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
     facts = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
@@ -170,20 +175,25 @@ def region(subject: Subject) -> dict[str, str]:
 def certificate(subject: Subject) -> list[str]:
     """The proof in words."""
     solution, model = subject.solution, subject.model
-    gap, noun = f"{solution.gap:.2g}", subject.noun
+    gap, noun, side = f"{solution.gap:.2g}", subject.noun, subject.side
     if model is None:
-        sides = "Its worst-case value and the best that any policy can reach lie between the bounds above"
+        sides = f"Its {side}-case value and the best that any policy can reach lie between the bounds above"
         better = "better"
+    elif subject.helps:
+        sides = (
+            f"If nature helps, this policy can reach a {noun} between the bounds, and no policy one that is beyond them"
+        )
+        better = "higher" if model.maximise else "lower"
     elif model.maximise:
-        sides = "Over the whole ball this policy earns at least the lower bound, and no policy can be sure of more than the upper bound"
+        sides = "Over the whole set this policy earns at least the lower bound, and no policy can be sure of more than the upper bound"
         better = "higher"
     else:
-        sides = "Over the whole ball this policy costs at most the upper bound, and no policy can be sure of less than the lower bound"
+        sides = "Over the whole set this policy costs at most the upper bound, and no policy can be sure of less than the lower bound"
         better = "lower"
-    first = f"{sides}. The two differ by at most {gap} in any state: no policy has a worst-case {noun} that is {better} by more."
+    first = f"{sides}. The two differ by at most {gap} in any state: no policy has a {side}-case {noun} that is {better} by more."
     return [
         first,
-        "One side follows from weak duality for the policy, the other from an explicit kernel inside the ball, the one shown above. Both were computed "
+        "One side follows from weak duality for the policy, the other from an explicit kernel inside the set, the one shown above. Both were computed "
         "from the data again after the run, with a margin for rounding, and hold whatever the method did on the way.",
         f"Weighted by the start distribution the gap is {solution.duality_gap:.2g}. The tolerance asked for was {solution.asked}.",
     ]
@@ -193,7 +203,7 @@ def states_table(subject: Subject) -> dict[str, Any]:
     """Action, bounds and values of the states, or of those visited most."""
     solution, model, noun = subject.solution, subject.model, subject.noun
     total = len(solution.states)
-    columns = ["state", "action", in_unit(f"worst-case {noun}", subject.unit), "certified gap"]
+    columns = ["state", "action", in_unit(f"{subject.side}-case {noun}", subject.unit), "certified gap"]
     order = np.arange(min(total, ALL))
     if model is not None:
         columns += ["under the mean kernel", "share of time"]
@@ -223,7 +233,7 @@ def mixed(subject: Subject) -> str:
     if not random:
         return "The policy is deterministic."
     share = f"{count(random, 'state')} of {int(running.sum()):,}"
-    return f"In {share} the policy draws its action at random: nature moves before the draw, so mixing denies it a sure target."
+    return f"In {share} the policy draws its action at random: nature moves before the draw, so mixing denies her a sure target."
 
 
 def bent_table(subject: Subject) -> dict[str, Any]:
@@ -242,14 +252,16 @@ def bent_table(subject: Subject) -> dict[str, Any]:
         for one in most
     ]
     return {
-        "columns": ["state", "action", "next state", "mean kernel", "worst case", "change"],
+        "columns": ["state", "action", "next state", "mean kernel", f"{subject.side} case", "change"],
         "rows": rows,
         "note": "",
     }
 
 
-def radius_table(sweep: Path, noun: str, unit: str = "") -> dict[str, Any]:
+def radius_table(subject: Subject) -> dict[str, Any]:
     """The radius curve in numbers."""
+    sweep = subject.sweep
+    assert sweep is not None
     points, first = sweep.points, sweep.points[0].actions
     cells = [
         [f"{p.radius:.4g}" for p in points],
@@ -258,7 +270,7 @@ def radius_table(sweep: Path, noun: str, unit: str = "") -> dict[str, Any]:
         column(sweep.nominal),
         [f"{int((p.actions != first).sum()):,}" for p in points],
     ]
-    columns = ["radius", "share of the largest", in_unit(f"worst-case {noun}", unit), "under the mean kernel",
+    columns = ["radius", "share of the largest", in_unit(f"{subject.side}-case {subject.noun}", subject.unit), "under the mean kernel",
                f"states that act otherwise than at {cells[0][0]}"]  # fmt: skip
     return {"columns": columns, "rows": [list(row) for row in zip(*cells, strict=True)], "note": ""}
 

@@ -38,13 +38,14 @@ def lead(subject: Subject) -> dict[str, Any]:
 
 def verb(subject: Any) -> tuple[str, str]:
     """What a value does, and what a worst case is a bound on."""
-    return ("earns", "at least") if subject.noun == "reward" else ("costs", "at most")
+    does = "earns" if subject.noun == "reward" else "costs"
+    return does, "at least" if (does == "earns") != subject.helps else "at most"
 
 
 def _costs(subject: Subject) -> str:
     """What the policy is worth, in one sentence."""
     does, most = verb(subject)
-    side = "best" if subject.helps else "worst"
+    side = subject.side
     worst = amount(subject.worst, subject.unit)
     if subject.model is None:
         return f"It {does} {most} {worst} in the {side} case considered."
@@ -61,7 +62,7 @@ def against(subject: Any, rival: Any) -> str:
     """How a rival does, and what the policy, or plan, saves against it."""
     does, most = verb(subject)
     unit, sign = subject.unit, -1 if subject.noun == "reward" else 1
-    side = "best" if subject.helps else "worst"
+    side = subject.side
     saved = [sign * (rival.worst - subject.worst), sign * (rival.mean - subject.mean)]
     if _alike(subject.policy, rival.policy):
         return f"{rival.name} is the same {subject.what}."
@@ -105,7 +106,7 @@ def within(found: Any, unit: str) -> str:
 def _sure(subject: Subject) -> str:
     """How near to the best the policy is."""
     solution = subject.solution
-    side = "best" if subject.helps else "worst"
+    side = subject.side
     near = within(solution, subject.unit)
     first = f"Proved, not estimated: no policy has a {side} case that is better {near}, in any state. The appendix says how."
     return first if reached(solution) else f"{first} The run ended early: {solution.status.sentence}."

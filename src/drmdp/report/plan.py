@@ -62,6 +62,11 @@ class Told:
         return bool(self.plan.settings["nature"] == "cooperative")
 
     @property
+    def side(self) -> str:
+        """Which case is bounded."""
+        return "best" if self.helps else "worst"
+
+    @property
     def worst(self) -> float:
         """Certified worst case, mean over the start."""
         return float(self.plan.initial @ self.plan.value[0])
@@ -89,6 +94,7 @@ def write_plan(
         page.drawn(_pictures(plan)),
         title=title or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
         noun=plan.noun,
+        side=subject.side,
         decisions=told,
         more=more,
         costs=_costs(subject),
@@ -97,7 +103,7 @@ def write_plan(
         good=reached(plan),
         assumed=_assumed(plan),
         notes=plan.notes,
-        table=_table(plan, unit, visits),
+        table=_table(subject, visits),
         panels=panels,
         trust=trust(panels),
         radii=_radii(subject, panels),
@@ -152,7 +158,7 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
 def _costs(subject: Told) -> str:
     plan = subject.plan
     does, most = verb(subject)
-    side = "best" if subject.helps else "worst"
+    side = subject.side
     right = "" if subject.mean is None else f"{amount(subject.mean, subject.unit)} if the data are right and "
     how = (
         f"discounted by {discount(plan.discount)} a stage, mean over the start"
@@ -167,7 +173,7 @@ def _costs(subject: Told) -> str:
 
 def _sure(subject: Told) -> str:
     plan = subject.plan
-    side = "best" if subject.helps else "worst"
+    side = subject.side
     near = within(plan, subject.unit)
     what = (
         f"no plan has a {side} case that is better" if plan.optimal else f"the {side} case of this plan is not better"
@@ -223,7 +229,7 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
 
 def _radii(subject: Told, panels: list[dict[str, Any]]) -> dict[str, Any]:
     """The panels in numbers."""
-    columns = ["radius", in_unit(f"worst-case {subject.noun}", subject.unit)]
+    columns = ["radius", in_unit(f"{subject.side}-case {subject.noun}", subject.unit)]
     cells = [[own["radius"] for own in panels], column(own["bounds"][0] for own in panels)]
     if all(own["bounds"][1] is not None for own in panels):
         columns.append("under the mean kernels")
@@ -257,7 +263,8 @@ def _visits(plan: HorizonSolution) -> Array | None:
     return found
 
 
-def _table(plan: HorizonSolution, unit: str, visits: Array | None) -> dict[str, Any]:
+def _table(subject: Told, visits: Array | None) -> dict[str, Any]:
+    plan = subject.plan
     stages = sorted({0, plan.n_stages // 4, plan.n_stages // 2, 3 * plan.n_stages // 4, plan.n_stages - 1})
     S = len(plan.states)
     shown = (
@@ -269,7 +276,7 @@ def _table(plan: HorizonSolution, unit: str, visits: Array | None) -> dict[str, 
     ]
     which = "that come first" if visits is None else "visited most"
     note = f"The {ALL} states {which}, of {S:,}." if S > ALL else ""
-    columns = ["state", *(f"stage {t}" for t in stages), in_unit(f"worst-case {plan.noun}", unit)]
+    columns = ["state", *(f"stage {t}" for t in stages), in_unit(f"{subject.side}-case {plan.noun}", subject.unit)]
     return {"columns": columns, "rows": rows, "note": note}
 
 
