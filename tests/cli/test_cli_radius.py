@@ -295,6 +295,8 @@ def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
     exact = drmdp.simulate(model, plan, drmdp.evaluate(model, ball, plan).kernels).totals
     np.testing.assert_allclose(made["totals"], exact)
     assert made["steps"] == 4
+    assert "Beyond" not in run("simulate", "machine.npz", "plan.npz").stdout
+    assert "Beyond" in run("simulate", "machine.npz", "solution.npz").stdout
     other = drmdp.instances.perturb(drmdp.instances.machine(6), 3, seed=9)
     drmdp.write(
         drmdp.Model(other.kernels, costs=other.costs, discount=0.8, states=model.states, actions=model.actions),

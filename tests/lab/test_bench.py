@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from drmdp.cli import main
+from drmdp_lab import bench
 from drmdp_lab.bench import auto, events, growth, robust_mdps
 from drmdp_lab.paper.specification import SCALES, Block
 
@@ -15,6 +16,13 @@ def test_the_exponent_of_a_power_is_found():
     sizes = np.array([10.0, 20.0, 40.0, 80.0])
     for power in (0.0, 1.0, 1.5):
         assert growth.slope(sizes, 3e-4 * sizes**power) == pytest.approx(power, abs=1e-12)
+
+
+def test_the_help_names_every_table_those_by_default_first():
+    text = " ".join(CliRunner().invoke(main, ["bench", "--help"]).output.split())
+    first, _, others = text.partition("all of them by default")
+    for name in bench.TABLES:
+        assert name in (others if name in bench.ON_DEMAND else first), name
 
 
 def test_the_table_of_exponents_is_printed(monkeypatch):

@@ -93,8 +93,9 @@ def simulate(
         "Total": f"{totals.mean():.6g} ± {error:.2g} (standard error), discounted {kind}",
         "Spread": f"5% {low:.6g}, median {middle:.6g}, 95% {high:.6g}",
         "Ended": f"{ended:.1%} in a terminal state",
-        "Beyond": f"steps after the last weigh {found.discount**steps:.2g} of the first",
     }
+    if len(models) == 1 and np.ndim(policy) == 2 and not hasattr(policy, "columns"):  # nothing comes after a plan
+        lines["Beyond"] = f"steps after the last weigh {found.discount**steps:.2g} of the first"
     console().print(grid(lines | ({} if out is None else {"Written": out})))
 
 
