@@ -27,8 +27,9 @@ class InputError(ValueError):
 class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
     """An optional dependency is needed; the message says how to install it."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; in a clone of drmdp: {install(extra)}")
+    def __init__(self, package: str, extra: str | None = None) -> None:
+        cure = f"pip install {package}" if extra is None else f"in a clone of drmdp: {install(extra)}"
+        super().__init__(f"{package} is not installed; {cure}")
 
 
 def install(extra: str) -> str:
@@ -36,8 +37,8 @@ def install(extra: str) -> str:
     return f"pip install '.[{extra}]'"
 
 
-def imported(module: str, extra: str) -> Any:
-    """An optional module, or an error that says how to get it, or why it refuses (as matplotlib does to an unknown MPLBACKEND)."""
+def imported(module: str, extra: str | None = None) -> Any:
+    """An optional module, of an extra or by itself, or an error that says how to get it, or why it refuses (as matplotlib does to an unknown MPLBACKEND)."""
     package = module.partition(".")[0]
     try:
         return import_module(module)

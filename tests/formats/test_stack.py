@@ -1,5 +1,7 @@
 """Several models become one with N kernels, whatever they come from."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -128,6 +130,12 @@ def test_gymnasium_by_name_and_with_several_slip_rates():
         formats.from_gymnasium(envs[0], 0.9, names=["a"])
     with pytest.raises(InputError, match="number 1: int has no table P"):
         formats.from_gymnasium([envs[0], 3], 0.9)
+
+
+def test_without_gymnasium_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(drmdp.MissingExtra, match=r"^gymnasium is not installed; pip install gymnasium$"):
+        formats.from_gymnasium("FrozenLake-v1", 0.9)
 
 
 def test_quantecon_and_mdptoolbox_stack():

@@ -92,7 +92,7 @@ def from_gymnasium(
 
 def _from_name(name: str, discount: float, options: Mapping[str, Any]) -> Model:
     """Make an environment, take it over and close it."""
-    gymnasium = imported("gymnasium", "test")
+    gymnasium = imported("gymnasium")
     try:
         env = gymnasium.make(name, **options)
     except Exception as error:  # of many kinds: an unknown name, an option that there is not, a package that is missing

@@ -139,7 +139,7 @@ def published(folder: Path) -> dict[str, float]:
 
 def own_models(discount: float = 0.99) -> Iterator[tuple[str, Model]]:
     """Those whose rules are public; transitions that are never seen earn nothing, and a table goes on where an episode would end."""
-    gymnasium = imported("gymnasium", "test")
+    gymnasium = imported("gymnasium")
     forest = instances.forest(50, discount)
     made: dict[str, Callable[[], tuple[Array, Array]]] = {
         "chain10": lambda: chain(10),
