@@ -33,6 +33,15 @@ def test_what_is_kept_is_not_compiled_again():
     assert found.stdout.startswith("0 kernels compiled")
 
 
+def test_what_another_process_keeps_meanwhile_is_not_counted(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    for written in (0, 3):
+        other = tmp_path / "drmdp" / f"other-{written}.kernel"
+        monkeypatch.setattr(command, "CHILD", f"open({str(other)!r}, 'w').close(); print({written})")
+        assert run("l2-2").stdout.startswith(f"{written} kernels compiled")
+        assert other.exists()
+
+
 USUAL = """
 import importlib
 import drmdp

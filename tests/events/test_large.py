@@ -1,10 +1,12 @@
 """What large models of events take: memory of a process, and counts of sweeps and products, without clocks."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+from tests.support.measured import bound
 
 import drmdp
 from drmdp import Wasserstein
@@ -49,3 +51,35 @@ def test_a_million_states_take_little_memory(laws):
     assert row["status"] == "solved"
     assert row["gap"] <= 1e-3
     assert row["peak_gb"] <= (500 * row["n_states"] + 300e6) / 1e9
+
+
+STREAMED = """
+import json, resource, sys
+if sys.argv[2]:
+    open(sys.argv[2] + "/cgroup.procs", "w").write("0")
+import drmdp
+found = drmdp.solve(drmdp.read(sys.argv[1]), drmdp.Wasserstein(0.1), rtol=1e-3)
+grown = [line.split() for line in open("/proc/self/status") if line.startswith("RssAnon")]
+print(json.dumps({"status": found.status, "anonymous": 1024 * int(grown[0][1]), "inputs": resource.getrusage(resource.RUSAGE_SELF).ru_inblock}))
+"""
+
+
+@pytest.mark.fuzz
+def test_a_table_that_is_larger_than_memory_is_read_where_it_is(tmp_path):
+    """1.4 GB of next states and costs in a group that may have 1 GB, files included; 100 CPU seconds."""
+    path, limit = tmp_path / "m.drmdp", 1_000_000_000
+    drmdp.write(bench.model_of(72, 4, 80, 2, store=True), path)
+    size = 0
+    for file in path.iterdir():  # what is in memory already would be charged to this process
+        size += file.stat().st_size
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert size > 1.4 * limit
+    with bound(limit) as group:
+        run = subprocess.run([sys.executable, "-c", STREAMED, path, group], stdout=subprocess.PIPE, check=True)
+    row = json.loads(run.stdout)
+    assert row["status"] == "solved"
+    assert row["anonymous"] < limit
+    if group:
+        assert 512 * row["inputs"] > size  # pages went and came again

@@ -8,6 +8,7 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -273,15 +274,14 @@ class ExactOperator:
         """Run a kernel over states whose rows are made piece by piece."""
         family = self._family
         room = events.Room(layout, lambda part, *ends: family.workspace(prepared(family, part), point, *ends))
-        for first, last, part, own in events.pieces(layout, lo, hi):
-            known, found = _of(memory, own), _of(out, own)
-            whole = known if played is None else light.opened(part, point, known, settled=False)
-            kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
-            if played is not None:
-                known.by_row[:, :, 0] = whole.by_row[:, :, 0]
-                played.write(own, part, point, known, found.policy)
-        if played is not None:
-            played.close(lo, hi)
+        with nullcontext() if played is None else played.range() as write:
+            for first, last, part, own in events.pieces(layout, lo, hi):
+                known, found = _of(memory, own), _of(out, own)
+                whole = light.opened(part, point, known, settled=False) if write else known
+                kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
+                if write:
+                    known.by_row[:, :, 0] = whole.by_row[:, :, 0]
+                    write(own, part, point, known, found.policy)
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

@@ -7,6 +7,8 @@ masses are whole numbers of 16 bits, and a product divides by their sum.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,31 +69,30 @@ class Played:
     """Rows of the pairs that a sweep plays."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[int, Page]] = []
         self._pages: list[tuple[int, Page]] = []
         self._policy: Array | None = None
         self._threads = 1
 
-    def write(self, own: slice, part: Layout, point: Point, memory: Memory, policy: Array) -> None:
-        """Write those of a piece."""
-        pairs = part.radius.ndim == 2  # every pair has a scale of its own
-        whole = by_pair(part) if pairs else part
-        shape, size = whole.available.shape, part.indices.size
-        state = scratch(whole, 0, shape[0])
-        page = Page(np.zeros(shape[0] + 1, np.int32), np.empty(size, np.int32), np.empty(size, np.uint16))
-        bend, tau, weights = (array.reshape(shape) for array in (memory.by_action, memory.by_row, policy))
-        k = _write(whole, point, bend, tau, weights, _Room(page, np.empty(state.u.size), state))
-        ptr = page.ptr[:: policy.shape[1]].copy() if pairs else page.ptr
-        self._open.append((own.start, Page(ptr, page.states[:k].copy(), page.mass[:k].copy())))
+    @contextlib.contextmanager
+    def range(self) -> Iterator[Callable[..., None]]:
+        """Gives what writes the rows of the pieces of a range, one after the other; some are put together as soon as they are there."""
+        some: list[Page] = []
+        first = 0
 
-    def close(self, lo: int, hi: int) -> None:
-        """Put the pieces of a range together."""
-        own = sorted((one for one in self._open if lo <= one[0] < hi), key=lambda one: one[0])
-        for k in range(0, len(own), TOGETHER):
-            some = own[k : k + TOGETHER]
-            self._pages.append((some[0][0], _joined([page for _, page in some])))
-        for one in own:
-            self._open.remove(one)
+        def close() -> None:
+            if some:
+                self._pages.append((first, _joined(some)))
+                some.clear()
+
+        def write(own: slice, part: Layout, point: Point, memory: Memory, policy: Array) -> None:
+            nonlocal first
+            if len(some) == TOGETHER:
+                close()
+            first = first if some else own.start
+            some.append(_page(part, point, memory, policy))
+
+        yield write
+        close()
 
     def of(self, policy: Array, threads: int) -> None:
         """Say whose rows these are."""
@@ -110,6 +111,19 @@ class Played:
         return tuple(page for _, page in pages)
 
 
+def _page(part: Layout, point: Point, memory: Memory, policy: Array) -> Page:
+    """The rows of a piece."""
+    pairs = part.radius.ndim == 2  # every pair has a scale of its own
+    whole = by_pair(part) if pairs else part
+    shape, size = whole.available.shape, part.indices.size
+    state = scratch(whole, 0, shape[0])
+    page = Page(np.zeros(shape[0] + 1, np.int32), np.empty(size, np.int32), np.empty(size, np.uint16))
+    bend, tau, weights = (array.reshape(shape) for array in (memory.by_action, memory.by_row, policy))
+    k = _write(whole, point, bend, tau, weights, _Room(page, np.empty(state.u.size), state))
+    ptr = page.ptr[:: policy.shape[1]].copy() if pairs else page.ptr
+    return Page(ptr, page.states[:k].copy(), page.mass[:k].copy())
+
+
 def _joined(pages: list[Page]) -> Page:
     ptr = np.zeros(sum(page.ptr.size - 1 for page in pages) + 1, np.int32)
     np.cumsum(np.concatenate([np.diff(page.ptr) for page in pages]), out=ptr[1:])
@@ -121,9 +135,9 @@ def written(layout: Any, point: Point, memory: Memory, policy: Array, threads: i
     played = Played()
 
     def over(lo: int, hi: int) -> None:
-        for _, _, part, own in events.pieces(layout, lo, hi):
-            played.write(own, part, point, Memory(*(array[own] for array in memory)), policy[own])
-        played.close(lo, hi)
+        with played.range() as write:
+            for _, _, part, own in events.pieces(layout, lo, hi):
+                write(own, part, point, Memory(*(array[own] for array in memory)), policy[own])
 
     workers.run(over, events.work(layout), 0, len(policy), threads)
     return Pages(played.pages(), threads)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RADIUS = 0.1
 LARGE = 2500
 """States whose linear systems are solved by products."""
-CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(*sys.argv[1:])"
+CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(*sys.argv[1:]); from drmdp.core.kept import Kept; print(Kept.written)"
 
 
 @click.command("warm-up")
@@ -48,13 +48,13 @@ def warm_up(sets: tuple[str, ...], single: bool) -> None:
     folder = kept.place()
     if folder is None:
         raise InputError("kernels can be kept nowhere; NUMBA_CACHE_DIR may name a folder")
-    before, begin = _count(folder), time.perf_counter()
+    n, begin = 0, time.perf_counter()
     names = dict.fromkeys(sets or known)
     with counted("compiling kernels", len(names)) as step:
-        for _ in _in_processes(names, "float32" if single else "float64"):
+        for written in _in_processes(names, "float32" if single else "float64"):
+            n += written
             step()
-    n = _count(folder) - before
-    say(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {before + n}")
+    say(f"{n} kernels compiled in {time.perf_counter() - begin:.0f} s; {folder} has {_count(folder)}")
 
 
 def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
@@ -108,8 +108,8 @@ def _variants(ball: Any) -> Iterator[AmbiguitySet]:
             yield replace(ball, **{name: value}, **kept)
 
 
-def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
-    """Prepare sets, as many at once as there are cores; yields those that are ready."""
+def _in_processes(names: Iterable[str], dtype: str) -> Iterator[int]:
+    """Prepare sets, as many at once as there are cores; yields how many kernels each wrote."""
     waiting = list(names)
     running: dict[str, subprocess.Popen[str]] = {}
     try:
@@ -117,15 +117,18 @@ def _in_processes(names: Iterable[str], dtype: str) -> Iterator[str]:
             while waiting and len(running) < workers.cores():
                 name = waiting.pop(0)
                 running[name] = subprocess.Popen(
-                    [sys.executable, "-c", CHILD, name, dtype], stderr=subprocess.PIPE, text=True
+                    [sys.executable, "-c", CHILD, name, dtype],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
                 )
             for name, job in list(running.items()):
                 with suppress(subprocess.TimeoutExpired):
-                    said = job.communicate(timeout=0.1)[1]
+                    written, said = job.communicate(timeout=0.1)
                     del running[name]
                     if job.returncode:
                         raise RuntimeError(f"{name}: {said.strip()}")
-                    yield name
+                    yield int(written)
     finally:
         for job in running.values():
             job.kill()

@@ -53,6 +53,8 @@ class Kept:
 
     own: ClassVar[set[str]] = set()
     """Kernels that this process did not take from a wheel."""
+    written: ClassVar[int] = 0
+    """Kernels that this process compiled and kept."""
 
     def __init__(self, function: Any, options: Any, how: str) -> None:
         self._function = function
@@ -112,6 +114,7 @@ class Kept:
             if folder is None:
                 raise OSError("no folder can be written to")
             _write(folder / name, serialize.dumps(compiled._reduce()))  # type: ignore[no-untyped-call]
+            Kept.written += 1
             _prune(folder)
         except OSError as error:
             _say_once(
