@@ -58,7 +58,7 @@ import json, resource, sys
 if sys.argv[2]:
     open(sys.argv[2] + "/cgroup.procs", "w").write("0")
 import drmdp
-found = drmdp.solve(drmdp.read(sys.argv[1]), drmdp.Wasserstein(0.1), rtol=1e-3)
+found = drmdp.solve(drmdp.read(sys.argv[1]), drmdp.Wasserstein(0.1, rectangular="sa"), rtol=1e-3)
 grown = [line.split() for line in open("/proc/self/status") if line.startswith("RssAnon")]
 print(json.dumps({"status": found.status, "anonymous": 1024 * int(grown[0][1]), "inputs": resource.getrusage(resource.RUSAGE_SELF).ru_inblock}))
 """
@@ -66,9 +66,9 @@ print(json.dumps({"status": found.status, "anonymous": 1024 * int(grown[0][1]), 
 
 @pytest.mark.fuzz
 def test_a_table_that_is_larger_than_memory_is_read_where_it_is(tmp_path):
-    """1.4 GB of next states and costs in a group that may have 1 GB, files included; 100 CPU seconds."""
-    path, limit = tmp_path / "m.drmdp", 1_000_000_000
-    drmdp.write(bench.model_of(72, 4, 80, 2, store=True), path)
+    """900 MB of next states and costs in a group that may have 600 MB, files included; 60 CPU seconds. One action is played in a state."""
+    path, limit = tmp_path / "m.drmdp", 600_000_000
+    drmdp.write(bench.model_of(72, 10, 20, 2, store=True), path)
     size = 0
     for file in path.iterdir():  # what is in memory already would be charged to this process
         size += file.stat().st_size
