@@ -1,5 +1,8 @@
 """Simulation, radius tools, horizons and tables on models of events, also where events lead to one state at several costs."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from tests.events.test_events import conflicting, deal, remembering
@@ -89,5 +92,7 @@ def test_tables_and_what_is_said(tmp_path):
     assert played == pytest.approx(nominal[3], rel=1e-6)
     with pytest.raises(InputError, match=r"one cost for a transition, and this asks for kernels"):
         drmdp.simulate(model, found, kernel=found.kernel)
-    with pytest.raises(InputError, match="cannot be written for"):
-        found.proof(tmp_path / "a.proof")
+    found.proof(tmp_path / "a.proof")
+    drmdp.write(model, tmp_path / "m.drmdp")
+    command = [sys.executable, "-m", "drmdp_check", tmp_path / "a.proof", tmp_path / "m.drmdp"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
