@@ -266,3 +266,17 @@ def test_the_start_of_a_strong_nature_is_0_in_states_that_end():
     model = drmdp.Model(np.full((1, 2, 1, 2), 0.5), costs=[[3.0], [0.0]], discount=0.9, terminal=[1])
     problem = Problem(build(model, drmdp.Wasserstein(1.0), "exact", 1))
     np.testing.assert_array_equal(first_value(problem), [3.0, 0.0])
+
+
+def test_a_plain_step_is_taken_where_it_is_sure_to_do(monkeypatch):
+    """After the first sweep of a chain with discount .1, a gap of up to ten times the goal is one plain step away."""
+    model = drmdp.instances.perturb(drmdp.instances.garnet(12, 3, discount=0.1), 4)
+    ball = drmdp.Wasserstein(0.2)
+    first = drmdp.solve(model, ball, max_iters=0)
+    asked = []
+    solve = linear.solve
+    monkeypatch.setattr(linear, "solve", lambda *args: asked.append(1) or solve(*args))
+    near = drmdp.solve(model, ball, tol=first.gap / 5)
+    assert (near.status, near.n_iters, len(asked)) == ("solved", 1, 0)
+    assert drmdp.solve(model, ball, tol=first.gap / 1000).status == "solved"
+    assert len(asked) > 0

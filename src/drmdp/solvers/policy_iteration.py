@@ -5,7 +5,8 @@ u = v + (I − λP)⁻¹ (F(v) − v): the value of that pair. With one player i
 can cycle, hence the safeguard: u is kept if the span or the size of its residual is at most 0.7 times the best so far; otherwise x is
 evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span, or noise), which is the
 Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
-alone. Start: the optimum of the mean kernel, or the value of the given policy under it; roughly so in large models, whose systems are solved by
+alone. Where a plain step v ← F(v) is sure to reach the goal, it is taken, and no system is solved; once, as what is proved may be a little wider.
+Start: the optimum of the mean kernel, or the value of the given policy under it; roughly so in large models, whose systems are solved by
 products (docs/methods.md counts what that saves). Where nature can move most of a row, at radii from `STRONG` diameters on, that optimum is no nearer than
 what the cheapest actions cost, which takes no work: F(0), if costs do not depend on the next state.
 """
@@ -47,6 +48,7 @@ class Newton(State):
     best: tuple[float, float]  # span and size of the residual
     pause: int  # rounds of Hoffman–Karp still to do
     next_pause: int
+    plain: bool = False  # came by a plain step
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class PolicyIteration:
         """One sweep: of F at a new point, or of F^x on the way there."""
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
+        if not state.plain and _one_step_does(problem, state):
+            return self._plain(problem, state, state.update.value)
         point = newton(problem, state.value, state.residual, state.update)
         if problem.one_sided or state.pause == 0:
             trial = State(point, problem.sweep(point))
@@ -88,6 +92,13 @@ class PolicyIteration:
             longer = min(2 * state.next_pause, LONGEST_PAUSE)
             return Newton(point, None, state.policy, False, state.best, state.next_pause, longer)
         return Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause)
+
+    def _plain(self, problem: Problem, state: Newton, point: Array) -> Newton:
+        """Sweep F(v)."""
+        there = State(point, problem.sweep(point))
+        assert there.update is not None
+        best = _least(_measure(there), state.best)
+        return Newton(point, there.update, there.update.policy, False, best, state.pause, state.next_pause, True)
 
     def _evaluate(self, problem: Problem, state: Newton) -> Newton:
         """One Newton step of nature against the held policy."""
@@ -107,6 +118,12 @@ class PolicyIteration:
 def _measure(state: State) -> tuple[float, float]:
     """Span and size of the residual."""
     return state.seen.span, state.seen.size
+
+
+def _one_step_does(problem: Problem, state: State) -> bool:
+    """Whether v ← F(v) is sure to get there: spans of residuals shrink by λ, so its gap is at most (off + λ² span)/(1−λ)."""
+    seen, discount = state.seen, problem.model.discount
+    return bool(seen.off + discount * discount * seen.span <= (1 - discount) * problem.goal)
 
 
 def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
