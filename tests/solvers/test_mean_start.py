@@ -99,7 +99,7 @@ def test_ties_and_equal_actions_come_to_an_end():
 
 
 def test_who_cuts_it_short_finds_the_newest_point():
-    model = random_model(4, S=20)
+    model = random_model(4, S=linear.SMALL + 1)
     points = []
 
     def checkpoint(value):

@@ -71,7 +71,11 @@ def derive(
             if point is not None:
                 found.share[own] = proved.share[:, ::N]
 
-    workers.run(over if isinstance(layout, events.EventLayout) else stored, events.work(layout), 0, S, threads)
+    run = over if isinstance(layout, events.EventLayout) else stored
+    if threads == 1:
+        run(0, S)
+    else:
+        workers.run(run, events.work(layout), 0, S, threads)
     return found
 
 

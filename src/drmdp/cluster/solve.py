@@ -126,7 +126,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with ExitStack() as ends:
-        with not_lost(), stage("opening the model", task.ball.short):
+        with not_lost(), stage("opening the model", task.ball):
             engine = task.cluster.start(source, task.ball, scratch)
             ends.callback(engine.close)
         with not_lost(), stage("checking the model"):

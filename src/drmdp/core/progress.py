@@ -36,9 +36,9 @@ _command: ContextVar[bool] = ContextVar("command", default=False)
 class Stage(ContextDecorator):
     """Something that is being done; its fields may change meanwhile."""
 
-    def __init__(self, text: str, kernels: str | None = None, hint: str | None = None) -> None:
+    def __init__(self, text: str, kernels: Any = None, hint: str | None = None) -> None:
         self.text = text
-        self.kernels = kernels  # what is compiled during it
+        self.kernels = kernels  # a set whose kernels are compiled during it, or words for several
         self.hint = hint  # a line for whoever sits at the terminal
         self.detail: Callable[[], str] = str  # more about it, asked when it is shown
         self.share: Callable[[], float] | None = None  # how much of it is done
@@ -71,10 +71,10 @@ class Stage(ContextDecorator):
         return f"{self.text}: {detail}" if detail else self.text
 
 
-def stage(text: str, kernels: str | None = None, hint: str | None = None) -> Stage:
+def stage(text: str, kernels: Any = None, hint: str | None = None) -> Stage:
     """Say what is being done inside, if it takes long.
 
-    `kernels` names those that may have to be compiled for it; `hint` is a line for whoever sits at a terminal.
+    `kernels` is the set whose kernels may have to be compiled for it, or words for several; `hint` is a line for whoever sits at a terminal.
     """
     return Stage(text, kernels, hint)
 
@@ -95,14 +95,17 @@ def counted(text: str, total: int | None) -> Iterator[Callable[[], None]]:
         yield step
 
 
-@contextmanager
-def showing(wanted: bool | None) -> Iterator[None]:
+class showing:  # noqa: N801  (it is used as a function is)
     """Show the stages inside, or do not; None leaves it as it is."""
-    token = _wanted.set(_wanted.get() if wanted is None else wanted)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._own = wanted
+
+    def __enter__(self) -> None:
+        self._token = _wanted.set(_wanted.get() if self._own is None else self._own)
+
+    def __exit__(self, *error: object) -> None:
+        _wanted.reset(self._token)
 
 
 @contextmanager
@@ -234,7 +237,7 @@ class _Display:
 def _compilation(stages: list[Stage]) -> str:
     from drmdp.core.kept import place  # brings Numba, which is there if it compiles
 
-    names = [own.kernels for own in stages if own.kernels]
+    names = [getattr(own.kernels, "short", own.kernels) for own in stages if own.kernels is not None]
     folder = place()
     why = (
         "in every process, for they can be kept nowhere"

@@ -117,8 +117,7 @@ def run(
     `keeper` is given a snapshot after every iteration, and a run goes on from such a `snapshot`.
     """
     limit = method.max_iters if max_iters is None else max_iters
-    ball = problem.operator.ball
-    with stage(title, None if ball is None else ball.short) as shown:
+    with stage(title, problem.operator.ball) as shown:
         own = _Run(method, problem, tolerance, deadline, callback, proof)
         shown.detail, shown.share = own.describe, own.share
         own.keeper = keeper

@@ -46,10 +46,15 @@ class Rows(NamedTuple):
 
 
 def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]) -> Array:
-    """The best value, or that of a policy (S, A); `checkpoint` is told every point and raises when time is up."""
+    """The best value, or that of a policy (S, A); `checkpoint` is told every point, in a small model the first, and raises when time is up."""
     S = rows.costs.shape[0]
     x = np.zeros(rows.costs.shape) if policy is None else np.ascontiguousarray(policy, dtype=np.float64)
-    value, residual, work = np.zeros(S), np.empty(S), np.empty((4, S))
+    value, residual = np.zeros(S), np.empty(S)
+    if S <= linear.SMALL:
+        checkpoint(value)
+        _rounds(rows, policy is None, tol, x, value, residual, np.empty((2, S, S)), np.empty(S, dtype=np.int64))
+        return value
+    work = np.empty((4, S))
     least = np.inf
     for _ in range(ROUNDS):
         checkpoint(value)
@@ -59,6 +64,28 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
         least = size
         value = value + _solve(rows, x, residual, work)
     return value
+
+
+@njit(**KERNEL)
+def _rounds(rows, free, tol, x, value, residual, work, listed):
+    """All rounds of a small model.
+
+    reads   rows, free: whether actions are chosen; else x (S, A); tol
+    fills   value (S,), from 0 on; x, residual (S,), work (2, S, S), listed (S,)
+    """
+    chain, least = work[0], np.inf
+    for _ in range(ROUNDS):
+        size, same = improve(rows, free, x, value, residual)
+        if size <= (1.0 - rows.discount) * tol or (same and not size < least):
+            break
+        least = size
+        for s in range(value.size):
+            for t in range(value.size):
+                chain[s, t] = 0.0
+        spell(rows, x, chain)
+        linear.solve_small(chain, rows.discount, residual, work[1], listed)
+        for s in range(value.size):
+            value[s] += residual[s]
 
 
 def least_costs(rows: Rows) -> Array:
