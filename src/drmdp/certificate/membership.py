@@ -27,6 +27,13 @@ is too far away, both orders come down on the largest λ from above: order 2 by 
 convex with D' = h·(ȳ − m)/D; order ∞ since by weak duality every h shows that λ h·(ȳ − m) is at most
 Σ_i w_i [h·(y_i − ŷ_i) + (θ² − ‖y_i − ŷ_i‖²)/2]. On the boundary h may have to grow without end. Other orders p solve the program with weights w_i/β_i, and
 then take d_i^{2−p} for β_i, of both logarithms a mean with weight 1/(p − 1) on the new one where p > 2, and go farther while that helps; λ = 1, pulled back.
+
+That takes the longer the nearer p is to 1, where some d_i are 0. There, with m = 2/(2 − p) and −ε log β added,
+
+    dᵖ/p = min_β d²/(2 β) + β^{m−1}/(2 m − 2) − ε log β,        attained where β^m − 2 ε β = d²,
+
+so that β_i is a smooth function of h, and Σ_i w_i β_i² P_i h hᵀP_i/(m β_i^{m−1}/2 − ε − β_i hᵀP_i h), the denominator at least ε, joins the curvature. Newton's
+method follows the answers while ε falls to 0, to where the line through the last two leads.
 """
 
 from __future__ import annotations
@@ -49,14 +56,18 @@ from drmdp.sets.registry import entry_of, load, part_of
 
 ENOUGH = 1e-10
 """Part of the way to ȳ that is not worth a further step."""
+LEAST, SHARPER, ROOTS = 1e-10, 8.0, 12
+"""Smallest ε, relative to the first, how it falls, and Newton steps for a β."""
+GENTLE = 1.1
+"""Orders up to this one follow ε."""
 LONGER = 1.5
 """Growth of steps of order p."""
 MAX_ENTRIES, MAX_CURVATURE = 200_000, 2_000
 """Probabilities of a state, and rows of a curvature matrix, beyond which only fractions and shifts are tried."""
 ROUNDS, STEPS, TRIALS, REPEATS = 12, 80, 40, 100
 """Limits on shares λ, Newton steps for each, points tried on a line, and programs for an order p."""
-DUST, PRECISE, FARTHEST = 1e-10, 1e-13, 1e7
-"""ℓ2: probabilities left to fractions, error of the mean left to fractions, and largest h that rounding allows."""
+DUST, PRECISE, FARTHEST, ROUNDED = 1e-10, 1e-13, 1e7, 1e-15
+"""ℓ2: probabilities left to fractions, error of the mean left to fractions, largest h that rounding allows, and what rounding takes of a step."""
 
 
 def inside(model: Model, ball: AmbiguitySet, kernel: Any) -> Any:
@@ -263,7 +274,9 @@ def powers(state: State) -> tuple[float, Array]:
     best, kept = (math.inf, 0.0, state.nominal), (beta, beta, h)
     if state.goal.size > MAX_CURVATURE:
         return best[1:]
-    usual = min(1.0, 1 / (p - 1)) if p > 1 else 1.0
+    if p <= GENTLE:
+        return _along(state)
+    usual = min(1.0, 1 / (p - 1))
     part = usual
     for _ in range(REPEATS):
         found = _Dual(state, state.goal > 0, beta).maximise(h, 1.0)
@@ -282,6 +295,34 @@ def powers(state: State) -> tuple[float, Array]:
     return best[1:]
 
 
+def _along(state: State) -> tuple[float, Array]:
+    """The same for an order next to 1, by ε that fall to 0."""
+    size, h = state.radius ** (state.ball.order / (2 - state.ball.order)), 0.5 * state.way / state.radius
+    best, blur, last = (math.inf, state.nominal), size, state.nominal
+    while blur > LEAST * size and best[0] > (1 + ENOUGH) * state.radius:
+        found = _Dual(state, state.goal > 0, blur=blur).maximise(h, 1.0)
+        for y in (found.y, np.maximum(found.y + (found.y - last) / (SHARPER - 1), 0.0)):
+            y = attain(y / y.sum(axis=2, keepdims=True), state.weights, state.goal)
+            best = min(best, (state.apart(y), y), key=lambda entry: entry[0])
+        blur, h, last = blur / SHARPER, found.h, found.y
+    return 1.0, best[1]
+
+
+def _root(power: float, square: Array, eps: float, rest: Array, most: Any) -> Array:
+    """Where β^power = square β² + 2 ε β + rest, or `most` if not before: Newton's method in log β, which is monotone from the left."""
+    if power == 2:
+        left = np.maximum(1 - square, 1e-300)
+        return np.asarray(np.minimum((eps + np.sqrt(eps * eps + left * rest)) / left, most))
+    roots = np.minimum(square, 1.0) ** (1 / (power - 2)), rest ** (1 / power), (2 * eps) ** (1 / (power - 1))
+    beta = np.maximum(np.maximum(*roots[:2]), roots[2])
+    for _ in range(ROOTS):
+        first, second = square * beta**2, 2 * eps * beta
+        total = first + second + rest
+        step = np.log(total / beta**power) / (power - (2 * first + second) / total)
+        beta = np.minimum(beta * np.exp(np.minimum(step, 100.0)), most)
+    return np.asarray(beta)
+
+
 class _Answer(NamedTuple):
     """What a multiplier h is answered by, and the derivatives of the dual there."""
 
@@ -290,7 +331,7 @@ class _Answer(NamedTuple):
     y: Array  # (A, N, K)
     gradient: Array  # (A·K,)
     curvature: Array  # (A·K, A·K)
-    scale: float  # Σ_i w_i β_i
+    scale: float  # of the curvature
 
 
 @dataclass(frozen=True)
@@ -300,6 +341,7 @@ class _Dual:
     state: State
     columns: BoolArray  # next states that y_i may have, (A, K)
     beta: Array | float = 1.0  # at most, (N,)
+    blur: float = 0.0  # ε, where β is sought
 
     @property
     def cap(self) -> float:
@@ -317,7 +359,12 @@ class _Dual:
             stale = 0 if gone > most + 10 * ENOUGH * abs(most) else stale + 1
             if gone > most:
                 best, most = now, gone
-            if not (error > PRECISE and size < FARTHEST and gone < (1 - ENOUGH) * now.share and stale < STEPS / 2):
+            if not (
+                error > max(PRECISE, ROUNDED * now.scale)
+                and size < FARTHEST
+                and gone < (1 - ENOUGH) * now.share
+                and stale < STEPS / 2
+            ):
                 break
             soft, step = now.scale * (1e-6 * min(error / (now.share * way), 1.0) + 1e-13), np.full(h.size, np.inf)
             while np.abs(step).max() > min(trust, size):
@@ -360,24 +407,35 @@ class _Dual:
 
     def answer(self, h: Array, share: float) -> _Answer:
         """Answer h; on each face the squared distance of a kernel is a parabola in β_i, which leads to β_i."""
-        nominal, weights, square = self.state.nominal, self.state.weights, self.cap**2
+        nominal, weights, eps = self.state.nominal, self.state.weights, self.blur
+        square: Any = self.cap**2
         A, N, K = nominal.shape
-        beta, low, high, capped = self.beta * np.ones(N), np.zeros(N), np.ones(N), np.ones(N, dtype=bool)
+        power = 2 / (2 - self.state.ball.order) if eps else 0.0
+        most = max((4 * A) ** (1 / power), (4 * eps) ** (1 / (power - 1))) if eps else self.beta
+        beta, low, high = most * np.ones(N), np.zeros(N), (most if eps else 1.0) * np.ones(N)
+        capped = np.ones(N, dtype=bool)
         for trial in range(TRIALS):
             y = _project(nominal + beta[:, None] * h[:, None], self.columns)
             face = y > 0
             ph = np.where(face, h[:, None], 0.0)
             ph -= np.where(face, ph.sum(axis=2, keepdims=True) / face.sum(axis=2, keepdims=True), 0.0)
             hph = np.einsum("aik,ak->i", ph, h)
-            over = ((y - nominal) ** 2).sum(axis=(0, 2)) - square
+            moved = ((y - nominal) ** 2).sum(axis=(0, 2))
+            over = moved - square
+            if eps:
+                square = beta**power
+                over = square - 2 * eps * beta - moved
             capped &= (over > 0) | (trial > 0)
             low, high = np.where(over < 0, beta, low), np.where(over > 0, beta, high)
-            off = capped & (np.abs(over) > 10 * PRECISE * square)
+            off = capped & (np.abs(over) > 10 * PRECISE * square + (ROUNDED * beta if eps else 0.0))
             if not off.any():
                 break
-            guess = beta - over / np.where(hph > 0, 2 * beta * hph, 1.0)
+            if eps:
+                guess = _root(power, np.maximum(hph, 0.0), eps, np.maximum(moved - hph * beta**2, 0.0), most)
+            else:
+                guess = beta - over / np.where(hph > 0, 2 * beta * hph, np.nan)
             middle = np.where(low > 0, np.sqrt(low * high), high / 16)
-            guess = np.where((hph > 0) & (guess > low) & (guess < high), guess, middle)
+            guess = np.where((guess > low) & (guess < high), guess, middle)
             beta = np.where(off, guess, beta)
         strength = weights * beta
         curvature = np.zeros((A, K, A, K))
@@ -386,6 +444,9 @@ class _Dual:
             curvature[a, :, a] = np.diag(strength @ face[a]) - part.T @ face[a]
         flat = ph.transpose(1, 0, 2).reshape(N, A * K)
         bent = np.where(capped & (hph > 0), strength / np.where(hph > 0, hph, 1.0), 0.0)
+        if eps:
+            bent = -strength * beta / np.maximum(0.5 * power * square / beta - eps - beta * hph, eps)
         dense = curvature.reshape(A * K, A * K) - (flat * bent[:, None]).T @ flat
         gradient = (self.state.target(share) - _mean(y, weights)).ravel()
-        return _Answer(share, h, y, gradient, dense, float(strength.sum()))
+        scale = strength.sum() + (dense.trace() / h.size if eps else 0.0)
+        return _Answer(share, h, y, gradient, dense, float(scale))
