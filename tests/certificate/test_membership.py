@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.certificate import membership, membership_linear
+from drmdp.certificate import membership, membership_linear, membership_squares
 from drmdp.certificate.membership import inside
 from drmdp.sets import PAIRS
 
@@ -231,7 +231,7 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
         return 1.0, np.full(state.nominal.shape, nonsense)
 
     monkeypatch.setattr(membership_linear, "linear", wrong)
-    monkeypatch.setattr(membership, "least_squares", wrong)
+    monkeypatch.setattr(membership_squares, "least_squares", wrong)
     model, ball, rng = problem(pair, 22)
     assert_attainable(model, ball, inside(model, ball, anything(model, ball, rng)))
 
@@ -240,7 +240,7 @@ def test_a_search_gone_wrong_is_still_safe(pair, nonsense, monkeypatch):
 def test_a_state_too_large_for_a_search_is_still_safe(pair, monkeypatch):
     monkeypatch.setattr(membership, "MAX_ENTRIES", 0)
     monkeypatch.delattr(membership_linear, "_program")
-    monkeypatch.delattr(membership, "_Dual")
+    monkeypatch.delattr(membership_squares, "_Dual")
     model, ball, rng = problem(pair, 22)
     given, centre = anything(model, ball, rng), mean(model, model.kernels)
     found = inside(model, ball, given)

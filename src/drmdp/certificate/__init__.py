@@ -8,7 +8,7 @@ whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `d
 * `compressed` proves sweeps over compressed data, with `l1`, `l2`, `linf` and `linf_radii` for the sets and `sums` for what they share;
 * `dense` proves witnesses in plain NumPy and states the formulas, which those modules have as `dual_rows`;
 * `fixed_kernel` proves sweeps with one kernel that stays;
-* `membership` brings kernels of any origin into the set, for some metrics by `membership_linear`.
+* `membership` brings kernels of any origin into the set, by `membership_linear` and `membership_squares` where it has to search.
 
 This package imports neither operators nor methods.
 """

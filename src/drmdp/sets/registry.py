@@ -100,7 +100,7 @@ def _wasserstein(
 
 CONE = "cone:ConeProgram"
 WITNESSES = "drmdp.proof.witnesses"
-SQUARES, SHARES = "certificate.membership:least_squares", "certificate.membership_linear:linear"
+SQUARES, SHARES = "certificate.membership_squares:least_squares", "certificate.membership_linear:linear"
 ENTRIES |= {
     ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED", "L1_MEAN"),
     ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", "L2", nearest=SQUARES),
@@ -127,7 +127,7 @@ ENTRIES |= {
         Kept(True, True),
         "drmdp.bellman.conic.power:PowerProgram",
         witness=f"{WITNESSES}:{metric.upper()}",
-        nearest="drmdp." + ("certificate.membership:powers" if metric == "l2" else SHARES),
+        nearest="drmdp." + ("certificate.membership_squares:powers" if metric == "l2" else SHARES),
     )
     for metric in ("l1", "l2", "linf")
 }
