@@ -269,3 +269,62 @@ def test_storm_finds_the_same(seed, nature):
     model = drmdp.Model(middle, costs=costs, discount=0.75)
     found = drmdp.solve(model, drmdp.Intervals(lower, upper), tol=1e-9, nature=nature)
     np.testing.assert_allclose(found.value, STORM[seed, nature], rtol=0, atol=4e-6)
+
+
+def drn_of(lower, upper, costs, discount):
+    """The same instance as Storm reads it; the goal and the sink come last."""
+    S, A = costs.shape
+    rest = (1 - discount) * (1 - costs)
+    lines = [
+        "@type: MDP",
+        "@value_type: double-interval",
+        "@parameters",
+        "",
+        "@reward_models",
+        "",
+        "@nr_states",
+        str(S + 2),
+        "@nr_choices",
+        str(S * A + 2),
+    ]
+    lines.append("@model")
+    for s in range(S):
+        lines.append(f"state {s}" + (" init" if s == 0 else ""))
+        for a in range(A):
+            lines.append(f"\taction {a}")
+            ways = [(t, discount * lower[s, a, t], discount * upper[s, a, t]) for t in range(S) if upper[s, a, t] > 0]
+            ways += [(t, x, x) for t, x in ((S, (1 - discount) * costs[s, a]), (S + 1, rest[s, a])) if x > 0]
+            lines += [f"\t\t{t} : [{low:.17g}, {high:.17g}]" for t, low, high in ways]
+    for t, label in ((S, " goal"), (S + 1, "")):
+        lines += [f"state {t}{label}", "\taction 0", f"\t\t{t} : [1, 1]"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_storm_finds_the_same_today(seed, nature, tmp_path):
+    """Where its wheel is installed; `STORM` is what it found once."""
+    storm = pytest.importorskip("stormpy")
+    middle, lower, upper, costs = storm_instance(seed)
+    discount = 0.75
+    path = tmp_path / "model.drn"
+    path.write_text(drn_of(lower, upper, costs, discount))
+    (asked,) = storm.parse_properties('Pmin=? [F "goal"]')
+    mode = (
+        storm.UncertaintyResolutionMode.ROBUST
+        if nature == "adversarial"
+        else storm.UncertaintyResolutionMode.COOPERATIVE
+    )
+    environment = storm.Environment()
+    environment.solver().min_max().precision = storm.Rational(1e-13)
+    result = storm.model_checking(
+        storm.build_model_from_drn[storm.Interval](str(path)),
+        asked,
+        uncertainty_resolution_mode=mode,
+        environment=environment,
+    )
+    theirs = np.array(result.get_value_vector()[:5]) / (1 - discount)
+    model = drmdp.Model(middle, costs=costs, discount=discount)
+    found = drmdp.solve(model, drmdp.Intervals(lower, upper), tol=1e-9, nature=nature)
+    np.testing.assert_allclose(found.value, theirs, rtol=0, atol=1e-9)

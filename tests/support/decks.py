@@ -4,7 +4,8 @@
 she likes; beyond that nothing changes. Problems are those of `cases`.
 
 What is kept to, for an update and for a policy, cold and warm from an unrelated v: the bounds that are proved of the exact operator are near, and those of
-the conic twin, which is written from the definition, overlap with them.
+the conic twin, which is written from the definition, overlap with them. The twin of a nature that helps is the adversary of the negated costs: against a
+policy, and in an update against every action alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 import cases
 import drmdp
+from drmdp.bellman.cooperative import CooperativeOperator
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import ENGINES
 from drmdp.sets import PAIRS
@@ -153,9 +155,10 @@ class Judged(NamedTuple):
     twin: np.ndarray
 
 
-def judge(case: cases.Case, twin: bool = True) -> Judged:
+def judge(case: cases.Case, twin: bool = True, helping: bool = False) -> Judged:
     """Sweep cold, warm from an unrelated value, and again; compare with the twin. A false bound raises."""
     model, ball, value = case.model, case.ball.fitted(case.model), case.value
+    other_one = _helping_twin if helping else _twin
     rng = np.random.default_rng(model.n_states)
     elsewhere = np.where(
         model.terminal, 0.0, rng.normal(size=value.size) * (np.ptp(value) + rng.choice([0, 1e-3, 1e3]))
@@ -164,12 +167,14 @@ def judge(case: cases.Case, twin: bool = True) -> Judged:
     scale, rounding = _scale(model, value)
     own, other = np.zeros(2), np.zeros(2)
     for k, policy in enumerate((None, x)):
-        operator = ExactOperator(model, ball, threads=1)
+        operator = (CooperativeOperator if helping else ExactOperator)(model, ball, 1)
         found = [Problem(operator).proved(v, policy) for v in (value, elsewhere, value, value)]
         sharp = [found[0], found[2], found[3]]
+        low, high = ([getattr(one, side) for one in sharp] for side in ("lower_step", "upper_step"))
         if twin:
-            sharp.append(Problem(load(ENGINES["conic"])(model, ball, 1)).proved(value, policy))
-        low, high = (np.array([getattr(one, side) for one in sharp]) for side in ("lower_step", "upper_step"))
+            below, above = other_one(model, ball, value, policy)
+            low, high = [*low, below], [*high, above]
+        low, high = np.array(low), np.array(high)
         assert (low.max(axis=0) <= high.min(axis=0)).all(), f"{case.name}: bounds contradict each other"
         gaps = np.maximum(high - low - rounding, 0.0).max(axis=1) / scale
         own[k] = gaps[:3].max()
@@ -177,6 +182,35 @@ def judge(case: cases.Case, twin: bool = True) -> Judged:
         for one in found:
             _distributions(model, one)
     return Judged(own, other)
+
+
+def _twin(model, ball, value, policy):
+    """Bounds on the step of the conic operator, (S,) each."""
+    found = Problem(load(ENGINES["conic"])(model, ball, 1)).proved(value, policy)
+    return found.lower_step, found.upper_step
+
+
+def _helping_twin(model, ball, value, policy):
+    """The same of a nature that helps."""
+    given = {
+        "discount": model.discount,
+        "weights": model.weights,
+        "available": model.available,
+        "terminal": model.terminal,
+    }
+    turned = drmdp.Model(model.kernels, costs=model.rewards, **given)
+    tried = [policy] if policy is not None else [_alone(model, a) for a in range(model.n_actions)]
+    low, high = np.full(value.size, np.inf), np.full(value.size, np.inf)
+    for x in tried:
+        below, above = _twin(turned, ball, -value, x)
+        low, high = np.minimum(low, -above), np.minimum(high, -below)
+    return low, high
+
+
+def _alone(model, a):
+    """A policy that plays action a where it is available, else the first one that is."""
+    own = np.where(model.available[:, a], a, model.available.argmax(axis=1))
+    return np.where(model.terminal[:, None], 0.0, np.eye(model.n_actions)[own])
 
 
 def any_policy(rng, model):
