@@ -112,6 +112,36 @@ def test_every_order_certifies_itself(metric, order, rectangular, monkeypatch):
         assert decks.judge(case, twin=False).own.max() <= 1e-9, case.name
 
 
+def tied(seed, A, N, S=6):
+    """A problem whose actions all but tie at a value; kernels differ widely."""
+    rng = np.random.default_rng([seed, 48])
+    kernels = rng.dirichlet(np.full(S, rng.choice([0.3, 1, 3])), size=(N, S, A)) * (rng.random((N, S, A, S)) < 0.8)
+    kernels[..., 0] += kernels.sum(axis=3) == 0
+    kernels /= kernels.sum(axis=3, keepdims=True)
+    value, radius = rng.normal(size=S), 10 ** rng.uniform(-3, 0.2)
+    costs = rng.choice([0, 1e-9, 0.01, 0.1]) * rng.random((S, A)) - 0.9 * (kernels.mean(axis=0) * value).sum(axis=2)
+    return drmdp.Model(kernels, costs=costs, discount=0.9), value, radius
+
+
+def check_tied(order, cases):
+    """Nature's answers jump at order 1: no mixture of few of them is near."""
+    for case in cases:
+        model, value, radius = tied(*case)
+        found = drmdp.bellman(model, drmdp.Wasserstein(radius, "l2", order), value)
+        assert (found.upper - found.lower).max() <= 1e-9 * np.ptp(value), case
+
+
+def test_tied_actions_are_mixed_at_order_1():
+    check_tied(1, [(seed, 6, 6) for seed in range(4)])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("size", [(2, 12), (4, 4), (8, 8), (20, 3), (16, 16)])
+@pytest.mark.parametrize("order", [1, 1.0001, 1.01, 1.2])
+def test_many_tied_actions_are_mixed(order, size):
+    check_tied(order, [(seed, *size) for seed in range(40)])
+
+
 @missing
 def test_one_action_needs_no_share(pair):
     model = drmdp.instances.perturb(drmdp.instances.garnet(6, 1, branching=4, seed=4), 3)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 
+from drmdp.bellman.elimination import eliminate
 from drmdp.bellman.mixing.answers import BURG, KL, dot, gains_of
 from drmdp.bellman.mixing.game import note
 from drmdp.core.compiled import INLINE, LEAN, njit
@@ -55,37 +56,6 @@ def _slope(kind, w, q):
     if kind == BURG:
         return (q - w) / q, w / q / q
     return (q - w) / w, 1.0 / w
-
-
-@njit(**LEAN)
-def _eliminate(matrix, size, out):
-    """Solve by elimination with pivoting.
-
-    reads   size
-    fills   matrix (size, size + 1), out (size,)
-    returns whether it is regular
-    """
-    for c in range(size):
-        best = c
-        for r in range(c + 1, size):
-            if abs(matrix[r, c]) > abs(matrix[best, c]):
-                best = r
-        if not abs(matrix[best, c]) > 1e-280:
-            return False
-        if best != c:
-            for k in range(c, size + 1):
-                matrix[c, k], matrix[best, k] = matrix[best, k], matrix[c, k]
-        for r in range(c + 1, size):
-            f = matrix[r, c] / matrix[c, c]
-            if f != 0.0:
-                for k in range(c, size + 1):
-                    matrix[r, k] -= f * matrix[c, k]
-    for r in range(size - 1, -1, -1):
-        total = matrix[r, size]
-        for k in range(r + 1, size):
-            total -= matrix[r, k] * out[k]
-        out[r] = total / matrix[r, r]
-    return True
 
 
 @njit(**INLINE)
@@ -221,7 +191,7 @@ def interior(game, tol, bounds, space):
         x[a] = 1.0 / n
     for _ in range(STEPS):
         _system(game, sigma, mu, gamma, spare, space)
-        if not _eliminate(game.data.matrix, n + 3, game.data.multipliers[1]):
+        if not eliminate(game.data.matrix, n + 3, game.data.multipliers[1]):
             break
         mu, gamma, spare, part = _advance(game, sigma, mu, gamma, spare, space)
         if not (part > 1e-12 and mu > 0.0):

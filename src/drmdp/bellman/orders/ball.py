@@ -55,6 +55,7 @@ class Paths(NamedTuple):
     """ℓ2: rows as `drmdp.bellman.rows.l2` keeps them."""
 
     tau: Array  # (A, N)
+    first: Array  # (A, N) D before anything is clipped, order 1
     rows: Array  # (A, FIELDS, N)
     off: Array  # (A,)
     share: Array  # (A,)
@@ -67,6 +68,19 @@ class Profiles(NamedTuple):
     segment: Any  # (A, N)
     mass: Array  # (K + 1,)
     index: Any  # (K + 1,)
+
+
+class Inner(NamedTuple):
+    """ℓ2: a step of the interior-point method."""
+
+    matrix: Array  # (A + 2, A + 3)
+    step: Array  # (A + 2,)
+    slack: Array  # (A + 1,) of the actions and of μ
+    change: Array  # (A + 1,)
+    nu: Array  # (N,)
+    power: Array  # (N,) ρ^{p−1}
+    more: Array  # (2, N) steps of κ and ν
+    kept: Array  # (N,) κ before a step
 
 
 class Ball(NamedTuple):
@@ -84,6 +98,7 @@ class Ball(NamedTuple):
     paths: Paths
     profiles: Profiles
     H: Array  # (2, A)
+    inner: Inner
 
 
 @njit(**INLINE)
@@ -111,9 +126,13 @@ def make_parts(metric: int, A: int, N: int, E: int, K: int) -> tuple[Any, ...]:
             np.empty(e), np.empty(e, whole), np.empty(e, whole), np.empty(e, whole), np.empty((N, e + 1)),
             np.empty((N, e + 1)), np.empty(1, whole), np.empty(e, whole),
         ),
-        Paths(np.empty((a, N)), np.empty((a, FIELDS, N)), np.empty(a), np.empty(a)),
+        Paths(np.empty((a, N)), np.empty((a, N)), np.empty((a, FIELDS, N)), np.empty(a), np.empty(a)),
         Profiles(
             make_tables(A, N, N * lines_needed(E, A) if k else 0), np.ones((A, N), whole), np.empty(k + 1), np.empty(k + 1, whole)
         ),
         np.empty((2, A)),
+        Inner(
+            np.empty((a + 2, a + 3)), np.empty(a + 2), np.empty(a + 1), np.empty(a + 1), np.empty(N), np.empty(N),
+            np.empty((2, N)), np.empty(N),
+        ),
     )  # fmt: skip

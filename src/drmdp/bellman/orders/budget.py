@@ -54,7 +54,7 @@ def _respond(ball, x, mu):
     if ball.metric == L1:
         value = l1.respond(ball, mu)
     elif ball.metric == L2:
-        value = l2.respond(ball, x, mu)
+        value = l2.respond(ball, x, mu, 0.0)
     else:
         value = linf.respond(ball, x, mu)
     kernels, w, spent = ball.kernels, ball.rows.w, 0.0

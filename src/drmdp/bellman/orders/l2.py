@@ -2,7 +2,8 @@
 
 At the multiplier κ_i the rows of kernel i are y_ia = Proj(ŷ_ia + κ_i x_a u_a), and λ_i = r_i/κ_i. A price asks for λ_i = μ (r_i/θ)^{p−1}. The sides cross
 once: log λ_i − (p − 1) log r_i falls with log κ_i at the rate c = 1 + (p − 2) s, s = κ² Σ x_a² D_a/r² in [0, 1]. All kernels take Newton
-steps at the same time, kept between the sides that they have seen.
+steps at the same time, kept between the sides that they have seen. With σ > 0 a price asks for λ_i + σ/r_i, whose rate is c + (2 s − 1) q, q the part of σ/r_i.
+For p = 1 a kernel stays where its first price √Σ_a x_a² D_a(0) is no more than μ; no multiplier is small enough to tell, for rounding.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 
 from drmdp.bellman.rows.l2 import SLOPE, SPENT, VALUE, visit_rows
 from drmdp.core.compiled import INLINE, LEAN, njit
+from drmdp.layout.sorting import count_above
 
 CLOSE = 1e-14  # of the mass of a row
 LARGEST, LEAST = 1e14, 1e-16  # multipliers of a row
+HIDDEN = 1e-8  # where rounding takes half of the digits of a distance
 TRIALS = 100
 FLAT = 1e-12  # rates below this are none
 SETTLED, ROUGH = 2e-15, 1e-8  # of a price, relatively; where a kernel moves little, rounding hides more
@@ -35,6 +38,44 @@ def _look(ball, i):
             spent += rows[a, SPENT, i]
             slope += share[a] * share[a] * rows[a, SLOPE, i]
     return spent, slope
+
+
+@njit(**LEAN)
+def first_slopes(state, a, first):
+    """D of the rows of an action before anything is clipped: where ŷ is 0, entries above the mean of the active ones are active.
+
+    reads   state, a
+    fills   first (N,)
+    """
+    lo, K, u, order = state.ptr[a], state.ptr[a + 1] - state.ptr[a], state.u, state.order
+    for i in range(first.size):
+        mean, c, total, squares = -2.0, 0.0, 0.0, 0.0
+        while True:
+            k = count_above(order, 1.0, mean) if state.unlisted else 0
+            c, total, squares = float(k), order.sum1[k] if k > 0 else 0.0, order.sum2[k] if k > 0 else 0.0
+            for j in range(lo, lo + K):
+                held = state.y[state.w.size * lo + i * K + j - lo] > 0.0
+                if (held or u[j] > mean) and not (state.unlisted and u[j] > mean):
+                    c += 1.0
+                    total += u[j]
+                    squares += u[j] * u[j]
+            if not total / c > mean:
+                break
+            mean = total / c
+        first[i] = max(squares - total * total / c, 0.0)
+
+
+@njit(**INLINE)
+def _first(ball, i):
+    """The price at which kernel i begins to move.
+
+    reads   ball.paths: first, share
+    returns it
+    """
+    paths, total = ball.paths, 0.0
+    for a in range(paths.share.size):
+        total += paths.share[a] * paths.share[a] * paths.first[a, i] if paths.share[a] > 0.0 else 0.0
+    return math.sqrt(total)
 
 
 @njit(**INLINE)
@@ -64,10 +105,10 @@ def _moved(kappa, i, new):
 
 
 @njit(**LEAN)
-def respond(ball, x, mu):
+def respond(ball, x, mu, sigma):
     """Nature's answer at a price.
 
-    reads   ball.rows, x (A,), mu (0: the saturated answer)
+    reads   ball.rows, x (A,), mu (0: the saturated answer), sigma
     fills   ball.kernels: kappa, a guess before, which the saturated answer leaves as it is and puts into bracket[0], r, price; ball.paths
     returns Σ_i w_i φ_i(r_i)
     """
@@ -78,11 +119,15 @@ def respond(ball, x, mu):
         paths.share[a] = x[a] if ball.live[a] else 0.0
         if paths.share[a] > 0.0:
             least, most = min(least, x[a]), max(most, x[a])
-    floor, roof = LEAST / most, LARGEST / least
+    floor, roof, sharp = LEAST / most, LARGEST / least, ball.p == 1.0 and mu > 0.0 and not sigma > 0.0
     for i in range(w.size):
         high[i] = roof
         kappa[i] = min(max(kappa[i], floor), roof) if kappa[i] > 0.0 else 1.0
         low[i] = floor if mu > 0.0 else roof
+        if sharp and _first(ball, i) <= mu:
+            kappa[i], high[i] = floor, floor
+        elif sharp and kappa[i] < HIDDEN / most:
+            kappa[i] = 1.0  # it moves, which rounding hides down there
     if not mu > 0.0:
         kappa = low
     for trial in range(TRIALS):
@@ -94,12 +139,15 @@ def respond(ball, x, mu):
             kernels.price[i] = kernels.r[i] / kappa[i]
             if not mu > 0.0 or not spent > 0.0 or not high[i] > low[i] * (1.0 + SETTLED) or trial == TRIALS - 1:
                 continue
-            over = math.log(kernels.price[i] / mu) - (ball.p - 1.0) * math.log(kernels.r[i] / ball.theta)
+            lift = sigma / kernels.r[i]
+            asked = kernels.price[i] + lift
+            over = math.log(asked / mu) - (ball.p - 1.0) * math.log(kernels.r[i] / ball.theta)
             settled = SETTLED * (1.0 + ball.p)
             if abs(over) <= settled + min(0.1 * settled / kernels.r[i], ROUGH):
                 continue
             _bracket(kappa[i], over > 0.0, low, high, i)
-            rate = 1.0 + (ball.p - 2.0) * min(kappa[i] * kappa[i] * slope / spent, 1.0)
+            part = min(kappa[i] * kappa[i] * slope / spent, 1.0)
+            rate = 1.0 + (ball.p - 2.0) * part + lift / asked * (2.0 * part - 1.0)
             new = kappa[i] * math.exp(min(max(over / max(rate, FLAT), -20.0), 20.0))
             if not (new > low[i] and new < high[i]):
                 wide = high[i] > 1e4 * low[i]
@@ -111,6 +159,9 @@ def respond(ball, x, mu):
             moving = _moved(kappa, i, new) or moving
         if not moving:
             break
+    for i in range(w.size):
+        if sharp and high[i] == floor:
+            kernels.r[i], kernels.price[i] = 0.0, _first(ball, i)
     total = 0.0
     for a in range(A):
         if paths.share[a] > 0.0:

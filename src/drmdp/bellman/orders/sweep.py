@@ -1,7 +1,7 @@
 """Families of balls of finite order: a metric and an order, as `drmdp.bellman.family` wants them; see `drmdp.bellman.orders`.
 
 An action with cost_a + V⁰_a ≥ 0 cannot matter: 0 is what the cheapest action costs against an unconstrained nature. Newton's method is tried first where
-p > 1; where it leaves a gap, the simplex method closes it.
+p > 1, then the interior-point method for ℓ2 and p ≤ 2; where they leave a gap, the simplex method closes it.
 
 Memory, for the certificate and for the next sweep: by_action[0] is μ; nature's rows and what explains U are
 
@@ -25,6 +25,8 @@ from drmdp.bellman.mixing.play import play
 from drmdp.bellman.orders.ball import IDLE, L2, LINF, METRICS, Ball, make_parts
 from drmdp.bellman.orders.budget import answered, gained
 from drmdp.bellman.orders.curvature import bent
+from drmdp.bellman.orders.interior import interior
+from drmdp.bellman.orders.l2 import first_slopes
 from drmdp.bellman.orders.nature import L2_NATURE
 from drmdp.bellman.rows.l2 import WIDE, State, forget, state_of
 from drmdp.bellman.rows.linf import pair_at, rank_pair
@@ -160,11 +162,13 @@ def _begin(layout, order, s, x, memory, work, calls):
             forget(parts[3].rows[a])
             for i in range(rows.w.size):
                 parts[3].tau[a, i] = np.nan
+            if work.p == 1.0 and live[a]:
+                first_slopes(rows, a, parts[3].first[a])
     elif work.metric == LINF:
         _tabulate(layout, order, s, work)
     work.bounds[2] = memory.by_action[s, 0] if warm else 0.0
     ball = Ball(
-        work.metric, work.p, layout.radius[s], head, live, rows, parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+        work.metric, work.p, layout.radius[s], head, live, rows, parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]
     )  # fmt: skip
     return Game(x.size, ball, calls[1], calls[2], calls[3], work.p > 1.0)
 
@@ -296,7 +300,7 @@ def _sweep(start, stop, layout, point, memory, out, tol, work, calls):
 
 @njit(**KERNEL)
 def _close(start, stop, layout, point, memory, out, tol, work, calls):
-    """Close the gaps by the simplex method.
+    """Close the gaps that Newton's method, or one answer, left.
 
     reads   layout, point, tol, calls (see `_walls`)
     fills   memory, out, work
@@ -312,7 +316,9 @@ def _close(start, stop, layout, point, memory, out, tol, work, calls):
         play_alone(space.best_x, cheapest)
         upper, mu = game.answer(game.data, game.n, space.x, bounds[2], 0.01 * tol, space.q, space.gain)
         note(game, upper, mu, space.x, bounds, space)
-        answers = 1 + play(game, tol, ROUNDS, bounds, space)
+        answers = 1 + (interior(game, tol, bounds, space) if work.metric == L2 and work.p <= 2.0 else 0)
+        if bounds[0] - bounds[1] > tol:
+            answers += play(game, tol, ROUNDS, bounds, space)
         for a in range(game.n):
             space.trial[a] = -1.0
         answers = _last(game, tol, answers, out.policy[s], space, bounds)

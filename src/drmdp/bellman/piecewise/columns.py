@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.bellman.elimination import eliminate
 from drmdp.bellman.piecewise.budget_per_kernel import Priced
 from drmdp.bellman.piecewise.method import copy_rows, gains, keep_upper, worst_case
 from drmdp.core.compiled import KERNEL, LEAN, njit
@@ -259,7 +260,7 @@ def _enter(basis, n, kind):
 
 @njit(**LEAN)
 def _solve(matrix, b, n, work, transposed):
-    """Solve M z = b or Mᵀ z = b by elimination with pivoting.
+    """Solve M z = b or Mᵀ z = b.
 
     reads   matrix, n, transposed
     fills   b: z; work
@@ -269,23 +270,4 @@ def _solve(matrix, b, n, work, transposed):
         for c in range(n):
             work[r, c] = matrix[c, r] if transposed else matrix[r, c]
         work[r, n] = b[r]
-    for c in range(n):
-        best = c
-        for r in range(c + 1, n):
-            if abs(work[r, c]) > abs(work[best, c]):
-                best = r
-        if not abs(work[best, c]) > 1e-200:
-            return False
-        for k in range(c, n + 1):
-            work[c, k], work[best, k] = work[best, k], work[c, k]
-        for r in range(c + 1, n):
-            f = work[r, c] / work[c, c]
-            if f != 0.0:
-                for k in range(c, n + 1):
-                    work[r, k] -= f * work[c, k]
-    for r in range(n - 1, -1, -1):
-        total = work[r, n]
-        for k in range(r + 1, n):
-            total -= work[r, k] * b[k]
-        b[r] = total / work[r, r]
-    return True
+    return eliminate(work, n, b)
