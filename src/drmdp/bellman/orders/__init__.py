@@ -17,5 +17,5 @@ and μ is such that T(μ) = Σ_i w_i ρ_iᵖ = 1. For any λ ≥ 0, Hölder's in
 so that U holds wherever the search ends. r_i(μ) may jump, always so for p = 1: there the answers on both sides of the jump are mixed.
 
 `l1`, `l2` and `linf` answer for the kernels at a price μ, `budget` finds μ, `curvature` has the Hessian of f for p > 1, `interior` solves
-ℓ2 and p near 1, where it is none or large, and `sweep` joins all to families.
+ℓ2 with p ≤ 2 where Newton's method on f does not, and `sweep` joins all to families.
 """
