@@ -119,4 +119,9 @@ def test_short_code_stays_on_one_line_and_commands_are_shown_alone():
     assert pages.SHORT.sub(r'<code class="short \1', code.format("x" * 29)) == code.format("x" * 29)
     assert pages.SHORT.sub(r'<code class="short \1', code.format("&lt;" * 20)) != code.format("&lt;" * 20)
     shown = '<pre><span></span><span class="o">%%</span><span class="k">bash</span> --out shown --err told\ndrmdp solve\n</pre>'
+    ruled = "<pre><span></span>radius\n────────\n0.1</pre>"
+    assert (
+        pages.RULED.sub("<pre class>", f"<pre>no</pre>{ruled}")
+        == f"<pre>no</pre>{ruled.replace('<pre>', '<pre class>')}"
+    )
     assert pages.COMMAND.sub(r"\1", shown) == "<pre><span></span>drmdp solve\n</pre>"
