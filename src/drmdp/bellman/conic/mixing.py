@@ -30,6 +30,12 @@ from drmdp.sets.reweighting import Reweighting
 TINY = 1e-300
 
 
+def _multiplier(unit: float, price: float) -> float:
+    """τ of a price; infinite where a price is next to nothing."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(unit) / price)
+
+
 class Mixing(DirectOperator):
     """Nature's mixtures in each state."""
 
@@ -44,13 +50,13 @@ class Mixing(DirectOperator):
         radii, w = self.ball.radii(model), model.weights[used] / math.fsum(model.weights[used])
         if not self.ball.by_pair:
             x, q, price = mixture(self.ball.kind, float(radii[s]), w, G, game.policy)
-            memory.by_action[s], memory.by_kernel[s] = game.unit.max() / price, q
+            memory.by_action[s], memory.by_kernel[s] = _multiplier(game.unit.max(), price), q
             return x, np.einsum("i,ait->at", self._inside(q, radii[s], w), y)
         rows, worst = np.zeros(game.z.shape), np.zeros(own.size)
         kept = memory.by_kernel[s].reshape(model.n_actions, -1)
         for k, a in enumerate(own.tolist()):
             _, kept[a], price = mixture(self.ball.kind, float(radii[s, a]), w, G[[k]], np.ones(1))
-            memory.by_action[s, a] = game.unit[k] / price
+            memory.by_action[s, a] = _multiplier(game.unit[k], price)
             q = self._inside(kept[a], radii[s, a], w)
             rows[k], worst[k] = q @ y[k], q @ G[k]
         return np.eye(own.size)[np.argmin(worst)] if game.policy is None else game.policy, rows
