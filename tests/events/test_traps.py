@@ -1,6 +1,7 @@
 """What is easily got wrong with models of events: each trap has a test that is red without its guard."""
 
 import math
+from functools import partial
 
 import numba
 import numpy as np
@@ -17,6 +18,7 @@ from drmdp.core.facts import together
 from drmdp.core.rules import Function
 from drmdp.layout import events as layouts
 from drmdp.layout.point import point_at
+from drmdp.layout.top import Looks
 
 BALLS = [("l1", 1), ("l2", 2), ("linf", math.inf), ("l1", math.inf), ("l2", math.inf), ("linf", 1)]
 
@@ -173,7 +175,6 @@ def test_costs_of_events_count_for_the_range_of_stakes(rectangular):
             asked.append(args[6])
             own(*args)
 
-        operator._mapped(
-            noted, operator._layout, point_at(operator._layout, value), operator.left.policy, 0, model.n_states
-        )
+        looks = Looks(partial(point_at, operator._layout, value))
+        operator._mapped(noted, operator._layout, looks, operator.left.policy, 0, model.n_states)
         assert asked[0] * np.ptp(model.cost_range) == pytest.approx(1e-9, rel=1e-3)

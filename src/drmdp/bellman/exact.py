@@ -29,6 +29,7 @@ from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.layout.rooms import NONE, Rooms
+from drmdp.layout.top import Looks
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
@@ -227,8 +228,8 @@ class ExactOperator:
         model = self.model
         u, shift = levels.around(value)
         layout = self._laid_out(self.left.sweeps + 1)
-        point = point_at(layout, u)
-        out, played = self._mapped(kernel, layout, point, policy, start, stop)
+        looks: Looks[Point] = Looks(partial(point_at, layout, u))
+        out, played = self._mapped(kernel, layout, looks, policy, start, stop)
         own = slice(start, stop)
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
@@ -238,23 +239,33 @@ class ExactOperator:
             played.of(policy, self.threads)
         memory = self.left.memory
         nature = Remembered(
-            model, self._family.NATURE, layout, point, memory, None, self.threads, played, self._ready.answers
+            model, self._family.NATURE, layout, looks.last, memory, None, self.threads, played, self._ready.answers
         )
         return Update(new, low, high, policy, nature, memory)
 
     def _mapped(
-        self, kernel: Any, layout: Any, point: Point, policy: Array, start: int, stop: int
+        self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int
     ) -> tuple[Out, Played | None]:
         """Map a kernel over ranges of states, from what the last sweep left; what it finds, and the rows that were written on the way."""
         by_action, by_kernel, by_row = self.left.memory
         memory = Memory(by_action.copy(), by_kernel.copy(), by_row.copy())
         S = self.model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
-        widest = self.model.discount * point.span + self._ready.moving  # range of any stakes
+        widest = self.model.discount * looks.last.span + self._ready.moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         over = self._over_pieces if isinstance(layout, events.EventLayout) else self._over_stored
         played = Played() if light.remembered(layout) < layout.weights.size else None
-        over_states = partial(over, kernel, layout, point, memory, out, tol, played)
+
+        def sweep(lo: int, hi: int, point: Point) -> None:
+            over(kernel, layout, point, memory, out, tol, played, lo, hi)
+
+        def undo(lo: int, hi: int) -> None:
+            for now, before in zip((*memory, out.policy), (*self.left.memory, policy), strict=True):
+                now[lo:hi] = before[lo:hi]
+
+        def over_states(lo: int, hi: int) -> None:
+            looks.run(lo, hi, sweep, undo)
+
         workers.run(over_states, self._ready.work, start, stop, self.threads)
         self.left = Left(memory, out.policy, self.left.sweeps + 1)
         return out, played
@@ -286,8 +297,7 @@ class ExactOperator:
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
         layout, answer = self._laid_out(sweeps), self._family.NATURE
-        lowest = answer.lowest(memory) if layout.unlisted and answer.lowest else -np.inf
-        point = point_at(layout, value - levels.level(value), lowest)
+        point = point_at(layout, value - levels.level(value), whole=False)
         return Remembered(self.model, answer, layout, point, memory, None, self.threads)
 
     def _laid_out(self, sweeps: int) -> Layout:

@@ -90,16 +90,10 @@ class Answer(NamedTuple):
     prefixes: bool  # whether rows have prefix terms, one for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
-    lowest: Any = None  # makes of a memory the lowest u that an unlisted state with mass has, where prefixes are all that needs an order
     weights: Any = None  # makes mixtures of the N kernels, (S, N) or (S, A, N), of layout, memory and share, if that is what she plays
 
 
 EACH = -1
-MORE, SLACK = 1.1, 1e-6
-"""How much lower than at the thresholds states are put in order: more than single precision can be off by, and so that there are states below the longest
-prefix. Where it is not enough, all are."""
-SOME = 4096
-"""States that are looked at in one go."""
 
 
 def respond(
@@ -137,26 +131,12 @@ def respond(
 
     workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max()) if terms else 0
-    if layout.unlisted and deepest == order.u.size < point.value.size:  # she may use more than the top that was sorted
+    if order.beyond[0]:  # she may use more than the top
         return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads, rooms)
     return Rows(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip
-
-
-def lowest_stake(memory: Memory) -> float:
-    """The lowest u of an unlisted state that has mass at the thresholds of a memory of ℓ2: τ/t at least, but for a little."""
-    n, _, N = memory.by_row.shape
-    by_kernel = memory.by_kernel.reshape(n, -1, N) if memory.by_kernel.size else np.ones((1, 1, 1))
-    lowest = 0.0
-    for lo in range(0, n, SOME):
-        own = slice(lo, lo + SOME)
-        bends = memory.by_action[own, :, None] * (by_kernel[own] if len(by_kernel) == n else by_kernel)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(bends > 0.0, memory.by_row[own] / bends, 0.0)
-        lowest = min(lowest, float(np.nanmin(ratio)))
-    return MORE * lowest - SLACK
 
 
 def split(layout: Layout, point: Point, memory: Memory) -> Array:
@@ -446,5 +426,5 @@ def _row_linf(piece, w, x, share, radius, order, unlisted, sort):
 
 L1 = Answer(_respond_l1, 1, prefixes=False)
 L1_MEAN = L1._replace(split=split)
-L2 = Answer(_respond_l2, 0, prefixes=True, lowest=lowest_stake)
+L2 = Answer(_respond_l2, 0, prefixes=True)
 LINF = Answer(_respond_linf, EACH, prefixes=True)

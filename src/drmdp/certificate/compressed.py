@@ -11,17 +11,19 @@ the mean row for order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
-from drmdp.certificate.sums import Claim, Found, view, work_space
+from drmdp.certificate.sums import Claim, Found, View, view, work_space
 from drmdp.core import threads as workers
 from drmdp.core.compiled import KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.point import point_at
+from drmdp.layout.top import Looks
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
 
@@ -45,17 +47,17 @@ def derive(
     found = Found(np.zeros(S), np.zeros(S), np.empty((S, (A if split else 1) * (1 if few else N))))
     found.share.fill(1.0)
     proof = part_of(entry.certificate, ball)
-    seen, point = view(layout, value), point_at(layout, value) if few else None
+    looks, point = Looks(partial(view, layout, value)), point_at(layout, value) if few else None
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights.tolist()))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
-    def stored(lo: int, hi: int) -> None:
+    def stored(lo: int, hi: int, seen: View) -> None:
         if split:
             pairs.states(proof, lo, hi, layout, seen, claim, found)
         else:
             proof.states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
 
-    def over(lo: int, hi: int) -> None:
+    def piecewise(lo: int, hi: int, seen: View) -> None:
         room = events.Room(layout, work_space)
         for first, last, part, own in events.pieces(layout, lo, hi):
             memory = type(claim.memory)(*(array[own] for array in claim.memory))
@@ -71,11 +73,11 @@ def derive(
             if point is not None:
                 found.share[own] = proved.share[:, ::N]
 
-    run = over if isinstance(layout, events.EventLayout) else stored
+    prove = piecewise if isinstance(layout, events.EventLayout) else stored
     if threads == 1:
-        run(0, S)
+        looks.run(0, S, prove)
     else:
-        workers.run(run, events.work(layout), 0, S, threads)
+        workers.run(lambda lo, hi: looks.run(lo, hi, prove), events.work(layout), 0, S, threads)
     return found
 
 

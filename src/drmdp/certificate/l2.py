@@ -87,7 +87,7 @@ def sum_row(row, t, tau, low, view, unlisted, sums):
         sums[IDLE] += idle
         sums[IDLE_U] += idle_u
         sums[IDLE_SQUARES] += idle_squares
-    k = prefix(view.down, t, tau, low) if unlisted else 0
+    k = prefix(view, t, tau, low) if unlisted else 0
     if k > 0:
         last = view.down[k - 1]
         d = (t * last - tau) - low

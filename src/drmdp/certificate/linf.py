@@ -122,7 +122,7 @@ def above_of(view, tau):
     reads   view.down, view.rise, tau
     returns the sum
     """
-    k = prefix(view.down, 1.0, tau, 0.0)
+    k = prefix(view, 1.0, tau, 0.0)
     return view.rise[k] + k * (view.down[k - 1] - tau) if k > 0 else 0.0
 
 

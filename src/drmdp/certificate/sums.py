@@ -28,6 +28,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
+from drmdp.layout.top import in_order, places_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
@@ -45,11 +46,17 @@ class View(NamedTuple):
     top: float  # largest value
     span: float  # largest − smallest
     u: Array  # (S,) by state
-    states: Any  # (S,) in descending order of v
-    place: Any  # (S,) of each state in that order
+    states: Any  # (S,) in descending order of v, or the top of them
+    place: Any  # (S,) of each state in that order, S if it has none
     down: Array  # (S,) u in that order
     rise: Array  # (S + 1,) R₁
     rise2: Array  # (S + 1,) R₂
+    beyond: Any  # (1,) not 0 once somebody counted past the end of the top
+
+    @property
+    def short(self) -> bool:
+        """Whether only the top is in order."""
+        return bool(self.down.size < self.place.size)
 
 
 class Claim(NamedTuple):
@@ -96,19 +103,17 @@ def work_space(layout: Layout, start: int, stop: int) -> Work:
     )  # fmt: skip
 
 
-def view(layout: Layout, value: Array) -> View:
-    """Normalise v where all actions see the same, and sort it if states that are not listed matter."""
-    empty, none = np.zeros(0), np.zeros(0, dtype=np.int32)
+def view(layout: Layout, value: Array, whole: bool = True) -> View:
+    """Normalise v where all actions see the same, and sort it, or its top, if states that are not listed matter."""
+    empty, none, beyond = np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
     u = np.empty(value.size if layout.common else 0)
     top, span = _look(value, layout.discount, u)
     if not (layout.common and layout.unlisted):
-        return View(value, top, span, u, none, none, empty, empty, empty)
-    states = np.argsort(-value, kind="stable").astype(np.int32)
-    place = np.empty_like(states)
-    place[states] = np.arange(states.size, dtype=np.int32)
+        return View(value, top, span, u, none, none, empty, empty, empty, beyond)
+    states = in_order(value, None if whole else layout)
     down = u[states]
     rise, rise2 = rises(down)
-    return View(value, top, span, u, states, place, down, rise, rise2)
+    return View(value, top, span, u, states, places_of(states, value.size), down, rise, rise2, beyond)
 
 
 @njit(**KERNEL)
@@ -207,12 +212,14 @@ def dot(data, at, u, first, n):
 
 
 @njit(**LEAN)
-def prefix(down, t, tau, low):
+def prefix(view, t, tau, low):
     """How many u have (t u − τ) − low > 0 as computed, which never rises along the descending u.
 
-    reads   down (S,), t ≥ 0, tau, low
+    reads   view.down, t ≥ 0, tau, low
+    fills   view.beyond, if there may be more of them below the top that is in order
     returns the number
     """
+    down = view.down
     lo, hi = 0, down.size
     while lo < hi:
         mid = (lo + hi) // 2
@@ -220,6 +227,8 @@ def prefix(down, t, tau, low):
             lo = mid + 1
         else:
             hi = mid
+    if lo == down.size and lo < view.place.size:
+        view.beyond[0] = 1
     return lo
 
 

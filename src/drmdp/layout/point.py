@@ -7,9 +7,6 @@ unit = the largest range of any z_a, the kernels work on
 
 which keeps full precision at any scale and level of costs and values, and near saturation where nature sends all mass to the top.
 Plateaus: differences of u below `FLAT` are rounding and count as 0; this moves a value by at most FLAT·unit.
-
-**The top.** Nature uses few of the unlisted states, the best for her. Whoever knows the lowest u that matters has only the states from there
-on sorted: they are the beginning of the order of all, bit for bit, as are prefix sums over them.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
+from drmdp.layout.top import in_order, least, places_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
@@ -31,7 +29,7 @@ TINY = 1e-280  # a smaller unit is 0
 class Order(NamedTuple):
     """v as all actions see it, and in descending order for the unlisted states; empty unless the layout needs it.
 
-    Of the top alone, all but `common` are as long as the top, and `rank` is empty.
+    It may be that of the top alone (`drmdp.layout.top`): then all but `common` and `rank` are as long as the top.
     """
 
     common: Array  # (S,) u of each state
@@ -39,9 +37,11 @@ class Order(NamedTuple):
     u: Array  # (S,) (v − max v)/span, descending from 0
     sum1: Array  # (S + 1,) prefix sums of u
     sum2: Array  # (S + 1,) prefix sums of u²
-    rank: Any  # (S,) int32, position of each state
+    rank: Any  # (S,) int32, position of each state, S if it has none
     below: Any  # (S,) int32, how many u are in the parts before each of S equal parts of [−1, 0], from 0 down
     second: float  # largest u below 0, or 0
+    level: float  # u at the end of the least top; −inf where that is all
+    beyond: Any  # (1,) not 0 once somebody counted past the end of the top
 
 
 class Point(NamedTuple):
@@ -52,34 +52,37 @@ class Point(NamedTuple):
     span: float  # max v − min v
     order: Order
 
+    @property
+    def short(self) -> bool:
+        """Whether only the top is in order."""
+        return bool(self.order.u.size < self.order.rank.size)
 
-def point_at(layout: Layout, value: Array, lowest: float = -np.inf) -> Point:
-    """Look at v, (S,) over all states and without its level, once for a sweep; states with u below `lowest` are not put in order."""
+    @property
+    def beyond(self) -> Any:
+        """That of the order."""
+        return self.order.beyond
+
+
+def point_at(layout: Layout, value: Array, whole: bool = True) -> Point:
+    """Look at v, (S,) over all states and without its level, once for a sweep; `whole`: put all states in order, not the top alone."""
     common = np.empty(value.size if layout.common else 0)
     top, span = _look(value, layout.discount, common) if value.size else (0.0, 0.0)
-    return Point(value, top, span, _ordered(layout, value, common, lowest))
+    return Point(value, top, span, _ordered(layout, value, common, whole))
 
 
-def order_of(layout: Layout, value: Array, lowest: float = -np.inf) -> Order:
-    """The order of a point."""
-    return point_at(layout, value, lowest).order
-
-
-def _ordered(layout: Layout, value: Array, common: Array, lowest: float) -> Order:
+def _ordered(layout: Layout, value: Array, common: Array, whole: bool) -> Order:
     """Sort v if unlisted states matter."""
+    beyond = np.zeros(1, dtype=np.int64)
     if not (layout.common and layout.unlisted):
-        return Order(common, NONE, EMPTY, EMPTY, EMPTY, NONE, NONE, 0.0)
-    whole = not lowest > -1.0
-    if whole:
-        states = np.argsort(-value, kind="stable").astype(np.int32)
-    else:
-        upper = np.flatnonzero(common >= min(lowest, 0.0))
-        states = upper[np.argsort(-value[upper], kind="stable")].astype(np.int32)
+        return Order(common, NONE, EMPTY, EMPTY, EMPTY, NONE, NONE, 0.0, 0.0, beyond)
+    states = in_order(value, None if whole else layout)
+    if states.size < value.size and common[states[-1]] == 0.0:  # nobody knows what comes below the highest
+        states = in_order(value)
     n = states.size
-    u, sum1, sum2 = np.empty(n), np.empty(n + 1), np.empty(n + 1)
-    below, rank = np.empty(n, dtype=np.int32), np.empty(n if whole else 0, dtype=np.int32)
-    second = _add_up(common, states, (u, sum1, sum2), below, rank)
-    return Order(common, states, u, sum1, sum2, rank, below, second)
+    u, sum1, sum2, below = np.empty(n), np.empty(n + 1), np.empty(n + 1), np.empty(n, dtype=np.int32)
+    second = _add_up(common, states, (u, sum1, sum2), below)
+    level = float(u[least(value.size) - 1]) if least(value.size) < value.size else -np.inf
+    return Order(common, states, u, sum1, sum2, places_of(states, value.size), below, second, level, beyond)
 
 
 EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
@@ -105,11 +108,11 @@ def _look(value, discount, common):
 
 
 @njit(**KERNEL)
-def _add_up(common, states, sums, below, rank):
+def _add_up(common, states, sums, below):
     """What is read of states in descending order; see `Order`.
 
     reads   common (S,), states (n,)
-    fills   sums: u (n,), sum1 and sum2 (n + 1,); below (n,); rank (S,), or nothing if it is empty
+    fills   sums: u (n,), sum1 and sum2 (n + 1,); below (n,)
     returns the largest u below 0, or the last
     """
     u, sum1, sum2 = sums
@@ -124,8 +127,6 @@ def _add_up(common, states, sums, below, rank):
         while filled <= part:
             below[filled] = k
             filled += 1
-        if rank.size > 0:
-            rank[states[k]] = k
         if x != 0.0:
             second = min(second, k)
     for k in range(filled, n):

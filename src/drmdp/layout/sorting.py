@@ -32,7 +32,7 @@ def sort_space(layout: Layout, point: Point, start: int, stop: int, K: int) -> S
     """Work space for K entries of any state in start … stop − 1."""
     whole: Any = np.int64
     return SortSpace(
-        np.empty(K), np.full(point.order.states.size, -1), np.empty(K + 1, whole), np.empty(K + 1),
+        np.empty(K), np.full(point.order.rank.size, -1), np.empty(K + 1, whole), np.empty(K + 1),
         np.empty(K + 2, whole), np.empty(K, whole), ascending_states(layout, point.value, start, stop),
     )  # fmt: skip
 
@@ -184,6 +184,7 @@ def count_above(order, t, tau):
     """Count the states with t u > τ, galloping from where the part of τ/t begins.
 
     reads   order, t, tau
+    fills   order.beyond, if there may be more of them below the top that is in order
     returns #{t u > τ}
     """
     u = order.u
@@ -210,6 +211,8 @@ def count_above(order, t, tau):
             lo = mid + 1
         else:
             hi = mid
+    if lo == n and n < order.rank.size:
+        order.beyond[0] = 1
     return lo
 
 

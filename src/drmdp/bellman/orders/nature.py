@@ -31,7 +31,7 @@ def _sums(piece, i, t, tau, order, unlisted):
 
 @njit(**INLINE)
 def _threshold(piece, i, t, order, unlisted):
-    """τ with Σ (ŷ + t u − τ)⁺ = 1, by Newton's method from below, monotone.
+    """τ with Σ (ŷ + t u − τ)⁺ = 1, by Newton's method: monotone from below, where its first step leads from anywhere.
 
     reads   piece, i, t, order, unlisted
     returns it
@@ -40,6 +40,9 @@ def _threshold(piece, i, t, order, unlisted):
     tau = -1.0 if unlisted else -1e300
     for j in range(K):
         tau = max(tau, piece.y[i * K + j] * piece.scale[i] + t * piece.u[j] - 1.0)
+    if unlisted and t * order.level > tau:
+        count, total = _sums(piece, i, t, t * order.level, order, unlisted)
+        tau = max(tau, (total - 1.0) / count) if count > 0.0 else tau
     for _ in range(TRIALS):
         count, total = _sums(piece, i, t, tau, order, unlisted)
         new = (total - 1.0) / count

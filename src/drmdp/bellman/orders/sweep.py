@@ -63,7 +63,7 @@ def _walls(real: Any, metric: int) -> Walls:
     y, row, whole = np.empty(1, dtype=real), np.empty(1), np.empty(1, dtype=np.int64)
     y.setflags(write=False)
     small = np.empty(1, dtype=np.int32)
-    order = Order(row, small, row, row, row, small, small, 0.0)
+    order = Order(row, small, row, row, row, small, small, 0.0, 0.0, whole)
     state = State(y, whole, row, row, row, row, 0.0, order, True, np.empty((1, 1)))
     ball = Ball(metric, 0.0, 0.0, row, np.empty(1, dtype=np.bool_), state, *make_parts(metric, 1, 1, 1, 1))
     return Walls(

@@ -131,7 +131,7 @@ def _action(state, a, share, kappa, close, tau, rows):
         distance = max(t * t * suu - 2.0 * t * th * su + c * th * th + si, 0.0)
         if kappa[i] * share < PROBE:
             t = kappa[i] * share
-            dual = t * value + 0.125 * t * t * max(hi - lo, state.order.u.size)
+            dual = t * value + 0.125 * t * t * max(hi - lo, state.order.rank.size)
             value -= (PROBE - t) * rows[SLOPE, i]
             distance = t * t * rows[SLOPE, i]
         tau[i] = th
@@ -170,6 +170,8 @@ def _unpad(u, lo, hi, whole):
 def _read_row(state, entries, i, factor, t, th, close, rows):
     """Read row i of an action at (t, τ), again after Newton steps while its mass is further than `close` from 1.
 
+    A τ that leads below the top, where nothing may be in order, is believed only after a look at the end of the top.
+
     reads   state, entries (where they begin, how many, and in whole vectors), i, factor (its scale), t, th, close
     fills   rows[:, i]: the sums, where they were taken, and how far they hold
     returns τ, the mass, and the sums c, s_y, s_u, s_uu, s_yu, s_i
@@ -181,6 +183,9 @@ def _read_row(state, entries, i, factor, t, th, close, rows):
     read = np.uint64(whole if at + whole <= y.size else K)
     margin = 0.0
     repeats = 0
+    guess = th
+    early = unlisted and not th >= t * order.level
+    th = t * order.level if early else th
     while True:
         c = 0.0
         sy = 0.0
@@ -216,6 +221,10 @@ def _read_row(state, entries, i, factor, t, th, close, rows):
             su += order.sum1[k]
             suu += order.sum2[k]
         mass = sy + t * su - c * th
+        if early and mass < 1.0 and math.isfinite(guess):
+            early, th = False, guess
+            continue
+        early = False
         if abs(mass - 1.0) <= close or repeats >= 60:
             break
         if c < 0.5 or not math.isfinite(th):
