@@ -8,8 +8,11 @@ import pytest
 import drmdp
 import ranges
 from drmdp import formats
-from drmdp.cluster import Local, Mpi
+from drmdp.cluster import Local, Mpi, plan
+from drmdp.cluster.events import source_of
+from drmdp.cluster.source import Source
 from drmdp.core.compact import DENSE
+from drmdp.layout import top
 
 PARTS = (1, 3, 8)
 BALLS = (("l2", 2), ("linf", 1))
@@ -61,6 +64,40 @@ def test_so_do_parts_of_a_model_whose_chains_are_sparse(stored, support):
     assert model.n_states > DENSE
     ball = drmdp.Wasserstein(ranges.radius_for_each(ranges.LARGE), support=support)
     assert_same(model, path, ball, parts=(1, 3))
+
+
+@pytest.mark.parametrize("method", ["policy-iteration", "value-iteration"])
+@pytest.mark.parametrize("radius", [1e-3, 0.1])
+def test_so_do_parts_that_put_the_top_of_v_in_order(stored, radius, method, monkeypatch):
+    """Rows of one range may be longer than those of another, and one range may look beyond the top where another does not."""
+    model, path = stored("terminal", "unavailable", "rewards", S=ranges.LARGE, A=2, N=2)
+    sizes, own = set(), top.in_order
+
+    def noted(value, layout=None):
+        states = own(value, layout)
+        sizes.add(states.size)
+        return states
+
+    for part in ("drmdp.layout.point", "drmdp.certificate.sums"):
+        monkeypatch.setattr(f"{part}.in_order", noted)
+    monkeypatch.setattr(top, "LEAST", 8)
+    assert_same(model, path, drmdp.Wasserstein(radius, support="all"), parts=(1, 3), method=method, rtol=1e-3)
+    assert min(sizes) < ranges.LARGE / 20
+
+
+@pytest.mark.parametrize("stay", [0, 1, 2, 3])
+def test_so_do_parts_that_stay_open_or_do_not(stored, stay, monkeypatch):
+    model, path = stored("terminal", "rewards")
+    source, ball = source_of(path), drmdp.Wasserstein(0.1)
+    sizes = plan.stay_open(source, ball, source.ranges(3))
+    assert len(sizes) == 3
+    monkeypatch.setattr(plan, "OPEN", sum(sizes[:stay]))
+    opened, part = [], Source.part
+    monkeypatch.setattr(Source, "part", lambda self, lo, *rest: opened.append(lo) or part(self, lo, *rest))
+    assert_same(model, path, ball, parts=(3,))
+    often = [opened.count(lo) for lo, _ in source.ranges(3)]
+    assert often[:stay] == [2] * stay  # before the facts of all ranges are known, and then
+    assert min(often[stay:], default=9) > 2
 
 
 def test_a_radius_for_each_state_is_that_of_all_states(stored):

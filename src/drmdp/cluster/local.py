@@ -1,7 +1,7 @@
 """Range after range in one process: for models that are larger than memory.
 
-Vectors are plain arrays. Only one range is open at a time. Policies and what sweeps leave behind go to files that have no name and are gone with
-the process; the system keeps of them in memory what fits.
+Vectors are plain arrays. Ranges are opened one at a time, and some stay open (`drmdp.cluster.plan.stay_open`). Policies and what sweeps leave behind go to
+files that have no name and are gone with the process; the system keeps of them in memory what fits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.cluster.engine import Engine, Holding, Whole, own
+from drmdp.cluster.plan import stay_open
 from drmdp.cluster.source import Source
 from drmdp.cluster.worker import Worker
 from drmdp.sets import AmbiguitySet
@@ -34,6 +35,7 @@ class LocalEngine(Engine):
         if len(self._workers) > 1:
             for worker in self._workers:
                 worker.settle = self._settle
+        self._stay = len(stay_open(source, ball, self.ranges))
 
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
         whole: list[Any] = [None] * kept
@@ -63,7 +65,7 @@ class LocalEngine(Engine):
 
         answer = worker.call(name, self.facts, tuple(own(arg, pick) for arg in args))
         if len(self._workers) > 1:
-            worker.forget()
+            worker.forget(model=k >= self._stay)
         return answer
 
     def _settle(self, array: Array) -> Array:

@@ -7,7 +7,8 @@ a sweep keeps (`drmdp.layout.memory`):
 model, mapped          N d e + 4 e + 8 A n + costs: pages of files, which the system drops when memory is short
 worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) + 12 e (chain, at most) + 8 · 24 n (vectors)
                        + 8 · 4 S (a vector of all states, and what a sweep makes of it; `ORDER` S more with support "all") + `LIBRARIES`
-driver                 numbers and references; with `Local` it is the worker, and keeps vectors of all S states, but nothing else, out of files
+driver                 numbers and references; with `Local` it is the worker, and keeps vectors of all S states out of files, and of the ranges that
+                       are open 4 e + (14 A + 48) n, as many as `OPEN` bytes hold
 an exchange            8 S (W − 1) bytes, received by all workers together
 exchanges of a run     one for each sweep, proof and product, and for each chain that depends on v (`EXCHANGED`)
 ====================== ========================================================================================================
@@ -42,6 +43,8 @@ NANOSECONDS: dict[str, tuple[float, float, float]] = {
 VECTORS, WHOLE, COPIES, ENTRY = 24, 4, 3, 12
 LIBRARIES = 150_000_000
 """Bytes of the interpreter, its libraries and loaded kernels, in no file."""
+OPEN = 2**28
+"""Bytes that ranges which stay open may take together, with `Local`."""
 ORDER = 44
 """Bytes a state for the order of v, with support "all"."""
 
@@ -72,6 +75,14 @@ class Plan:
         return self.exchange * self.exchanges
 
 
+def stay_open(source: Source, ball: AmbiguitySet, ranges: list[tuple[int, int]]) -> list[float]:
+    """Bytes of the first ranges, those that stay open where all are in one process; none where the data of a set are more than the model's."""
+    if entry_of(ball).layout:
+        return []
+    sizes = [source.opened(hi - lo, int(np.diff(source.entries([lo, hi]))[0])) for lo, hi in ranges]
+    return sizes[: int(np.count_nonzero(np.cumsum(sizes) <= OPEN))]
+
+
 def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> Plan:
     """What a run with so many ranges takes; `one_process`: they take turns."""
     head = source.head
@@ -86,7 +97,8 @@ def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> P
     whole = 8 * WHOLE * S + (ORDER * S if ball.support == "all" else 0)
     mapped = source.mapped(n, e)
     stays = COPIES * left * S + (8 + ENTRY) * int(ends[-1])
-    own = left * n + 8 * VECTORS * S if one_process else COPIES * left * n + (8 + ENTRY) * e + 8 * VECTORS * n
+    still = int(sum(stay_open(source, ball, ranges))) if one_process else 0
+    own = still + left * n + 8 * VECTORS * S if one_process else COPIES * left * n + (8 + ENTRY) * e + 8 * VECTORS * n
     kept = left * S + 8 * S * 8
     usual = {name: np.dot(NANOSECONDS[name], (N * e, e, n)) * count for name, count in USUAL.items()}
     return Plan(

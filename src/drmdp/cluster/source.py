@@ -79,6 +79,10 @@ class Source:
         costs: int = self.stored.costs.nbytes * n // self.n_states
         return head.n_kernels * e * head.dtype.itemsize + 4 * e + 8 * head.n_actions * n + costs
 
+    def opened(self, n: int, e: int) -> float:
+        """Bytes in no file that the part of n states with e listed next states takes once it is open, at most."""
+        return 4 * e + (14 * self.head.n_actions + 48) * n
+
     def ranges(self, parts: int) -> list[tuple[int, int]]:
         """At most so many ranges of whole blocks with about equal numbers of probabilities."""
         S = self.n_states

@@ -67,10 +67,11 @@ class Worker:
         answer: Answer = getattr(self, name)(*args)
         return answer
 
-    def forget(self) -> None:
-        """Let go of what can be made again."""
+    def forget(self, model: bool = True) -> None:
+        """Let go of what can be made again; the part of the model, which takes longest, may stay."""
         self._made.clear()
-        self._model = None
+        if model:
+            self._model = None
 
     # ------------------------------------------------------------------ the model
 
