@@ -11,7 +11,8 @@ from drmdp.cluster.operator import Chain
 from drmdp.cluster.vector import Vector
 from drmdp.cluster.worker import Worker
 from drmdp.core.compact import STORED, rows_of
-from drmdp.core.vectors import by_state, dots
+from drmdp.core.surveys import are_finite, extent_of, survey
+from drmdp.core.vectors import by_state, dots, ends
 
 S = 203
 
@@ -87,6 +88,28 @@ def test_ends_are_asked_for_once_and_tell_sizes_and_what_is_no_number(engine):
                 assert found == want or (np.isnan(found) and np.isnan(want))
         assert engine.made == ["fold"]
         engine.made.clear()
+
+
+def test_ends_of_several_are_asked_for_in_one_call(engine):
+    a, b = np.random.default_rng(7).normal(size=(2, S))
+    v, w = engine.scatter(a), engine.scatter(b)
+    want = [(x.min(), x.max()) for x in (a, a - b, np.maximum(a, -b))]
+    assert ends(v, v - w, np.maximum(v, -w)) == want == ends(a, a - b, np.maximum(a, -b))
+    assert engine.made == ["fold"]
+    assert ends(v, w) == [want[0], (b.min(), b.max())]
+    assert engine.made == ["fold"] * 2
+    odd = np.where(a > 0, np.nan, a)
+    assert np.isnan(ends(engine.scatter(odd), v)[0]).all()
+
+
+def test_a_look_at_a_sweep_is_one_call_and_tells_what_arrays_tell(engine):
+    rng = np.random.default_rng(8)
+    value, low, high = rng.normal(size=S), rng.normal(size=S) - 1.0, rng.normal(size=S) + 2.0
+    v, w, x = map(engine.scatter, (value, low, high))
+    assert survey(v, w, x) == survey(value, low, high)
+    assert extent_of(w, x) == extent_of(low, high)
+    assert are_finite(w, x)
+    assert engine.made == ["fold"] * 3
 
 
 def test_a_product_travels_with_what_is_made_of_it(engine):

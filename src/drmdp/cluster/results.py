@@ -122,7 +122,7 @@ def _write(
     old = None
     try:
         for name, vector in vectors.items():
-            rows, kind = engine.run("fold", _look, vector)[1][0]
+            rows, kind = engine.run("fold", _look, vector)[1][0][0]
             shape = (engine.n_states, *rows)
             with (fresh / f"{name}.npy").open("xb") as stream:
                 header = {"descr": kind, "fortran_order": False, "shape": shape}

@@ -174,11 +174,18 @@ class Vector(NDArrayOperatorsMixin):
     @property
     def ends(self) -> tuple[Any, Any]:
         """Smallest and largest number."""
-        if self._known is None:
-            make(self.engine, [self] if self.multiplies else self.again())
-            low, high = zip(*self.engine.run("fold", _ends, self.formula({}))[1], strict=True)
-            self._known = np.min(low), np.max(high)
-        return self._known
+        return self.ends_of(self)[0]
+
+    def ends_of(self, *vectors: Vector) -> list[tuple[Any, Any]]:
+        """Smallest and largest number of some vectors, asked for in one call."""
+        new = [vector for vector in vectors if vector._known is None]
+        if new:
+            make(self.engine, [first for own in new for first in ([own] if own.multiplies else own.again())])
+            told = self.engine.run("fold", _ends, *(vector.formula({}) for vector in new))[1]
+            for vector, parts in zip(new, zip(*told, strict=True), strict=True):
+                low, high = zip(*parts, strict=True)
+                vector._known = np.min(low), np.max(high)
+        return [vector._known for vector in vectors]  # type: ignore[misc]
 
     def max(self) -> float:
         """Largest number."""

@@ -110,9 +110,9 @@ class Worker:
 
     # ------------------------------------------------------------------ vectors
 
-    def fold(self, function: Any, vector: Any) -> Answer:
-        """A number from a vector, or from what a formula gives."""
-        return (), function(carried_out(vector))
+    def fold(self, function: Any, *vectors: Any) -> Answer:
+        """Numbers from vectors, or from what formulas give."""
+        return (), [function(carried_out(vector)) for vector in vectors]
 
     def tell(self, vector: Array) -> Answer:
         """The numbers of a vector."""

@@ -1,17 +1,17 @@
 """What a loop looks at after a sweep, in one pass over numbers that are at hand.
 
-Vectors that are elsewhere (`drmdp.core.vectors`) are asked for a number when it is needed.
+Vectors that are elsewhere (`drmdp.core.vectors`) are asked for all of it at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp.core.compiled import KERNEL, njit
+from drmdp.core.vectors import ends
 
 
 class Survey(NamedTuple):
@@ -31,85 +31,36 @@ class Extent(NamedTuple):
     nearest: float  # largest distance of 0 from [L, U]
 
 
-def survey(value: Any, lower_step: Any, upper_step: Any) -> Survey | FarSurvey:
+def survey(value: Any, lower_step: Any, upper_step: Any) -> Survey:
     """Look at a sweep."""
     if isinstance(value, np.ndarray):
         return Survey(*_survey(value, lower_step, upper_step))
-    return FarSurvey(value, lower_step, upper_step)
+    middle, off, own = ends((lower_step + upper_step) / 2, upper_step - lower_step, value)
+    return Survey(middle[1] - middle[0], max(map(abs, middle)), off[1], max(map(abs, own)))
 
 
-def extent_of(lower: Any, upper: Any) -> Extent | FarExtent:
+def extent_of(lower: Any, upper: Any) -> Extent:
     """Look at bounds."""
-    return Extent(*_extent(lower, upper)) if isinstance(lower, np.ndarray) else FarExtent(lower, upper)
-
-
-@dataclass(frozen=True)
-class FarSurvey:
-    """A `Survey` of numbers that are elsewhere."""
-
-    value: Any
-    lower_step: Any
-    upper_step: Any
-
-    @cached_property
-    def residual(self) -> Any:
-        """Made once."""
-        return (self.lower_step + self.upper_step) / 2
-
-    @cached_property
-    def span(self) -> float:
-        """See `Survey`."""
-        return float(np.ptp(self.residual))
-
-    @cached_property
-    def size(self) -> float:
-        """See `Survey`."""
-        return float(np.abs(self.residual).max())
-
-    @cached_property
-    def off(self) -> float:
-        """See `Survey`."""
-        return float((self.upper_step - self.lower_step).max())
-
-    @cached_property
-    def most(self) -> float:
-        """See `Survey`."""
-        return float(np.abs(self.value).max())
-
-
-@dataclass(frozen=True)
-class FarExtent:
-    """An `Extent` of numbers that are elsewhere."""
-
-    lower: Any
-    upper: Any
-
-    @cached_property
-    def gap(self) -> float:
-        """See `Extent`."""
-        return float((self.upper - self.lower).max())
-
-    @cached_property
-    def most(self) -> float:
-        """See `Extent`."""
-        return float(np.abs(self.upper).max())
-
-    @cached_property
-    def nearest(self) -> float:
-        """See `Extent`."""
-        return float(np.maximum(np.maximum(self.lower, -self.upper), 0.0).max())
+    if isinstance(lower, np.ndarray):
+        return Extent(*_extent(lower, upper))
+    gap, own, nearest = ends(upper - lower, upper, np.maximum(np.maximum(lower, -upper), 0.0))
+    return Extent(gap[1], max(map(abs, own)), nearest[1])
 
 
 def is_finite(numbers: Any) -> bool:
     """Whether all of them are."""
-    return bool(_finite(numbers) if isinstance(numbers, np.ndarray) else np.isfinite(numbers).all())
+    return bool(_finite(numbers)) if isinstance(numbers, np.ndarray) else _are_finite(ends(numbers))
 
 
 def are_finite(some: Any, others: Any) -> bool:
     """Whether all numbers of two vectors are."""
     if isinstance(some, np.ndarray) and isinstance(others, np.ndarray):
         return bool(_both_finite(some, others))
-    return is_finite(some) and is_finite(others)
+    return _are_finite(ends(some, others))
+
+
+def _are_finite(found: list[tuple[float, float]]) -> bool:
+    return all(math.isfinite(end) for pair in found for end in pair)
 
 
 @njit(**KERNEL)

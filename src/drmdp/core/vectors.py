@@ -50,6 +50,14 @@ def dot(a: Any, b: Any) -> float:
     return dots((a, b))[0]
 
 
+def ends(*vectors: Any) -> list[tuple[float, float]]:
+    """Smallest and largest number of each vector; workers are asked once."""
+    if isinstance(vectors[0], np.ndarray):
+        return [(float(vector.min()), float(vector.max())) for vector in vectors]
+    found: list[tuple[float, float]] = vectors[0].ends_of(*vectors)
+    return found
+
+
 def mean(a: Any) -> float:
     """Mean."""
     return dot(a, np.full_like(a, 1.0)) / len(a)

@@ -16,7 +16,7 @@ from drmdp.certificate import Pair
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
-from drmdp.core.surveys import Extent, FarExtent, extent_of
+from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost
 from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
@@ -40,7 +40,7 @@ class Best:
         self._problem = problem
         self._range = low, high  # 0 is between them: states that end have that
         self._largest_cost = largest_cost(model)
-        self._extent: Extent | FarExtent = Extent(high - low, abs(high), 0.0)
+        self._extent = Extent(high - low, abs(high), 0.0)
         self._policy: Array | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None

@@ -17,7 +17,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import FarSurvey, Survey, are_distributions, are_finite, is_finite, survey
+from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -187,7 +187,7 @@ class State:
 
     value: Array
     update: Update | None
-    _known: ClassVar[tuple[Update | None, Survey | FarSurvey] | None] = None  # a sweep, and what a look at it told
+    _known: ClassVar[tuple[Update | None, Survey] | None] = None  # a sweep, and what a look at it told
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -200,7 +200,7 @@ class State:
         return (self.update.lower_step + self.update.upper_step) / 2
 
     @property
-    def seen(self) -> Survey | FarSurvey:
+    def seen(self) -> Survey:
         """What a look at the sweep tells; looked once at each."""
         update, known = self.update, self._known
         if known is None or known[0] is not update:
