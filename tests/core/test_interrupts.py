@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -96,6 +97,27 @@ def test_ctrl_c_is_not_lost_where_a_library_swallows_it(ctrl_c, how):
         load()
     assert done == ([1] if how == "swallowed" else [])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_python_swallows_itself_is_not_complained_of(ctrl_c, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: told.append(event.exc_type))
+
+    class Callback:
+        def __init__(self, work):
+            self.work = work
+
+        def __del__(self):
+            self.work()
+
+    def load():
+        with not_lost():
+            Callback(lambda: {}["own"])  # which is somebody else's error
+            Callback(lambda: (ctrl_c(), threading.Event().wait(10)))
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert told == [KeyError]
 
 
 def test_without_ctrl_c_errors_are_as_they_are(ctrl_c):

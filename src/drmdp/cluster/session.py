@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from drmdp.core.interrupts import put_off
 from drmdp.errors import InputError, brief, imported
 
 TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
@@ -39,7 +40,8 @@ def start(address: str | None, cores: int) -> tuple[Any, bool]:
     if address is not None:
         _check(address)
     prepare(address is None)
-    ray = imported("ray", "ray")
+    with put_off():  # half a module complains when Python ends
+        ray = imported("ray", "ray")
     if ray.is_initialized():
         return ray, False
     if address is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +53,10 @@ def put_off() -> Iterator[None]:
 
 @contextmanager
 def not_lost() -> Iterator[None]:
-    """Let Ctrl-C end the block also where a library swallows it or makes another error of it, as loading Ray may: at the latest, when the block is left."""
+    """Let Ctrl-C end the block also where a library swallows it or makes another error of it, as loading Ray may: at the latest, when the block is left.
+
+    Python says on standard error what it swallows itself, as in callbacks; not so this.
+    """
     before = _handler()
     if before is None:
         yield
@@ -63,6 +67,11 @@ def not_lost() -> Iterator[None]:
         caught.append(given)
         before(*given)
 
+    def complain(event: Any) -> None:
+        if not (caught and isinstance(event.exc_value, KeyboardInterrupt)):
+            complained(event)
+
+    complained, sys.unraisablehook = sys.unraisablehook, complain
     signal.signal(signal.SIGINT, handle)
     try:
         yield
@@ -71,6 +80,7 @@ def not_lost() -> Iterator[None]:
             raise
     finally:
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = complained
     if caught:
         raise KeyboardInterrupt
 
