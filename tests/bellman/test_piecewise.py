@@ -138,6 +138,8 @@ def test_tables_of_linf_rows_are_their_gains():
             np.argsort(down).astype(np.int32),
             np.zeros(0, dtype=np.int32),
             0.0,
+            -np.inf,
+            np.zeros(1, dtype=np.int64),
         )
         indices = np.sort(rng.choice(S, K, replace=False)).astype(np.int32)
         u = v[indices] - (v[indices].max() if K == S else 0.0)

@@ -72,7 +72,7 @@ def test_values_of_rewards_have_the_other_side():
     ax = drmdp.plot.values(solution)
     np.testing.assert_array_equal(line(ax, "no policy does better").get_xdata(), solution.upper)
     assert ax.get_xlabel() == "reward"
-    costs = drmdp.solve(drmdp.instances.machine(8), drmdp.Wasserstein(0.5, support="all"), tol=10.0)
+    costs = drmdp.solve(drmdp.instances.machine(8), drmdp.Wasserstein(0.5, support="all"), "value-iteration", tol=10.0)
     np.testing.assert_array_equal(line(drmdp.plot.values(costs), "no policy does better").get_xdata(), costs.lower)
 
 

@@ -96,8 +96,8 @@ def to_the_worst(self, i=None):
 def tightened(bounds):
     """Bounds of a certificate that is too sure of itself."""
 
-    def wrong(value, lower, upper, discount, terminal):
-        good = bounds(value, lower, upper, discount, terminal)
+    def wrong(*given):
+        good = bounds(*given)
         off = 1e-3 * np.abs(good.upper).max()
         return replace(good, lower=good.upper + off, upper=good.upper + off)
 

@@ -5,7 +5,8 @@ u = v + (I − λP)⁻¹ (F(v) − v): the value of that pair. With one player i
 can cycle, hence the safeguard: u is kept if the span or the size of its residual is at most 0.7 times the best so far; otherwise x is
 evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span, or noise), which is the
 Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
-alone. Where a plain step v ← F(v) is sure to reach the goal, it is taken, and no system is solved; once, as what is proved may be a little wider.
+alone. Where both players move and a plain step v ← F(v) is sure to reach the goal, it is taken, and no system is solved; once, as what is proved may be a
+little wider. One player's system leads farther than the goal, which those who judge by such values are glad of.
 Start: the optimum of the mean kernel, or the value of the given policy under it; roughly so in large models, whose systems are solved by
 products (docs/methods.md counts what that saves). Where nature can move most of a row, at radii from `STRONG` diameters on, that optimum is no nearer than
 what the cheapest actions cost, which takes no work: F(0), if costs do not depend on the next state.
@@ -80,7 +81,7 @@ class PolicyIteration:
         """One sweep: of F at a new point, or of F^x on the way there."""
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
-        if not state.plain and _one_step_does(problem, state):
+        if not (state.plain or problem.one_sided) and _one_step_does(problem, state):
             return self._plain(problem, state, state.update.value)
         point = newton(problem, state.value, state.residual, state.update)
         if problem.one_sided or state.pause == 0:
