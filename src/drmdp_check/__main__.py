@@ -45,7 +45,6 @@ from math import fsum, inf, isfinite, nan, nextafter, prod
 FORMAT, LIMIT, COARSE = "drmdp proof 1", 1 << 33, 1e-9  # bytes of an array or of a line; share of the largest bound that floats may lose of what is claimed
 SHAPE = {"support": ("observed", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
 KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), **SHAPE}
-
 class Refused(Exception):
     """What is wrong with a file."""
 def need(condition, message):
@@ -58,6 +57,8 @@ def told(where):  # whatever goes wrong here is wrong with a file
     except Exception as error:
         what = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:200]
         raise Refused(f"{where() if callable(where) else where}: {what}") from None
+def plain(text):  # what a file says, on one line and without commands to a terminal
+    return "".join(c if c.isprintable() else "?" for c in str(text))
 
 # ------------------------------------------------------------------ numbers
 class Interval:  # numbers between two floats; every operation rounds outwards, and 0 is exact
@@ -137,7 +138,8 @@ def parsed(text):  # JSON whose numbers are finite, and not longer than they nee
     def number(digits, kind=float):
         need(len(digits) < 40 and isfinite(found := kind(digits)), f"{digits[:20]} is no finite number, or has too many digits")
         return found
-    return json.loads(text, parse_float=number, parse_int=lambda digits: number(digits, int), parse_constant=number)
+    once = lambda pairs: need(len(dict(pairs)) == len(pairs), "a name stands twice in an object") or dict(pairs)  # noqa: E731
+    return json.loads(text, parse_float=number, parse_int=lambda digits: number(digits, int), parse_constant=number, object_pairs_hook=once)
 def read_npy(stream, name, size):  # shape and numbers of an .npy stream of `size` bytes
     head = stream.read(10)
     need(head[:8] == b"\x93NUMPY\x01\x00", f"{name}: not an array of format 1")
@@ -155,7 +157,7 @@ def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: 
     if os.path.isdir(path):
         with open(os.path.join(path, "model.json"), "rb") as stream:
             small = parsed(stream.read(LIMIT))
-        fields = {name: ((), x if isinstance(x, list) else [x]) for name, x in small.items() if name in NEEDED}
+        fields = {name: ((), x if isinstance(x, list) else [x]) for name, x in small.items() if name in ("shape", "discount", "weights")}
         for name in NEEDED.intersection(file[:-4] for file in os.listdir(path) if file.endswith(".npy")):
             with open(whole := os.path.join(path, f"{name}.npy"), "rb") as stream:
                 fields[name] = read_npy(stream, name, os.path.getsize(whole))
@@ -164,6 +166,7 @@ def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: 
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             need(info.file_size <= 1000 * (info.compress_size + 100), f"{name}: packed too tightly to be numbers")
+            need(name not in fields and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), f"{name}: is there twice, or packed in an odd way")
             if name in NEEDED:
                 with archive.open(info) as stream:
                     fields[name] = read_npy(stream, name, info.file_size)
@@ -172,17 +175,18 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
     def __init__(self, path):
         fields, small = read_fields(path)
         (shape, self._kernels), self.moves = fields.get("kernels", (None, None)), "events" if "laws" in fields else "states"
+        need(len({"kernels", "indptr", "laws"} & fields.keys()) == 1, "kernels, indptr, laws: one of them makes a model")
         if self.moves == "events":
             ((C, N, E), self._laws), ((S, A, again), self._next) = fields["laws"], fields["next"]
-            self._classes = fields.get("classes", ((), [0] * (S * A)))[1]
-            need(again == E and len(self._classes) == S * A and 0 <= min(self._classes) <= max(self._classes) < C, "laws, next, classes: do not fit")
+            self._classes = fields.get("classes", ((), bytes(S * A)))[1]
+            need(again == E > 0 and len(k := self._classes) == S * A and 0 <= min(k) <= max(k) < C, "laws, next, classes: do not fit")
         elif shape:
             N, S, A, again = (1, *shape)[-4:]
-            need(again == S, f"kernels: shape {shape}")
+            need(again == S and len(shape) < 5, f"kernels: shape {shape}")
         else:
-            N, S, A = fields["shape"][1]
+            (N, S, A), held = fields["shape"][1], len(fields["weights"][1])
             self._indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
-            need(len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
+            need(held == N and len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
         self.N, self.S, self.A, self.width, self.discount = N, S, A, E if self.moves == "events" else S, fields["discount"][1][0]
         need(all(type(n) is int and n > 0 for n in (N, S, A)) and 0 <= self.discount < 1, f"shape {N, S, A}, discount {self.discount!r}")
         self.stored_weights = weights = [Fraction(float(w)) for w in fields.get("weights", ((), [1 / N] * N))[1]]
@@ -297,7 +301,7 @@ class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_
         for a, rows in zip(acts, side["y"], strict=True):
             need(len(rows) == len(parts), f"action {a}: expected {len(parts)} rows")
             values[a] = [self.moved(st, a, i, row, parts[i]) for i, row in enumerate(rows)]
-        shares = [st.number(1 if high(cost) <= low(budget) else low(budget / st.number(high(cost)))) for cost in self.costs(st, parts)]
+        shares = [st.number(1 if high(cost) <= low(budget) else max(0, low(budget / st.number(high(cost))))) for cost in self.costs(st, parts)]
         return {a: st.number.add(w * (old + f * (new - old)) for w, f, (old, new) in zip(st.weights, shares, values[a], strict=True)) for a in acts}
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z, y being a row of the file; adds pairs of probabilities, y and ŷ, to parts
         nominal = st.nominal(a, i)
@@ -317,7 +321,6 @@ def norm(number, parts, order, weights=None):  # (Σ w |x|^order)^{1/order}, fro
     powers = sizes if order == 1 else [x * x for x in sizes] if order == 2 else [number.power(min(high(x / top), 1), order) for x in sizes]
     total = number.add(powers) if weights is None else number.dot(weights, powers)
     return total if order == 1 else number.sqrt(total) if order == 2 else top * number.power(min(high(total), 1), 1 / order)
-
 class Norms(Region):  # balls of a norm of the difference, stacked over the actions, of any order over the kernels
     def __init__(self, given, support, number):
         super().__init__(support, given.get("around") == "mean")
@@ -340,7 +343,6 @@ class Norms(Region):  # balls of a norm of the difference, stacked over the acti
     def costs(self, st, parts):
         norms = [norm(st.number, [y - base for y, base in own], self.power) for own in parts]
         return norms if self.order is None else [norm(st.number, norms, self.order, st.weights)] * len(norms)
-
 class Divergence(Region):  # balls by a divergence, added up over the actions, around the mean row or, in the mean, around the kernels
     def __init__(self, given, support, number):
         super().__init__(support, given["around"] == "mean")
@@ -371,7 +373,6 @@ class Divergence(Region):  # balls by a divergence, added up over the actions, a
         if self.kind == "kl":
             return y * number.log(y / base, up=True) if high(y) > 0 else number.zero
         return base * number.log(base / y, up=True) if self.kind == "burg" else (y - base) * (y - base) / base
-
 class Transport(Region):  # mass moves at a price for each pair of states; one budget for the mean row, or one for each kernel
     still = False
     def __init__(self, given, support, number):
@@ -406,7 +407,6 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         return nominal, value
     def costs(self, st, parts):
         return map(st.number.add, parts)
-
 class Intervals(Region):  # an interval for each probability, one for both sides, in the line of the state
     still = False
     def __init__(self, given, support, number):
@@ -421,8 +421,7 @@ class Intervals(Region):  # an interval for each probability, one for both sides
         number, z = st.number, [(st.z(a, t), ends) for t, ends in self.box(st, a).items()]
         eta = largest(value for value, _ in z) + number(side["eta"][k])
         return p * (eta + number.add(largest(number(end) * (value - eta) for end in ends) for value, ends in z))
-    def price(self, st, budget, side, kept):
-        return st.number.zero
+    price = lambda self, st, *given: st.number.zero  # noqa: E731
     def lower(self, st, acts, budget, side):
         found = {}
         for a, row in zip(acts, side["y"], strict=True):
@@ -433,7 +432,6 @@ class Intervals(Region):  # an interval for each probability, one for both sides
             y = {t: p + lack * room[t] / sum(room.values()) for t, p in y.items()} if lack else y
             found[a] = st.number.add(st.number(p) * st.z(a, t) for t, p in y.items())
         return found
-
 class Reweighting(Region):  # one mixture of the kernels for all actions: a set of rows over the kernels, around their weights
     def __init__(self, given, support, number):
         super().__init__(support, False)
@@ -513,7 +511,8 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
         groups, sides = ([[a] for a in st.actions], (line["up"], line["low"])) if alone else ([st.actions], ([line["up"]], [line["low"]]))
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * len(groups)
-        self.radii, above, below = [min([*self.radii, *sizes]), max([*self.radii, *sizes])], [], {}
+        told = sizes if not isinstance(region, Intervals) else [0]  # intervals are as wide as the file says
+        self.radii, above, below = [end([*self.radii, *told]) for end in (min, max)], [], {}
         for acts, size, up, down in zip(groups, sizes, *sides, strict=True):
             budget = number(number.exact(size) * region.scale)
             need(low(budget) >= 0, "a negative radius")
@@ -556,29 +555,31 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
                 found = (lower < least, lower, least), (upper > most, upper, most)
                 yield from ((k, s, proved, claimed) for weaker, proved, claimed in found if weaker)
 def check(proof, files, interval=False):  # a `Proof`; `files`: of the model, or a list: of those of the stages, and of their costs, an .npy file
-    data, paths, prices = {}, files if isinstance(files, list) else [files], None
-    for path in map(os.fspath, paths):
+    data, models, prices = {}, [], None
+    for path in map(os.fspath, files if isinstance(files, list) else [files]):
         with told(f"{path}: cannot be read"):
             if path.endswith(".npy"):
+                need(prices is None, "costs of the stages are one file")
                 with open(path, "rb") as stream:
                     prices = read_npy(stream, path, os.path.getsize(path))
             else:
-                data[path] = data.get(path) or Model(path)
+                models.append(data.setdefault(path, data.get(path) or Model(path)))
     with told(proof):
-        models = [data[path] for path in map(os.fspath, paths) if path in data]
         found = Proof(proof, models, prices, Numbers(interval, 40))
         return found if interval or next(found.failures(), None) is None else Proof(proof, models, prices, Numbers(False, 150))
 def show(found):  # print what is proved; returns 0 if it is all that is claimed, 3 if floats are too coarse to tell, else 1
     header, failures, S = found.header, list(found.failures()), found.model.S
-    least, most = sorted(-bound[0] if found.model.maximise else bound[0] for bound in found.bounds[-1][:2])
+    own, sign = [bound[0] for bound in found.bounds[-1][:2]], -1 if found.model.maximise else 1
+    (least, most), final = (sorted(sign * x for x in numbers) for numbers in (own, header.get("final", [0])))
     ends = [pair for one in found.bounds for pair in zip(*one[:2], strict=True)]
     gap, size = max(u - x for x, u in ends), max(max(u, -x) for x, u in ends)
     off = max((float(abs(claimed - Fraction(proved))) for _, _, proved, claimed in failures), default=0.0)
     print(f"set         {' and '.join([*found.sets][::-1][:3])}{f', {len(found.sets)} in all' if len(found.sets) > 3 else ''}, nature {header['nature']}")
     print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states")
     print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}; any gap ≤ {gap:.3e}")
+    print(f"discount    {float(found.discount)!r}{f', final values from {final[0]!r} to {final[-1]!r}' if found.stages else ''}")
     print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, both bounds of {S} states")
-    print(f"not checked whether model and set are what you mean; names, start; who wrote it: drmdp {str(header.get('version'))[:40]}, it says")
+    print(f"not checked whether model, set and policy are what you mean; names, start; who wrote it: drmdp {plain(header.get('version'))[:40]}, it says")
     for k, s, proved, claimed in failures[:5]:
         print(f"not proved: state {s}, sweep {k}: {float(claimed)!r} is claimed, {proved!r} is proved")
     print(f"{len(failures)} of the claimed bounds are not proved, by up to {off:.3e}" if failures else "all claimed bounds hold")
@@ -593,8 +594,7 @@ def main(arguments=None):  # check and show; returns 2 if a file is refused
         need(len(files) > 1, "usage: python -m drmdp_check [--interval] PROOF MODEL [MODEL of the second stage …] [COSTS of the stages.npy]")
         return show(check(files[0], files[1:], interval))
     except Refused as error:
-        print(f"refused: {error}", file=sys.stderr)
+        print(f"refused: {plain(error)}", file=sys.stderr)
         return 2
-
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,13 +1,16 @@
 """Proofs of drmdp are accepted by a checker that shares no line with it, and forged ones are not."""
 
 import ast
+import io
 import json
 import math
 import subprocess
 import sys
+import time
 import zipfile
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from click.testing import CliRunner
 import drmdp
 import drmdp_check
 from drmdp.cli import main
-from drmdp_check.__main__ import Interval, Numbers, norm
+from drmdp_check.__main__ import Interval, Numbers, Region, norm
 from proofs import EVENTS, SETS, STAGES, TASKS, dealt, tasks_of, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
@@ -163,8 +166,79 @@ def test_models_that_lie_are_refused(tmp_path):
     assert "too tightly" in packed(**{"kernels.npy": bomb})
     assert "cannot be read" in packed(**{"kernels.npy": b"\x93NUMPY\x01\x00\x10\x00{'shape': (9**9**9"})
     assert "cut off" in packed(**{"costs.npy": members["costs.npy"][:-8]})
+    for array in (
+        np.load(io.BytesIO(members["costs.npy"])).astype(kind) for kind in (">f8", object, "<U9", "<c16", "<f2")
+    ):
+        stream = io.BytesIO()
+        np.save(stream, array, allow_pickle=True)
+        assert "cannot be read: KeyError" in packed(**{"costs.npy": stream.getvalue()})
+    stream = io.BytesIO()
+    np.save(stream, np.asfortranarray(np.load(io.BytesIO(members["costs.npy"]))))
+    assert "or its order" in packed(**{"costs.npy": stream.getvalue()})
+    assert "one of them makes a model" in packed(**{"laws.npy": members["kernels.npy"]})
+    assert "is there twice" in packed(kernels=members["kernels.npy"])  # without its suffix
+    with zipfile.ZipFile(model, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("kernels.npy", members["kernels.npy"])
+    assert "packed in an odd way" in refused(proof, model)
     model.write_bytes(b"PK not a zip")
     assert "cannot be read" in refused(proof, model)
+
+
+def test_sizes_without_numbers_are_refused_at_once(tmp_path):
+    """A file of a few bytes that says it has a billion kernels, or states, costs neither time nor memory."""
+    proof = written(("l2", 2), 2, tmp_path)[1]
+    many, few = tmp_path / "many.npz", {"discount": 0.5, "costs": np.ones((1, 1)), "weights": np.ones(1)}
+    empty = {"indptr": np.zeros(2, np.int64), "indices": np.zeros(0, np.int32), "data": np.zeros(0)}
+    np.savez(many, shape=[10**9, 1, 1], **few, **empty)
+    begin = time.process_time()
+    assert "sizes do not fit" in refused(proof, many)
+    np.savez(many, laws=np.zeros((1, 1, 0)), next=np.zeros((10**9, 1, 0), np.int32), **few)
+    assert "do not fit" in refused(proof, many)
+    assert time.process_time() - begin < 1
+
+
+def test_what_a_file_says_of_itself_stays_on_its_line(tmp_path, capsys):
+    """A version, or the name of an array, cannot say that all bounds hold, nor command a terminal."""
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    lines, word = lines_of(proof), "\n\nall claimed bounds hold\n\x1b[8m"
+    low = [x + 1e6 for x in lines[1]["lower"]]
+    rewrite(proof, [lines[0] | {"version": word}, lines[1] | {"lower": low}, *lines[2:]])
+    assert drmdp_check.main([str(proof), str(model)]) == 1
+    with zipfile.ZipFile(model, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(word, bytes(1 << 20))
+    assert drmdp_check.main([str(proof), str(model)]) == 2
+    told = "".join(capsys.readouterr())
+    assert "all claimed bounds hold" not in told.splitlines()
+    assert "\x1b" not in told
+
+
+def test_names_that_stand_twice_are_refused(tmp_path):
+    """Readers differ in which one they take."""
+    _, proof, model = written(("l2", 2), 2, tmp_path)
+    proof.write_bytes(proof.read_bytes().replace(b'"kind":', b'"kind":"policy","kind":', 1))
+    assert "a name stands twice" in refused(proof, model)
+
+
+def test_intervals_have_no_radius(tmp_path, capsys):
+    """They are as wide as the file says; one that was printed would be believed."""
+    _, proof, model = written(("intervals",), 3, tmp_path)
+    lines = lines_of(proof)
+    rewrite(proof, [*lines[:2], lines[2] | {"r": 0.5}, *lines[3:]])
+    assert drmdp_check.main([str(proof), str(model)]) == 0
+    assert "from 0 to 0 over the states" in capsys.readouterr().out
+
+
+def test_a_share_that_is_too_small_for_a_float_is_none():
+    """Not less than none: nature would leave the set on its other side, and a loss would count as a gain."""
+    number = Numbers(True, 40)
+
+    class Far(Region):
+        moved = staticmethod(lambda *given: (number.zero, number(-1e300)))
+        costs = staticmethod(lambda *given: [number(1e308)])
+
+    state = SimpleNamespace(number=number, weights=[number.one])
+    found = Far("all", False).lower(state, [0], number(5e-324), {"y": [[None]]})
+    assert found[0].hi == 0
 
 
 def test_both_sides_are_about_the_same_intervals(tmp_path):
@@ -222,7 +296,7 @@ def test_what_was_checked_is_said_and_what_was_not(tmp_path):
     done = CliRunner().invoke(main, ["verify", str(proof), str(model)])
     assert done.exit_code == 0, done.output
     assert "checked     in exact arithmetic: SHA-256 of the model, both bounds" in done.output
-    assert "not checked whether model and set are what you mean" in done.output
+    assert "not checked whether model, set and policy are what you mean" in done.output
     assert "drmdp 9.9 wrote the proof and this is drmdp" in done.output
     done = CliRunner().invoke(main, ["verify", "--interval", str(proof), str(model)])
     assert "checked     in floats rounded outwards" in done.output

@@ -31,9 +31,12 @@ def _deep(value, key, rng):
     if isinstance(old, int | float):
         others = [
             0.0,
+            -0.0,
+            5e-324,
             1.0,
             -1.0,
             1e300,
+            1.7e308,
             2 * old,
             old / 2,
             old + 1e-9,
