@@ -4,6 +4,8 @@ Demand is gamma distributed with mean 4 and coefficient of variation 0.5, rounde
 7 if it expires and 1 to hold overnight; up to 10 are ordered, discount 0.99.
 """
 
+import hashlib
+
 import numba
 import numpy as np
 import pytest
@@ -71,10 +73,34 @@ def by_hand(model):
         policy = better
 
 
+PUBLISHED = {
+    "LIFO": "245307423a08a315edb7eec6d8ec928adf6631f469e72dd753477f83ccb2bad6",
+    "FIFO": "4d9f9ee4be14f66045db53af3d4c88a140c1ff5d47663c5ed476344ae289ab89",
+    "three days": "09c3b14f4e61e77b147d455332b748f44dd1f80234db7c32efaedfd8e9db497d",
+}
+"""SHA-256 of the published actions, one byte each in the order of the states: Figure 3 of the paper (9 × 9 states), and useful life 3, lead time 2,
+LIFO (all 14 641 states), as the tests of mdpax have them."""
+
+
+def digest(actions):
+    return hashlib.sha256(np.asarray(actions, np.uint8).tobytes()).hexdigest()
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("moves", ["states", "events"])
+def test_three_days_of_life(moves):
+    """All actions are the published ones; 10 CPU seconds."""
+    solution = drmdp.solve(stock(3, 2, fifo=False), drmdp.Wasserstein(0.0, moves=moves), rtol=1e-9)
+    assert digest(solution.policy.argmax(axis=1)) == PUBLISHED["three days"]
+    assert solution.value[0] == pytest.approx(1576.9120, abs=1e-4)
+
+
 @pytest.mark.parametrize(("fifo", "first"), [(False, 1603.5974), (True, 1510.4701)])
 def test_two_days_of_life(fifo, first):
     model = stock(2, 1, fifo)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.0), rtol=1e-9)
+    actions = solution.policy.argmax(axis=1).reshape(BASE, BASE)[:9, :9]
+    assert digest(actions) == PUBLISHED["FIFO" if fifo else "LIFO"]
     value, stakes = by_hand(model)
     assert value[0] == pytest.approx(first, abs=1e-4)
     np.testing.assert_allclose(solution.value, value, rtol=1e-8)

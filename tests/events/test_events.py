@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+import decks
 import drmdp
 from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein
 from drmdp.bellman.exact import ExactOperator
@@ -15,6 +16,7 @@ from drmdp.core import threads as workers
 from drmdp.core.rules import Function, Table
 from drmdp.core.seen import PLACES
 from drmdp.core.sums import add_rows
+from drmdp.layout import events as layouts
 from drmdp.model import events
 
 S, A, E, N, C = 24, 3, 6, 4, 2
@@ -31,6 +33,9 @@ SETS = {
     "reweighting": lambda support="observed": Reweighting(0.1, "chi2"),
     "cvar": lambda support="observed": Reweighting(kind="cvar", level=0.5),
 }
+
+HERE = ("transport-1", "transport-inf", "l1-2")
+"""Sets of `decks` that the default suite tries beside those."""
 
 
 def deal(seed, priced=False, form="numpy", store=None, sizes=(S, A, E, N, C), **given):
@@ -111,6 +116,28 @@ def test_sweeps_have_the_bits_of_the_stored_model(name, support):
             continue
         model = deal(seed, priced)
         same(swept(model, ball, start(model)), swept(model.stored(), ball, start(model)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in HERE else pytest.param(name, marks=pytest.mark.fuzz) for name in decks.SETS],
+)
+@pytest.mark.parametrize("support", ["observed", "all"])
+def test_so_have_those_of_every_set_whatever_the_threads_and_batches(name, support, monkeypatch):
+    """All that are registered; those of intervals, and of transport where events cost, are made of arrays."""
+    kind = decks.SETS[name]
+    for seed, priced in ((1, False), (3, False), (5, False), *([(2, True)] if support == "observed" else [])):
+        model = deal(seed, priced)
+        ball = kind.make(model.stored(), 0.3, support).fitted(model)
+        arrays = name == "intervals" or (priced and name.startswith("transport"))
+        assert isinstance(layouts.spread_out(model, ball), layouts.EventLayout) is not arrays
+        expected = swept(model.stored(), ball, start(model))
+        with monkeypatch.context() as patch:
+            patch.setattr(workers, "SMALL", 0)
+            for threads, batch in ((1, 2**22), (3, 1), (2, 2000)):
+                patch.setattr(events, "BATCH", batch)
+                same(swept(model, ball, start(model), threads), expected)
+            same(swept(model.stored(), ball, start(model), 3), expected)
 
 
 @pytest.mark.parametrize("priced", [False, True])

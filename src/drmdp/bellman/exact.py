@@ -284,7 +284,11 @@ class ExactOperator:
     ) -> None:  # fmt: skip
         """Run a kernel over states whose rows are made piece by piece."""
         family = self._family
-        room = events.Room(layout, lambda part, *ends: family.workspace(prepared(family, part), point, *ends))
+
+        def make(part: Layout, *ends: int) -> Any:
+            return family.workspace(prepared(family, part), point, *ends)
+
+        room = make if getattr(family, "FRESH", False) else events.Room(layout, make)
         with nullcontext() if played is None else played.range() as write:
             for first, last, part, own in events.pieces(layout, lo, hi):
                 known, found = _of(memory, own), _of(out, own)

@@ -17,7 +17,7 @@ from drmdp.layout.layout import Layout, lay_out
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of
+from drmdp.sets.registry import entry_of, load
 
 
 class EventLayout(NamedTuple):
@@ -33,6 +33,7 @@ class EventLayout(NamedTuple):
     common: bool
     light: bool  # thresholds of the first kernel only are kept, see `drmdp.layout.light`
     merged: bool  # entries are next states; else events, whatever state they lead to
+    finish: Callable[[], Callable[[Layout], Any]] | None = None  # makes of a piece what the kernels of the set read
 
     @property
     def longest(self) -> int:
@@ -46,9 +47,10 @@ LIGHT = 2**28
 
 def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     """The layout of a model and a set: a `Layout`, or that of events, which is laid out piece by piece."""
-    if not isinstance(model, EventModel) or entry_of(ball).layout:
+    entry = entry_of(ball)
+    if not isinstance(model, EventModel) or (entry.layout and (model.priced or not _by_pieces(entry))):
         return lay_out(model, ball)
-    facts, S, keeps = model.facts, model.n_next, entry_of(ball).keeps
+    facts, S, keeps = model.facts, model.n_next, entry.keeps
     large = keeps.thresholds and 8 * S * model.n_actions * int((model.weights > 0).sum()) > LIGHT
     if ball.moves == "events":
         used = model.weights > 0
@@ -63,9 +65,17 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     unlisted = ball.support == "all" and not model.priced and bool(facts.shortest < S or facts.closed)
     common = not model.priced and full
     light = large and not (unlisted or common)
+    own, key = None, ("pieces", ball.listing)
+    if entry.layout:
+        own = model.kept[key] = model.kept.get(key) or _by_pieces(entry)(model, ball, common)
     return EventLayout(
-        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True
-    )
+        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True, own
+    )  # fmt: skip
+
+
+def _by_pieces(entry: Any) -> Any:
+    """What makes the data of a set piece by piece, if its own data can be made so."""
+    return getattr(load(entry.layout.partition(":")[0]), "in_pieces", None)
 
 
 EVERYTHING = slice(None)
@@ -82,6 +92,7 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
     kind: Any = (layout.discount, layout.unlisted, layout.common)
     model, A, N = layout.model, layout.available.shape[1], layout.weights.size
     priced = model.priced or not layout.merged  # so that no pair is taken for one that lists every state
+    finish = layout.finish() if layout.finish else lambda part: part
     for first, last, block, n in model.batches(layout.laws, lo, hi, layout.merged):
         indptr = block.indptr[: (last - first) * A + 1]
         parts = (
@@ -89,7 +100,7 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
             np.ascontiguousarray(model._prices[first:last]), block.costs[:n] if priced else np.zeros(0), np.ascontiguousarray(layout.radius[first:last]),
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
-        yield 0, last - first, Layout(*own, *kind), slice(first, last)
+        yield 0, last - first, finish(Layout(*own, *kind)), slice(first, last)
 
 
 class Room:

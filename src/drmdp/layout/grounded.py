@@ -11,6 +11,7 @@ The length of a list is that of the ground's row, so that memory is linear in th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Grounded(NamedTuple):
     source: Any  # (nnz,) int32: the list of each entry
     unit: float  # the ground's scale
     free: bool  # mass can move at no cost
+    piece: bool  # states beside these have lists of their own, or share them
 
 
 def plain(layout: Any) -> Layout:
@@ -76,13 +78,41 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     layout, ground = choose(model, ball), ball.ground
     seen = model.facts.shortest_seen if ball.support == "observed" else model.facts.shortest
     if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
-        lists, source = by_state(ground), layout.indices
-    else:
-        lists, source = by_entry(layout, ground), np.arange(layout.indices.size, dtype=np.int32)
+        return _joined(layout, _fixed(by_state(ground)), layout.indices, ground)
+    near = Near(ground)
+    _check_size(near.most(layout), ground)
+    return _joined(layout, _fixed(near.lists(layout, near.places())), _numbered(layout), ground)
+
+
+def in_pieces(model: Model, ball: Any, common: bool) -> Callable[[], Callable[[Layout], Grounded]]:
+    """For a model of events: what is called once for each range of states, and gives what makes the data of its pieces, one after the other."""
+    check_fits(ball, model)
+    ground = ball.ground
+    if common:
+        lists = _fixed(by_state(ground))
+        return lambda: lambda part: _joined(part, lists, part.indices, ground, True)
+    near = Near(ground)
+
+    def begin() -> Callable[[Layout], Grounded]:
+        where = near.places()
+        return lambda part: _joined(part, _fixed(near.lists(part, where)), _numbered(part), ground, True)
+
+    return begin
+
+
+def _joined(layout: Layout, lists: Lists, source: Any, ground: Ground, piece: bool = False) -> Grounded:
     source.setflags(write=False)
+    return Grounded(*layout, lists, source, ground.scale, ground.free, piece)
+
+
+def _fixed(lists: Lists) -> Lists:
     for part in lists:
         part.setflags(write=False)
-    return Grounded(*layout, lists, source, ground.scale, ground.free)
+    return lists
+
+
+def _numbered(layout: Layout) -> Any:
+    return np.arange(layout.indices.size, dtype=np.int32)
 
 
 def by_state(ground: Ground) -> Lists:
@@ -119,28 +149,37 @@ def _stored(ground: Ground) -> Lists:
     return Lists(ptr, target[order].astype(np.int32), np.maximum(cost[order], 0.0) / ground.scale)
 
 
-def by_entry(layout: Layout, ground: Ground) -> Lists:
-    """A list for each listed entry, within its pair."""
-    lengths = np.diff(layout.indptr)
-    longest, none = int(lengths.max(initial=0)), np.zeros(0, dtype=np.int32)
-    if ground.kind == "sparse":
-        stored, places = _stored(ground), np.zeros((0, 0))
-        most = int(np.diff(stored.ptr)[layout.indices].sum())
-    else:
-        stored = Lists(np.zeros(1, dtype=np.int64), none, np.zeros(0))
-        places = ground.data if ground.kind == "dense" else ground.data.reshape(ground.n_states, -1)
-        most = int((lengths * lengths).sum())
-    _check_size(most, ground)
-    out = Lists(np.zeros(layout.indices.size + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.empty(most))
-    space = (
-        np.empty(longest),
-        np.empty(longest, dtype=np.int64),
-        np.empty(longest, dtype=np.int64),
-        np.full(ground.n_states, -1),
-    )
-    end = _fill(layout.indptr, layout.indices, stored, places, ground.kind == "dense", out, space)
-    unit = 1.0 if ground.kind == "sparse" else ground.scale  # stored lists are divided already
-    return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
+class Near:
+    """Lists for the listed entries of a layout, each within its pair."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground, none = ground, np.zeros(0, dtype=np.int32)
+        if ground.kind == "sparse":
+            self._stored, self._at = _stored(ground), np.zeros((0, 0))
+        else:
+            self._stored = Lists(np.zeros(1, dtype=np.int64), none, np.zeros(0))
+            self._at = ground.data if ground.kind == "dense" else ground.data.reshape(ground.n_states, -1)
+
+    def most(self, layout: Layout) -> int:
+        """Numbers that the lists have at most."""
+        if self._ground.kind == "sparse":
+            return int(np.diff(self._stored.ptr)[layout.indices].sum())
+        lengths = np.diff(layout.indptr)
+        return int((lengths * lengths).sum())
+
+    def places(self) -> Any:
+        """Work space, for any number of layouts."""
+        return np.full(self._ground.n_states, -1)
+
+    def lists(self, layout: Layout, where: Any) -> Lists:
+        """Those of a layout."""
+        most, longest = self.most(layout), int(np.diff(layout.indptr).max(initial=0))
+        out = Lists(np.zeros(layout.indices.size + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.empty(most))
+        space = np.empty(longest), np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64), where
+        kind = self._ground.kind
+        end = _fill(layout.indptr, layout.indices, self._stored, self._at, kind == "dense", out, space)
+        unit = 1.0 if kind == "sparse" else self._ground.scale  # stored lists are divided already
+        return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
 
 
 @njit(**KERNEL)

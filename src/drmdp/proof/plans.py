@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.layout.events import EventLayout, pieces
 from drmdp.layout.grounded import Lists, plain
+from drmdp.layout.memory import Memory
 from drmdp.layout.pairs import by_pair, memory_by_pair
 from drmdp.layout.point import normalise, scratch
 
@@ -19,9 +21,12 @@ from drmdp.layout.point import normalise, scratch
 def plans(nature: Any, s: int, a: int, pairwise: bool) -> list[list[Any]]:
     """Moves [from, to, share of what is there] of a pair: one list for the mean, or one for each kernel; `pairwise`: actions have budgets of their own."""
     layout, memory, A = nature.layout, nature.memory, nature.model.n_actions
+    if isinstance(layout, EventLayout):
+        _, _, layout, own = next(pieces(layout, s, s + 1))
+        memory, s = Memory(*(part[own] for part in memory)), 0
     if pairwise and layout.available.shape[1] > 1:
         layout, memory = by_pair(layout), memory_by_pair(memory, layout.weights.size)
-    at, action = (s, a) if layout.available.shape[0] == nature.model.n_states and A > 1 else (s * A + a, 0)
+    at, action = (s, a) if layout.available.shape[1] > 1 else (s * A + a, 0)
     space = scratch(layout, at, at + 1)
     normalise(plain(layout), nature.point, at, space)
     entries = slice(int(layout.indptr[s * A + a]), int(layout.indptr[s * A + a + 1]))

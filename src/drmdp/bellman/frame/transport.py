@@ -202,7 +202,9 @@ class _Tables:
                 moves = Moves(
                     *lists, np.zeros(n, dtype=np.int64), np.empty(size), np.empty(size), np.empty(size), layout.source
                 )
-                if self._asked is None or self._asked[0] is not layout.source:
+                if layout.piece:
+                    self._asked = None, np.ones(n, dtype=bool)
+                elif self._asked is None or self._asked[0] is not layout.source:
                     asked = np.zeros(n, dtype=bool)
                     asked[layout.source] = True
                     self._asked = layout.source, asked

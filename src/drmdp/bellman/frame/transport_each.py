@@ -344,6 +344,9 @@ def _update(start, stop, layout, point, memory, out, tol, work, solve):
         for i in range(by_kernel.size):
             solver.mu[i] = 1.0 / by_kernel[i] if by_kernel[i] > 0.0 else 0.1
         n, high, low, passes = search(layout, point, s, scaled, policy, by_row, work, solve)
+        if not high < scaled.cap:  # no multipliers were found: what is left is of another state
+            for i in range(solver.best_mu.size):
+                solver.best_mu[i] = 0.0
         forget(by_action, by_kernel, by_row, work.free)
         keep(n, solver.best, solver.best_mu, scaled, work, (by_kernel, by_row))
         for a in range(policy.size):

@@ -13,6 +13,7 @@ import numpy as np
 from drmdp.bellman.nature_rows import Answer, Question, Work, begin, piece_at
 from drmdp.bellman.rows.transport import scanned
 from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.layout.events import lengths
 from drmdp.layout.grounded import Grounded, plain
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point
@@ -21,9 +22,9 @@ from drmdp.layout.point import Point
 def answer_of(mean: bool) -> Answer:
     """How the memory becomes rows; `mean`: one plan for all kernels."""
 
-    def extra(layout: Grounded) -> Any:
+    def extra(layout: Any) -> Any:
         rows = 1 if mean and (layout.weights > 0).all() else layout.weights.size
-        return 2 * rows * np.diff(layout.indptr) * layout.unlisted
+        return 2 * rows * lengths(layout) * layout.unlisted
 
     def respond(
         start: int, stop: int, layout: Grounded, point: Point, memory: Memory, question: Question, work: Work
