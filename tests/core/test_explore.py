@@ -320,6 +320,9 @@ def test_the_command_line_takes_names_of_any_kind(tmp_path, monkeypatch):
     policy = {str((n, n > 3)): "fast" for n in range(7)}
     (tmp_path / "p.json").write_text(json.dumps(policy))
     assert "(6, True)" in run("evaluate", "m.drmdp", "p.json", "--radius", "0.1")
+    drmdp.write(queue(KINDS["dataclasses"]), "d.npz")
+    run("solve", "d.npz", "--radius", "0.1", "--report", "page.html")
+    assert "Stock(new=1, old=0)" in (tmp_path / "page.html").read_text()
     model = drmdp.read("m.drmdp")
     assert (
         drmdp.simulate(model, policy=dict.fromkeys(model.states, "fast"), n=3, steps=2, start=(2, False)).states[:, 0]

@@ -19,6 +19,7 @@ from drmdp.core.rules import Function
 from drmdp.layout import events as layouts
 from drmdp.layout.point import point_at
 from drmdp.layout.top import Looks
+from drmdp.model import events
 
 BALLS = [("l1", 1), ("l2", 2), ("linf", math.inf), ("l1", math.inf), ("l2", math.inf), ("linf", 1)]
 
@@ -69,6 +70,35 @@ def test_every_event_may_be_used_where_next_states_repeat():
         live = np.full(6, True) if support == "all" else law > 0
         expected = [worst(law[live], 0.9 * value[table[s, 0, live]], 0.4) for s in range(5)]
         np.testing.assert_allclose(drmdp.bellman(model, ball, value).value, expected, atol=1e-9)
+
+
+def test_work_space_is_for_the_longest_rows_and_not_for_the_first(monkeypatch):
+    """Numba does not look: rows of later states that are longer than those of the first batch would be written beyond their place."""
+    monkeypatch.setattr(events, "BATCH", 1)
+    table = np.zeros((7, 2, 8), int)
+    table[3:] = np.arange(8) % 6  # six next states; the others have one
+    model = Model.from_events(
+        7, 2, 8, lambda s, a, e: table[s, a, e], np.full((1, 8), 0.125), discount=0.9, costs=np.ones(7)
+    )
+    layout, made = layouts.spread_out(model, Wasserstein(0.2)), []
+    room = layouts.Room(layout, lambda part, first, last: made.append(part.indptr) or made[-1])
+    for first, last, part, _ in layouts.pieces(layout, 0, 7):
+        assert room(part, first, last) is made[0]
+    assert len(made) == 1
+    np.testing.assert_array_equal(np.diff(made[0]), 6)
+
+
+def test_slots_are_told_apart_by_the_bits_of_their_costs():
+    """Costs of the same formula are one slot, those that differ in the last bit are two; both are models, and near each other."""
+    found = []
+    for more in (0.0, 2.0**-52):
+        prices = np.array([1.0, 1.0 + more, 3.0])
+        model = Model.from_events(
+            2, 1, 3, lambda s, a, e, prices=prices: (e // 2 + 0 * s * a, prices[e + 0 * s * a]), np.full((1, 3), 1 / 3), discount=0.5
+        )  # fmt: skip
+        found.append((model.choices.tolist(), drmdp.solve(model, Wasserstein(0.0), rtol=1e-12).value))
+    assert [choices for choices, _ in found] == [[[2], [2]], [[3], [3]]]
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
 
 def test_ranges_are_cut_by_work_that_needs_no_rows():
