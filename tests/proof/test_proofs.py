@@ -20,7 +20,7 @@ import drmdp
 import drmdp_check
 from drmdp.cli import main
 from drmdp_check.__main__ import Interval, Numbers, Region, norm
-from proofs import EVENTS, SETS, STAGES, TASKS, dealt, tasks_of, written
+from proofs import EVENTS, SETS, STAGES, TASKS, ball_of, dealt, tasks_of, written
 
 CHECKER = Path(drmdp_check.__file__).parent / "__main__.py"
 FEW = [("l2", 2), ("l1", 1), ("l2", math.inf), ("intervals",)]
@@ -73,6 +73,20 @@ def test_orders_next_to_infinity_and_to_1(metric, order, tmp_path):
     drmdp.write(model, tmp_path / "m.npz")
     drmdp.solve(model, drmdp.Wasserstein(0.1, metric, order)).proof(tmp_path / "m.proof")
     accepted(tmp_path / "m.proof", tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e200, 1e280])
+@pytest.mark.parametrize("name", [("divergence", "kl", "mean"), ("linf", 2), ("transport", 1)], ids=str)
+def test_costs_of_any_size(name, scale, tmp_path):
+    """Multipliers are looked for where their squares neither overflow nor vanish."""
+    for seed in (2, 3, 4):
+        plain = dealt(seed)
+        costs = np.asarray(plain.costs) / (np.abs(plain.costs).max() or 1) * scale
+        flags = {"available": plain.available, "terminal": plain.terminal, "weights": plain.weights}
+        model = drmdp.Model(plain.kernels, costs=costs, discount=0.5, **flags)
+        drmdp.write(model, tmp_path / "m.npz")
+        drmdp.solve(model, ball_of(name, model, seed)).proof(tmp_path / "p")
+        accepted(tmp_path / "p", tmp_path / "m.npz")
 
 
 def test_a_kink_of_the_norm_is_priced_exactly(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from drmdp.model import Model
 from drmdp.model.lifted import Lifted, width
 from drmdp.proof.responses import Row
 from drmdp.sets import AmbiguitySet
+
+FAR, LARGEST = 300, float(np.finfo(np.float64).max)
+"""Powers of 2 that stakes may have without care."""
 
 
 class Sweep(NamedTuple):
@@ -128,7 +132,10 @@ class States:
         """What bounds nature from above at a policy; lists by action have nothing for those that are not played."""
         rows = [self.witness.row(self, s, a, p) for a, p in zip(acts, x, strict=True) if p > 0]
         weights = np.ones(1) if self.witness.mean else self.weights
+        power = _far_from_1(rows)
+        rows = [replace(row, g=np.ldexp(row.g, -power)) for row in rows] if power else rows
         found: dict[str, Any] = self.witness.above(self.ball, rows, weights, radius)
+        found = _grown(found, power) if power else found
         if len(rows) == len(acts) or self.witness.mixture:
             return found
         for name in {"e", "eta"} & found.keys():
@@ -224,6 +231,24 @@ def all_written(rows: list[tuple[Any, Array]], columns: Any) -> list[Any]:
         more = np.maximum(np.bincount(place, masses[own]), 0.0)
         found[k] += [[t, mass] for t, mass in zip(others.tolist(), more.tolist(), strict=True) if mass > 0]
     return found
+
+
+def _far_from_1(rows: list[Row]) -> int:
+    """The power of 2 by which stakes are divided so that nothing overflows on the way to multipliers, which grow with them; 0 where nothing does."""
+    power = math.frexp(max((float(np.abs(row.g).max(initial=0.0)) for row in rows), default=0.0))[1]
+    return power if abs(power) > FAR else 0
+
+
+def _grown(side: Any, power: int) -> Any:
+    """One side of a line whose stakes were divided; states and counts are whole numbers, and stay."""
+    if isinstance(side, dict):
+        return {name: _grown(own, power) for name, own in side.items()}
+    if isinstance(side, list):
+        return [_grown(own, power) for own in side]
+    if isinstance(side, float):
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.clip(np.ldexp(side, power), -LARGEST, LARGEST))
+    return side
 
 
 def costs_of(model: Model, s: int, a: int, lo: int, hi: int) -> Array:
