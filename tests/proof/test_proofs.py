@@ -89,6 +89,23 @@ def test_costs_of_any_size(name, scale, tmp_path):
         accepted(tmp_path / "p", tmp_path / "m.npz")
 
 
+def test_probabilities_that_rounding_swallows(tmp_path):
+    """The threshold of burg leaves room for the highest stake, however unlikely it is."""
+    kernels = np.array([[[1.0, 1e-17, 0.0]], [[0.5, 0.0, 0.5]], [[0.3, 0.3, 0.4]]])
+    model = drmdp.Model(kernels, costs=[[1.0], [5.0], [2.0]], discount=0.9)
+    drmdp.write(model, tmp_path / "m.npz")
+    drmdp.solve(model, drmdp.Divergence(1.0, "burg", "kernels")).proof(tmp_path / "p")
+    accepted(tmp_path / "p", tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_a_radius_without_an_end(order, tmp_path):
+    model = drmdp.instances.perturb(drmdp.instances.machine(5), 3)
+    drmdp.write(model, tmp_path / "m.npz")
+    drmdp.solve(model, drmdp.Wasserstein(1e300, "l2", order)).proof(tmp_path / "p")
+    accepted(tmp_path / "p", tmp_path / "m.npz")
+
+
 def test_a_kink_of_the_norm_is_priced_exactly(tmp_path):
     """Slopes of kernels that share a budget are mixed to one price; thresholds alone would be off where probabilities are rounded."""
     for seed in (25, 75):

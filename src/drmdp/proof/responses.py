@@ -82,8 +82,13 @@ def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
         if not lo < middle < hi:
             break
         lo, hi = (middle, hi) if kappa * float((y / (middle - g)).sum()) > 1 else (lo, middle)
+    eta = max(hi - kappa, -kappa)
+    while (
+        math.fsum((eta, kappa, -float(g.max()))) <= 0
+    ):  # what is left for the highest stake may be less than rounding takes
+        eta = math.nextafter(eta, math.inf)
     with np.errstate(divide="ignore"):
-        return max(hi - kappa, -kappa), float(y @ np.log((hi - g) / kappa)) if (hi > g).all() else math.inf
+        return eta, float(y @ np.log((hi - g) / kappa)) if (hi > g).all() else math.inf
 
 
 def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dict[str, Any]:

@@ -74,13 +74,16 @@ class Norm(Witness):
         return {"family": "norm", "metric": ball.metric, "order": order, **({"around": "mean"} if self.mean else {})}
 
     def above(self, ball: Any, rows: list[Row], weights: Array, radius: float) -> Side:
-        """What is priced; nothing moves without a radius."""
+        """What is priced; nothing moves without a radius, and no kernel is farther away than twice the number of actions."""
         if not radius > 0:
             return {}
+        none = [0.0] * weights.size
+        if radius > 2 * len(rows):  # then nothing has a price
+            return {"e": [_listed(row, np.zeros((weights.size, row.g.size)), none) for row in rows]}
         if self.find is norms.l1:
             return l1_side(rows, weights, radius, ball.order)
         found = self.find(rows, weights, radius, ball.order)
-        return {"e": [_listed(row, e, [0.0] * weights.size) for row, e in zip(rows, found, strict=True)]}
+        return {"e": [_listed(row, e, none) for row, e in zip(rows, found, strict=True)]}
 
 
 def l1_side(rows: list[Row], weights: Array, radius: float, order: float) -> Side:
