@@ -22,6 +22,7 @@ BALLS = {
     "l1 all": Wasserstein(0.2, "l1", support="all"),
     "kl": Divergence(0.1, "kl"),
     "radius for each": Wasserstein(ranges.radius_for_each(event_rules.LARGE)),
+    "transport": Wasserstein(0.3, "transport", 1, ground=("grid", np.array(list(drmdp.Grid(13, 13, 13)), float))),
 }
 
 
@@ -38,7 +39,7 @@ def assert_same(model, given, ball, *clusters):
 
 @pytest.mark.parametrize("name", BALLS)
 def test_ranges_that_ask_a_function_give_the_bits_of_the_whole(name):
-    model = event_rules.model("free" if name == "l1 all" else "scalar")
+    model = event_rules.model("free" if name in ("l1 all", "transport") else "scalar")
     assert_same(model, model, BALLS[name], Local(3, threads=1))
 
 
