@@ -511,8 +511,8 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
         groups, sides = ([[a] for a in st.actions], (line["up"], line["low"])) if alone else ([st.actions], ([line["up"]], [line["low"]]))
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * len(groups)
-        told = sizes if not isinstance(region, Intervals) else [0]  # intervals are as wide as the file says
-        self.radii, above, below = [end([*self.radii, *told]) for end in (min, max)], [], {}
+        shown = sizes if not isinstance(region, Intervals) else [0]  # intervals are as wide as the file says
+        self.radii, above, below = [end([*self.radii, *shown]) for end in (min, max)], [], {}
         for acts, size, up, down in zip(groups, sizes, *sides, strict=True):
             budget = number(number.exact(size) * region.scale)
             need(low(budget) >= 0, "a negative radius")
