@@ -29,6 +29,19 @@ from drmdp.layout.layout import Layout
 
 
 @njit(**INLINE)
+def has_actions(layout, s):
+    """Whether there is anything to do in a state. To ask is nothing beside `normalise`, which most pairs are spared (`drmdp.bellman.frame.pairs`).
+
+    reads   layout, s
+    returns it; not so for a terminal state
+    """
+    some = False
+    for a in range(layout.available.shape[1]):
+        some = some or layout.available[s, a]
+    return some
+
+
+@njit(**INLINE)
 def open_state(state, theta, tol):
     """Find the two actions that matter before nature moves, and whether she cannot matter.
 

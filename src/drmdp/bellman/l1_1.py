@@ -34,7 +34,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman import nature_rows
-from drmdp.bellman.family import close_trivial, open_state, play_alone
+from drmdp.bellman.family import close_trivial, has_actions, open_state, play_alone
 from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
@@ -353,8 +353,8 @@ def update(start, stop, layout, point, memory, out, tol, work):
     fills   memory.by_action, out, work
     """
     for s in range(start, stop):
-        base, unit = normalise(layout, point, s, work.state)
-        if base < np.inf:  # not terminal
+        if has_actions(layout, s):
+            base, unit = normalise(layout, point, s, work.state)
             mean, indices = rows_of(layout, s, work.state)
             upper, lower, out.passes[s] = solve_state(
                 mean, indices, point.order, layout.radius[s], work, memory.by_action[s], out.policy[s]

@@ -22,7 +22,7 @@ from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import prepared
 from drmdp.bellman.nature_rows import Answer, Question
-from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.pairs import by_pair, memory_by_pair, share_by_pair
@@ -145,6 +145,23 @@ class Pairwise:
         return split.reshape(*layout.available.shape, -1)
 
 
+@njit(fastmath=FAST, **LEAN)
+def _before(rows, lo, hi, value):
+    """What a pair is worth before nature moves, without its cost.
+
+    reads   rows from lo to hi, value
+    returns it
+    """
+    total, e0 = 0.0, np.uint64(lo)
+    for j in range(np.uint64(hi - lo)):
+        total += rows.mean[e0 + j] * value[np.uint32(rows.indices[e0 + j])]
+    total *= rows.discount
+    if rows.next_costs.size > 0:
+        for j in range(np.uint64(hi - lo)):
+            total += rows.mean[e0 + j] * rows.next_costs[e0 + j]
+    return total
+
+
 @njit(**KERNEL)
 def _first(start, stop, rows, available, value, policy, turn, pairs):
     """Ask the best of the actions that were played, or the best one if none was.
@@ -159,13 +176,7 @@ def _first(start, stop, rows, available, value, policy, turn, pairs):
             turn.now[k, 0], turn.asked[k, 0], pairs.policy[k, 0] = False, False, 1.0
             if not available[s, k - s * A]:
                 continue
-            total = 0.0
-            for e in range(rows.indptr[k], rows.indptr[k + 1]):
-                z = rows.discount * value[rows.indices[e]]
-                if rows.next_costs.size > 0:
-                    z += rows.next_costs[e]
-                total += rows.mean[e] * z
-            turn.low[k] = rows.costs[k, 0] + total
+            turn.low[k] = rows.costs[k, 0] + _before(rows, rows.indptr[k], rows.indptr[k + 1], value)
             if best < 0 or turn.low[k] < turn.low[best]:
                 best = k
             if policy[s, k - s * A] > 0.0 and (played < 0 or turn.low[k] < turn.low[played]):
