@@ -15,8 +15,9 @@ which is positive, as r_i ≥ κ_i √Q_i, also where all rows are clipped and Q
 
     Σ_i w_i [κ_i diag(D_i) + (1 − κ_i η_i/r_i)/M_i g_i g_iᵀ] + diag(s/x),        −Σ_i w_i c_i r_i/(κ_i M_i) g_i,        Σ_i w_i c_i² Q_i/M_i + ω/μ.
 
-Active sets of rows change on the way, and steps may go to and fro between two of them. Where a step leaves more than half of the residual, and more than the
-gap, κ and ν are those of the answer at (x, μ) (`l2.respond`), and the step is as long as the slope of Ψ along it allows: Ψ is convex, so that this makes way.
+Active sets of rows change on the way, and steps may go to and fro between two of them. A step is shortened until it leaves less of the residual, or no more
+than the gap. Where none does, all unknowns but x and μ are those that belong to them: κ and ν of the answer at (x, μ) (`l2.respond`), s = σ/x and ω = σ/μ.
+From there a step is one of Newton's method on Ψ, and as long as the slope of Ψ along it allows: Ψ is convex, so that this makes way.
 Near the end rounding hides such answers: a step that leaves more than there was is not taken, and is the last one.
 The x and nature's amounts are judged like any others.
 """
@@ -34,8 +35,9 @@ from drmdp.bellman.rows.l2 import SLOPE, SPENT, VALUE, visit_rows
 from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.sorting import copy
 
-STEPS = 60
+STEPS = 100
 SEARCHES = 12
+BACK = 4  # lengths of a step that are tried
 INSIDE = 0.95  # of the way to the boundary
 CLOSED = 0.05  # part of the tolerance that is left at the end
 FINE = 1e-8  # of μ θ: rounding hides the answer to a price where σ is smaller
@@ -229,6 +231,22 @@ def _state(ball, m, member, x, mu, gamma, spent, gain):
 
 
 @njit(**LEAN)
+def _centre(ball, m, member, x, mu, sigma, gain):
+    """Nature's answer, and the other unknowns as the conditions have them at (x, μ).
+
+    reads   ball, m, member, x (A,), mu, sigma
+    fills   ball; gain (A,): cost included
+    returns b and γ
+    """
+    spent, gamma, slack = _answer(ball, x, mu, sigma, gain), 0.0, ball.inner.slack
+    for k in range(m):
+        slack[member[k]] = sigma / x[member[k]]
+        gamma += x[member[k]] * gain[member[k]] - sigma
+    slack[x.size] = sigma / mu
+    return spent, gamma
+
+
+@njit(**LEAN)
 def _follow(game, m, mu, tol, space):
     """Follow the path from x.
 
@@ -238,12 +256,8 @@ def _follow(game, m, mu, tol, space):
     """
     ball, x, trial, gain, member = game.data, space.x, space.trial, space.gain, space.member
     inner, kappa, A, w, n = ball.inner, ball.kernels.kappa, game.n, ball.rows.w, m + 2
-    sigma = 0.1 * mu * ball.theta
-    spent, gamma = _answer(ball, x, mu, sigma, gain), np.inf
-    for k in range(m):
-        inner.slack[member[k]] = sigma / x[member[k]]
-        gamma = min(gamma, gain[member[k]])
-    inner.slack[A] = sigma / mu
+    sigma, centred = 0.1 * mu * ball.theta, False
+    spent, gamma = _centre(ball, m, member, x, mu, sigma, gain)
     left, off = _state(ball, m, member, x, mu, gamma, spent, gain)
     for _ in range(STEPS):
         _system(ball, m, member, x, mu, sigma, spent, gain)
@@ -254,40 +268,47 @@ def _follow(game, m, mu, tol, space):
             break
         copy(x, trial)
         copy(kappa, inner.kept)
-        for k in range(m):
-            x[member[k]] = trial[member[k]] + part * inner.step[k]
-        for k in range(m + 1):
-            inner.slack[member[k] if k < m else A] += part * inner.change[member[k] if k < m else A]
-        for i in range(w.size):
-            kappa[i] += part * inner.more[0, i]
-            inner.nu[i] += part * inner.more[1, i]
-        new, level = mu + part * inner.step[m], gamma + part * (-inner.step[m + 1] - gamma)
-        spent = _visit(ball, x, gain)
-        more, rest = _state(ball, m, member, x, new, level, spent, gain)
-        fine = sigma < FINE * mu * ball.theta
+        fine, whole, done, good = sigma < FINE * mu * ball.theta, part, 0.0, False
+        for _ in range(BACK):
+            for k in range(m):
+                x[member[k]] = trial[member[k]] + part * inner.step[k]
+            for k in range(m + 1):
+                inner.slack[member[k] if k < m else A] += (part - done) * inner.change[member[k] if k < m else A]
+            for i in range(w.size):
+                kappa[i] = inner.kept[i] + part * inner.more[0, i]
+                inner.nu[i] += (part - done) * inner.more[1, i]
+            new, level = mu + part * inner.step[m], gamma + part * (-inner.step[m + 1] - gamma)
+            spent = _visit(ball, x, gain)
+            more, rest = _state(ball, m, member, x, new, level, spent, gain)
+            good = fine or rest <= max((1.0 - 0.5 * part) * off, more)
+            if good:
+                break
+            done, part = part, 0.3 * part
         if fine and rest > max(off, more):
             copy(trial, x)
             copy(inner.kept, kappa)
             return _visit(ball, x, gain)
-        if fine or rest <= max(0.5 * off, more):
+        if good:
+            centred = False
             if rest <= more:
                 sigma = min(sigma, more / n) * (0.1 if part > 0.9 else 0.4 if part > 0.4 else 0.9)
                 sigma = max(sigma, 0.2 * CLOSED * tol / n)
         else:
             copy(inner.kept, kappa)
-            spent = _answer(ball, x, new, sigma, gain)
-            slope = _slope(m, member, x, new, sigma, spent, gain, ball)
+            part = whole if centred else 0.0
+            if centred and -first <= SHORT * n * sigma:
+                sigma *= 0.1
             for _ in range(SEARCHES):
-                if not (first < 0.0 and slope > -0.5 * first):
-                    break
-                part *= min(max(first / (first - slope), 0.1), 0.7)
                 for k in range(m):
                     x[member[k]] = trial[member[k]] + part * inner.step[k]
                 new = mu + part * inner.step[m]
-                spent = _answer(ball, x, new, sigma, gain)
+                spent, level = _centre(ball, m, member, x, new, sigma, gain)
                 slope = _slope(m, member, x, new, sigma, spent, gain, ball)
+                if part == 0.0 or not (first < 0.0 and slope > -0.5 * first):
+                    break
+                part *= min(max(first / (first - slope), 0.1), 0.7)
             more, rest = _state(ball, m, member, x, new, level, spent, gain)
-            sigma *= 0.1 if -first <= SHORT * n * sigma else 1.0
+            centred = True
         mu, gamma, left, off = new, level, more, rest
     return spent
 
