@@ -5,15 +5,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from drmdp.bellman.rows import burg, chi2, kl, tv
+from drmdp.bellman.rows import burg, chi2, kl
 from drmdp.certificate.rows import burg as proof_burg
 from drmdp.certificate.rows import chi2 as proof_chi2
 from drmdp.certificate.rows import kl as proof_kl
-from drmdp.certificate.rows import tv as proof_tv
 
-MODELS = {
-    "kl": (kl, proof_kl), "chi2": (chi2, proof_chi2), "burg": (burg, proof_burg), "tv": (tv, proof_tv),
-}  # fmt: skip
+MODELS = {"kl": (kl, proof_kl), "chi2": (chi2, proof_chi2), "burg": (burg, proof_burg)}
 KINDS = pytest.mark.parametrize("kind", MODELS)
 
 
@@ -24,8 +21,6 @@ def _ask(function, *arguments):
 
 def cost(kind, z, y):
     """C by its definition, in 40 digits."""
-    if kind == "tv":
-        return sum(abs(a - b) for a, b in zip(z, y, strict=True)) / 2
     pairs = [(a, b) for a, b in zip(z, y, strict=True) if (a > 0 if kind == "kl" else b > 0)]
     if kind == "kl":
         return sum(a * mp.log(a / b) for a, b in pairs)
@@ -37,11 +32,6 @@ def cost(kind, z, y):
 def best(kind, t, y, u):
     """The row that maximises t z·u − C in 40 digits; the last entry is a top that is not listed."""
     t = mp.mpf(t)
-    if kind == "tv":
-        gone = [-t * b >= 1 for b in u]
-        z = [mp.mpf(0) if out else a for a, out in zip(y, gone, strict=True)]
-        z[-1] += 1 - sum(z)
-        return z
     if kind == "kl":
         z = [a * mp.e ** (t * b) for a, b in zip(y, u, strict=True)]
     elif kind == "chi2":
@@ -103,7 +93,7 @@ def test_a_response_is_the_best_row(kind):
             assert abs(spent - cost(kind, want, own)) < 1e-14 * max(t, 1e-2 * float(spent))
             more, _, _ = _ask(response, t * (1 + 1e-6), y, scale, one, u, z)
             assert slope >= 0
-            assert kind == "tv" or abs((more - value) / (t * 1e-6) - slope) <= 1e-3 * slope + 1e-8 / t
+            assert abs((more - value) / (t * 1e-6) - slope) <= 1e-3 * slope + 1e-8 / t
             top = _ask(fill, t, y, scale[0], u, z)
             assert max(abs(a - b) for a, b in zip([*z, top], want, strict=True)) < 1e-13
 
@@ -145,7 +135,7 @@ def test_a_proof_of_a_row_holds(kind):
             real = cost(kind, [a / sum(tuple_) for a in tuple_], own)
             measured = _ask(module.cost, z, top, mass, y, scale, 0)
             assert real <= measured
-            assert measured - real < 1e-13 * max(float(mp.sqrt(real)), float(real), 1.0 if kind == "tv" else 0) + 1e-26
+            assert measured - real < 1e-13 * max(float(mp.sqrt(real)), float(real)) + 1e-26
 
 
 @KINDS

@@ -35,8 +35,11 @@ ONCE = [
     ("burg-mean", 5, 422),
     ("l2-1-sa", 5, 121),
     ("l2-1-sa", 5, 483),
+    ("tv-mean", 5, 61),
+    ("tv-mean", 10, 210),
 ]
-"""A multiplier that spent far too much, ties that were broken in two ways, a cost that lost its digits, and kernels that only seemed to stay for nothing."""
+"""A multiplier that spent far too much, ties that were broken in two ways, a cost that lost its digits, kernels that only seemed to stay for nothing, stakes
+that rounding moves further than a step is wide, and a policy that costs many times the range of the stakes."""
 
 
 @pytest.mark.parametrize(("name", "seed", "number"), ONCE)

@@ -28,6 +28,7 @@ Memory: by_action holds m.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -379,3 +380,27 @@ def evaluate(start, stop, layout, point, memory, out, tol, work):
 
 NATURE = nature_rows.L1_MEAN
 """How her rows follow from the memory."""
+
+
+@dataclass(frozen=True)
+class TotalVariation:
+    """Half the ℓ1 distance, around the kernels or around their mean, which is the same set of mean kernels; see above."""
+
+    mean: bool
+    workspace = staticmethod(workspace)
+    update = staticmethod(update)
+    evaluate = staticmethod(evaluate)
+
+    @property
+    def NATURE(self) -> nature_rows.Answer:  # noqa: N802
+        """How her rows follow from the memory."""
+        return NATURE._replace(single_kernels=not self.mean)
+
+    def prepared(self, layout: Layout) -> Layout:
+        """The radius as an ℓ1 distance."""
+        radius = 2.0 * layout.radius
+        radius.setflags(write=False)
+        return layout._replace(radius=radius)
+
+
+TV, TV_MEAN = TotalVariation(mean=False), TotalVariation(mean=True)

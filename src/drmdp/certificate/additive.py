@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate.rows import burg, chi2, kl, tv
+from drmdp.certificate.rows import burg, chi2, kl
 from drmdp.certificate.sums import EPS, dot, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
 
@@ -254,4 +254,3 @@ def _listed(nominal: Array, allowed: Any, u: Array) -> tuple[Array, Array]:
 KL, KL_MEAN = Proof(kl, mean=False), Proof(kl, mean=True)
 BURG, BURG_MEAN = Proof(burg, mean=False), Proof(burg, mean=True)
 CHI2, CHI2_MEAN = Proof(chi2, mean=False, unit=0.5), Proof(chi2, mean=True, unit=0.5)
-TV, TV_MEAN = Proof(tv, mean=False), Proof(tv, mean=True)

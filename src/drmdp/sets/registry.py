@@ -148,6 +148,13 @@ ENTRIES |= {
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
 }
+for around, name in (("mean", "TV_MEAN"), ("kernels", "TV")):  # half the ℓ1 distance
+    ENTRIES["tv", around] = replace(
+        ENTRIES["tv", around],
+        response=f"drmdp.bellman.l1_1:{name}",
+        certificate="drmdp.certificate.l1:TV",
+        keeps=Kept(False, False),
+    )
 ENTRIES |= {
     ("transport", order): Entry(
         f"drmdp.bellman.frame.{family}",

@@ -5,7 +5,8 @@ Normalised as in `drmdp.layout.point`. With C_ia the cost of row (i, a) and B th
     F̄ = max { γ : c_a + Σ_i w_i z_ia·u_a ≥ γ for every a,  Σ_a Σ_i w_i C_ia(z_ia | ŷ_ia) ≤ B },
 
 which `curves` turns into curves E_a(V), one an action. Rounds of evaluations raise L and lower U until they are `tol` apart; nothing else decides. An
-action with c_a + V⁰_a ≥ U is never touched. A sweep begins with the multipliers of the last one.
+action with c_a + V⁰_a ≥ U is never touched. A sweep begins with the multipliers of the last one. Where moves cost nothing every action begins with these
+moves made.
 
 With a policy x fixed the rows are stacked to one curve: at t, action a is asked at t x_a, and V = Σ x_a V_a, E = Σ E_a, D = Σ x_a² D_a.
 
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.family import close_trivial, longest_pair, open_state, play_alone
+from drmdp.bellman.family import close_trivial, has_actions, longest_pair, open_state, play_alone
 from drmdp.bellman.frame.curves import (
     Curves,
     D,
@@ -28,18 +29,20 @@ from drmdp.bellman.frame.curves import (
     begin_curve,
     bound_of,
     choose_next,
-    insert,
     level_of,
     make_curves,
 )
+from drmdp.bellman.frame.ties import settle_policy, settle_state
+from drmdp.bellman.frame.visits import ask, rows_at, visit
 from drmdp.bellman.rows import LARGEST
+from drmdp.bellman.rows.transport import NEAR
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
-from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
+from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import copy
 
 ROUNDS = 100
-FIRST = 1.0  # multiplier of a curve of which nothing is known
+FIRST = 0.7  # multiplier of a curve of which nothing is known; at 1 costs of 1 and the widest stakes tie
 
 
 class Work(NamedTuple):
@@ -52,22 +55,8 @@ class Work(NamedTuple):
     trial: Array  # (1,) the same of a policy
     memory: Array  # (1, 3), t₁, t₂, f of a policy
     z: Array  # (K,) of a row
+    listed: Any  # what a row model is told of each entry: its next state, or another number
     aux: Any  # what the row model needs besides
-
-
-class Rows(NamedTuple):
-    """The rows of a state, and who answers for them."""
-
-    y: Any  # N rows per action
-    listed: Any  # next states of the entries
-    ptr: Any  # (A + 1,) where each action's entries begin
-    u: Array
-    scale: Array  # (A, N)
-    w: Array  # (N,)
-    z: Array
-    aux: Any
-    response: Any
-    saturated: Any
 
 
 def workspace(layout: Layout, point: Point, start: int, stop: int, aux: Any = 0.0) -> Work:
@@ -75,69 +64,9 @@ def workspace(layout: Layout, point: Point, start: int, stop: int, aux: Any = 0.
     A = layout.available.shape[1]
     z = np.empty(longest_pair(layout, start, stop))
     return Work(
-        scratch(layout, start, stop), make_curves(A), make_curves(1), np.empty(A), np.empty(1), np.empty((1, 3)), z, aux
-    )
-
-
-@njit(**INLINE)
-def rows_at(layout, listed, s, work, answers):
-    """Gather the rows of state s after it was normalised.
-
-    reads   layout, listed (what a row model is told of each entry), s, answers (see `sweep`)
-    fills   work.state: scale, ptr
-    returns Rows
-    """
-    state = work.state
-    A, N = state.scale.shape
-    row_scales(layout, s, state.scale)
-    first, last = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-    for a in range(A + 1):
-        state.ptr[a] = layout.indptr[s * A + a] - first
-    return Rows(
-        layout.data[N * first : N * last], listed[first:last], state.ptr, state.u, state.scale, layout.weights, work.z,
-        work.aux, answers[1], answers[2],
+        scratch(layout, start, stop), make_curves(A), make_curves(1), np.empty(A), np.empty(1), np.empty((1, 3)), z, layout.indices,
+        aux,
     )  # fmt: skip
-
-
-@njit(**LEAN)
-def ask(rows, a, t):
-    """Ask the rows of action a.
-
-    reads   rows, a, t (∞: the saturated point)
-    returns V, E, D
-    """
-    lo, hi, N = rows.ptr[a], rows.ptr[a + 1], rows.w.size
-    y, u, listed = rows.y[N * lo : N * hi], rows.u[lo:hi], rows.listed[lo:hi]
-    if t < LARGEST:
-        return rows.response(t, y, rows.scale[a], rows.w, u, rows.z, listed, rows.aux)
-    value, cost = rows.saturated(y, rows.scale[a], rows.w, u, rows.z, listed, rows.aux)
-    return value, cost, 0.0
-
-
-@njit(**LEAN)
-def visit(rows, curves, x):
-    """Evaluate the curves where `choose_next` says.
-
-    reads   rows, x (A,): a policy, if there is one curve for it, or (0,): a curve for each action
-    fills   curves
-    """
-    for k in range(curves.cost.size):
-        t = curves.next[k]
-        if not t > 0.0:
-            continue
-        if t >= LARGEST:
-            t = np.inf
-        if x.size == 0:
-            value, cost, slope = ask(rows, k, t)
-        else:
-            value, cost, slope = 0.0, 0.0, 0.0
-            for a in range(x.size):
-                if x[a] > 0.0:
-                    v, e, d = ask(rows, a, t * x[a])
-                    value += x[a] * v
-                    cost += e
-                    slope += x[a] * x[a] * d
-        insert(curves, k, t, value, cost, slope)
 
 
 @njit(**LEAN)
@@ -248,11 +177,11 @@ def solve_state(rows, budget, tol, work, by_action, by_row, x):
 
 @njit(**INLINE)
 def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
-    """Worst case of a policy at one normalised state.
+    """Worst case of a policy at one normalised state. Its cost, which may be many units, is not part of the curve.
 
     reads   rows, budget, tol, work.state, x (A,)
     fills   by_action (A,), by_row (A, 3), work
-    returns U, L and the rounds
+    returns the cost, U and L above it, and the rounds
     """
     state, curves = work.state, work.stacked
     cost, nominal, warm = 0.0, 0.0, 0
@@ -261,9 +190,9 @@ def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
             cost += x[a] * state.cost[a]
             nominal += x[a] * state.nominal[a]
             warm = a if x[a] > x[warm] or not x[warm] > 0.0 else warm
-    begin_curve(curves, 0, cost, nominal)
+    begin_curve(curves, 0, 0.0, nominal)
     memory, rounds = work.memory, 0
-    upper, lower = cost + nominal, cost + nominal
+    upper, lower = nominal, nominal
     curves.count[0] = 1
     curves.segment[0] = -1
     work.x[0] = 0.0
@@ -277,23 +206,59 @@ def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
         by_action[a] = own * min(work.x[0], LARGEST)
         for f in range(3):
             by_row[a, f] = memory[0, f] if f == 2 else (own * memory[0, f] if own > 0.0 else 0.0)
-    return upper, lower, rounds
+    return cost, upper, lower, rounds
+
+
+@njit(**INLINE)
+def lift(rows, state):
+    """Value of each action after the moves that cost nothing.
+
+    reads   rows, state.cost
+    fills   state.nominal
+    """
+    for a in range(state.cost.size):
+        if state.cost[a] < np.inf:
+            state.nominal[a] = ask(rows, a, NEAR)[0]
+
+
+@njit(**INLINE)
+def leave(by_row, free):
+    """Let nature make the moves that cost nothing, wherever she makes no others.
+
+    reads   free: whether there are any
+    fills   by_row (A, 3)
+    """
+    for a in range(by_row.shape[0]):
+        for side in range(2):
+            if free and not by_row[a, side] > NEAR:
+                by_row[a, side] = NEAR
 
 
 @njit(**KERNEL)
 def sweep(start, stop, layout, point, memory, out, tol, work, answers):
     """Update the states start … stop − 1 that are not terminal, or evaluate the policy in out.policy; see `drmdp.bellman.family`.
 
-    reads   layout, point, tol, answers: whether the policy is fixed, the response and the saturated point
+    reads   layout, point, tol, answers: whether the policy is fixed, the response, the saturated point, whether curves are polygons, and whether some
+            moves are free
     fills   memory, out, work
     """
     for s in range(start, stop):
+        if not has_actions(layout, s):
+            continue
         base, unit = normalise(layout, point, s, work.state)
-        if base < np.inf:
-            rows = rows_at(layout, layout.indices, s, work, answers)
-            own = memory.by_action[s], memory.by_row[s], out.policy[s]
-            if answers[0]:
-                upper, lower, out.passes[s] = evaluate_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])
-            else:
-                upper, lower, out.passes[s] = solve_state(rows, layout.radius[s], tol, work, own[0], own[1], own[2])
-            out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
+        rows = rows_at(layout, work.listed, s, work, answers)
+        budget, x = layout.radius[s], out.policy[s]
+        by_action, by_row = memory.by_action[s], memory.by_row[s]
+        if answers[4]:
+            lift(rows, work.state)
+        if answers[0]:
+            cost, upper, lower, out.passes[s] = evaluate_state(rows, budget, tol, work, by_action, by_row, x)
+            if answers[3]:
+                settle_policy(rows, work.stacked, x, lower, budget, base, unit, work.memory[0], by_row)
+            upper, lower = cost + upper, cost + lower
+        else:
+            upper, lower, out.passes[s] = solve_state(rows, budget, tol, work, by_action, by_row, x)
+            if answers[3]:
+                settle_state(rows, work.curves, lower, budget, base, unit, by_row)
+        leave(by_row, answers[4])
+        out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

@@ -14,7 +14,7 @@ import numpy as np
 from drmdp.bellman.frame import additive
 from drmdp.bellman.frame.nature import answer_of
 from drmdp.bellman.nature_rows import Answer
-from drmdp.bellman.rows import burg, chi2, kl, tv
+from drmdp.bellman.rows import burg, chi2, kl
 from drmdp.core.compiled import Walls, wall
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
@@ -23,7 +23,7 @@ from drmdp.layout.point import Point
 
 @cache
 def _compiled(model: Any, real: Any, fixed: bool) -> Walls:
-    """Whether the policy is fixed, and both functions of a row model behind walls, for data of a type."""
+    """What `additive.sweep` is told beside the data: `answers`, with both functions of the row model behind walls, for data of a type."""
     if fixed:
         return Walls((fixed, *_compiled(model, real, not fixed)[1:]))
     respond, saturate = model.response, model.saturated
@@ -38,7 +38,7 @@ def _compiled(model: Any, real: Any, fixed: bool) -> Walls:
     for part in (y, listed):
         part.setflags(write=False)
     row = y, np.empty(1), np.empty(1), np.empty(1), np.empty(1), listed, 0.0
-    return Walls((fixed, wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row)))
+    return Walls((fixed, wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row), False, False))
 
 
 ONE = np.ones(1)
@@ -92,4 +92,3 @@ class Family:
 KL, KL_MEAN = Family(kl), Family(kl, mean=True)
 BURG, BURG_MEAN = Family(burg), Family(burg, mean=True)
 CHI2, CHI2_MEAN = Family(chi2, 0.5), Family(chi2, 0.5, mean=True)
-TV, TV_MEAN = Family(tv), Family(tv, mean=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.family import close_trivial, longest_pair, open_state, play_alone
-from drmdp.bellman.frame.transport import APART, NOISE
+from drmdp.bellman.frame.ties import apart_of
 from drmdp.bellman.frame.transport_nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.piecewise.budget_per_kernel import Priced, Tables, make_tables
@@ -337,7 +337,7 @@ def _update(start, stop, layout, point, memory, out, tol, work, solve):
             out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower
             continue
         size = min(theta, 1.0)
-        scaled = Scaled(size, theta / size, -bottom / size, tol / size, APART + NOISE * abs(base) / unit)
+        scaled = Scaled(size, theta / size, -bottom / size, tol / size, apart_of(base, unit))
         first_policy(policy, work.state, lowest)
         for a in range(policy.size):
             work.state.nominal[a] = (work.state.cost[a] + work.state.nominal[a] - bottom) / size
@@ -376,7 +376,7 @@ def _evaluate(start, stop, layout, point, memory, out, work):
             continue
         by_action, by_kernel, by_row = memory.by_action[s], memory.by_kernel[s], memory.by_row[s]
         size = min(theta, 1.0) if theta > 0.0 else 1.0
-        scaled = Scaled(size, theta / size, 0.0, 0.0, APART + NOISE * abs(base) / unit)
+        scaled = Scaled(size, theta / size, 0.0, 0.0, apart_of(base, unit))
         n, line, worst = np.int64(0), np.int64(0), 0.0
         for i in range(by_kernel.size):
             solver.mu[i] = 1.0 / by_kernel[i] if by_kernel[i] > 0.0 else 0.1
