@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import drmdp
+from decks import SETS
 from drmdp.bellman.build import build
 from drmdp.bellman.nominal import Fixed
 from drmdp.certificate.fixed_kernel import FixedKernel
@@ -29,21 +30,40 @@ def relative(model, ball, share=1e-6, **settings):
     return drmdp.solve(model, ball, tol=tol, **settings), tol
 
 
-@pytest.mark.parametrize("discount", [0.8, 0.95, 0.99, 0.999])
-@pytest.mark.parametrize("name", ["garnet", "machine", "forest", "ring", "cycle"])
-def test_few_sweeps_to_a_millionth(name, discount):
-    model, radius = {
-        "garnet": lambda: (drmdp.instances.perturb(drmdp.instances.garnet(30, 10, discount=discount), 10), 0.5),
-        "machine": lambda: (drmdp.instances.perturb(drmdp.instances.machine(50, discount=discount), 10), 0.5),
-        "forest": lambda: (drmdp.instances.perturb(drmdp.instances.forest(50, discount=discount), 10), 0.5),
-        "ring": lambda: (drmdp.instances.ring(120, 5, discount=discount), 0.02),
-        "cycle": lambda: (drmdp.instances.cycle(100, 5, discount=discount), 0.02),
-    }[name]()
+DISCOUNTS = (0.8, 0.95, 0.99, 0.999)
+INSTANCES = {
+    "garnet": lambda discount: drmdp.instances.perturb(drmdp.instances.garnet(30, 10, discount=discount), 10),
+    "machine": lambda discount: drmdp.instances.perturb(drmdp.instances.machine(50, discount=discount), 10),
+    "forest": lambda discount: drmdp.instances.perturb(drmdp.instances.forest(50, discount=discount), 10),
+    "ring": lambda discount: drmdp.instances.ring(120, 5, discount=discount),
+    "cycle": lambda discount: drmdp.instances.cycle(100, 5, discount=discount),
+}
+instances = pytest.mark.parametrize("instance", INSTANCES)
+
+
+def check_few(model, ball):
+    found, tol = relative(model, ball)
+    assert found.status == "solved"
+    assert found.gap <= tol
+    assert found.kernel_passes <= MOST, f"{ball}: {found.kernel_passes} sweeps"
+
+
+@pytest.mark.parametrize("discount", DISCOUNTS)
+@instances
+def test_few_sweeps_to_a_millionth(instance, discount):
+    model, radius = INSTANCES[instance](discount), 0.02 if instance in ("ring", "cycle") else 0.5
     for pair in PAIRS:
-        found, tol = relative(model, drmdp.Wasserstein(radius, *pair, support="all"))
-        assert found.status == "solved"
-        assert found.gap <= tol
-        assert found.kernel_passes <= MOST, f"{pair}: {found.kernel_passes} sweeps"
+        check_few(model, drmdp.Wasserstein(radius, *pair, support="all"))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", SETS)
+@instances
+def test_few_sweeps_for_every_set(instance, name):
+    for discount in DISCOUNTS:
+        model = INSTANCES[instance](discount)
+        for size in (0.01, 0.2):
+            check_few(model, SETS[name].make(model, size, "observed"))
 
 
 def random_problem(rng, pair):
