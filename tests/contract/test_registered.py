@@ -130,6 +130,12 @@ def test_a_set_goes_everywhere(name, tmp_path):
     assert drmdp.certify(own, ball, found).gap < 1e-5
     plan = drmdp.finite_horizon(own, ball, 120)
     np.testing.assert_allclose(plan.value[0], found.value, atol=1e-6)
+    for result in (found, plan):
+        result.save(tmp_path / "result.npz")
+        again = type(result).load(tmp_path / "result.npz")
+        for name in ("value", "lower", "upper", "policy"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(result, name))
+    np.testing.assert_array_equal(drmdp.evaluate(own, ball, again).value, drmdp.evaluate(own, ball, plan).value)
     kind = drmdp.solve(own, ball, nature="cooperative")
     nominal = drmdp.solve(own, drmdp.Wasserstein(0))
     assert ball.key == "intervals" or (kind.lower <= nominal.upper).all()

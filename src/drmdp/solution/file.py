@@ -45,7 +45,8 @@ KNOWN = {
     **dict(zip(NAMES, (Field("u", (1,)), Field("i", (1,))), strict=True)),
     **PARTS,
 }
-PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*ARRAYS, "status", "history", "kernels", "states"))
+LEFT_OUT = ("kernels", "weights")
+PLAIN = tuple(f.name for f in fields(Solution) if f.name not in (*ARRAYS, *LEFT_OUT, "status", "history", "states"))
 """Fields that JSON holds as they are."""
 SETTINGS = ("method", "backend", "ball")
 """Texts that the settings of every run have."""
@@ -148,6 +149,8 @@ def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
     if not isinstance(meta, dict) or meta.pop("format", None) != FORMAT:
         raise InputError(f"expected format {FORMAT!r}")
     expected = {*PLAIN, "status", "history"}
+    if "weights" in meta and meta["weights"] is None:
+        del meta["weights"]  # as it was written before they were left out
     if set(meta) | {"notes"} != expected:
         raise InputError(f"expected the entries {', '.join(sorted(expected))}, got {shown(sorted(meta))}")
     if meta["status"] not in list(Status):
