@@ -171,5 +171,5 @@ def _arrows(ax: Any, actions: Any, policy: Array, x: Array, y: Array) -> None:
             long = 0.4 * policy[played, a]
             ax.quiver(
                 x[played], y[played], right * long, down * long, angles="xy", scale_units="xy", scale=1, color=BLACK,
-                width=0.006, headwidth=5, headlength=5, headaxislength=4.5, edgecolor="white", linewidth=0.5,
+                width=0.006, headwidth=5, headlength=5, headaxislength=4.5, minshaft=1.8, minlength=0, edgecolor="white", linewidth=0.5,
             )  # fmt: skip
