@@ -1,8 +1,10 @@
 """Formulas as MathML, written when the site is built: browsers show it without a script, and without a network.
 
 Their font is STIX Two Math (SIL Open Font License), the letters and signs that formulas need of it; it is taken from a package and served by the site itself.
+Bars of norms and sizes are as high as letters and stand close to them, and primes, which are high already, are not raised.
 """
 
+import re
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -19,17 +21,27 @@ SIGNS = [
     *(range(0x1D434, 0x1D4D0), range(0x1D538, 0x1D56C), range(0x1D6FC, 0x1D71C)),  # italic, script, doubled, Greek
 ]
 
+CLOSE = 'stretchy="false" lspace="0" rspace="0"'
+BAR = re.compile(r'<mo(?: fence="false")?(?: stretchy="false")?>(&#x02016;|&#x0007C;)</mo>')
+PRIME = re.compile(r"<msup>((?:(?!<msup>).)*?)<mi>(&#x02032;)</mi></msup>")
+
+
+def formula(text, **options):
+    """MathML of a formula."""
+    found = BAR.sub(rf"<mo {CLOSE}>\1</mo>", convert(text, **options))
+    return PRIME.sub(rf"<mrow>\1<mo {CLOSE}>\2</mo></mrow>", found)
+
 
 def inline(translator, node):
     """A formula in a line."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append(formula(node.astext()))
     raise nodes.SkipNode
 
 
 def display(translator, node):
     """A formula on its own: where it is wider than the window, it is scrolled, with the keyboard too."""
-    formula = convert(node.astext().strip(), display="block")
-    translator.body.append(f'<div class="math" tabindex="0" role="region" aria-label="formula">{formula}</div>')
+    shown = formula(node.astext().strip(), display="block")
+    translator.body.append(f'<div class="math" tabindex="0" role="region" aria-label="formula">{shown}</div>')
     raise nodes.SkipNode
 
 
