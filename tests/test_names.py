@@ -10,6 +10,7 @@ from scipy import sparse
 import drmdp
 from drmdp import Model, policies
 from drmdp.cli import main
+from drmdp.core.names import natural
 
 PRESSES = ("Press-01", "Press-02", "Press-03", "Press-04")
 NOTE = "2 rows of kernels lack data that others have: pooled"
@@ -266,6 +267,13 @@ def test_rounding_below_zero_is_zero(form, size, normalize, passes):
     )
     assert model.blocks.indices.size == 3  # nature may not move mass where nothing was seen
     assert model.notes == ()
+
+
+def test_the_order_of_names_is_natural():
+    """Numbers too long for an integer of Python's have a size, too; what differs in zeros only has a fixed order."""
+    wanted = ["", "9" * 5000, "1" + "0" * 5000, "a", "a 02", "a 2", "a 2 b", "a 10"]
+    assert sorted(np.random.default_rng(0).permutation(wanted).tolist(), key=natural) == wanted
+    assert sorted([10, 2], key=natural) == [2, 10]
 
 
 @pytest.mark.parametrize("total", [0.0, np.inf])

@@ -318,6 +318,13 @@ def test_names_can_be_given_with_those_never_seen():
         estimate(table, states=[2], **common)
 
 
+def test_numbers_in_labels_are_sorted_by_size():
+    labels = ["week 10", "week 2", "(3, 12)", "(3, 4)", "week"]
+    log = {"state": labels, "next_state": labels, "action": ["go"] * len(labels), "plant": labels}
+    model = drmdp.estimate(log, by="plant", partial="pooled", costs=np.zeros((len(labels), 1)), discount=0.5)
+    assert list(model.states) == list(model.kernel_names) == ["(3, 4)", "(3, 12)", "week", "week 2", "week 10"]
+
+
 def test_large_models_are_sparse(monkeypatch):
     dense = estimate(log(), cost="cost", by="year", **LOOSE)
     monkeypatch.setattr(rules, "DENSE_ENTRIES", 10)

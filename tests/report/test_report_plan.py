@@ -9,7 +9,7 @@ from browser import Visit, chromium
 from drmdp import cli
 from drmdp.core.text import amount
 from drmdp.plot.plans import groups
-from drmdp.report.decision import decide
+from drmdp.report.decision import _joined, decide
 from drmdp.report.plan import decisions
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -272,6 +272,31 @@ def test_thresholds_of_ten_thousand_states_are_found(seed):
     assert 1 <= noisy.exceptions <= 37
     assert "it is otherwise" in noisy.caveat
     assert len(noisy.sentence) < 800
+
+
+@pytest.mark.parametrize("text", ["({}, {})", "{}|{}", "{}-{}", "[{};-{}.5]"])
+def test_numbers_in_texts_are_coordinates(text):
+    """As a log has them; letters make them names."""
+    places = [(i, j) for i in range(30) for j in range(30)]
+    chosen = one_hot([int(i <= 12 and j > 4) for i, j in places])
+    found = decide([text.format(*place) for place in places], ["order", "wait"], chosen)
+    assert found.exceptions == 0
+    assert "x1 ≤ 12" in found.sentence
+    assert ("x2 ≤ -5.5" if "5]" in text else "x2 ≥ 5") in found.sentence
+    assert "x1" not in decide([f"a{text.format(*place)}" for place in places], ["order", "wait"], chosen).sentence
+
+
+def test_places_that_fill_a_box_are_told_as_one():
+    """Unless a state between them does something else."""
+    table, inf = np.arange(100.0)[:, None], np.inf
+    leaves = [(0, range(36), (-inf, 35.0)), (1, [36], (36.0, 36.0)), (1, range(37, 100), (37.0, inf))]
+    leaves = [(g, np.array(members), {0: box}) for g, members, box in leaves]
+    told = [(g, members.size, box) for g, members, box in _joined(leaves, table)]
+    assert told == [(0, 36, {0: (-inf, 35.0)}), (1, 64, {0: (36.0, inf)})]
+    leaves[0], leaves[1] = (1, leaves[0][1], leaves[0][2]), (0, leaves[1][1], leaves[1][2])
+    assert _joined(leaves, table) == leaves
+    alike = _joined([(1, members, box) for _, members, box in leaves], table)
+    assert [(g, members.size, box) for g, members, box in alike] == [(1, 100, {})]
 
 
 def test_where_few_states_are_visited_the_others_are_told_too():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -20,6 +21,9 @@ import numpy as np
 
 from drmdp.errors import InputError, repeated, shown
 
+NUMBER = re.compile(r"(?<![0-9.])-?[0-9]+(?:[.][0-9]+)?")
+LETTER = re.compile(r"[^\W0-9]")
+DIGITS = re.compile("([0-9]+)")
 CHUNK = 2**16
 """Names that are decoded at a time."""
 
@@ -156,8 +160,11 @@ def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def coordinates(states: Sequence[Any], chosen: Iterable[int]) -> tuple[Any, list[str]] | None:
-    """Numbers that the names of some things are made of, (n, k), and what each is called; None if names are not numbers."""
-    sample = [states[int(s)] for s in chosen]
+    """Numbers that the names of some things are made of, (n, k), and what each is called; None if names are not numbers.
+
+    Texts of numbers and signs, such as "(3, 4)" in a log, are read as their numbers.
+    """
+    sample = [_read(states[int(s)]) for s in chosen]
     if all(isinstance(name, int | float) for name in sample):
         return np.array(sample, dtype=float)[:, None], ["the state"]
     k = len(sample[0]) if isinstance(sample[0], tuple) else 0
@@ -167,6 +174,23 @@ def coordinates(states: Sequence[Any], chosen: Iterable[int]) -> tuple[Any, list
     if not columns:
         return None
     return np.array([[name[j] for j in columns] for name in sample], dtype=float), [f"x{j + 1}" for j in columns]
+
+
+def _read(name: Any) -> Any:
+    """The numbers in a text that holds nothing else but signs; anything else as it is."""
+    if not isinstance(name, str) or LETTER.search(name):
+        return name
+    found = tuple(map(float, NUMBER.findall(name)))
+    return found[0] if len(found) == 1 else found or name
+
+
+def natural(name: Any) -> Any:
+    """What names are sorted by: in texts, numbers count by their size, so that "week 2" comes before "week 10"."""
+    if not isinstance(name, str):
+        return name
+    parts = DIGITS.split(name)
+    parts[1::2] = [(len(digits), digits) for digits in (part.lstrip("0") for part in parts[1::2])]
+    return parts, name
 
 
 def key(text: bytes) -> int:

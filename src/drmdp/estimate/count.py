@@ -1,6 +1,6 @@
 """How often each transition was seen: grouped sums over a lazy table, so memory grows with what is distinct, not with rows.
 
-A *cell* is a triple (state, action, next state). Labels are sorted: integers by size, strings by character.
+A *cell* is a triple (state, action, next state). Labels are sorted: integers by size, strings by character, and numbers in them by size.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import validation as checks
+from drmdp.core.names import natural
 from drmdp.core.random import generator
 from drmdp.errors import InputError, shown
 from drmdp.estimate.sample import SAMPLED
@@ -65,7 +66,9 @@ def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading:
         raise InputError(f"{source.name}: there are no events, or weights that are negative or no numbers")
     groups = [None] * len(seen) if group is None else frame[group].to_list()
     labels = list(dict.fromkeys(groups))
-    labels = sorted(labels) if len({type(label) for label in labels}) == 1 and labels[0] is not None else labels
+    labels = (
+        sorted(labels, key=natural) if len({type(label) for label in labels}) == 1 and labels[0] is not None else labels
+    )
     found = np.zeros((len(labels), len(events)))
     np.add.at(found, ([labels.index(label) for label in groups], [index[_plain(value)] for value in seen]), amount)
     given["labels"] = None if group is None else labels

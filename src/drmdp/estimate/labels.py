@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from drmdp.core.names import natural
 from drmdp.core.validation import Names, lookup
 from drmdp.errors import InputError, shown
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
@@ -57,7 +58,7 @@ def codes(table: Table, role: str, given: list[Any], names: Named = NONE) -> tup
         whole = all(INTEGER.fullmatch(str(name)) for name in fixed)
         fixed, labels = ([_typed(name, whole) for name in some] for some in (fixed, labels))
     if fixed is None:
-        fixed = sorted(labels)
+        fixed = sorted(labels, key=natural)
     index = lookup(fixed)
     _check_known(table, role, [label for label in labels if label not in index], fixed)
     numbers = pl.Series([index[label] for label in labels], dtype=pl.Int64)

@@ -5,7 +5,8 @@ States that act alike are a group; the largest group is "otherwise". The others 
 1. their names, if there are few;
 2. runs of the user's order, "from a to b";
 3. thresholds on coordinates, if names are numbers or tuples of numbers: a tree of at most `LEAVES` leaves, each split where most states are told apart. A
-   state counts by itself and by how often it is visited, half and half. The tree ends where less than `FEW` is told wrongly.
+   state counts by itself and by how often it is visited, half and half. The tree ends where less than `FEW` is told wrongly. The action with
+   most places is "otherwise", if it has more than one.
 
 A tree may leave exceptions: it is then said in how many states it is otherwise, and in what share of the time. Where that is more than `MOST`, names tell no
 pattern, and what is done most is counted.
@@ -24,6 +25,8 @@ from drmdp._typing import Array, IntArray
 from drmdp.core.names import coordinates
 from drmdp.core.text import count
 
+Box = dict[int, tuple[float, float]]
+"""From where to where, by coordinate."""
 SURE = 0.995
 """An action with at least this probability is the action."""
 NAMES = 8
@@ -168,17 +171,22 @@ def _by_coordinates(
     found = coordinates(states, running)
     table, names = found if found is not None else (np.arange(running.size, dtype=float)[:, None], [""])
     weight = (shares + 1 / len(shares)) / 2
-    leaves = _tree(table, group, weight)
+    most = [(int(np.argmax(np.bincount(group[m], weight[m]))), m, box) for m, box in _tree(table, group, weight)]
+    leaves = _joined(most, table)
     clauses: dict[str, list[str]] = {}
     wrong = np.zeros(running.size, dtype=bool)
-    for members, box in leaves:
-        g = int(np.argmax(np.bincount(group[members], weight[members])))
+    for g, members, box in leaves:
         wrong[members] |= group[members] != g
         clauses.setdefault(words[g], []).append(_box(box, names, states, running))
     if max(wrong.mean(), shares[wrong].sum()) > MOST:
         return _counted(group, words)
-    told = tuple((what, "where " + ", or where ".join(places)) for what, places in clauses.items())
-    asked = {j for _, box in leaves for j in box if names[j].startswith("x")}
+    last = max(clauses, key=lambda what: len(clauses[what]))
+    rest = ((last, ""),) if len(clauses) == 1 or len(clauses[last]) > 1 else ()
+    told = tuple(
+        (what, "where " + ", or where ".join(places)) for what, places in clauses.items() if not rest or what != last
+    )
+    told += rest
+    asked = {j for _, _, box in leaves for j in box if names[j].startswith("x")}
     key = "x1, x2, … are the parts of the name of a state, in their order." if asked else ""
     return Decision(told, int(wrong.sum()), float(shares[wrong].sum()), key)
 
@@ -194,9 +202,9 @@ def _counted(group: IntArray, words: list[str]) -> Decision:
     return Decision(tuple(told), 0, 0.0)
 
 
-def _tree(table: Array, group: IntArray, weight: Array) -> list[tuple[IntArray, dict[int, tuple[float, float]]]]:
+def _tree(table: Array, group: IntArray, weight: Array) -> list[tuple[IntArray, Box]]:
     """Leaves of a tree of thresholds: members, and the interval of each coordinate that was asked for."""
-    leaves: list[tuple[IntArray, dict[int, tuple[float, float]]]] = [(np.arange(len(table)), {})]
+    leaves: list[tuple[IntArray, Box]] = [(np.arange(len(table)), {})]
     while len(leaves) < LEAVES:
         if sum(weight[m].sum() - np.bincount(group[m], weight[m]).max() for m, _ in leaves) < FEW:
             break
@@ -211,6 +219,23 @@ def _tree(table: Array, group: IntArray, weight: Array) -> list[tuple[IntArray, 
             (members[below], {**box, j: (low, cut)}),
             (members[~below], {**box, j: (float(table[members[~below], j].min()), high)}),
         ]
+    return leaves
+
+
+def _joined(leaves: list[tuple[int, IntArray, Box]], table: Array) -> list[tuple[int, IntArray, Box]]:
+    """Leaves (group, members, intervals), those of one group put together that fill a box."""
+    for k, (g, members, box) in enumerate(leaves):
+        for i in range(k):
+            if leaves[i][0] != g or leaves[i][2].keys() != box.keys():
+                continue
+            ends = {j: (*box[j], *leaves[i][2][j]) for j in box}
+            union = {j: (min(each), max(each)) for j, each in ends.items()}
+            inside = np.all([(low <= table[:, j]) & (table[:, j] <= high) for j, (low, high) in union.items()], axis=0)
+            if inside.sum() == members.size + leaves[i][1].size:
+                bounded = {j: each for j, each in union.items() if np.isfinite(each).any()}
+                left = [leaf for n, leaf in enumerate(leaves) if n not in (i, k)]
+                left.insert(i, (g, np.flatnonzero(inside), bounded))
+                return _joined(left, table)
     return leaves
 
 
@@ -237,7 +262,7 @@ def _impurity(mass: Array) -> Any:
     return total - (mass**2).sum(axis=-1) / np.where(total > 0, total, 1.0)
 
 
-def _box(box: dict[int, tuple[float, float]], names: list[str], states: Sequence[Any], running: IntArray) -> str:
+def _box(box: Box, names: list[str], states: Sequence[Any], running: IntArray) -> str:
     parts = []
     for j, (low, high) in sorted(box.items()):
         if names[j]:
