@@ -378,7 +378,7 @@ def certify(
 
     One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
     (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
-    mean kernel the nearest tuple with that mean is computed first (`drmdp.certificate.membership`). For `Reweighting` it may be nature's
+    mean kernel the nearest tuple with that mean is computed first. For `Reweighting` it may be nature's
     mixtures instead, (S, N), with "sa" (S, A, N). With a `Solution` as policy, the kernel is its own by default.
 
     Parameters

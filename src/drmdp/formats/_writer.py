@@ -122,7 +122,7 @@ class Writer:
 
         Parameters
         ----------
-        kernels : (N, n, A, S) or (n, A, S) array, N sparse matrices (n·A, S), or `drmdp.core.storage.Kernels`
+        kernels : (N, n, A, S) or (n, A, S) array, or N sparse matrices (n·A, S)
         costs, rewards : (n,), (n, A) or (n, A, S) array, or a sparse (n·A, S) matrix
             Exactly one of the two, and the same one with the same number of dimensions in every block.
         available : (n, A) bool array, optional

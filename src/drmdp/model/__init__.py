@@ -52,7 +52,7 @@ class Model(Made):
     initial : (S,) array or mapping from state to probability, optional
         Start distribution; uniform by default. Used only for averages over states.
     states, actions : sequences of names, optional
-        Distinct and hashable: strings, integers, tuples, frozen dataclasses; 0, 1, 2, … by default. `drmdp.core.names` says what files hold.
+        Distinct and hashable: strings, numbers, tuples of them, which files keep, or what files keep as its `repr`; 0, 1, 2, … by default.
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
     terminal : (S,) bool array or collection of state names, optional
@@ -345,7 +345,7 @@ class Model(Made):
 
         Parameters
         ----------
-        policy : array, mapping, table or result
+        policy : array, mapping, frame or result
             (S, A) probabilities, (S,) action numbers, a mapping from every state that is not terminal to an action or to a mapping from actions to
             probabilities, a table with the columns state, action and probability, or what has a policy, such as a `Solution`.
         """
