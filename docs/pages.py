@@ -1,8 +1,8 @@
 """What Sphinx and its theme leave to do in a page.
 
 Pictures become inline SVG: what is black on a light page is light on a dark one, and colours stay. Tables that are wider than the window are scrolled, with
-the keyboard too, also those that were printed. Captions of the contents are headings, and get a level. Short code in a sentence stays on one line, and
-commands are shown without the word that has them run.
+the keyboard too, also those that were printed, and the tree of the sources. Captions of the contents are headings, and get a level. Short code in a
+sentence stays on one line, and commands are shown without the word that has them run.
 """
 
 import html
@@ -11,7 +11,7 @@ from pathlib import Path
 
 SCROLLED = 'tabindex="0" role="region" aria-label="table"'
 COMMAND = re.compile(r'(<pre><span></span>)<span class="o">%%</span><span class="k">bash</span>[^\n]*\n')
-RULED = re.compile(r"<pre>(?=(?:(?!</pre>).)*─{8})", re.DOTALL)
+RULED = re.compile(r"<pre>(?=(?:(?!</pre>).)*(?:─{8}|__main__\.py))", re.DOTALL)
 SHORT = re.compile(r'<code class="([^"]*\bliteral\b[^"]*">(?=(?:<[^>]*>|&[a-z]+;|[^<&]){1,28}</code>))')
 IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")[^>]*?alt="([^"]*)"[^>]*/?>')
 

@@ -20,11 +20,14 @@ def small():
     """What to do, and what a radius costs: for the front page."""
     solution, path = solved()
     with styled({"font.size": 9}) as plt:
-        figure, (left, right) = plt.subplots(ncols=2, figsize=(9, 2.7))
+        figure, (left, right) = plt.subplots(ncols=2, figsize=(9, 2.2))
         drmdp.plot.policy(solution, ax=left)
         left.set_yticks([0, 5, 10, 15, 20], [f"storage {k}" for k in (0, 5, 10, 15, 20)])
         left.tick_params(axis="y", labelsize=9)
+        left.set_xlabel("action, darker where it is likelier")
+        left.images[0].colorbar.remove()
         drmdp.plot.radius(path, mark=0.07, ax=right)
+        right.set_ylabel("cost")
     return figure
 
 
