@@ -66,15 +66,20 @@ class Decision:
     @property
     def lines(self) -> list[str]:
         """The sentence, or a line for each clause if it is long."""
-        whole = self.sentence
-        return [whole] if len(whole) <= LONG else [_begun(re.sub(" ([≤≥=]) ", TIED, part)) for part in self.parts]
+        told = [self.sentence] if len(self.sentence) <= LONG else [_begun(part) for part in self.parts]
+        return [re.sub(" ([≤≥=]) ", TIED, line) for line in told]
+
+    @property
+    def off(self) -> str:
+        """In how many states it is otherwise, if in any."""
+        share = f"{self.time:.1%}" if self.time >= 0.001 else "less than 0.1%"
+        said = f"In {count(self.exceptions, 'state')} it is otherwise, where {share} of the time is spent."
+        return said if self.exceptions else ""
 
     @property
     def caveat(self) -> str:
-        """In how many states it is otherwise, if in any, and what the letters stand for."""
-        share = f"{self.time:.1%}" if self.time >= 0.001 else "less than 0.1%"
-        off = f"In {count(self.exceptions, 'state')} it is otherwise, where {share} of the time is spent."
-        return " ".join(filter(None, (off if self.exceptions else "", self.key)))
+        """The same, and what the letters stand for."""
+        return " ".join(filter(None, (self.off, self.key)))
 
 
 def decide(

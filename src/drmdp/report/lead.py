@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from drmdp import policies
+from drmdp._typing import Array
 from drmdp.core.text import amount, count, discount, some
 from drmdp.model import Model
 from drmdp.report.decision import SURE, Decision, decide
@@ -77,9 +78,8 @@ def against(subject: Any, rival: Any) -> str:
     )
 
 
-def _alike(one: Any, other: Any) -> bool:
-    other = np.asarray(other) if isinstance(other, np.ndarray) else None
-    return other is not None and other.shape == one.shape and bool(np.abs(one - other).max() < 1 - SURE)
+def _alike(one: Array, other: Array) -> bool:
+    return bool(np.abs(one - other).max() < 1 - SURE)
 
 
 def _none(gain: float, size: float) -> bool:

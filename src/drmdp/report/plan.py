@@ -139,6 +139,7 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
     first = np.flatnonzero(np.append(True, changes))
     last = np.append(first[1:], plan.n_stages) - 1
     told: list[tuple[str, list[str], str]] = []
+    keys: dict[str, None] = {}
     for lo, hi in list(zip(first.tolist(), last.tolist(), strict=True))[:STEPS]:
         own = plan.policy[lo : hi + 1]
         same = bool(np.ptp(own, axis=0).max() < 0.01)
@@ -147,9 +148,10 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
         if told and sum(len(lines) for _, lines, _ in told) + len(found.lines) > LINES:
             break
         when = f"Stage {lo}" if lo == hi else f"Stages {lo} to {hi}"
-        told.append((when if first.size > 1 else "", found.lines, found.caveat))
+        told.append((when if first.size > 1 else "", found.lines, found.off))
+        keys |= {found.key: None}
     left = first.size - len(told)
-    more = [f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""]
+    more = [*keys, f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""]
     if ((plan.policy > 1 - SURE) & (plan.policy < LEAST)).any():
         more.append("Actions that are seldom drawn are not told here.")
     return told, " ".join(filter(None, more))

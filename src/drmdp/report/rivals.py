@@ -70,7 +70,7 @@ def plan_rivals(plan: HorizonSolution, baseline: Any = None) -> list[Rival]:
 
 def mean_of(plan: HorizonSolution, policy: Any) -> float | None:
     """What a policy costs under the mean kernels of a plan's stages, mean over the start; None if they are not known."""
-    return None if plan.natures is None else _evaluated(plan, policy, Wasserstein(0.0))
+    return None if plan.natures is None else _first(_evaluated(plan, policy, Wasserstein(0.0)))
 
 
 def _judged(name: str, model: Model, ball: AmbiguitySet, policy: Array, rtol: float) -> Rival:
@@ -81,13 +81,16 @@ def _judged(name: str, model: Model, ball: AmbiguitySet, policy: Array, rtol: fl
 
 def _judged_plan(name: str, plan: HorizonSolution, policy: Any) -> Rival:
     worst = _evaluated(plan, policy, list(plan.natures.stages.balls))
-    return Rival(name, policy, _evaluated(plan, policy, Wasserstein(0.0)), worst)
+    return Rival(name, worst.policy, _first(_evaluated(plan, policy, Wasserstein(0.0))), _first(worst))
 
 
-def _evaluated(plan: HorizonSolution, policy: Any, balls: Any) -> float:
+def _evaluated(plan: HorizonSolution, policy: Any, balls: Any) -> Any:
     models = list(plan.natures.stages.models)
-    found = evaluate(models, balls, policy, progress=False, final=plan.final, discount=plan.discount)
-    return float(plan.initial @ found.value[0])
+    return evaluate(models, balls, policy, progress=False, final=plan.final, discount=plan.discount)
+
+
+def _first(plan: HorizonSolution) -> float:
+    return float(plan.initial @ plan.value[0])
 
 
 def _nominal(what: str) -> str:
