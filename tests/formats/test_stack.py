@@ -146,6 +146,8 @@ def test_quantecon_and_mdptoolbox_stack():
     assert formats.from_mdptoolbox([formats.to_mdptoolbox(one) for one in parts], discount=0.9) == expected
     with pytest.raises(InputError, match="rewards: they are missing"):
         formats.from_mdptoolbox(np.zeros((2, 3, 3)), discount=0.9)
+    with pytest.raises(drmdp.InputError, match=r"several models are a list of pairs \(transitions, rewards\)"):
+        formats.from_mdptoolbox(np.full((4, 2, 3, 3), 1 / 3), np.zeros((3, 2)), discount=0.9)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tra", ".umb", ".npz", ".drmdp"])

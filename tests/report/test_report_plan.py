@@ -153,6 +153,11 @@ def test_the_command_line_compares_plans(tmp_path, monkeypatch):
         text = (tmp_path / "p.html").read_text("utf-8")
         assert text.count('type="radio"') == radios
         assert "Current practice costs" in text
+    CliRunner().invoke(cli.main, [*call[:6], "--out", "plan.npz"])
+    done = CliRunner().invoke(cli.main, ["solve", *call[1:4], *call[6:], "--baseline", "plan.npz"])
+    assert done.exit_code == 2
+    assert "it has a policy for each of 6 stages" in done.output
+    assert "Status" not in done.output  # nothing was solved
     done = CliRunner().invoke(cli.main, [*call[:6], "--unit", "€"])
     assert "--unit: there is no --report" in done.output
 

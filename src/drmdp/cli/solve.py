@@ -118,7 +118,7 @@ def solve(
     model, ball = asked.read(model_path, discount)
     check_labels(model, out, keep_formulas)
     first = None if start is None else Solution.load(start)
-    practice = None if baseline is None else read_policy(baseline, model)
+    practice = None if baseline is None else model.policy(read_policy(baseline, model))
     deadline = clock.deadline(max_seconds)
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
         solution = api.solve(

@@ -114,7 +114,8 @@ def _by_state(name: str, given: Any) -> Any:
     if not _is_list(given):
         array = numbers(name, given)
         if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
-            raise InputError(f"{name}: expected shape (A, S, S), got {array.shape}")
+            several = "; several models are a list of pairs (transitions, rewards)" if array.ndim == 4 else ""
+            raise InputError(f"{name}: expected shape (A, S, S), got {array.shape}{several}")
         return np.ascontiguousarray(array.transpose(1, 0, 2))
     A, shape = len(given), np.shape(given[0])
     for a, matrix in enumerate(given):

@@ -15,7 +15,7 @@ from drmdp.core.names import coordinates as in_names
 from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError, shown
 from drmdp.plot._axes import WIDTH, axes, kind, model_of, side
-from drmdp.plot.plans import colours, palette_legend
+from drmdp.plot.plans import GREY, colours, palette_legend
 from drmdp.plot.states import COLOURS, bar
 from drmdp.plot.style import BLACK
 from drmdp.solution import HorizonSolution, Solution, check_solution
@@ -153,7 +153,8 @@ def _draw(ax: Any, places: Places, cells: Array) -> Any:
     if not places.grid:
         look: Any = {"cmap": COLOURS} if cells.ndim == 1 else {}
         size = float(np.clip(20_000 / len(x), 3, 60))
-        return ax.scatter(x, y, c=cells, s=size, linewidths=0, rasterized=len(x) > ARROWS, **look)
+        edge = 0.0 if len(x) > ARROWS else 0.6  # dark points are seen on dark ground, too
+        return ax.scatter(x, y, c=cells, s=size, linewidths=edge, edgecolors=GREY, rasterized=not edge, **look)
     low = places.at.min(axis=0).astype(int)
     high, wide = (np.ptp(places.at, axis=0) + 1).astype(int)
     image = np.full((high, wide, *cells.shape[1:]), np.nan if cells.ndim == 1 else 0.0)
