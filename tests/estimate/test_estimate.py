@@ -422,7 +422,7 @@ def test_labels_are_kept():
     assert labels_of([10, 9, -1]) == [-1, 9, 10]
     assert labels_of(["10", "9"]) == [9, 10]
     with pytest.warns(drmdp.Notice, match="'9' .* looks like '09' .*: the same number"):
-        assert labels_of(["10", "9", "09"]) == ["09", "10", "9"]
+        assert labels_of(["10", "9", "09"]) == ["09", "9", "10"]
     assert labels_of([2.0, 1.0]) == [1, 2]
     assert labels_of([True, False]) == [0, 1]
     assert labels_of([datetime.date(2020, 1, 2)]) == ["2020-01-02"]
