@@ -199,7 +199,7 @@ def test_costs_of_events_count_for_the_range_of_stakes(rectangular):
     value = 1e-6 * start(model)
     for moves in ("states", "events"):
         operator = ExactOperator(model, Wasserstein(0.2, rectangular=rectangular, moves=moves), 1)
-        operator.accuracy, own, asked = 1e-9, operator._family.update, []
+        operator.accuracy, own, asked = 1e-9, operator.family.update, []
 
         def noted(*args, own=own, asked=asked):
             asked.append(args[6])

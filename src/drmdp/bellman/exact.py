@@ -8,6 +8,7 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -147,6 +148,22 @@ class Remembered:
         )  # fmt: skip
 
 
+class Asked:
+    """Nature's side of a sweep that nobody may ever ask for, made when somebody does."""
+
+    def __init__(self, make: Callable[[], Remembered]) -> None:
+        self._make = make
+
+    @cached_property
+    def _own(self) -> Remembered:
+        return self._make()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._own, name)
+
+
 def _of(arrays: Any, own: slice) -> Any:
     """Some states of a memory, or of what a sweep finds."""
     return type(arrays)(*(array[own] for array in arrays))
@@ -166,6 +183,7 @@ class Ready:
         self.ends = bool(model.terminal.any())
         self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self._last: tuple[Any, Any] = None, None
+        self.courses: Any = None  # work space of `drmdp.solvers.course`; a tuple where there can be none
 
     def data(self, family: Any, layout: Layout) -> Any:
         """The layout as the kernels of the family read it."""
@@ -185,7 +203,7 @@ class ExactOperator:
         self._layout = events.spread_out(model, ball)
         entry = entry_of(ball)
         family: Any = part_of(entry.response, ball)
-        self._family = Pairwise(family) if entry.keeps.by_pair else family
+        self.family = Pairwise(family) if entry.keeps.by_pair else family
         S, A, N = model.n_states, model.n_actions, self._layout.weights.size
         kept = light.remembered(self._layout)
         real = np.dtype(np.float32) if kept < N else getattr(self._layout, "data", np.empty(0)).dtype
@@ -197,8 +215,8 @@ class ExactOperator:
         key = "ready", ball.key, ball.by_pair, ball.support, ball.moves
         ready = model.kept.get(key)
         if ready is None:
-            ready = model.kept[key] = Ready(model, self._layout, self._family)
-        self._ready: Ready = ready
+            ready = model.kept[key] = Ready(model, self._layout, self.family)
+        self.ready: Ready = ready
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
@@ -206,6 +224,11 @@ class ExactOperator:
         other.ball, other._layout = ball, at_radius(self._layout, self.model, ball)
         other._filled = None
         return other
+
+    @property
+    def layout(self) -> Any:
+        """The data as the next sweep reads it."""
+        return self._laid_out(self.left.sweeps + 1)
 
     @property
     def passes(self) -> float:
@@ -218,30 +241,39 @@ class ExactOperator:
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""
-        return self._sweep(self._family.update, value, self.left.policy, start, stop)
+        return self._sweep(self.family.update, value, self.left.policy, start, stop)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy (S, A), let nature maximise."""
-        return self._sweep(self._family.evaluate, value, policy, start, stop)
+        return self._sweep(self.family.evaluate, value, policy, start, stop)
 
     def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
         model = self.model
         u, shift = levels.around(value)
-        layout = self._laid_out(self.left.sweeps + 1)
+        layout = self.layout
         looks: Looks[Point] = Looks(partial(point_at, layout, u))
         out, played = self._mapped(kernel, layout, looks, policy, start, stop)
         own = slice(start, stop)
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
-        policy = np.where(ends[:, None], 0.0, out.policy[own]) if self._ready.ends else out.policy[own]
+        policy = np.where(ends[:, None], 0.0, out.policy[own]) if self.ready.ends else out.policy[own]
         low, high, new = levels.both_steps(here, shift, model.discount, ends, out.lower[own], out.upper[own])
         if played is not None:
             played.of(policy, self.threads)
         memory = self.left.memory
         nature = Remembered(
-            model, self._family.NATURE, layout, looks.last, memory, None, self.threads, played, self._ready.answers
+            model, self.family.NATURE, layout, looks.last, memory, None, self.threads, played, self.ready.answers
         )
         return Update(new, low, high, policy, nature, memory)
+
+    def took(self, layout: Layout, u: Array, left: Left, new: Array, low: Array, high: Array, passes: Array) -> Update:
+        """A sweep that was made elsewhere, at a value without its level, as if it had been made here."""
+        self.left, self._passes = left, passes
+        return Update(new, low, high, left.policy, Asked(partial(self._nature, layout, u, left.memory)), left.memory)
+
+    def _nature(self, layout: Layout, u: Array, memory: Memory) -> Remembered:
+        point, answer = point_at(layout, u, whole=False), self.family.NATURE
+        return Remembered(self.model, answer, layout, point, memory, None, self.threads, None, self.ready.answers)
 
     def _mapped(
         self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int
@@ -251,7 +283,7 @@ class ExactOperator:
         memory = Memory(by_action.copy(), by_kernel.copy(), by_row.copy())
         S = self.model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
-        widest = self.model.discount * looks.last.span + self._ready.moving  # range of any stakes
+        widest = self.model.discount * looks.last.span + self.ready.moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         over = self._over_pieces if isinstance(layout, events.EventLayout) else self._over_stored
         played = Played() if light.remembered(layout) < layout.weights.size else None
@@ -266,7 +298,7 @@ class ExactOperator:
         def over_states(lo: int, hi: int) -> None:
             looks.run(lo, hi, sweep, undo)
 
-        workers.run(over_states, self._ready.work, start, stop, self.threads)
+        workers.run(over_states, self.ready.work, start, stop, self.threads)
         self.left = Left(memory, out.policy, self.left.sweeps + 1)
         return out, played
 
@@ -274,16 +306,16 @@ class ExactOperator:
         self, kernel: Any, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
     ) -> None:  # fmt: skip
         """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
-        ready = self._ready
-        data = ready.data(self._family, layout)
+        ready = self.ready
+        data = ready.data(self.family, layout)
         run = partial(kernel, lo, hi, data, point, memory, out, tol)
-        ready.rooms.use(data, point, lo, hi, self._family.workspace, run)
+        ready.rooms.use(data, point, lo, hi, self.family.workspace, run)
 
     def _over_pieces(
         self, kernel: Any, layout: Any, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
     ) -> None:  # fmt: skip
         """Run a kernel over states whose rows are made piece by piece."""
-        family = self._family
+        family = self.family
 
         def make(part: Layout, *ends: int) -> Any:
             return family.workspace(prepared(family, part), point, *ends)
@@ -300,7 +332,7 @@ class ExactOperator:
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
-        layout, answer = self._laid_out(sweeps), self._family.NATURE
+        layout, answer = self._laid_out(sweeps), self.family.NATURE
         point = point_at(layout, value - levels.level(value), whole=False)
         return Remembered(self.model, answer, layout, point, memory, None, self.threads)
 

@@ -261,7 +261,7 @@ def bounds(
     ratio = discount / (1 - discount)
     if isinstance(value, np.ndarray):
         low, high = np.empty(value.size), np.empty(value.size)
-        _bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high)
+        fill_bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high)
         return Bounds(low, high)
     below, above = float(lower_step.min()), float(upper_step.max())
     given: Any = value, lower_step, upper_step, ratio * max(abs(below), abs(above))
@@ -292,7 +292,7 @@ def _high(value, lower_step, upper_step, size, further):
 
 
 @njit(**KERNEL)
-def _bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high):
+def fill_bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high):
     """The same at hand, in one pass.
 
     reads   value, lower_step, upper_step, (S,) each, ratio, terminal (S,), floor, ceiling

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280  # a smaller unit is 0
 BLOCK = 64
+EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
 
 
 class View(NamedTuple):
@@ -105,11 +106,11 @@ def work_space(layout: Layout, start: int, stop: int) -> Work:
 
 def view(layout: Layout, value: Array, whole: bool = True) -> View:
     """Normalise v where all actions see the same, and sort it, or its top, if states that are not listed matter."""
-    empty, none, beyond = np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
+    beyond = np.zeros(1, dtype=np.int64)
     u = np.empty(value.size if layout.common else 0)
     top, span = _look(value, layout.discount, u)
     if not (layout.common and layout.unlisted):
-        return View(value, top, span, u, none, none, empty, empty, empty, beyond)
+        return View(value, top, span, u, NONE, NONE, EMPTY, EMPTY, EMPTY, beyond)
     states = in_order(value, None if whole else layout)
     down = u[states]
     rise, rise2 = rises(down)

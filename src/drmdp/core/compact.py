@@ -70,7 +70,7 @@ class Rows:
         """Rows start … stop − 1 as an array (n, S)."""
         stop = self.entry_ptr.size - 1 if stop is None else stop
         out = np.zeros((stop - start, self.n_columns))
-        _spell(start, self._parts, self.states, self.u, out)
+        spell(start, self._parts, self.states, self.u, out)
         return out
 
     @property
@@ -118,7 +118,7 @@ def _product(start, stop, parts, z, sums, out):
 
 
 @njit(**KERNEL)
-def _spell(start, parts, states, u, out):
+def spell(start, parts, states, u, out):
     """Write rows out, from row `start` on.
 
     reads   start, parts, states (P,), u (P,)

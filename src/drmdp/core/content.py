@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numba.core import types as kinds
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 
 KNOWN = {"builtins", "cmath", "math", "numba", "numpy", "operator"}
 """Packages that are known by their version."""
@@ -82,6 +83,8 @@ class Content:
             return f"{type(value).__name__} {value!r}"
         if isinstance(value, Dispatcher):
             return f"function {self._number(value)}"
+        if isinstance(value, _Intrinsic):
+            return f"intrinsic {self._code(value._defn.__code__, value._defn.__doc__)}"
         if isinstance(value, types.ModuleType):
             return self._module(value)
         if isinstance(value, enum.Enum):

@@ -27,11 +27,11 @@ def level(value: Array) -> float:
 def around(value: Array) -> tuple[Array, float]:
     """A value without its level, and the level."""
     u = np.empty(value.size)
-    return u, _around(value, u)
+    return u, fill_around(value, u)
 
 
 @njit(**KERNEL)
-def _around(value, u):
+def fill_around(value, u):
     """See `around`.
 
     reads   value (n,)
@@ -60,12 +60,12 @@ def both_steps(
 ) -> tuple[Array, Array, Array]:
     """Both steps, and F(v) midway between the bounds on F(u), which takes the place of `lower`."""
     low, high = np.empty(u.size), np.empty(u.size)
-    _both_steps(u, shift, discount, terminal, lower, upper, 4 * EPS, low, high)
+    fill_both_steps(u, shift, discount, terminal, lower, upper, 4 * EPS, low, high)
     return low, high, lower
 
 
 @njit(**KERNEL)
-def _both_steps(u, shift, discount, terminal, lower, upper, margin, low, high):
+def fill_both_steps(u, shift, discount, terminal, lower, upper, margin, low, high):
     """See `both_steps`.
 
     reads   u (n,), shift, discount, terminal (n,), lower (n,), upper (n,), margin (relative)

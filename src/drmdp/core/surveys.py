@@ -34,7 +34,7 @@ class Extent(NamedTuple):
 def survey(value: Any, lower_step: Any, upper_step: Any) -> Survey:
     """Look at a sweep."""
     if isinstance(value, np.ndarray):
-        return Survey(*_survey(value, lower_step, upper_step))
+        return Survey(*sweep_numbers(value, lower_step, upper_step))
     middle, off, own = ends((lower_step + upper_step) / 2, upper_step - lower_step, value)
     return Survey(middle[1] - middle[0], max(map(abs, middle)), off[1], max(map(abs, own)))
 
@@ -42,20 +42,20 @@ def survey(value: Any, lower_step: Any, upper_step: Any) -> Survey:
 def extent_of(lower: Any, upper: Any) -> Extent:
     """Look at bounds."""
     if isinstance(lower, np.ndarray):
-        return Extent(*_extent(lower, upper))
+        return Extent(*bound_numbers(lower, upper))
     gap, own, nearest = ends(upper - lower, upper, np.maximum(np.maximum(lower, -upper), 0.0))
     return Extent(gap[1], max(map(abs, own)), nearest[1])
 
 
 def is_finite(numbers: Any) -> bool:
     """Whether all of them are."""
-    return bool(_finite(numbers)) if isinstance(numbers, np.ndarray) else _are_finite(ends(numbers))
+    return bool(all_finite(numbers)) if isinstance(numbers, np.ndarray) else _are_finite(ends(numbers))
 
 
 def are_finite(some: Any, others: Any) -> bool:
     """Whether all numbers of two vectors are."""
     if isinstance(some, np.ndarray) and isinstance(others, np.ndarray):
-        return bool(_both_finite(some, others))
+        return bool(both_finite(some, others))
     return _are_finite(ends(some, others))
 
 
@@ -64,7 +64,7 @@ def _are_finite(found: list[tuple[float, float]]) -> bool:
 
 
 @njit(**KERNEL)
-def _survey(value, lower_step, upper_step):
+def sweep_numbers(value, lower_step, upper_step):
     """See `survey`; all are NaN where some number is."""
     low, high, off, most = np.inf, -np.inf, 0.0, 0.0
     for s in range(value.size):
@@ -77,7 +77,7 @@ def _survey(value, lower_step, upper_step):
 
 
 @njit(**KERNEL)
-def _extent(lower, upper):
+def bound_numbers(lower, upper):
     """See `extent_of`; all are NaN where some number is."""
     gap, most, nearest = -np.inf, 0.0, 0.0
     for s in range(lower.size):
@@ -89,7 +89,7 @@ def _extent(lower, upper):
 
 
 @njit(**KERNEL)
-def _finite(numbers):
+def all_finite(numbers):
     """See `is_finite`."""
     odd = False
     for x in numbers:
@@ -98,9 +98,9 @@ def _finite(numbers):
 
 
 @njit(**KERNEL)
-def _both_finite(some, others):
+def both_finite(some, others):
     """See `are_finite`."""
-    return _finite(some) and _finite(others)
+    return all_finite(some) and all_finite(others)
 
 
 @njit(**KERNEL)

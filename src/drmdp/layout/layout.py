@@ -53,9 +53,10 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     if key not in kept:
         own = entry_of(ball).layout
         kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
-    last: tuple[Any, Any] = kept.get("last layout", (None, None))
-    if last[0] is not ball:
-        last = kept["last layout"] = ball, at_radius(kept[key], model, ball)
+    asked = (key, ball.by_pair, ball.radius) if type(ball.radius) is float else id(ball)
+    last: Any = kept.get("last layout")
+    if last is None or last[0] != asked:
+        last = kept["last layout"] = asked, at_radius(kept[key], model, ball), ball  # which keeps its number
     layout: Layout = last[1]
     return layout
 

@@ -66,7 +66,7 @@ class Point(NamedTuple):
 def point_at(layout: Layout, value: Array, whole: bool = True) -> Point:
     """Look at v, (S,) over all states and without its level, once for a sweep; `whole`: put all states in order, not the top alone."""
     common = np.empty(value.size if layout.common else 0)
-    top, span = _look(value, layout.discount, common) if value.size else (0.0, 0.0)
+    top, span = look(value, layout.discount, common) if value.size else (0.0, 0.0)
     return Point(value, top, span, _ordered(layout, value, common, whole))
 
 
@@ -80,7 +80,7 @@ def _ordered(layout: Layout, value: Array, common: Array, whole: bool) -> Order:
         states = in_order(value)
     n = states.size
     u, sum1, sum2, below = np.empty(n), np.empty(n + 1), np.empty(n + 1), np.empty(n, dtype=np.int32)
-    second = _add_up(common, states, (u, sum1, sum2), below)
+    second = add_up(common, states, (u, sum1, sum2), below)
     level = float(u[least(value.size) - 1]) if least(value.size) < value.size else -np.inf
     return Order(common, states, u, sum1, sum2, places_of(states, value.size), below, second, level, beyond)
 
@@ -89,7 +89,7 @@ EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
 
 
 @njit(**KERNEL)
-def _look(value, discount, common):
+def look(value, discount, common):
     """The range of v, and v as all actions see it.
 
     reads   value (S,), discount
@@ -108,7 +108,7 @@ def _look(value, discount, common):
 
 
 @njit(**KERNEL)
-def _add_up(common, states, sums, below):
+def add_up(common, states, sums, below):
     """What is read of states in descending order; see `Order`.
 
     reads   common (S,), states (n,)

@@ -32,9 +32,9 @@ class Rooms:
             held = None, 0, 0, None, []
         if held[0] is not data or held[1] != lo or held[2] != hi:
             work = make(data, point, lo, hi)
-            held = data, lo, hi, work, list(_orders(work)) if self._keeps else []
+            held = data, lo, hi, work, list(orders_in(work)) if self._keeps else []
         elif held[4]:
-            ascending = np.argsort(point.value)
+            ascending = np.argsort(point.value, kind="stable")
             for order in held[4]:
                 order[:] = ascending
         run(held[3])
@@ -45,11 +45,11 @@ class Rooms:
 NONE = Rooms(keeps=False)
 
 
-def _orders(work: Any) -> Iterator[Any]:
+def orders_in(work: Any) -> Iterator[Any]:
     """The orders of all states that are anywhere in work space."""
     if isinstance(work, SortSpace):
         if work.ascending.size:
             yield work.ascending
     elif isinstance(work, tuple):
         for part in work:
-            yield from _orders(part)
+            yield from orders_in(part)

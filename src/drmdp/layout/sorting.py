@@ -45,7 +45,7 @@ def ascending_states(layout: Layout, value: Array, start: int, stop: int) -> Any
     A = layout.available.shape[1]
     same = layout.next_costs.size == 0 and not layout.unlisted
     if same and (np.diff(layout.indptr[start * A : stop * A + 1]) == value.size).any():
-        return np.argsort(value)
+        return np.argsort(value, kind="stable")
     return np.zeros(0, dtype=np.int64)
 
 

@@ -38,8 +38,8 @@ class Best:
         model = problem.model
         low, high = value_range(model)
         self._problem = problem
-        self._range = low, high  # 0 is between them: states that end have that
-        self._largest_cost = largest_cost(model)
+        self.range = low, high  # 0 is between them: states that end have that
+        self.largest_cost = largest_cost(model)
         self._extent = Extent(high - low, abs(high), 0.0)
         self._policy: Array | None = None
         self._sweep: tuple[Array, Update] | None = None
@@ -50,12 +50,12 @@ class Best:
     @cached_property
     def lower(self) -> Array:
         """Bound from below, (S,); this is true before the first sweep."""
-        return np.where(self._problem.model.terminal, 0.0, self._range[0])
+        return np.where(self._problem.model.terminal, 0.0, self.range[0])
 
     @cached_property
     def upper(self) -> Array:
         """Bound from above, (S,)."""
-        return np.where(self._problem.model.terminal, 0.0, self._range[1])
+        return np.where(self._problem.model.terminal, 0.0, self.range[1])
 
     def take(self, value: Array, update: Update) -> None:
         """Keep a sweep if it is the best."""
@@ -108,11 +108,11 @@ class Best:
     def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         model = self._problem.model
         steps = update.lower_step, update.upper_step
-        found = certificate.bounds(value, *steps, model.discount, model.terminal, *self._range)
+        found = certificate.bounds(value, *steps, model.discount, model.terminal, *self.range)
         return found.lower, found.upper
 
     def _within(self, found: Bounds) -> tuple[Array, Array]:
-        return np.maximum(found.lower, self._range[0]), np.minimum(found.upper, self._range[1])
+        return np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
 
     @property
     def proved(self) -> bool:
@@ -160,9 +160,9 @@ class Best:
     @property
     def scale(self) -> float:
         """What a relative gap is relative to, if the run ended here."""
-        return max(self._extent.most, self._largest_cost)
+        return max(self._extent.most, self.largest_cost)
 
     @property
     def least_scale(self) -> float:
         """What the scale will be at least, whatever is found: the true value lies between the bounds."""
-        return max(self._extent.nearest, self._largest_cost)
+        return max(self._extent.nearest, self.largest_cost)

@@ -27,13 +27,12 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.certificate import Pair
 from drmdp.core import clock
-from drmdp.core.levels import value_range
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import dots
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, Judge
-from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
+from drmdp.solvers.problem import NOISY, Aim, Method, NotFinite, Problem, State, Verdict
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
@@ -189,13 +188,16 @@ class _Run:
 
     def go(self, start: Array | None, limit: int, inner: bool, snapshot: Snapshot | None) -> Outcome:
         """Iterate, then prove the best sweep."""
-        problem, model = self.problem, self.problem.model
-        problem.latest = np.zeros_like(model.initial) if start is None else start
+        problem = self.problem
+        problem.latest = start
         state = None
         if snapshot is not None:
             state = self._restored(snapshot)
             start = problem.latest if state is None else start
         self._aim()
+        unwatched = self.callback is None and self.keeper is None and self.deadline == math.inf
+        if unwatched and self._outer is Problem.checkpoint:
+            problem.aim = self._ahead(start)
         problem.checkpoint, problem.begun = self._checkpoint, self._begun
         try:
             status = self._iterate(start, limit, state)
@@ -210,7 +212,7 @@ class _Run:
         except NotFinite:
             status = Status.diverged
         finally:  # a problem that holds its run would keep all of it
-            problem.checkpoint, problem.begun = self._outer, _nothing
+            problem.checkpoint, problem.begun, problem.aim = self._outer, _nothing, None
         if status in (Status.interrupted, Status.time_limit):
             status = self._last_sweep(status)
         try:
@@ -226,9 +228,7 @@ class _Run:
 
     def _iterate(self, start: Array | None, limit: int, state: State | None) -> Status:
         self._checkpoint()
-        ceiling = RUNAWAY * (
-            max(map(abs, value_range(self.problem.model))) + (0.0 if start is None else float(np.abs(start).max()))
-        )
+        ceiling = self._runaway(start)
         if state is None:
             state = self.method.init(self.problem, start)
             self._keep(state)
@@ -243,6 +243,17 @@ class _Run:
             self.iteration += 1
             self._keep(state)
         return status
+
+    def _runaway(self, start: Array | None) -> float:
+        """What no point is beyond."""
+        own = 0.0 if start is None else float(np.abs(start).max())
+        return RUNAWAY * (max(map(abs, self.best.range)) + own)
+
+    def _ahead(self, start: Array | None) -> Aim:
+        """When this run will end."""
+        problem, asked, best = self.problem, self.tolerance, self.best
+        tol, share = math.nan if asked.tol is None else asked.tol, OPERATOR * (1 - problem.model.discount)
+        return Aim(tol, asked.rtol, best.largest_cost, *best.range, self._runaway(start), share, problem.one_sided)
 
     def _begun(self, start: Array) -> None:
         """Have a start kept that took work to find."""
@@ -270,7 +281,7 @@ class _Run:
     def _checkpoint(self) -> None:
         """Raise when time is up."""
         self._outer()
-        if clock.now() > self.deadline:
+        if self.deadline < math.inf and clock.now() > self.deadline:
             raise _OutOfTime(self)
 
     def _aim(self) -> None:
@@ -323,9 +334,10 @@ class _Run:
 
     def _last_sweep(self, status: Status) -> Status:
         """Sweep the newest point of a run that was cut short before its first sweep; another Ctrl-C skips it."""
-        problem, point = self.problem, self.problem.latest
-        if self.best.found or point is None:
+        problem = self.problem
+        if self.best.found:
             return status
+        point = np.zeros_like(problem.model.initial) if problem.latest is None else problem.latest
         try:
             state = State(point, problem.sweep(point))
         except KeyboardInterrupt:

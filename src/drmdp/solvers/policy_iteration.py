@@ -26,10 +26,10 @@ from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
+from drmdp.solvers.course import Stop, course, possible
 from drmdp.solvers.mean_start import least_costs, optimum
-from drmdp.solvers.problem import NOISY, Problem, State, swept
+from drmdp.solvers.problem import ACCEPT, NOISY, Problem, State, swept
 
-ACCEPT = 0.7
 EVALUATION = 0.2
 LONGEST_PAUSE = 4
 STRONG = 0.35
@@ -50,6 +50,7 @@ class Newton(State):
     pause: int  # rounds of Hoffman–Karp still to do
     next_pause: int
     plain: bool = False  # came by a plain step
+    ahead: tuple[Stop, ...] = ()  # what comes next, if that is known
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,18 @@ class PolicyIteration:
         if value is None and problem.operator.ball is not None:
             value = first_value(problem)
             problem.begun(value)
+        if possible(problem):
+            stops = course(problem, np.zeros_like(problem.model.initial) if value is None else value)
+            if stops:
+                return _arrive(problem, stops, (np.inf, np.inf))
         first = swept(problem, value)
         assert first.update is not None
         return Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
 
     def step(self, problem: Problem, state: Newton) -> Newton:
         """One sweep: of F at a new point, or of F^x on the way there."""
+        if state.ahead:
+            return _arrive(problem, state.ahead, state.best)
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
         if not (state.plain or problem.one_sided) and _one_step_does(problem, state):
@@ -116,6 +123,15 @@ class PolicyIteration:
         return Newton(there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause)
 
 
+def _arrive(problem: Problem, ahead: tuple[Stop, ...], best: tuple[float, float]) -> Newton:
+    """The first stop of a course."""
+    stop = ahead[0]
+    update = stop.taken(problem)
+    found = Newton(stop.value, update, update.policy, False, _least(stop.seen[:2], best), 0, 1, stop.plain, ahead[1:])
+    found.know(stop.seen)
+    return found
+
+
 def _measure(state: State) -> tuple[float, float]:
     """Span and size of the residual."""
     return state.seen.span, state.seen.size
@@ -141,7 +157,8 @@ def first_value(problem: Problem) -> Array:
     """Where to begin, unless somebody says so."""
     ball, model = problem.operator.ball, problem.model
     assert ball is not None
-    far = ball.diameter < np.inf and float(np.min(ball.radius)) >= STRONG * ball.diameter
+    least = ball.radius if isinstance(ball.radius, float) else float(np.min(ball.radius))
+    far = ball.diameter < np.inf and least >= STRONG * ball.diameter
     if far and problem.policy is None and ball.nature == "adversarial" and model.n_states <= DENSE:
         found: Array = like(model.initial, least_costs(problem.mean_rows()))
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from drmdp.solvers.mean_start import Rows
 
 SLACK = 1e-12
 """Sums of probabilities that differ from 1 by less are rounding."""
+ACCEPT = 0.7
+"""Of the best residual so far: what Newton's method must come down to."""
 NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""
 
@@ -43,6 +45,19 @@ class Verdict:
     exhausted: float  # of the gap, what could not be made smaller
 
 
+class Aim(NamedTuple):
+    """When a run will end, for a method that goes ahead where nobody watches single iterations."""
+
+    tol: float  # NaN where rtol counts
+    rtol: float
+    cost: float  # the least that a gap is relative to
+    floor: float  # values are not below
+    ceiling: float
+    runaway: float  # nor a point beyond
+    share: float  # of the goal, what the operator's own error may be
+    one_sided: bool  # see `Problem`
+
+
 @dataclass
 class Problem:
     """A fixed-point problem v = F(v), or v = F^x(v) when a policy is given, and the count of the work done on it."""
@@ -54,6 +69,7 @@ class Problem:
     kernel_passes: float = 0.0
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
+    aim: Aim | None = None  # None where somebody watches every iteration
     verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
 
     def __post_init__(self) -> None:
@@ -205,9 +221,13 @@ class State:
         update, known = self.update, self._known
         if known is None or known[0] is not update:
             assert update is not None
-            known = update, survey(self.value, update.lower_step, update.upper_step)
-            vars(self)["_known"] = known
+            known = self.know(survey(self.value, update.lower_step, update.upper_step))
         return known[1]
+
+    def know(self, seen: Survey) -> tuple[Update | None, Survey]:
+        """What a look at the sweep tells."""
+        known = vars(self)["_known"] = self.update, seen
+        return known
 
     @property
     def noise(self) -> float:

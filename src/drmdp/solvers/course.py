@@ -1,0 +1,384 @@
+"""Several steps of policy iteration of a small model in one compiled call.
+
+In a model of a few states a sweep takes microseconds, and to come back to Python after each takes longer than all of them. So a *course* goes ahead from a
+start: it sweeps, finds the chain of the pair, solves its system, and sweeps again, as `drmdp.solvers.policy_iteration` does, with the kernels that are
+called there, in the same machine code (`drmdp.core.compiled.call`). It ends where the gap is small enough, and before whatever is not plain sailing: a point
+that the safeguard refuses, noise, numbers that are none. The method hands over what it found state by state, and the loop checks each as any other; from
+the last on the method goes its own way. Bits, history and counts are those of single steps.
+
+To compile a course takes a third as long as all else, and its work space as long as a few sweeps, so the first run of a model with a kind of set has none. A
+course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration. At radius 0 one sweep does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.bellman.exact import COARSEST, FINEST, MANY, ExactOperator, Left
+from drmdp.bellman.nature_rows import EACH, Question, Target, workspace
+from drmdp.bellman.operator import Update
+from drmdp.certificate.dense import fill_bounds
+from drmdp.core import threads as workers
+from drmdp.core.compact import Parts, allot, spell
+from drmdp.core.compiled import KERNEL, LEAN, Entry, Walls, call, is_kernel, njit
+from drmdp.core.levels import EPS, fill_around, fill_both_steps
+from drmdp.core.surveys import Survey, all_finite, both_finite, bound_numbers, sweep_numbers
+from drmdp.layout import events
+from drmdp.layout.layout import Layout
+from drmdp.layout.memory import Memory, Out
+from drmdp.layout.point import Order, Point, add_up, look, point_at
+from drmdp.layout.rooms import orders_in
+from drmdp.layout.sorting import copy, rank
+from drmdp.solvers import linear
+from drmdp.solvers.problem import ACCEPT, NOISY, Aim, Problem
+
+LONGEST = 8
+"""Sweeps of a course; most runs need half as many."""
+
+
+class Swept(NamedTuple):
+    """What the sweeps of a course found, one after the other."""
+
+    value: Array  # (K, S) where they were made
+    u: Array  # (K, S) without its level
+    low: Array  # (K, S) steps
+    high: Array
+    new: Array  # (K, S) F(v)
+    passes: Array  # (K, S)
+    policy: Array  # (K, S, A)
+    by_action: Array  # (K, …) memory
+    by_kernel: Array
+    by_row: Array
+    seen: Array  # (K, 4) a `Survey` each
+    plain: Any  # (K,) which came by plain steps
+
+
+class Space(NamedTuple):
+    """Work space of a course itself."""
+
+    common: Array  # (S,) or empty
+    states: Any  # of an `Order`, (S,) or empty
+    down: Array
+    sums: Array  # (2, S + 1)
+    rank: Any
+    below: Any
+    beyond: Any
+    key: Array  # (S,), also U
+    place: Any  # (2, S)
+    bounds: Array  # (2, S)
+    chain: Array  # (2, S, S)
+    right: Array  # (S,)
+    listed: Any  # (S,)
+    lengths: Any  # (S·A,)
+    share: Array  # (S, 1)
+    target: Target
+    entry_ptr: Any  # (S + 1,)
+    prefix_ptr: Any
+
+
+class Work(NamedTuple):
+    """All work space."""
+
+    space: Space
+    orders: Any  # arrays (S,): states by ascending v, first its own
+    update: Any  # that of the kernel of updates
+    answer: Any  # that of nature's
+
+
+class Task(NamedTuple):
+    """What a course is of."""
+
+    layout: Layout
+    terminal: Any  # (S,)
+    aim: Aim
+    accuracy: float  # of the first sweep
+    moving: float  # range of costs of next states
+    prefixes: int  # of a row of nature's
+
+
+class Kit:
+    """What courses of a model and a kind of set have in common."""
+
+    def __init__(self, operator: ExactOperator, layout: Layout) -> None:
+        family: Any = operator.family
+        S, A = layout.available.shape
+        N = layout.weights.size
+        answer, real = family.NATURE, layout.data.dtype
+        self.indptr = layout.indptr  # that of all radii
+        whole, short = np.dtype(np.int64), np.dtype(np.int32)
+        parts = [np.empty((LONGEST, *part.shape), part.dtype) for part in operator.left.memory]
+        rows: list[Any] = [np.empty((LONGEST, S)) for _ in range(6)]
+        self.swept = Swept._make(
+            [*rows, np.empty((LONGEST, S, A)), *parts, np.empty((LONGEST, 4)), np.empty(LONGEST, dtype=bool)]
+        )
+        listed = S if layout.common and layout.unlisted else 0
+        extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
+        lengths = events.lengths(layout) + extra
+        entries, terms = int(lengths.sum()), S * A * N if layout.unlisted and answer.prefixes else 0
+        target = Target(
+            np.empty(S * A + 1, whole), np.empty(entries, short), np.empty(entries, real), np.empty(S * A + 1, whole),
+            np.empty(terms, short), np.empty(terms, real), np.empty(terms, real),
+        )  # fmt: skip
+        space = Space(
+            np.empty(S if layout.common else 0), np.empty(listed, short), np.empty(listed), np.empty((2, listed + 1 if listed else 0)),
+            np.empty(listed, short), np.empty(listed, short), np.zeros(1, whole), np.empty(S), np.empty((2, S), whole), np.empty((2, S)),
+            np.empty((2, S, S)), np.empty(S), np.empty(S, whole), lengths, np.ones((S, 1)), target, np.empty(S + 1, whole), np.empty(S + 1, whole),
+        )  # fmt: skip
+        point = point_at(layout, np.zeros(S))
+        work, answering = family.workspace(layout, point, 0, S), workspace(layout, point, 0, S)
+        self.work = Work(space, (np.empty(S, whole), *orders_in(work), *orders_in(answering)), work, answering)
+        memory, out = operator.left.memory, Out(np.empty(S), np.empty(S), np.empty((S, A)), np.empty(S))
+        question = Question(out.policy, space.share, target)
+        update = _entry(real, family.update, 0, S, layout, point, memory, out, 0.0, work)
+        respond = _entry(real, answer.kernel, 0, S, layout, point, memory, question, answering)
+        self.calls = Walls((update, respond))
+        self.prefixes = N if layout.unlisted and answer.prefixes else 0
+        self.terminal, self.moving = operator.model.terminal, operator.ready.moving
+
+
+_entries: dict[Any, Entry] = {}
+
+
+def _entry(real: Any, kernel: Any, *examples: Any) -> Entry:
+    """The entry of a kernel, for data of a type: all else of its arguments is the same for all models, and what is not would not compile."""
+    if (kernel, real) not in _entries:
+        _entries[kernel, real] = Entry(kernel, *examples)
+    return _entries[kernel, real]
+
+
+def possible(problem: Problem) -> bool:
+    """Whether the model is small and was solved before, its kernels are compiled, and nobody watches."""
+    operator = problem.operator
+    if problem.aim is None or problem.policy is not None or type(operator) is not ExactOperator:
+        return False
+    if operator.ready.courses is None:
+        operator.ready.courses = [] if _fits(operator) else ()
+        return False
+    return operator.ready.courses != () and operator.left.sweeps + LONGEST < MANY and bool(operator.layout.radius.any())
+
+
+def _fits(operator: ExactOperator) -> bool:
+    layout, family, S = operator.layout, operator.family, operator.model.n_states
+    return (
+        0 < S <= linear.SMALL
+        and isinstance(layout, Layout)
+        and bool(operator.ready.work[S] < workers.SMALL)
+        and not (hasattr(family, "FRESH") or hasattr(family, "prepared"))
+        and is_kernel(family.update)
+        and is_kernel(family.NATURE.kernel)
+    )
+
+
+class Stop(NamedTuple):
+    """A sweep of a course."""
+
+    value: Array  # where it was made
+    seen: Survey
+    plain: bool  # whether it came by a plain step
+    layout: Layout
+    left: Left
+    point: Array  # v without its level
+    found: tuple[Array, ...]  # F(v), steps, passes
+
+    def taken(self, problem: Problem) -> Update:
+        """Hand it over as if it were made now."""
+        operator: Any = problem.operator
+        problem.latest = self.value
+        problem.kernel_passes += 1
+        found: Update = operator.took(self.layout, self.point, self.left, *self.found)
+        return found
+
+
+def course(problem: Problem, start: Array) -> tuple[Stop, ...]:
+    """Sweeps from `start` on."""
+    operator, aim = problem.operator, problem.aim
+    assert isinstance(operator, ExactOperator)
+    assert aim is not None
+    layout, held, left = operator.layout, operator.ready.courses, operator.left
+    kit = held.pop() if held else None
+    if kit is None or kit.indptr is not layout.indptr:
+        kit = Kit(operator, layout)
+    kit.swept.value[0] = start
+    task = Task(layout, kit.terminal, aim, operator.accuracy, kit.moving, kit.prefixes)
+    count = walk(kit.calls, task, left, kit.swept, kit.work)
+    stops = []
+    for k in range(count):
+        value, u, low, high, new, passes, policy, *memory = [part[k].copy() for part in kit.swept[:10]]
+        left = Left(Memory(*memory), policy, left.sweeps + 1)
+        seen = Survey(*kit.swept.seen[k].tolist())
+        stops.append(Stop(value, seen, bool(kit.swept.plain[k]), layout, left, u, (new, low, high, passes)))
+    held[:] = [kit]
+    return tuple(stops)
+
+
+@njit(**KERNEL)
+def walk(calls, task, left, swept, work):
+    """Go ahead from swept.value[0]; see the module, and `PolicyIteration.step`, whose decisions these are.
+
+    reads   calls (entries of the kernels of updates and of nature), task, left (by the last sweep)
+    fills   swept, work
+    returns how many sweeps count
+    """
+    aim, discount, accuracy = task.aim, task.layout.discount, task.accuracy
+    span, size, best, plain = np.inf, np.inf, (np.inf, 0.0, 0.0), False
+    last = swept.value.shape[0] - 1
+    for k in range(last + 1):
+        if not all_finite(swept.value[k]):
+            return k
+        _begin(k, left, swept)
+        point = _sweep(calls[0], k, task, accuracy, swept, work)
+        if not both_finite(swept.low[k], swept.high[k]):
+            return k
+        seen = sweep_numbers(swept.value[k], swept.low[k], swept.high[k])
+        if not (k == 0 or plain or aim.one_sided or seen[0] <= ACCEPT * span or seen[1] <= ACCEPT * size):
+            return k
+        swept.seen[k, 0], swept.seen[k, 1], swept.seen[k, 2], swept.seen[k, 3] = seen
+        swept.plain[k] = plain
+        span, size = min(seen[0], span), min(seen[1], size)
+        best = _bounded(k, task, best, swept, work.space.bounds)
+        noise = (seen[2] + EPS * seen[3]) / (1 - discount)
+        if not best[0] < np.inf or best[0] <= _goal(aim, best[1]) or NOISY * noise >= best[0]:
+            return k + 1
+        if k == last or not seen[3] <= aim.runaway:
+            return k + 1
+        goal = _goal(aim, best[2])
+        accuracy = aim.share * goal
+        plain = not (plain or aim.one_sided) and seen[2] + discount * discount * seen[0] <= (1 - discount) * goal
+        if plain:
+            copy(swept.new[k], swept.value[k + 1])
+        elif not _newton(calls[1], k, task, point, swept, work):
+            return k + 1
+    return last + 1
+
+
+@njit(**LEAN)
+def _goal(aim, scale):
+    """The gap to reach, absolute; see `drmdp.core.tolerance.Tolerance.goal`."""
+    size = max(scale, aim.cost)
+    return aim.rtol * size if np.isnan(aim.tol) else aim.tol
+
+
+@njit(**LEAN)
+def _begin(k, left, swept):
+    """Begin sweep k with what the one before it left.
+
+    reads   k, left
+    fills   swept
+    """
+    if k == 0:
+        memory, policy = left.memory, left.policy
+    else:
+        memory = Memory(swept.by_action[k - 1], swept.by_kernel[k - 1], swept.by_row[k - 1])
+        policy = swept.policy[k - 1]
+    copy(memory.by_action, swept.by_action[k])
+    copy(memory.by_kernel, swept.by_kernel[k])
+    for s in range(memory.by_row.shape[0]):
+        copy(memory.by_row[s], swept.by_row[k, s])
+    copy(policy, swept.policy[k])
+
+
+@njit(**LEAN)
+def _sweep(update, k, task, accuracy, swept, work):
+    """One sweep, as `drmdp.bellman.exact` makes it.
+
+    reads   update, k, task, accuracy
+    fills   swept, work
+    returns v as it was seen
+    """
+    layout, terminal, u, policy = task.layout, task.terminal, swept.u[k], swept.policy[k]
+    S, A = policy.shape
+    shift = fill_around(swept.value[k], u)
+    point = _ordered(layout, u, work.space)
+    if len(work.orders) > 1:
+        rank(u, work.orders[0], work.space.place[0])
+        for n in range(1, len(work.orders)):
+            copy(work.orders[0], work.orders[n])
+    out = Out(work.space.key, swept.new[k], policy, swept.passes[k])
+    for s in range(S):
+        out.upper[s], out.lower[s], out.passes[s] = 0.0, 0.0, 0.0
+    widest = layout.discount * point.span + task.moving
+    tol = min(max(accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
+    first, memory = np.int64(0), Memory(swept.by_action[k], swept.by_kernel[k], swept.by_row[k])
+    call(update, (first, S, layout, point, memory, out, tol, work.update))
+    for s in range(S):
+        if terminal[s]:
+            for a in range(A):
+                policy[s, a] = 0.0
+    fill_both_steps(u, shift, layout.discount, terminal, out.lower, out.upper, 4 * EPS, swept.low[k], swept.high[k])
+    return point
+
+
+@njit(**LEAN)
+def _ordered(layout, value, space):
+    """v as all actions see it, and its states in descending order where unlisted ones matter; see `point_at`.
+
+    reads   layout, value (S,)
+    fills   space
+    returns a Point
+    """
+    top, span = look(value, layout.discount, space.common)
+    second, level = 0.0, 0.0
+    if space.states.size > 0:
+        for s in range(value.size):
+            space.key[s] = -value[s]
+        rank(space.key, space.place[0], space.place[1])
+        for k in range(value.size):
+            space.states[k] = space.place[0, k]
+            space.rank[space.states[k]] = k
+        second = add_up(space.common, space.states, (space.down, space.sums[0], space.sums[1]), space.below)
+        level = -np.inf
+    order = Order(
+        space.common, space.states, space.down, space.sums[0], space.sums[1], space.rank, space.below, second, level, space.beyond
+    )  # fmt: skip
+    return Point(value, top, span, order)
+
+
+@njit(**LEAN)
+def _bounded(k, task, best, swept, bounds):
+    """The smallest gap, and what goes with it, after sweep k; see `drmdp.solvers.best`.
+
+    reads   k, task, best (so far), swept
+    fills   bounds (2, S)
+    returns gap, largest |U| and largest distance of 0 from the bounds
+    """
+    aim, ratio = task.aim, task.layout.discount / (1 - task.layout.discount)
+    steps = swept.low[k], swept.high[k]
+    fill_bounds(swept.value[k], *steps, ratio, task.terminal, aim.floor, aim.ceiling, bounds[0], bounds[1])
+    extent = bound_numbers(bounds[0], bounds[1])
+    return extent if extent[0] <= best[0] else best
+
+
+@njit(**LEAN)
+def _newton(respond, k, task, point, swept, work):
+    """Where Newton's method goes from sweep k: the chain of its pair, and the system.
+
+    reads   respond, k, task, point
+    fills   swept.value[k + 1], work
+    returns whether the policy is one
+    """
+    layout, policy, space = task.layout, swept.policy[k], work.space
+    S, A = policy.shape
+    target, chain, first = space.target, space.chain[0], np.int64(0)
+    if allot(policy, layout.available, space.lengths, task.prefixes, target.entry_at, target.prefix_at):
+        return False
+    for e in range(target.entry_at[S * A]):
+        target.states[e], target.mass[e] = 0, 0.0
+    for e in range(target.prefix_at[S * A]):
+        target.length[e], target.slope[e], target.level[e] = 0, 0.0, 0.0
+    memory = Memory(swept.by_action[k], swept.by_kernel[k], swept.by_row[k])
+    call(respond, (first, S, layout, point, memory, Question(policy, space.share, target), work.answer))
+    for s in range(S + 1):
+        space.entry_ptr[s], space.prefix_ptr[s] = target.entry_at[s * A], target.prefix_at[s * A]
+    for s in range(S):
+        space.right[s] = (swept.low[k, s] + swept.high[k, s]) / 2
+        for t in range(S):
+            chain[s, t] = 0.0
+    ends = space.entry_ptr, target.states, target.mass, space.prefix_ptr
+    spell(first, Parts(*ends, target.length, target.slope, target.level), space.states, space.down, chain)
+    linear.solve_small(chain, layout.discount, space.right, space.chain[1], space.listed)
+    for s in range(S):
+        swept.value[k + 1, s] = 0.0 if task.terminal[s] else swept.value[k, s] + space.right[s]
+    return True
