@@ -18,7 +18,7 @@ import pytest
 import drmdp
 from drmdp.cli import main
 from drmdp.core import clock, progress
-from drmdp.solvers import linear
+from drmdp.solvers import linear, loop
 
 RUN = "import sys; from drmdp.core import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
 """First words of a program that mentions everything at once."""
@@ -294,7 +294,7 @@ def test_a_wall_that_is_read_from_the_cache_is_not_compiled(tmp_path):
 def test_times_of_a_solution_leave_compiling_out(monkeypatch):
     """A run during which an hour is spent on compiling takes no longer, and its limit of a minute is not reached."""
     model = drmdp.instances.machine(5)
-    usual = drmdp.solvers.loop.Best.take
+    usual = loop.Best.take
 
     def slow(self, value, update):
         clock.begin_compiling()
@@ -303,7 +303,7 @@ def test_times_of_a_solution_leave_compiling_out(monkeypatch):
         monkeypatch.setattr(clock.time, "perf_counter", lambda real=clock.time.perf_counter: real() + 3600.0)
         return usual(self, value, update)
 
-    monkeypatch.setattr(drmdp.solvers.loop.Best, "take", slow)
+    monkeypatch.setattr(loop.Best, "take", slow)
     found = drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"), "value-iteration", max_seconds=60)
     assert found.status == "solved"
     assert found.compile_seconds >= 3600
