@@ -63,7 +63,7 @@ cluster: $(ENGINES)
 
 # Many models on every engine; workers and drivers are killed, stopped and cut short of disk, many times.
 faults: $(ENGINES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 0 -m faults tests/cluster
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n 0 -m faults tests/cluster tests/estimate
 
 # Source and a wheel without kernels, in dist, checked as an index checks them.
 sdist: $(READY)
