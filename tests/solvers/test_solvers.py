@@ -434,23 +434,14 @@ def test_gauss_seidel_uses_the_newest_values():
     assert drmdp.solve(model, still, PLAIN, tol=1e-12).n_iters == 3
 
 
-def game(pair):
-    """Return a game on which Newton's method alone goes 12, 20, 12, …; its value is 16 (see `test_rational`)."""
-    kernels = np.zeros((2, 2, 2))
-    kernels[:, :, 0] = 1
-    costs = np.zeros((2, 2, 2))
-    costs[0] = [[5, 0], [3, 16]]
-    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(4, *pair, support="all")
-
-
 @EVERY_PAIR
 def test_policy_iteration_solves_a_game_on_which_newton_alone_cycles(pair):
-    found = drmdp.solve(*game(pair), NEWTON, tol=1e-6)
+    found = drmdp.solve(*cases.game(pair), NEWTON, tol=1e-6)
     assert found.status == "solved"
     assert found.value == pytest.approx([16, 0], abs=1e-6)
     assert found.n_iters < 40
     with mock.patch.object(policy_iteration, "ACCEPT", INF):
-        found = drmdp.solve(*game(pair), NEWTON, tol=1e-6, max_iters=40)
+        found = drmdp.solve(*cases.game(pair), NEWTON, tol=1e-6, max_iters=40)
     assert found.status == "iteration_limit"
     assert found.gap > 1
 
@@ -830,7 +821,7 @@ def test_warm_starts_save_iterations(method):
 
 
 def test_a_start_is_not_changed_and_terminal_states_are_ignored():
-    model, ball = game(("l1", 1))
+    model, ball = cases.game(("l1", 1))
     start = np.array([12.0, 70.0])
     assert drmdp.bellman(model, ball, start, "conic").value == pytest.approx([14, 0])
     for method in CONIC.values():

@@ -197,3 +197,12 @@ def _radius(rng, large, model, value, kind):
         kinds = rng.choice([kind for kind in DECKS["radius"] if kind != "varied"], size=model.n_states)
         return np.array([of(own, s) for s, own in enumerate(kinds)])
     return float(of(kind, rng.choice(np.flatnonzero(~model.terminal))))
+
+
+def game(pair: tuple[str, float]) -> tuple[drmdp.Model, drmdp.Wasserstein]:
+    """Return a game on which Newton's method alone goes 12, 20, 12, …; its value is 16 (see `test_rational`)."""
+    kernels = np.zeros((2, 2, 2))
+    kernels[:, :, 0] = 1
+    costs = np.zeros((2, 2, 2))
+    costs[0] = [[5, 0], [3, 16]]
+    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(4, *pair, support="all")

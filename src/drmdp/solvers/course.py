@@ -33,7 +33,7 @@ from drmdp.layout.point import Order, Point, add_up, look, point_at
 from drmdp.layout.rooms import orders_in
 from drmdp.layout.sorting import copy, rank
 from drmdp.solvers import linear
-from drmdp.solvers.problem import ACCEPT, NOISY, Aim, Problem
+from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Problem
 
 LONGEST = 8
 """Sweeps of a course; most runs need half as many."""
@@ -233,11 +233,11 @@ def walk(calls, task, left, swept, work):
         if not both_finite(swept.low[k], swept.high[k]):
             return k
         seen = sweep_numbers(swept.value[k], swept.low[k], swept.high[k])
-        if not (k == 0 or plain or aim.one_sided or seen[0] <= ACCEPT * span or seen[1] <= ACCEPT * size):
+        if not (k <= FREE or plain or aim.one_sided or seen[0] <= ACCEPT * span or seen[1] <= ACCEPT * size):
             return k
         swept.seen[k, 0], swept.seen[k, 1], swept.seen[k, 2], swept.seen[k, 3] = seen
         swept.plain[k] = plain
-        span, size = min(seen[0], span), min(seen[1], size)
+        span, size = (seen[0], seen[1]) if k <= FREE else (min(seen[0], span), min(seen[1], size))
         best = _bounded(k, task, best, swept, work.space.bounds)
         noise = (seen[2] + EPS * seen[3]) / (1 - discount)
         if not best[0] < np.inf or best[0] <= _goal(aim, best[1]) or NOISY * noise >= best[0]:

@@ -3,9 +3,11 @@
 At v a sweep gives the pair (policy x, nature y) and F'(v) = λ P with P the chain of the pair, so the Newton point is
 u = v + (I − λP)⁻¹ (F(v) − v): the value of that pair. With one player it is policy iteration and converges monotonically. With two it
 can cycle, hence the safeguard: u is kept if the span or the size of its residual is at most 0.7 times the best so far; otherwise x is
-evaluated against nature (policy iteration of nature alone, from u, until its residual is a fifth of the best span, or noise), which is the
+evaluated against nature (policy iteration of nature alone, from u, until its residual is half the best span, or noise), which is the
 Hoffman–Karp step, and Newton pauses for 1, 2, 4 rounds. The size is at least half the span, so neither can go on falling
-alone. Where both players move and a plain step v ← F(v) is sure to reach the goal, it is taken, and no system is solved; once, as what is proved may be a
+alone. The first `FREE` points are kept whatever they show, and the best is counted from there: at the start values differ little from each other, so that a
+residual is small however far the way is, and against a strong nature the next one is a thousand times larger and much nearer.
+Where both players move and a plain step v ← F(v) is sure to reach the goal, it is taken, and no system is solved; once, as what is proved may be a
 little wider. One player's system leads farther than the goal, which those who judge by such values are glad of.
 Start: the optimum of the mean kernel, or the value of the given policy under it; roughly so in large models, whose systems are solved by
 products (docs/methods.md counts what that saves). Where nature can move most of a row, at radii from `STRONG` diameters on, that optimum is no nearer than
@@ -28,9 +30,9 @@ from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
 from drmdp.solvers.course import Stop, course, possible
 from drmdp.solvers.mean_start import least_costs, optimum
-from drmdp.solvers.problem import ACCEPT, NOISY, Problem, State, swept
+from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Problem, State, swept
 
-EVALUATION = 0.2
+EVALUATION = 0.5
 LONGEST_PAUSE = 4
 STRONG = 0.35
 """Radius, in distances between two next states that are certain, from which on nature is far from the mean kernel."""
@@ -49,6 +51,7 @@ class Newton(State):
     best: tuple[float, float]  # span and size of the residual
     pause: int  # rounds of Hoffman–Karp still to do
     next_pause: int
+    points: int = 1  # at which F was swept
     plain: bool = False  # came by a plain step
     ahead: tuple[Stop, ...] = ()  # what comes next, if that is known
 
@@ -77,7 +80,7 @@ class PolicyIteration:
         if possible(problem):
             stops = course(problem, np.zeros_like(problem.model.initial) if value is None else value)
             if stops:
-                return _arrive(problem, stops, (np.inf, np.inf))
+                return _arrive(problem, stops, (np.inf, np.inf), 0)
         first = swept(problem, value)
         assert first.update is not None
         return Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
@@ -85,7 +88,7 @@ class PolicyIteration:
     def step(self, problem: Problem, state: Newton) -> Newton:
         """One sweep: of F at a new point, or of F^x on the way there."""
         if state.ahead:
-            return _arrive(problem, state.ahead, state.best)
+            return _arrive(problem, state.ahead, state.best, state.points)
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
         if not (state.plain or problem.one_sided) and _one_step_does(problem, state):
@@ -93,20 +96,22 @@ class PolicyIteration:
         point = newton(problem, state.value, state.residual, state.update)
         if problem.one_sided or state.pause == 0:
             trial = State(point, problem.sweep(point))
-            there = _measure(trial)
-            if problem.one_sided or any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True)):
+            there, points = _measure(trial), state.points
+            nearer = any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True))
+            if problem.one_sided or nearer or points <= FREE:
                 assert trial.update is not None
-                return Newton(point, trial.update, trial.update.policy, False, _least(there, state.best), 0, 1)
+                best = _best(there, state.best, points)
+                return Newton(point, trial.update, trial.update.policy, False, best, 0, 1, points + 1)
             longer = min(2 * state.next_pause, LONGEST_PAUSE)
-            return Newton(point, None, state.policy, False, state.best, state.next_pause, longer)
-        return Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause)
+            return Newton(point, None, state.policy, False, state.best, state.next_pause, longer, points)
+        return Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause, state.points)
 
     def _plain(self, problem: Problem, state: Newton, point: Array) -> Newton:
         """Sweep F(v)."""
         there = State(point, problem.sweep(point))
         assert there.update is not None
-        best = _least(_measure(there), state.best)
-        return Newton(point, there.update, there.update.policy, False, best, state.pause, state.next_pause, True)
+        best, count = _best(_measure(there), state.best, state.points), state.points + 1
+        return Newton(point, there.update, there.update.policy, False, best, state.pause, state.next_pause, count, True)
 
     def _evaluate(self, problem: Problem, state: Newton) -> Newton:
         """One Newton step of nature against the held policy."""
@@ -114,20 +119,22 @@ class PolicyIteration:
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
         done = there.seen.size <= max(EVALUATION * state.best[0], NOISY * there.noise)
-        return Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause)
+        return Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause, state.points)
 
     def _sweep(self, problem: Problem, state: Newton) -> Newton:
         there = State(state.value, problem.sweep(state.value))
         assert there.update is not None
-        best = _least(_measure(there), state.best)
-        return Newton(there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause)
+        best, count = _best(_measure(there), state.best, state.points), state.points + 1
+        return Newton(
+            there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause, count
+        )
 
 
-def _arrive(problem: Problem, ahead: tuple[Stop, ...], best: tuple[float, float]) -> Newton:
-    """The first stop of a course."""
+def _arrive(problem: Problem, ahead: tuple[Stop, ...], best: tuple[float, float], points: int) -> Newton:
+    """The first stop of a course, after so many points."""
     stop = ahead[0]
-    update = stop.taken(problem)
-    found = Newton(stop.value, update, update.policy, False, _least(stop.seen[:2], best), 0, 1, stop.plain, ahead[1:])
+    update, best = stop.taken(problem), _best(stop.seen[:2], best, points)
+    found = Newton(stop.value, update, update.policy, False, best, 0, 1, points + 1, stop.plain, ahead[1:])
     found.know(stop.seen)
     return found
 
@@ -143,8 +150,9 @@ def _one_step_does(problem: Problem, state: State) -> bool:
     return bool(seen.off + discount * discount * seen.span <= (1 - discount) * problem.goal)
 
 
-def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    return min(a[0], b[0]), min(a[1], b[1])
+def _best(there: tuple[float, float], best: tuple[float, float], points: int) -> tuple[float, float]:
+    """The least span and size, with those of a point after so many others."""
+    return there if points <= FREE else (min(there[0], best[0]), min(there[1], best[1]))
 
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:

@@ -27,6 +27,8 @@ SLACK = 1e-12
 """Sums of probabilities that differ from 1 by less are rounding."""
 ACCEPT = 0.7
 """Of the best residual so far: what Newton's method must come down to."""
+FREE = 6
+"""Newton points that are kept whatever they show."""
 NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""
 
