@@ -13,7 +13,8 @@ mean is nearly ȳ hardly moves.
 **Shifts.** y_i = ŷ_i + ȳ − m, where not negative, is best for every pair: by Jensen's inequality no tuple of that mean
 is nearer than d(ȳ, m).
 
-**ℓ1 and ℓ∞** are linear programs (`membership_linear`), **ℓ2** is a least-squares problem (`membership_squares`).
+**ℓ1 and ℓ∞** are linear programs (`membership_linear`), **ℓ2** is a least-squares problem (`membership_squares`), **divergences** around the kernels
+tilt all rows alike (`membership_tilted`).
 """
 
 from __future__ import annotations

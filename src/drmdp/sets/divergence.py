@@ -166,9 +166,9 @@ class Divergence(AmbiguitySet):
         ratio = np.where(seen, y / np.where(seen, nominal, 1.0), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = KINDS[self.kind].apart(y, nominal, ratio)
-        if KINDS[self.kind].stays:
-            each = np.where(~seen & (y > 0), np.inf, each)
-        return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
+            if KINDS[self.kind].stays:
+                each = np.where(~seen & (y > 0), np.inf, each)
+            return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         """Divergence at which every row can have all its mass where it pleases; infinite for burg, unless there is one place only."""

@@ -144,6 +144,7 @@ ENTRIES |= {
         Kept(False, True, width=3),
         f"drmdp.bellman.conic.{PROGRAMS[kind]}",
         witness=f"{WITNESSES}:{name}",
+        nearest="" if around == "mean" else "drmdp.certificate.membership_tilted:tilted",
     )
     for kind in DIVERGENCES
     for around, name in (("mean", f"{kind.upper()}_MEAN"), ("kernels", kind.upper()))
@@ -154,6 +155,7 @@ for around, name in (("mean", "TV_MEAN"), ("kernels", "TV")):  # half the ℓ1 d
         response=f"drmdp.bellman.l1_1:{name}",
         certificate="drmdp.certificate.l1:TV",
         keeps=Kept(False, False),
+        nearest="",
     )
 ENTRIES |= {
     ("transport", order): Entry(
