@@ -33,8 +33,9 @@ SEED = 1e-9
 
 def tilted(state: State) -> tuple[float, Array]:
     """The rows of each action, tilted to the mean of the goal; 0 and the data where that cannot be."""
-    found = [_one(state.ball.kind, y, state.weights, goal) for y, goal in zip(state.nominal, state.goal, strict=True)]
-    if any(rows is None for rows in found):
+    pairs = zip(state.nominal, state.goal, strict=True)
+    found = [rows for y, goal in pairs if (rows := _one(state.ball.kind, y, state.weights, goal)) is not None]
+    if len(found) < len(state.goal):
         return 0.0, state.nominal
     y = np.stack(found)
     off = np.abs(np.einsum("i,aij->aj", state.weights, y) - state.goal).sum(axis=1).max()

@@ -12,6 +12,7 @@ course is for runs that nobody watches: a callback, a deadline or a checkpoint i
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Problem
 
 LONGEST = 8
 """Sweeps of a course; most runs need half as many."""
+ORDERS = 3
+"""Orders of states that a course keeps, at most: one number of them for all models, as each is another type."""
 
 
 class Swept(NamedTuple):
@@ -129,7 +132,9 @@ class Kit:
         )  # fmt: skip
         point = point_at(layout, np.zeros(S))
         work, answering = family.workspace(layout, point, 0, S), workspace(layout, point, 0, S)
-        self.work = Work(space, (np.empty(S, whole), *orders_in(work), *orders_in(answering)), work, answering)
+        orders = [np.empty(S, whole), *orders_in(work), *orders_in(answering)]
+        orders += [orders[0]] * (ORDERS - len(orders))
+        self.work = Work(space, tuple(orders), work, answering)
         memory, out = operator.left.memory, Out(np.empty(S), np.empty(S), np.empty((S, A)), np.empty(S))
         question = Question(out.policy, space.share, target)
         update = _entry(real, family.update, 0, S, layout, point, memory, out, 0.0, work)
@@ -165,6 +170,7 @@ def _fits(operator: ExactOperator) -> bool:
     return (
         0 < S <= linear.SMALL
         and isinstance(layout, Layout)
+        and isinstance(family, ModuleType)  # others depend on more than the kind of set
         and bool(operator.ready.work[S] < workers.SMALL)
         and not (hasattr(family, "FRESH") or hasattr(family, "prepared"))
         and is_kernel(family.update)
