@@ -36,7 +36,11 @@ def start(tmp_path, monkeypatch):
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
 
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # who runs in the background is deaf, and so would be its children
     yield begin
+    signal.signal(signal.SIGINT, before)
     monkeypatch.delenv(deaths.MARK)
     assert deaths.all_gone(mark) == []
 
