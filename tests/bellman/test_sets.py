@@ -37,9 +37,11 @@ ONCE = [
     ("l2-1-sa", 5, 483),
     ("tv-mean", 5, 61),
     ("tv-mean", 10, 210),
+    ("l2-inf-sa", 3, 260),
+    ("l2-inf-sa", 4, 114),
 ]
 """A multiplier that spent far too much, ties that were broken in two ways, a cost that lost its digits, kernels that only seemed to stay for nothing, stakes
-that rounding moves further than a step is wide, and a policy that costs many times the range of the stakes."""
+that rounding moves further than a step is wide, a policy that costs many times the range of the stakes, and states that rounding tells apart."""
 
 
 @pytest.mark.parametrize(("name", "seed", "number"), ONCE)

@@ -27,14 +27,14 @@ def row_l2(rng, K, t, moved):
     return data, u, tau
 
 
-def sums_of(data, u, t, tau, order=None):
+def sums_of(data, u, t, tau, order=None, flat=0.0):
     """The sums of a row as the certificate makes them, 1/Σ and ŷ·u."""
     K = data.size
     total = sums_.row_sum(data, 0, K)
     scale = 1.0 / total
     own = scale * sums_.dot(data, 0, u, 0, K)
     sums = np.zeros(9)
-    l2.sum_row(l2.Row(data, 0, K, u, 0, scale), t, tau, 0.0, order, order is not None, sums)
+    l2.sum_row(l2.Row(data, 0, K, u, 0, scale), t, tau, 0.0, order, order is not None, flat, sums)
     sums[l2.LEVEL] = tau
     return sums, scale, own, sums_.depth(K) + 16
 
@@ -87,6 +87,33 @@ def test_rows_moved_by_nature_are_measured():
             Fraction(bare) ** 2 * (1 + 100 * K * EPS) < square,  # without what the mass is off
         ]
     assert (needed > [5, 3]).all(), needed
+
+
+def test_unlisted_states_as_high_as_the_highest_are_raised_to_it():
+    """Sums over all states, none listed with a probability, against fractions: of states above −flat, d is that of the highest."""
+    rng, below = np.random.default_rng(5), 0
+    for number in range(200):
+        flat, S = 1e-13, int(rng.integers(2, 40))
+        near = int(rng.integers(1, S))
+        down = -np.sort(np.concatenate([[0.0], flat * rng.random(near - 1), 10.0 ** rng.uniform(-13, 0, S - near)]))
+        down[down < -1] = -1.0
+        view = sums_.View(down, 0.0, 1.0, down, np.arange(S), np.arange(S), down, *sums_.rises(down), np.zeros(1, int))
+        t = float(10.0 ** rng.uniform(0, 28))
+        tau = float(t * down[rng.integers(S)] * rng.uniform(0.5, 1.5) - rng.random()) if number % 2 else -1.0 / near
+        sums, _, _, n = sums_of(np.array([1.0]), np.zeros(1), t, tau, view, flat)
+        d = [(Fraction(t) * (Fraction(0) if z > -flat else Fraction(z)) - Fraction(tau), z) for z in down.tolist()]
+        active = [(x, Fraction(0) if z > -flat else Fraction(z)) for x, z in d if x > 0]
+        below += len(active) > near
+        if len(active) != sums[l2.COUNT]:  # one that is 0 up to rounding is neither
+            assert min(x for x, _ in d if x > 0) < 4 * EPS * abs(Fraction(tau))
+            continue
+        size, squares = sum(x for x, _ in active), sum(x * x for x, _ in active)
+        gain = sum(x * z for x, z in active)
+        rounding = sum(Fraction(t) * abs(z) + abs(Fraction(tau)) for _, z in active)  # of d itself
+        assert abs(Fraction(float(sums[l2.MASS])) - size) <= n * EPS * rounding
+        assert abs(Fraction(float(sums[l2.GAIN])) - gain) <= n * EPS * rounding
+        assert abs(Fraction(float(sums[l2.SQUARES])) - squares) <= 2 * n * EPS * rounding * max(x for x, _ in active)
+    assert below > 20
 
 
 def test_distances_of_rows_are_rounded_up():

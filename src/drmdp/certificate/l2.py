@@ -53,10 +53,10 @@ class Row(NamedTuple):
 
 
 @njit(**LEAN)
-def sum_row(row, t, tau, low, view, unlisted, sums):
+def sum_row(row, t, tau, low, view, unlisted, flat, sums):
     """Fill the sums of a row at t and the threshold τ + low.
 
-    reads   row, t, tau, low, view, unlisted
+    reads   row, t, tau, low, view, unlisted, flat (stakes of the row above −flat are 0, and count so for unlisted states)
     fills   sums (9,) but sums[LEVEL]
     """
     data, at, K, u, first, scale = row
@@ -89,28 +89,58 @@ def sum_row(row, t, tau, low, view, unlisted, sums):
         sums[IDLE_SQUARES] += idle_squares
     k = prefix(view, t, tau, low) if unlisted else 0
     if k > 0:
-        last = view.down[k - 1]
-        d = (t * last - tau) - low
-        mass = t * view.rise[k] + k * d
-        sums[COUNT] += k
-        sums[MASS] += mass
-        sums[MOVED] += mass
-        sums[GAIN] += t * view.rise2[k] + d * view.rise[k] + last * mass
-        sums[SQUARES] += t * t * view.rise2[k] + 2.0 * t * d * view.rise[k] + k * d * d
+        _add_prefix(k, t, tau, low, view, flat, sums)
+
+
+@njit(**LEAN)
+def _add_prefix(k, t, tau, low, view, flat, sums):
+    """Add the k highest states to the sums of a row; those above −flat, which are as high as the highest, are all among them.
+
+    With P₁ = −Σ u and P₂ = Σ u² over the states above −flat and e = −τ − low, which each of them has for d, raising them to 0 adds t P₁ to Σ d,
+    e P₁ − t P₂ to Σ d u and t (2 e P₁ − t P₂) to Σ d². If states below are active, t flat < e, and none of these exceeds the sum it is added to.
+
+    reads   k ≥ 1, t, tau, low, view, flat
+    fills   sums
+    """
+    top = prefix(view, 1.0, -flat, 0.0) if flat > 0.0 else 0
+    edge = -tau - low
+    if k <= top:
+        sums[COUNT] += top
+        sums[MASS] += top * edge
+        sums[MOVED] += top * edge
+        sums[SQUARES] += top * edge * edge
+        return
+    last = view.down[k - 1]
+    d = (t * last - tau) - low
+    mass = t * view.rise[k] + k * d
+    gain = t * view.rise2[k] + d * view.rise[k] + last * mass
+    squares = t * t * view.rise2[k] + 2.0 * t * d * view.rise[k] + k * d * d
+    if top > 1:
+        end, rise = view.down[top - 1], view.rise[top]
+        first = -(rise + top * end)
+        second = view.rise2[top] + 2.0 * end * rise + top * end * end
+        mass += t * first
+        gain += edge * first - t * second
+        squares += t * (2.0 * edge * first - t * second)
+    sums[COUNT] += k
+    sums[MASS] += mass
+    sums[MOVED] += mass
+    sums[GAIN] += gain
+    sums[SQUARES] += squares
 
 
 @njit(**INLINE)
-def _settle(row, t, tau, view, unlisted, sums):
+def _settle(row, t, tau, view, unlisted, flat, sums):
     """Fill the sums of a row at t after Newton steps for the threshold, which may have been kept in float32.
 
     A threshold is a sum of two numbers: of very many active entries, the last digit of one alone would move the mass too much.
 
-    reads   row, t, tau (where to begin), view, unlisted
+    reads   row, t, tau (where to begin), view, unlisted, flat
     fills   sums (9,); sums[LEVEL] is the threshold as rounded
     """
     low = 0.0
     for trial in range(TRIALS):
-        sum_row(row, t, tau, low, view, unlisted, sums)
+        sum_row(row, t, tau, low, view, unlisted, flat, sums)
         off = sums[MASS] - sums[IDLE]
         if trial == TRIALS - 1 or not sums[COUNT] > 0.5 or not (abs(off) > SETTLED and abs(off) < 0.1):
             break
@@ -165,7 +195,7 @@ def is_usable(t):
 def _level(u, first, K, bend, kappa):
     """Raise stakes that are the top's up to rounding to it, where a multiplier is so large that it would tell them apart.
 
-    U is then of larger stakes, and holds. L is too large by no more than was raised.
+    U is then of larger stakes, and holds. L is too large by no more than was raised. Unlisted states are raised in `sum_row`.
 
     reads   first, K, bend, kappa (N,)
     fills   u
@@ -197,7 +227,8 @@ def _visit(layout, view, s, a, x, bend, claim, work):
     dual, kappa, spent = work.kernels[0], work.kernels[1], work.kernels[2]
     lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
     first, n = lo - layout.indptr[s * A], depth(K) + 16
-    margin = _level(u, first, K, bend, kappa if every else w)
+    flat = _level(u, first, K, bend, kappa if every else w)
+    margin = flat
     weigh_rows(layout, s, a, work)
     for i in range(N):
         row, settled = Row(layout.data, N * lo + i * K, K, u, first, scale[a, i]), -1.0
@@ -205,7 +236,7 @@ def _visit(layout, view, s, a, x, bend, claim, work):
         margin += w[i] * n * EPS * abs(own[a, i])
         t = kappa[i] * x
         if is_usable(t):
-            _settle(row, t, tau[i], view, layout.unlisted, sums)
+            _settle(row, t, tau[i], view, layout.unlisted, flat, sums)
             settled = t
             dual[i] += dual_of(sums, t, own[a, i], n + A)
         elif x > 0.0:
@@ -213,7 +244,7 @@ def _visit(layout, view, s, a, x, bend, claim, work):
         t = kappa[i] * bend if every else bend
         if is_usable(t):
             if not abs(t - settled) <= 4.0 * EPS * t:  # or the sums are those above
-                _settle(row, t, tau[i], view, layout.unlisted, sums)
+                _settle(row, t, tau[i], view, layout.unlisted, flat, sums)
             work.gain[a, i], more, far = move_of(sums, own[a, i], n)
             margin += w[i] * more
             spent[i] += far * far

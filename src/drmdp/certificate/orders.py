@@ -191,7 +191,7 @@ def _level(row, t, view, unlisted, sums):
     for j in range(K):
         tau = max(tau, data[at + j] * scale + t * u[first + j] - 1.0)
     for _ in range(TRIALS):
-        l2.sum_row(row, t, tau, low, view, unlisted, sums)
+        l2.sum_row(row, t, tau, low, view, unlisted, 0.0, sums)
         off = sums[l2.MASS] - sums[l2.IDLE]
         if not sums[l2.COUNT] > 0.5 or not abs(off) > EPS * (sums[l2.MOVED] + sums[l2.IDLE]):
             break
