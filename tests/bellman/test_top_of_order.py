@@ -7,7 +7,7 @@ import pytest
 
 import drmdp
 import ranges
-from decks import SETS
+from decks import SETS, often
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
 from drmdp.certificate.sums import view
@@ -125,7 +125,7 @@ def compare(looked, *asked, **settings):
 
 
 @pytest.mark.parametrize("size", [1e-6, 0.1, 1.0])
-@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize("name", often(EVERYWHERE))
 def test_bits_are_those_of_the_whole_order(name, size, looked):
     model = ranges.model("terminal", "unavailable", "zero weights", "float32", S=S, A=2)
     for kind in ("random", "plateaus", "close to the top"):
@@ -140,13 +140,13 @@ L2 = [name for name in EVERYWHERE if "l2" in name]
 
 
 @pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("name", L2)
+@pytest.mark.parametrize("name", often(L2))
 def test_so_they_are_at_any_value(name, kind, looked):
     compare(looked, ranges.model("float32", S=S, A=2), EVERYWHERE[name], 0.02, values(kind))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", L2)
+@pytest.mark.parametrize("name", often(L2))
 def test_where_the_top_is_too_short_the_work_is_done_again(name, threads, looked, monkeypatch):
     """Many states are as good as the best: nature takes more of them than are in order. On threads, some ranges find out before others."""
     monkeypatch.setattr(workers, "SMALL", 0)

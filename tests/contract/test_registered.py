@@ -6,21 +6,16 @@ import numpy as np
 import pytest
 
 import drmdp
-from decks import ONE_PER_SOLVER, SETS
+from decks import SETS, often
 from drmdp import formats, instances
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import ENGINES
 from drmdp.layout.memory import Memory
-from drmdp.sets import PAIRS
 from drmdp.sets.registry import ENTRIES, MAKERS, entry_of, load, part_of
 from drmdp.solvers.problem import Problem
 
 EVERY = pytest.mark.parametrize("name", SETS)
-COMPILED = {f"{metric}-{order:g}" for metric, order in PAIRS} | set(ONE_PER_SOLVER)
-SOLVED = pytest.mark.parametrize(
-    "name", [name if name in COMPILED else pytest.param(name, marks=pytest.mark.fuzz) for name in SETS]
-)
-"""Every set; those of which the default suite compiles nothing are in the long runs."""
+SOLVED = pytest.mark.parametrize("name", often(SETS))
 SUPPORTS = pytest.mark.parametrize("support", ["observed", "all"])
 METHODS = pytest.mark.parametrize("method", drmdp.METHODS)
 

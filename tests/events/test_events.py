@@ -118,10 +118,7 @@ def test_sweeps_have_the_bits_of_the_stored_model(name, support):
         same(swept(model, ball, start(model)), swept(model.stored(), ball, start(model)))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in HERE else pytest.param(name, marks=pytest.mark.fuzz) for name in decks.SETS],
-)
+@pytest.mark.parametrize("name", decks.often(decks.SETS, HERE))
 @pytest.mark.parametrize("support", ["observed", "all"])
 def test_so_have_those_of_every_set_whatever_the_threads_and_batches(name, support, monkeypatch):
     """All that are registered; those of intervals, and of transport where events cost, are made of arrays."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 import cases
 import drmdp
@@ -127,6 +128,12 @@ ONE_PER_SOLVER = (
     "transport-inf",
 )
 """What the default suite compiles beside the six balls."""
+COMPILED = {f"{metric}-{order:g}" for metric, order in PAIRS} | set(ONE_PER_SOLVER)
+
+
+def often(names, here=COMPILED) -> list:
+    """Names of sets for `parametrize`; those of which the default suite compiles nothing are in the long runs."""
+    return [name if name in here else pytest.param(name, marks=pytest.mark.fuzz) for name in names]
 
 
 def deck(name: str, n: int, seed: int = 0) -> Iterator[cases.Case]:
