@@ -39,6 +39,7 @@ ONCE = [
     ("tv-mean", 10, 210),
     ("l2-inf-sa", 3, 260),
     ("l2-inf-sa", 4, 114),
+    ("l2-3-sa", 8, 24),
 ]
 """A multiplier that spent far too much, ties that were broken in two ways, a cost that lost its digits, kernels that only seemed to stay for nothing, stakes
 that rounding moves further than a step is wide, a policy that costs many times the range of the stakes, and states that rounding tells apart."""

@@ -192,7 +192,7 @@ def is_usable(t):
 
 
 @njit(**INLINE)
-def _level(u, first, K, bend, kappa):
+def raise_to_top(u, first, K, bend, kappa):
     """Raise stakes that are the top's up to rounding to it, where a multiplier is so large that it would tell them apart.
 
     U is then of larger stakes, and holds. L is too large by no more than was raised. Unlisted states are raised in `sum_row`.
@@ -227,7 +227,7 @@ def _visit(layout, view, s, a, x, bend, claim, work):
     dual, kappa, spent = work.kernels[0], work.kernels[1], work.kernels[2]
     lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
     first, n = lo - layout.indptr[s * A], depth(K) + 16
-    flat = _level(u, first, K, bend, kappa if every else w)
+    flat = raise_to_top(u, first, K, bend, kappa if every else w)
     margin = flat
     weigh_rows(layout, s, a, work)
     for i in range(N):

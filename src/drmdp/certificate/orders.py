@@ -180,10 +180,10 @@ def _states_linf(start, stop, layout, view, claim, bounds, work, p):
 
 
 @njit(**INLINE)
-def _level(row, t, view, unlisted, sums):
+def _level(row, t, view, unlisted, flat, sums):
     """Find the threshold of a row at t, relative to how far it moves, by Newton's method: monotone from its second step on.
 
-    reads   row, t, view, unlisted
+    reads   row, t, view, unlisted, flat
     fills   sums (9,)
     """
     data, at, K, u, first, scale = row
@@ -191,7 +191,7 @@ def _level(row, t, view, unlisted, sums):
     for j in range(K):
         tau = max(tau, data[at + j] * scale + t * u[first + j] - 1.0)
     for _ in range(TRIALS):
-        l2.sum_row(row, t, tau, low, view, unlisted, 0.0, sums)
+        l2.sum_row(row, t, tau, low, view, unlisted, flat, sums)
         off = sums[l2.MASS] - sums[l2.IDLE]
         if not sums[l2.COUNT] > 0.5 or not abs(off) > EPS * (sums[l2.MOVED] + sums[l2.IDLE]):
             break
@@ -215,13 +215,15 @@ def _visit(layout, view, s, a, x, claim, work):
     A, N = work.scale.shape
     kappa, multiplier, w, sums = claim.memory.by_kernel[s], claim.memory.by_row[s, a], layout.weights, work.sums
     lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-    first, n, margin = lo - layout.indptr[s * A], depth(K) + 16, 0.0
+    first, n = lo - layout.indptr[s * A], depth(K) + 16
+    flat = l2.raise_to_top(work.u, first, K, 1.0, multiplier)
+    margin = flat
     weigh_rows(layout, s, a, work)
     for i in range(N):
         row = l2.Row(layout.data, N * lo + i * K, K, work.u, first, work.scale[a, i])
         t, own = kappa[i] * x, work.own[a, i]
         if x > 0.0 and l2.is_usable(t):
-            _level(row, t, view, layout.unlisted, sums)
+            _level(row, t, view, layout.unlisted, flat, sums)
             square = sums[l2.SQUARES] + sums[l2.IDLE_SQUARES]
             bound = l2.dual_of(sums, t, own, n + A) - 0.5 * square
             work.kernels[0, i] += bound + (n + A + 64) * EPS * (square + 2.0 * (t + abs(sums[l2.LEVEL])))
@@ -232,7 +234,7 @@ def _visit(layout, view, s, a, x, claim, work):
         margin += w[i] * n * EPS * abs(own)
         if l2.is_usable(multiplier[i]):
             if multiplier[i] != t:  # or the sums are those above
-                _level(row, multiplier[i], view, layout.unlisted, sums)
+                _level(row, multiplier[i], view, layout.unlisted, flat, sums)
             work.gain[a, i], more, far = l2.move_of(sums, own, n)
             margin += w[i] * more
             work.kernels[2, i] += far * far
