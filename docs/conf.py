@@ -29,6 +29,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ipython", "_parts", "reproduction/**"]  # the last two are included by pages
 html_math_renderer = "mathml"
+smartquotes_action = "qe"  # quotes and dots; two hyphens begin an option
 html_theme = "furo"
 html_title = f"drmdp {version}"
 html_static_path = ["_static"]
@@ -47,3 +48,5 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # parameters that share a sentence share a line, and no word of a type is taken for a link
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as that of parameters

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a run ended; each member carries a sentence."""
+    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "interrupted" or "stopped"."""
 
     solved = "solved"
     iteration_limit = "iteration_limit"
