@@ -211,7 +211,9 @@ def gap_grows(rows: list[Row]) -> Finding | None:
             more, of = judge(found, lambda pair: pair[1] > EVEN * pair[0])
             good, cases = good + more, cases + of
             if found:
-                shown = ", ".join(f"{family} {short(few, 2)} → {short(many, 2)}" for family, (few, many) in found.items())
+                shown = ", ".join(
+                    f"{family} {short(few, 2)} → {short(many, 2)}" for family, (few, many) in found.items()
+                )
                 parts.append(f"{label} {shown}")
         if parts:
             texts.append(f"{spans(rows, study)}: " + "; ".join(parts))
