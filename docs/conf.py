@@ -29,7 +29,6 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ipython", "_parts", "reproduction/**"]  # the last two are included by pages
 html_math_renderer = "mathml"
-smartquotes_action = "qe"  # quotes and dots; two hyphens begin an option
 html_theme = "furo"
 html_title = f"drmdp {version}"
 html_static_path = ["_static"]
