@@ -47,3 +47,5 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # parameters that share a sentence share a line, and no word of a type is taken for a link
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as that of parameters

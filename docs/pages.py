@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 
 WIDE = 600
-"""Pictures of more points, two or more side by side, are scrolled on a phone."""
+"""Pictures of more points, two or more side by side, are scrolled where they would be smaller than `LEGIBLE` of their size."""
+LEGIBLE = 0.7
 SCROLLED = 'tabindex="0" role="region" aria-label="table"'
 COMMAND = re.compile(r'(<pre><span></span>)<span class="o">%%</span><span class="k">bash</span>[^\n]*\n')
 RULED = re.compile(r"<pre>(?=(?:(?!</pre>).)*(?:─{8}|__main__\.py))", re.DOTALL)
@@ -29,10 +30,12 @@ def inline(text, words, prefix):
     text = re.sub(r"#000000\b|(?<=fill: )black\b", "currentColor", text)
     text = re.sub(r"\n\s*", "\n", text)
     size = re.search(r'viewBox="0 0 ([\d.]+)', text)
-    head = f'<svg class="picture" role="img" aria-label="{html.escape(words)}" style="width: {float(size[1]):.0f}pt" '
+    width = float(size[1])
+    least = f"; min-width: {LEGIBLE * width:.0f}pt" if width > WIDE else ""
+    head = f'<svg class="picture" role="img" aria-label="{html.escape(words)}" style="width: {width:.0f}pt{least}" '
     text = re.sub(r'<svg (?:xmlns:xlink="[^"]*" )?width="[^"]*" height="[^"]*" ', head, text, count=1)
     wide = 'class="wide" tabindex="0" role="region" aria-label="picture"'
-    return f"<span {wide}>{text}</span>" if float(size[1]) > WIDE else text
+    return f"<span {wide}>{text}</span>" if width > WIDE else text
 
 
 def finish(app, pagename, templatename, context, doctree):

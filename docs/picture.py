@@ -24,7 +24,7 @@ def small():
         drmdp.plot.policy(solution, ax=left)
         left.set_yticks([0, 5, 10, 15, 20], [f"storage {k}" for k in (0, 5, 10, 15, 20)])
         left.tick_params(axis="y", labelsize=9)
-        left.set_xlabel("action, darker where it is likelier")
+        left.set_xlabel("action, stronger where it is likelier")
         left.images[0].colorbar.remove()
         drmdp.plot.radius(path, mark=0.07, ax=right)
         right.set_ylabel("cost")

@@ -2,9 +2,11 @@
 
 import ast
 from pathlib import Path
+from textwrap import fill
 
 ROOT = Path(__file__).parent.parent / "src"
 PAGE = Path(__file__).parent / "architecture.md"
+WIDTH = 92  # what a page shows without being scrolled
 BEGIN, END = "<!-- tree: `python docs/tree.py` -->\n", "<!-- end of tree -->\n"
 
 
@@ -17,14 +19,20 @@ def sentence(path):
     return words[:end] if end > 0 else words.rstrip(".")
 
 
+def line(name, depth, words):
+    """A name and what it is; long sentences go on below, in their column."""
+    head = f"{'  ' * depth}{name:{24 - 2 * depth}} "
+    return fill(head + words, WIDTH, subsequent_indent=" " * 25, drop_whitespace=True, break_on_hyphens=False)
+
+
 def lines(folder, depth):
     """One line for each module and folder below a package."""
     inside = sorted(path for path in folder.iterdir() if path.suffix == ".py" and path.name != "__init__.py")
     for path in inside:
-        yield f"{'  ' * depth}{path.name:{24 - 2 * depth}} {sentence(path)}"
+        yield line(path.name, depth, sentence(path))
     for path in sorted(path for path in folder.iterdir() if (path / "__init__.py").exists()):
         yield ""
-        yield f"{'  ' * depth}{path.name + '/':{24 - 2 * depth}} {sentence(path / '__init__.py')}"
+        yield line(f"{path.name}/", depth, sentence(path / "__init__.py"))
         yield from lines(path, depth + 1)
 
 
@@ -32,7 +40,7 @@ def tree():
     """The whole tree as text."""
     parts = []
     for package in ("drmdp", "drmdp_check", "drmdp_lab"):
-        parts += [f"{package + '/':24} {sentence(ROOT / package / '__init__.py')}", *lines(ROOT / package, 1), ""]
+        parts += [line(f"{package}/", 0, sentence(ROOT / package / "__init__.py")), *lines(ROOT / package, 1), ""]
     return "```\n" + "\n".join(parts).rstrip() + "\n```\n"
 
 

@@ -70,6 +70,24 @@ def test_the_reference_names_everything_public():
                 assert re.search(rf"\b{name}\b", text), f"{module.__name__}.{name}"
 
 
+CALLED = {
+    "Model": ["from_functions", "from_events", "policy"],
+    "Wasserstein": ["saturation", "with_radius"],
+    "Intervals": ["of"],
+    "Solution": ["gap", "q_values", "to_dict", "to_frame", "save", "load", "report", "proof"],
+    "HorizonSolution": ["gap", "kernel", "to_dict", "to_frame", "save", "load", "report"],
+}
+
+
+@pytest.mark.parametrize("owner", CALLED)
+def test_the_reference_names_what_is_asked_of_a_result(owner):
+    text = (DOCS / "api.md").read_text("utf-8")
+    listed = re.search(rf"autoclass:: drmdp\.{owner}\n   :members:(.*)", text).group(1).replace(",", "").split()
+    for name in CALLED[owner]:
+        assert hasattr(getattr(drmdp, owner), name)
+        assert not listed or name in listed, name  # without names, all members are shown
+
+
 def test_the_first_answer_takes_less_than_twenty_lines():
     first = next(code for kind, code in fences(DOCS / "quickstart.md") if kind in RUN)
     assert "drmdp.solve" in first

@@ -99,7 +99,7 @@ def test_derived_numbers_and_looks():
         f"Solution: precision_limit — {drmdp.Status.precision_limit.sentence}",
         "  gap        0.5, relative 0.12 (tol 1e-06), duality gap 0.667",
         "  value      1 … 4 over 3 states",
-        "  work       1 iterations, 1.5 kernel passes, 0.1 s",
+        "  work       1 iteration, 1.5 kernel passes, 0.1 s",
         "  method     anderson, backend conic",
         "  ball       a ball",
     ]

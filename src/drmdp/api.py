@@ -68,9 +68,11 @@ def solve(
         Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state. `rtol` is then ignored.
     rtol : float
         Relative: without `tol`, stop when upper − lower ≤ rtol · max(max|value|, max|c|) in every state.
-    max_iters, max_seconds : optional
-        Limits; the best certified result so far is returned. Without max_iters each method has a finite cap. The seconds count from the call on,
-        held to within a sweep; compiling kernels, once per machine, is not counted.
+    max_iters : int, optional
+        Most iterations; then the best certified result so far is returned. Without it each method has a finite cap.
+    max_seconds : float, optional
+        Most seconds from the call on, held to within a sweep; then the best certified result so far is returned. Compiling kernels, once per
+        machine, is not counted.
     start : (S,) value, (S, A) policy or `Solution`, optional
         Where to begin; a policy stands for its value under the mean kernel.
     callback : callable, optional

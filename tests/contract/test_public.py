@@ -1,6 +1,7 @@
 """What the public names show: `dir` lists them and nothing else, and each parameter is described by what it is."""
 
 import inspect
+import re
 
 import pytest
 
@@ -53,3 +54,25 @@ def test_every_parameter_is_described(thing):
     said = described(inspect.getdoc(thing) or "")
     names = [name for name in inspect.signature(thing).parameters if name != "self"]
     assert [name for name in names if len(said.get(name, "").split()) < 2] == []
+
+
+def texts():
+    """What is said of modules and their public names."""
+    yield from ((name, inspect.getdoc(thing) or "") for name, thing in public())
+    yield from ((module.__name__, module.__doc__ or "") for module in MODULES[1:])
+
+
+def is_public(name):
+    """Whether users can look up `drmdp.x`, `drmdp.module.x` or `drmdp.Class.x` in the reference."""
+    _, first, *rest = name.split(".")
+    owner = getattr(drmdp, first)
+    known = first in drmdp.__all__
+    if not rest or owner not in MODULES:
+        return known
+    return rest[0] in owner.__all__
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in texts()])
+def test_nobody_is_sent_to_what_the_reference_does_not_show(text):
+    assert "the module" not in " ".join(text.split())
+    assert [name for name in re.findall(r"`(drmdp\.[\w.]+)", text) if not is_public(name)] == []

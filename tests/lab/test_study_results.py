@@ -329,10 +329,15 @@ def test_from_which_size_algorithm_1_is_ahead():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.8181, "0.818"), (54.0, "54"), (1234.0, "1,230"), (4.03e4, "40,300"), (2e9, "2e+09")]
+    ("value", "text"),
+    [(0.8181, "0.818"), (54.0, "54"), (260.0, "260"), (1234.0, "1,230"), (4.03e4, "40,300"), (2e9, "2e+09")],
 )
 def test_numbers_are_short(value, text):
     assert select.short(value) == text
+
+
+def test_hundreds_have_no_exponent_with_two_digits():
+    assert [select.short(value, 2) for value in (99.4, 168.0, 1120.0)] == ["99", "170", "1,100"]
 
 
 def test_markdown_has_one_cell_a_column():

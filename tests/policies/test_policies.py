@@ -11,6 +11,7 @@ from test_radius import EXACT, small
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein, instances, policies
+from drmdp.policies import fixed_kernel
 from drmdp.sets import PAIRS
 
 KINDS = {"dense": {}, "sparse": {"sparse": True}, "rewards": {"rewards": True}}
@@ -43,6 +44,16 @@ def observed(model):
 
 
 # ---------------------------------------------------------------------- values
+
+
+def test_the_mean_kernel_of_very_many_states_is_no_array(monkeypatch):
+    """A model that was made of arrays keeps what is there; its mean kernel as an array would be thousands of times larger."""
+    model = instances.grid(25, n_kernels=3)
+    x = np.full((25, 4), 0.25)
+    expected = policies.under(model, x, [None])
+    monkeypatch.setattr(fixed_kernel, "ENTRIES", 25 * 4 * 25 - 1)
+    assert sparse.issparse(fixed_kernel.matrix_of(model, None))
+    np.testing.assert_allclose(policies.under(model, x, [None]), expected, rtol=1e-12)
 
 
 def test_three_values_of_any_policy():

@@ -392,6 +392,9 @@ def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
     with Visit(browser, page, java_script_enabled=False) as visit:
         radios, panels = visit.page.locator(".switch input"), visit.page.locator(".panel")
         assert radios.count() == panels.count() == 5
+        own = ["this report" in (panels.nth(i).locator("h3").text_content() or "") for i in range(5)]
+        assert [panels.nth(i).is_visible() for i in range(5)] == own  # before anything is touched
+        assert sum(own) == 1
         for k in range(5):
             visit.page.locator(f"label[for=r{k}]").click()
             assert [panels.nth(i).is_visible() for i in range(5)] == [i == k for i in range(5)]
@@ -400,7 +403,6 @@ def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
         assert panels.nth(3).is_visible()
         assert not panels.nth(4).is_visible()
         marked = [visit.page.locator(f"label[for=r{i}] span").count() == 1 for i in range(5)]
-        own = ["this report" in (panels.nth(i).locator("h3").text_content() or "") for i in range(5)]
         visit.page.emulate_media(media="print")
         assert [panels.nth(i).is_visible() for i in range(5)] == [i == 0 or marked[i] or own[i] for i in range(5)]
         assert visit.quiet, (visit.said, visit.asked, visit.tried)

@@ -342,7 +342,7 @@ def test_an_action_is_told_if_it_is_drawn_often_enough():
     assert decide("abc", ["x", "y"], x, least=0.05).sentence == "X when a; otherwise draw x (50%) or y (50%)."
     assert decide("abc", ["x", "y"], x).sentence == "Draw between x and y in every state."
     many = decide("a", range(400), np.full((1, 400), 1 / 400))  # none of them is likely
-    assert many.sentence == "Draw between action 0 and action 1 and action 2 and others in every state."
+    assert many.sentence == "Draw between action 0, action 1, action 2 and others in every state."
 
 
 def test_where_names_tell_no_pattern_choices_are_counted():
@@ -351,7 +351,7 @@ def test_where_names_tell_no_pattern_choices_are_counted():
     found = decide([f"name {k}" for k in range(10_000)], ["run", "stop", "3", "c", "d"], one_hot(chosen, 5))
     n = np.bincount(chosen)
     assert found.sentence == (
-        f"Run in {n[0]:,} states; stop in {n[1]:,} states; action 3 in {n[2]:,} states; 2 other choices in {n[3] + n[4]:,}, see the table."
+        f"Run in {n[0]:,} states; stop in {n[1]:,} states; action 3 in {n[2]:,} states; 2 other choices in {n[3] + n[4]:,} states."
     )
     assert found.exceptions == 0
 

@@ -72,11 +72,18 @@ def estimate(
         episodes, a part of them, or draws from the Dirichlet posterior. One kernel of everything by default.
     seed : int
         Of everything random.
-    state, action, next_state, episode, time, cost, reward, weight : column names
-        Without `next_state` (and no column of that name) consecutive rows of an episode, in the order of `time`, make the
-        transitions. States and actions are strings or integers; `weight` is how much a row counts.
+    state, action : column names
+        Where it was and what was done, strings or integers.
+    next_state : column name, optional
+        Where that led. Without it (and no column of that name) consecutive rows of an episode make the transitions.
+    episode, time : column names, optional
+        Which rows belong together, such as those of one machine, and in which order.
+    cost, reward : column name, optional
+        What a row cost or earned; the mean of each state and action is taken.
+    weight : column name, optional
+        How much a row counts; 1 by default.
     costs, rewards : array, mapping from (state, action), path or SQL expression
-        Instead of the column `cost` or `reward`, whose means are taken. Exactly one of the four is needed. A file has the
+        Instead of the column `cost` or `reward`. Exactly one of the four is needed. A file has the
         columns of state and action and one called cost or reward; an expression is in those two columns.
     unvisited, partial : rules
         For pairs of state and action without data, in all kernels or in some: "refuse", "unavailable", "prior" (uniform

@@ -3,8 +3,6 @@
 `read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's, ``.umb`` that of PRISM and Storm. `read_intervals` and
 `write_intervals` take the last two with an interval for each probability. `from_quantecon`, `from_mdptoolbox` and `from_gymnasium` take over objects in
 memory, the same with ``to_`` gives them back.
-
-A new file format is one module with `read`, `write`, `check_target` and `files_of`, and two lines here.
 """
 
 from __future__ import annotations
@@ -89,9 +87,8 @@ def read(
 ) -> Model:
     """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv``, PRISM ``.tra`` or ``.umb``.
 
-    An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; see `drmdp.formats._fields` for
-    what else it may hold, `drmdp.formats.craam`, `drmdp.formats.prism` and `drmdp.formats.umb` for the others. Nothing is ever unpickled,
-    and sizes are checked before anything is allocated.
+    An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; *File formats* of the reference says what else it
+    may hold, and what the others hold. Nothing is ever unpickled, and sizes are checked before anything is allocated.
 
     Parameters
     ----------
@@ -161,6 +158,7 @@ def read_intervals(
     model : Model
         With one kernel between the bounds, the midpoint wherever that is a distribution.
     intervals : Intervals
+        The set of the file.
 
     Raises
     ------
@@ -194,8 +192,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
 def write(model: Model, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Write a model so that `read` gives back an equal one; what was there is replaced at the very end, or not at all.
 
-    What the formats of other programs do not hold is refused or said in their modules: `drmdp.formats.craam`,
-    `drmdp.formats.prism`, `drmdp.formats.umb`. Names and notes that are left out make a `drmdp.Notice`, a warning.
+    What the formats of other programs do not hold is refused, or left out with a `drmdp.Notice`, a warning; see *File formats* of the reference.
 
     Parameters
     ----------

@@ -1,24 +1,22 @@
 """What a model file holds, whatever its container: named fields, how a model is made of them, and how it becomes them.
 
-====================== ==================== ======================================================================
-field                  shape                meaning
-====================== ==================== ======================================================================
-kernels                (N, S, A, S)         the N kernels, or (S, A, S) for one; absent in the compressed layout
-shape                  3 numbers            N, S, A                                                 (compressed)
-indptr, indices, data  (S·A+1,) (E,) (N·E,) the arrays of `drmdp.core.storage`, E next states in all     (compressed)
-sparse                 flag                 give the kernels back as sparse matrices; true if absent (compressed)
-costs or rewards       (S,) (S, A) (S, A, S)
-next_costs or          (E,)                 instead: costs that depend on the next state, in the order of `indices`,
-next_rewards                                unknown elsewhere                                       (compressed)
-discount               number
-weights                (N,)                 optional; required in the compressed layout
-initial                (S,)                 optional
-states, actions,       S, A and N names     optional; an array of strings or integers, or one string: a JSON list (`drmdp.core.names`)
-kernel_names
-notes                  texts                optional; likewise
-available, terminal    (S, A) and (S,) bool optional
-format                 string               optional; "drmdp model 1"
-====================== ==================== ======================================================================
+============================= ===================== ==================================================================================
+field                         shape                 meaning
+============================= ===================== ==================================================================================
+kernels                       (N, S, A, S)          the N kernels, or (S, A, S) for one; absent in the compressed layout
+shape                         3 numbers             N, S, A (compressed)
+indptr, indices, data         (S·A+1,) (E,) (N·E,)  the arrays of `drmdp.core.storage`, E next states in all (compressed)
+sparse                        flag                  give the kernels back as sparse matrices; true if absent (compressed)
+costs or rewards              (S,) (S, A) (S, A, S) what a step costs or earns
+next_costs or next_rewards    (E,)                  instead: by next state, in the order of `indices`, unknown elsewhere (compressed)
+discount                      number                what a cost of the next step is worth now
+weights                       (N,)                  optional; required in the compressed layout
+initial                       (S,)                  optional
+states, actions, kernel_names S, A and N names      optional; an array of strings or integers, or one string: a JSON list
+notes                         texts                 optional; likewise
+available, terminal           (S, A) and (S,) bool  optional
+format                        string                optional; "drmdp model 1"
+============================= ===================== ==================================================================================
 
 A field that is none of these is refused: a `weight` passed over in silence would change the answer.
 """

@@ -123,10 +123,13 @@ class Writer:
         Parameters
         ----------
         kernels : (N, n, A, S) or (n, A, S) array, or N sparse matrices (n·A, S)
+            Transitions of these states, to all S.
         costs, rewards : (n,), (n, A) or (n, A, S) array, or a sparse (n·A, S) matrix
             Exactly one of the two, and the same one with the same number of dimensions in every block.
         available : (n, A) bool array, optional
+            Which actions each state has; all by default.
         terminal : (n,) bool array, optional
+            Where the process ends; nowhere by default.
         initial : (n,) array, optional
             With every block or with none; over all states it sums to 1.
         states : sequence of n names, optional

@@ -1,7 +1,7 @@
 """Families of test problems: the paper's three, its sampled kernels, and four of our own.
 
 A family draws the same problem again for the same seed, whether stored dense or sparse, in memory or straight into a directory
-(`drmdp instance … --out large.drmdp`, which takes the memory of 4,096 states).
+(``drmdp instance … --out large.drmdp``, which takes the memory of 4,096 states).
 """
 
 from collections.abc import Callable

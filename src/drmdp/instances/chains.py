@@ -35,7 +35,7 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
     """Walk on a circle: from s to s−1, s, s+1 or s+2; information travels slowly.
 
     The samples scatter around p = (.5, .3, .15, .05) for *left*, (.1, .6, .2, .1) for *stay* and (.05, .15, .5, .3)
-    for *right*; see the module for how they and the costs are drawn.
+    for *right*. A state costs between 0 and 1, and up to 10 more near S/2: a hill to keep away from.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
 def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Model:
     """Travel round a circle, always forwards; nearly periodic.
 
-    *step* leads to s+1 and *leap* to s+3, for certain; *hurry* leads to s+1 or s+2, around p = (.7, .3). See the
-    module for how samples and costs are drawn.
+    *step* leads to s+1 and *leap* to s+3, for certain; *hurry* leads to s+1 or s+2, around p = (.7, .3). Costs are
+    those of `ring`.
 
     Parameters
     ----------

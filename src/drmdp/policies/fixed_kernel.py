@@ -32,7 +32,7 @@ from drmdp.solvers.problem import Problem
 ROW_SUM_TOL = 1e-6
 """Rows whose sums differ from 1 by no more are divided by them."""
 ENTRIES = 20_000_000
-"""A kernel with no more entries is made an array, and so many numbers of chains are solved at a time."""
+"""A kernel with no more entries may be an array, and so many numbers of chains are solved at a time."""
 ACCURACY = 1e-9
 
 
@@ -52,7 +52,7 @@ def told(model: EventModel, kernel: int | None) -> Told:
 
 
 def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
-    """Check a kernel and return it as a matrix (S·A, S), sparse if it was.
+    """Check a kernel and return it as a matrix (S·A, S), sparse if it was; the mean kernel of very many states always is.
 
     `kernel` is None for the mean kernel, the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or the
     kernel of a solution.
@@ -62,7 +62,7 @@ def matrix_of(model: Model, kernel: Any, name: str = "kernel") -> Any:
     if isinstance(model, EventModel) and model.priced and (kernel is None or numbered):
         return told(model, None if kernel is None else kernel_number(model, kernel, name))
     if kernel is None:
-        found = model.mean_kernel
+        found = model.mean_kernel if S * A * S <= ENTRIES else model.mean_matrix()[0]
     elif numbered:
         found = model.blocks.matrix(model.blocks.entries(kernel_number(model, kernel, name)))
     elif isinstance(kernel, MeanKernel):

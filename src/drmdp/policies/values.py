@@ -28,7 +28,9 @@ STEPS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values of a policy, (S,) each unless said; see the module for how they differ.
+    """Values of a policy, (S,) each unless said.
+
+    Under the mean kernel a policy is never worse than in the worst case; under a single kernel it may be, for nature plays means of them.
 
     Attributes
     ----------

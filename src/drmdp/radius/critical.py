@@ -65,7 +65,7 @@ def critical(
 ) -> tuple[Change, ...]:
     """Radii at which the action of a state changes, ascending, each within an interval of width `precision`.
 
-    `precision` is absolute, by default `PRECISION` of the path's largest radius; see the module for what an action is. The tolerance is the
+    The action of a state is the likeliest one. Changes that undo each other between two radii of the path go unseen. The tolerance is the
     path's. When `max_seconds` are over, intervals that are still wider are returned as they are, and actions that tie may count as changed;
     Ctrl-C is passed on.
 
@@ -74,7 +74,7 @@ def critical(
     found : Path
         What `drmdp.radius.path` returned.
     precision : float, optional
-        Width of the intervals, absolute.
+        Width of the intervals, absolute; 1e-4 of the path's largest radius by default.
     callback : callable, optional
         Called with each `Point` when it is solved.
     threads, progress : optional

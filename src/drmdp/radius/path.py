@@ -187,8 +187,7 @@ def path(
     ball : set
         What is feared; its radius is replaced.
     radii : sequence of numbers, or how many
-        A number n stands for n radii from 0 to `top`, the ball's own among them, put where the policy and its worst case change
-        (`drmdp.radius.spacing`).
+        A number n stands for n radii from 0 to `top`, the ball's own among them, put where the policy and its worst case change.
     tol, rtol : float
         Certified gap of each solution, absolute or relative, as for `drmdp.solve`.
     policy : optional

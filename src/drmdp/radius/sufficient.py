@@ -33,7 +33,8 @@ from drmdp.sets import AmbiguitySet, Wasserstein, check_problem
 def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95) -> Array:
     """Radius of each state, (S,), with which the true kernel is in all balls at once with probability `confidence`.
 
-    `counts` is how many draws each row is made of: a number, (S, A), or (N, S, A). See the module for the assumptions.
+    That holds if each row is the share of next states in so many independent draws from one true kernel: no drift, no bootstrap, no rows
+    that a rule filled. It needs no other assumption, so it is generous: the radius that does best is usually smaller.
 
     Parameters
     ----------

@@ -128,11 +128,8 @@ def _what(actions: Sequence[Any], key: Any, rows: Array, exact: bool) -> str:
     first = played[np.argsort(-mean[played], kind="stable")]
     if exact and played.size <= NAMES and np.ptp(rows, axis=0).max() < 0.01:
         return "draw " + " or ".join(f"{_action(actions[a])} ({mean[a]:.0%})" for a in first)
-    return (
-        "draw between "
-        + " and ".join(_action(actions[a]) for a in first[:3])
-        + (" and others" if first.size > 3 else "")
-    )
+    *some, last = [_action(actions[a]) for a in first[:3]] + (["others"] if first.size > 3 else [])
+    return f"draw between {', '.join(some)} and {last}"
 
 
 def _action(name: Any) -> str:
@@ -203,7 +200,7 @@ def _counted(group: IntArray, words: list[str]) -> Decision:
     told = [(words[g], f"in {sizes[g]:,} states") for g in first]
     if sizes.size > first.size:
         left = int(sizes.sum() - sizes[first].sum())
-        told.append((f"{sizes.size - first.size:,} other choices", f"in {left:,}, see the table"))
+        told.append((f"{sizes.size - first.size:,} other choices", f"in {left:,} states"))
     return Decision(tuple(told), 0, 0.0)
 
 

@@ -119,7 +119,7 @@ def work(subject: Subject) -> dict[str, str]:
     return {
         "status": f"{solution.status}: {solution.status.sentence}",
         "certified gap": solution.gap_in_words,
-        "work": f"{solution.n_iters} iterations, {solution.kernel_passes:.4g} kernel passes, {solution.seconds:.2g} s{waited}",
+        "work": f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes, {solution.seconds:.2g} s{waited}",
     }
 
 

@@ -187,4 +187,5 @@ def _otherwise(subject: Subject, states: Any) -> str:
     if not states.size:
         return "The likeliest action is that of this report in every state."
     names = f": {some([subject.solution.states[int(s)] for s in states[: LISTED + 1]], LISTED)}"
-    return f"The likeliest action differs from this report in {count(states.size, 'state')}{names}."
+    end = "" if names.endswith("…") else "."
+    return f"The likeliest action differs from this report in {count(states.size, 'state')}{names}{end}"

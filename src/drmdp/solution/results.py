@@ -14,6 +14,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core import html as _html
 from drmdp.core.files import check_file, check_path, check_suffix, naming
+from drmdp.core.text import count
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a run ended; each member carries a sentence."""
+    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "interrupted" or "stopped"."""
 
     solved = "solved"
     iteration_limit = "iteration_limit"
@@ -235,7 +236,7 @@ class Solution:
             f"Solution: {self.status} — {self.status.sentence}",
             f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
             f"  value      {_span(self.value)}",
-            f"  work       {self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
+            f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",
         ]
@@ -246,7 +247,7 @@ class Solution:
         head = {
             "status": f"{self.status}: {self.status.sentence}",
             "certified gap": self.gap_in_words,
-            "work": f"{self.n_iters} iterations, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
+            "work": f"{count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
             "method": f"{self.settings['method']}, backend {self.settings['backend']}",
             "ball": self.settings["ball"],
         } | ({"notes": "; ".join(self.notes)} if self.notes else {})

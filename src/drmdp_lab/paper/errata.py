@@ -13,7 +13,7 @@ import numpy as np
 
 from drmdp_lab.paper.judge_theory import slopes
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import ratios, timed, where
+from drmdp_lab.paper.select import ratios, short, timed, where
 from drmdp_lab.paper.specification import GARNETS
 from drmdp_lab.paper.verdicts import CONIC
 
@@ -53,8 +53,8 @@ def _stopping(rows: list[Row]) -> str:
             worst = max(row["loss"] / row["tol"] for row in by["paper"])
             factor = (2 * discount / (1 - discount)) ** 2
             texts.append(
-                f"λ={discount:g}: threshold {factor:.3g} times too large, median sweeps {sweeps['paper']:g} printed, {sweeps['puterman']:g} corrected, "
-                f"{sweeps['certified']:g} certified; the policy loses up to {worst:.2g} ε"
+                f"λ={discount:g}: threshold {short(factor)} times too large, median sweeps {sweeps['paper']:g} printed, {sweeps['puterman']:g} corrected, "
+                f"{sweeps['certified']:g} certified; the policy loses up to {short(worst, 2)} ε"
             )
     return "; ".join(texts)
 

@@ -61,7 +61,7 @@ def _own(rows: list[Row]) -> str:
     for name in ("exact-vi", "exact-anderson", "exact-avi", "exact-gs"):
         found = ratios(own, name)
         if found:
-            times = f" (by up to {1 / min(found):.2g} times)" if min(found) < 1 else ""
+            times = f" (by up to {short(1 / min(found), 2)} times)" if min(found) < 1 else ""
             parts.append(
                 f"{METHODS[name].label} is ahead on {sum(value < 1 for value in found)} of {len(found)}{times}"
             )
@@ -104,7 +104,7 @@ def _crossing(rows: list[Row]) -> str:
             found = ratios(timed(chosen), "conic-vi", "algorithm-1")
             if found:
                 ahead = sum(value > 1 for value in found)
-                cells.append(f"{ahead} of {len(found)} under {said} (median ratio {np.median(found):.2g})")
+                cells.append(f"{ahead} of {len(found)} under {said} (median ratio {short(float(np.median(found)), 2)})")
         if cells:
             parts.append(f"{label} {' and '.join(cells)}")
     return f"Algorithm 1 is ahead of VI with conic updates on so many instances: {'; '.join(parts)}." if parts else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import ratios, reached, slope, timed, where
+from drmdp_lab.paper.select import ratios, reached, short, slope, timed, where
 from drmdp_lab.paper.verdicts import FAILS, HOLDS, LETTER, Finding, verdict
 
 PAPER = 0.8
@@ -23,7 +23,7 @@ def stop_rule(rows: list[Row]) -> Finding | None:
     fixed = reached(where(rows, study="rules", rule="puterman"))
     also = sum(row["loss"] <= row["tol"] for row in fixed)
     text = (
-        f"the policy is ε-optimal in {good} of {len(own)} runs, at worst it loses {worst:.3g} ε, while the bound on ‖v − v*‖ is up to {far:.3g} ε; "
+        f"the policy is ε-optimal in {good} of {len(own)} runs, at worst it loses {worst:.3g} ε, while the bound on ‖v − v*‖ is up to {short(far)} ε; "
         f"corrected rule: {also} of {len(fixed)}"
     )
     if good == len(own):

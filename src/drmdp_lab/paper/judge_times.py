@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import panel, ratios, timed, where
+from drmdp_lab.paper.select import panel, ratios, short, timed, where
 from drmdp_lab.paper.specification import DOMAINS, GARNETS
 from drmdp_lab.paper.verdicts import (
     BOUND,
@@ -97,7 +97,7 @@ def small(rows: list[Row]) -> Finding | None:
                 if found:
                     middle = float(np.median(found))
                     good.append(middle >= CLEAR)
-                    cells.append(f"{LETTER[x]}=10, {label}: {middle:.2g}")
+                    cells.append(f"{LETTER[x]}=10, {label}: {short(middle, 2)}")
         if cells:
             texts.append(f"{family} " + ", ".join(cells))
             words[family] = verdict(sum(good), len(good))
@@ -211,7 +211,9 @@ def gap_grows(rows: list[Row]) -> Finding | None:
             more, of = judge(found, lambda pair: pair[1] > EVEN * pair[0])
             good, cases = good + more, cases + of
             if found:
-                shown = ", ".join(f"{family} {few:.2g} → {many:.2g}" for family, (few, many) in found.items())
+                shown = ", ".join(
+                    f"{family} {short(few, 2)} → {short(many, 2)}" for family, (few, many) in found.items()
+                )
                 parts.append(f"{label} {shown}")
         if parts:
             texts.append(f"{spans(rows, study)}: " + "; ".join(parts))
@@ -246,7 +248,7 @@ def representative(rows: list[Row]) -> Finding | None:
                 found[radius] = float(np.median(value))
         if found:
             good, cases = good + (all(v > 1 for v in found.values()) or all(v < 1 for v in found.values())), cases + 1
-            texts.append(f"{family} " + ", ".join(f"θ={r:g}: {v:.2g}" for r, v in found.items()))
+            texts.append(f"{family} " + ", ".join(f"θ={r:g}: {short(v, 2)}" for r, v in found.items()))
     if not cases:
         return None
     word = HOLDS + ": who is ahead does not change" if good == cases else verdict(good, cases)

@@ -115,7 +115,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 def short(value: float, digits: int = 3) -> str:
     """A number in few characters; large ones without an exponent."""
-    return f"{float(f'{value:.{digits}g}'):,.0f}" if 1000 <= value < 1e7 else f"{value:.{digits}g}"
+    return f"{float(f'{value:.{digits}g}'):,.0f}" if 100 <= value < 1e7 else f"{value:.{digits}g}"
 
 
 def panel(rows: Iterable[Row], rule: str) -> list[Row]:

@@ -17,7 +17,7 @@ from drmdp_lab.paper.figures import COMPARED
 from drmdp_lab.paper.markdown import cell, markdown, size, spread
 from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import panel, ratios, reached, slope, timed, where
+from drmdp_lab.paper.select import panel, ratios, reached, short, slope, timed, where
 from drmdp_lab.paper.specification import GARNETS
 from drmdp_lab.paper.verdicts import RULES
 
@@ -105,7 +105,7 @@ def _behind(rows: list[Row]) -> str:
         for (study, family), found in by.items():
             ahead = [value for value in found if value < 1]
             if ahead:
-                times = f"{1 / min(ahead):.2g}×"
+                times = f"{short(1 / min(ahead), 2)}×"
                 body.append([METHODS[name].label, study, FAMILIES[family], f"{len(ahead)} of {len(found)}", times])
     if not body:
         return "No method was faster than the exact engine on any instance.\n" if own else ""
@@ -128,7 +128,7 @@ def _crossover(rows: list[Row]) -> str:
                     ahead = next(
                         (f"{letter} = {n}" for n in cells if all(cells[m] > 1 for m in cells if m >= n)), "never"
                     )
-                    shown = ", ".join(f"{n}: {value:.2g}" for n, value in cells.items())
+                    shown = ", ".join(f"{n}: {short(value, 2)}" for n, value in cells.items())
                     body.append([title, label, letter, ahead, shown])
     head = ("domain", "rule", "against", "Algorithm 1 ahead from", "time of conic VI / time of Algorithm 1, median")
     return markdown(head, body)

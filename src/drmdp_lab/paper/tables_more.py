@@ -68,9 +68,10 @@ def powers(rows: list[Row]) -> str:
             bound = f"−{q / (q + 1):.2f}" if " p=" in row["method"] else "–"
             cells = [FAMILIES[row["family"]], f"{row['radius']:.3g}", METHODS[row["method"]].label]
             late = tail_slope(row, LATE)
-            body.append([*cells, f"{found:.2f}", "–" if late is None else f"{late:.2f}", bound, row["curve"][-1][0]])
-    slopes = ("slope of (DG) in T", f"over the last factor of {LATE:g}")
-    return markdown(("domain", "radius", "method", *slopes, "bound", "T"), sorted(body, key=str))
+            slopes = (f"{found:.2f}", "–" if late is None else f"{late:.2f}")
+            body.append([*cells, *(text.replace("-", "−") for text in slopes), bound, row["curve"][-1][0]])
+    columns = ("slope of (DG) in T", f"over the last factor of {LATE:g}")
+    return markdown(("domain", "radius", "method", *columns, "bound", "T"), sorted(body, key=str))
 
 
 def maps(rows: list[Row]) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import Slope, panel, ratios, slope, timed, where
+from drmdp_lab.paper.select import Slope, panel, ratios, short, slope, timed, where
 from drmdp_lab.paper.specification import DOMAINS
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "not measured"
@@ -70,7 +70,7 @@ def ratio(rows: list[Row], method: str, base: str, rule: str = "duality-gap") ->
 
 def numbers(found: dict[str, float]) -> str:
     """Numbers by domain in words."""
-    return ", ".join(f"{family} {value:.2g}" for family, value in found.items())
+    return ", ".join(f"{family} {short(value, 2)}" for family, value in found.items())
 
 
 def extreme(rows: list[Row], study: str, least: bool = False) -> list[Row]:
