@@ -151,12 +151,26 @@ class Remembered:
 class Asked:
     """Nature's side of a sweep that nobody may ever ask for, made when somebody does."""
 
-    def __init__(self, make: Callable[[], Remembered]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[], Remembered], answer: Answer, n_kernels: int) -> None:
+        self._make, self._answer, self._n_kernels = make, answer, n_kernels
 
     @cached_property
     def _own(self) -> Remembered:
         return self._make()
+
+    def pulled(self, share: Array) -> Asked:
+        """See `Remembered`."""
+        return Asked(lambda: self._own.pulled(share), self._answer, self._n_kernels)
+
+    @property
+    def kernels(self) -> KernelTuple | None:
+        """See `Remembered`."""
+        return KernelTuple(self._n_kernels, lambda i: self._own._single(i)) if self._answer.single_kernels else None
+
+    @property
+    def weights(self) -> Array | None:
+        """See `Remembered`."""
+        return None if self._answer.weights is None else self._own.weights
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -269,7 +283,8 @@ class ExactOperator:
     def took(self, layout: Layout, u: Array, left: Left, new: Array, low: Array, high: Array, passes: Array) -> Update:
         """A sweep that was made elsewhere, at a value without its level, as if it had been made here."""
         self.left, self._passes = left, passes
-        return Update(new, low, high, left.policy, Asked(partial(self._nature, layout, u, left.memory)), left.memory)
+        nature = Asked(partial(self._nature, layout, u, left.memory), self.family.NATURE, self.model.n_kernels)
+        return Update(new, low, high, left.policy, nature, left.memory)
 
     def _nature(self, layout: Layout, u: Array, memory: Memory) -> Remembered:
         point, answer = point_at(layout, u, whole=False), self.family.NATURE

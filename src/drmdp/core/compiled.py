@@ -160,8 +160,9 @@ register_model(EntryType)(OpaqueModel)
 
 
 @unbox(EntryType)  # type: ignore[untyped-decorator, no-untyped-call]
-def _unbox_entry(kind: Any, entry: Any, c: Any) -> Any:
-    address = c.pyapi.object_getattr_string(entry, "address")
+def read_address(kind: Any, given: Any, c: Any) -> Any:
+    """Of what a kernel is given, the address is all that it takes."""
+    address = c.pyapi.object_getattr_string(given, "address")
     made = NativeValue(c.pyapi.long_as_voidptr(address))  # type: ignore[no-untyped-call]
     c.pyapi.decref(address)
     return made

@@ -18,7 +18,7 @@ from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
 from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost
-from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
+from drmdp.solvers.problem import Known, Problem, Verdict, any_policy, playable
 
 
 class Judge(Protocol):
@@ -57,17 +57,15 @@ class Best:
         """Bound from above, (S,)."""
         return np.where(self._problem.model.terminal, 0.0, self.range[1])
 
-    def take(self, value: Array, update: Update) -> None:
-        """Keep a sweep if it is the best."""
+    def take(self, value: Array, update: Update, known: Known | None = None) -> None:
+        """Keep a sweep if it is the best; what its steps give may be known."""
         claim, verdict = update.claim, None
         if isinstance(claim, Pair):
             claim = replace(claim, policy=playable(self._problem.model, claim.policy))
             update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
-            lower, upper = self._within(verdict.bounds)
-        else:
-            lower, upper = self._bounds(value, update)
-        extent = extent_of(lower, upper)
+            known = self._within(verdict.bounds)
+        lower, upper, extent = self._bounds(value, update) if known is None else known
         if self._sweep is None or extent.gap <= self.gap:
             self.lower, self.upper, self._policy, self._sweep = lower, upper, update.policy, (value, update)
             self._extent = extent
@@ -82,12 +80,12 @@ class Best:
             assert self._verdict is not None
             verdict, nature = self._judge.proved(update.claim, self._verdict)
             update = replace(update, nature=nature)
-            self.lower, self.upper = self._within(verdict.bounds)
+            known = self._within(verdict.bounds)
         else:
             update = self._problem.prove(value, update, self._problem.policy is not None)
-            self.lower, self.upper = self._bounds(value, update)
+            known = self._bounds(value, update)
+        self.lower, self.upper, self._extent = known
         self._policy, self._sweep, self._proved = update.policy, (value, update), True
-        self._extent = extent_of(self.lower, self.upper)
 
     @property
     def policy(self) -> Array:
@@ -105,14 +103,15 @@ class Best:
             self.lower, self.upper, self._policy, self._sweep, self._proved = saved
             self._extent = extent_of(self.lower, self.upper)
 
-    def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
+    def _bounds(self, value: Array, update: Update) -> Known:
         model = self._problem.model
         steps = update.lower_step, update.upper_step
         found = certificate.bounds(value, *steps, model.discount, model.terminal, *self.range)
-        return found.lower, found.upper
+        return Known(found.lower, found.upper, extent_of(found.lower, found.upper))
 
-    def _within(self, found: Bounds) -> tuple[Array, Array]:
-        return np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
+    def _within(self, found: Bounds) -> Known:
+        lower, upper = np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
+        return Known(lower, upper, extent_of(lower, upper))
 
     @property
     def proved(self) -> bool:

@@ -297,7 +297,7 @@ class _Run:
             return Status.diverged
         if state.update is None:
             return None
-        self.best.take(state.value, state.update)
+        self.best.take(state.value, state.update, state.bounds)
         self._aim()
         record = self._record(state)
         answer = None if self.callback is None else self.callback(record)

@@ -74,13 +74,13 @@ class PolicyIteration:
 
     def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
+        if possible(problem):
+            stops = course(problem, cheapest(problem) if value is None else value)
+            if stops:
+                return _arrive(problem, stops, (np.inf, np.inf), 0)
         if value is None and problem.operator.ball is not None:
             value = first_value(problem)
             problem.begun(value)
-        if possible(problem):
-            stops = course(problem, np.zeros_like(problem.model.initial) if value is None else value)
-            if stops:
-                return _arrive(problem, stops, (np.inf, np.inf), 0)
         first = swept(problem, value)
         assert first.update is not None
         return Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
@@ -136,6 +136,7 @@ def _arrive(problem: Problem, ahead: tuple[Stop, ...], best: tuple[float, float]
     update, best = stop.taken(problem), _best(stop.seen[:2], best, points)
     found = Newton(stop.value, update, update.policy, False, best, 0, 1, points + 1, stop.plain, ahead[1:])
     found.know(stop.seen)
+    vars(found)["bounds"] = stop.bounds
     return found
 
 
@@ -163,14 +164,20 @@ def newton(problem: Problem, value: Array, residual: Array, update: Update) -> A
 
 def first_value(problem: Problem) -> Array:
     """Where to begin, unless somebody says so."""
+    found = cheapest(problem)
+    return nominal_value(problem) if found is None else found
+
+
+def cheapest(problem: Problem) -> Array | None:
+    """What the cheapest actions cost, where that is as near as the optimum of the mean kernel."""
     ball, model = problem.operator.ball, problem.model
     assert ball is not None
     least = ball.radius if isinstance(ball.radius, float) else float(np.min(ball.radius))
-    far = ball.diameter < np.inf and least >= STRONG * ball.diameter
-    if far and problem.policy is None and ball.nature == "adversarial" and model.n_states <= DENSE:
-        found: Array = like(model.initial, least_costs(problem.mean_rows()))
-        return found
-    return nominal_value(problem)
+    far = least >= STRONG * ball.diameter  # which may be infinite
+    if not far or problem.policy is not None or ball.nature != "adversarial" or model.n_states > DENSE:
+        return None
+    found: Array = like(model.initial, least_costs(problem.mean_rows()))
+    return found
 
 
 def nominal_value(problem: Problem) -> Array:

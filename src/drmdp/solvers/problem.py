@@ -17,7 +17,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
+from drmdp.core.surveys import Extent, Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -45,6 +45,14 @@ class Verdict:
     worst: Array  # value of the policy, (S,)
     best: Array  # value against the kernel
     exhausted: float  # of the gap, what could not be made smaller
+
+
+class Known(NamedTuple):
+    """Bounds from a sweep, of its own steps."""
+
+    lower: Array
+    upper: Array
+    extent: Extent
 
 
 class Aim(NamedTuple):
@@ -206,6 +214,7 @@ class State:
     value: Array
     update: Update | None
     _known: ClassVar[tuple[Update | None, Survey] | None] = None  # a sweep, and what a look at it told
+    bounds: ClassVar[Known | None] = None  # from it, if they are known
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
