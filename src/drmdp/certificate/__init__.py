@@ -78,9 +78,9 @@ class RobustProver:
         if isinstance(claim, dense.Witness):
             _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
             return Proof(low, high, kernel=kernel)
-        layout = spread_out(model, self.ball)
-        if (known := small.prove(model, self.ball, layout, value, policy, claim, fixed)) is not None:
+        if (known := small.prove(model, self.ball, value, policy, claim, fixed)) is not None:
             return Proof(*known)
+        layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
         u, shift = levels.around(value)
         x = np.ascontiguousarray(policy, dtype=np.float64)

@@ -20,7 +20,8 @@ from drmdp.core import threads as workers
 from drmdp.core.compiled import KERNEL, LEAN, Entry, call, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
 from drmdp.core.packs import Pack, direct, opened
-from drmdp.layout import events
+from drmdp.layout.events import spread_out
+from drmdp.layout.events import work as probabilities
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, empty_memory
 from drmdp.layout.sorting import rank
@@ -56,8 +57,7 @@ class Kit:
 
     def __init__(self, model: Model, ball: AmbiguitySet, layout: Layout) -> None:
         (S, A), entry = layout.available.shape, entry_of(ball)
-        self.indptr = layout.indptr  # that of all radii
-        self._layout: Any = None
+        self._ball: Any = None
         self._radius, self._shares = np.empty(S), (S, layout.weights.size)
         weights = layout.weights / math.fsum(layout.weights.tolist())
         own = layout._replace(weights=weights, radius=self._radius.view())
@@ -77,33 +77,31 @@ class Kit:
         self._prove = direct(prove_all, self._pack, value, policy, *memory, False, found.low, found.high, found.share)
 
     def prove(
-        self, layout: Layout, value: Any, policy: Any, memory: Memory, fixed: bool
+        self, model: Model, ball: AmbiguitySet, value: Any, policy: Any, memory: Memory, fixed: bool
     ) -> tuple[Array, Array, Array] | None:
         """Steps L − v and U − v, (S,) each, and the share of nature's move that is surely allowed; None if something has another shape."""
         given = [np.ascontiguousarray(part) for part in (value, policy, *memory)]
         if [(part.shape, part.dtype) for part in given] != self._kinds:
             return None
-        if layout is not self._layout:
-            self._radius[:], self._layout = layout.radius, layout
-        low, high, share = np.empty(given[0].size), np.empty(given[0].size), np.empty(self._shares)
+        if ball is not self._ball:
+            self._radius[:], self._ball = ball.radii(model), ball
+        low, high, share = np.empty(self._shares[0]), np.empty(self._shares[0]), np.empty(self._shares)
         self._prove(self._pack, *given, fixed, low, high, share)
         return low, high, share
 
 
 def prove(
-    model: Model, ball: AmbiguitySet, layout: Any, value: Any, policy: Any, memory: Any, fixed: bool
+    model: Model, ball: AmbiguitySet, value: Any, policy: Any, memory: Any, fixed: bool
 ) -> tuple[Array, Array, Array] | None:
     """See `Kit.prove`; None also for the first proof of a model, and for those that are not small."""
     key = "proofs", ball.key, ball.by_pair, ball.support, ball.moves
     held = model.kept.get(key)
     if held is None:
-        model.kept[key] = [] if _fits(ball, layout) else ()
+        model.kept[key] = [] if _fits(ball, spread_out(model, ball)) else ()
     if held is None or held == () or not isinstance(memory, Memory):
         return None
-    kit = held.pop() if held else None  # another thread makes its own
-    if kit is None or kit.indptr is not layout.indptr:
-        kit = Kit(model, ball, layout)
-    found: tuple[Array, Array, Array] | None = kit.prove(layout, value, policy, memory, fixed)
+    kit = held.pop() if held else Kit(model, ball, spread_out(model, ball))  # another thread makes its own
+    found: tuple[Array, Array, Array] | None = kit.prove(model, ball, value, policy, memory, fixed)
     held[:] = [kit]
     return found
 
@@ -117,7 +115,7 @@ def _fits(ball: AmbiguitySet, layout: Any) -> bool:
         and not entry.keeps.by_pair
         and is_kernel(proof.states)
         and 0 < layout.radius.size <= MOST
-        and bool(events.work(layout)[-1] < workers.SMALL)
+        and bool(probabilities(layout)[-1] < workers.SMALL)
     )
 
 

@@ -3,11 +3,11 @@
 In a model of a few states a sweep takes microseconds, and to come back to Python after each takes longer than all of them. So a *course* goes ahead from a
 start: it sweeps, finds the chain of the pair, solves its system, and sweeps again, as `drmdp.solvers.policy_iteration` does, with the kernels that are
 called there, in the same machine code (`drmdp.core.compiled.call`). It ends where the gap is small enough, and before whatever is not plain sailing: a point
-that the safeguard refuses, noise, numbers that are none. The method hands over what it found state by state, and the loop checks each as any other; from
-the last on the method goes its own way. Bits, history and counts are those of single steps.
+that the safeguard refuses, noise, numbers that are none. The method hands over where it ended, which the loop checks as any other point, and
+the sweeps on the way there, where no check ends a run; from there on it goes its own way. Bits, history and counts are those of single steps.
 
 To compile a course takes a third as long as all else, and its work space as long as a few sweeps, so the first run of a model with a kind of set has none. A
-course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration. At radius 0 one sweep does.
+course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, MANY, ExactOperator, Left
 from drmdp.bellman.nature_rows import EACH, Question, Target, workspace
 from drmdp.bellman.operator import Update
+from drmdp.certificate import Proof
 from drmdp.certificate.dense import fill_bounds
 from drmdp.core import threads as workers
 from drmdp.core.compact import Parts, allot, spell
 from drmdp.core.compiled import KERNEL, LEAN, Entry, call, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
 from drmdp.core.packs import Pack, direct, opened
+from drmdp.core.sums import mean_of
 from drmdp.core.surveys import Extent, Survey, all_finite, both_finite, bound_numbers, sweep_numbers
 from drmdp.layout import events
 from drmdp.layout.layout import Layout
@@ -36,7 +38,7 @@ from drmdp.layout.rooms import orders_in
 from drmdp.layout.sorting import copy, rank
 from drmdp.solvers import linear
 from drmdp.solvers.mean_start import Rows, rounds
-from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Known, Problem
+from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Problem
 
 LONGEST = 8
 """Sweeps of a course; most runs need half as many."""
@@ -57,7 +59,7 @@ class Swept(NamedTuple):
     upper: Array
     policy: Array  # (K, S, A)
     memory: Memory  # (K, …) each
-    numbers: Array  # (K, 8) a `Survey` each, an `Extent`, and whether it came by a plain step
+    numbers: Array  # (K, 12) a `Survey` each, an `Extent`, the means of the bounds, the best residual, and whether it came by a plain step
 
 
 class Space(NamedTuple):
@@ -80,6 +82,7 @@ class Space(NamedTuple):
     target: Target
     entry_ptr: Any  # (S + 1,)
     prefix_ptr: Any
+    terms: Array  # (S,)
 
 
 class Work(NamedTuple):
@@ -99,6 +102,7 @@ class Task(NamedTuple):
     layout: Layout
     mean: Rows
     terminal: Any  # (S,)
+    initial: Array  # (S,)
     moving: float  # range of costs of next states
     prefixes: int  # of a row of nature's
     memory: Memory  # that the last sweep left
@@ -120,7 +124,7 @@ class Kit:
         parts = operator.left.memory
         self.rows = np.empty((8, LONGEST, S))
         kept = Memory(*(np.empty((LONGEST, *part.shape), part.dtype) for part in parts))
-        self.swept = Swept._make([*self.rows, np.empty((LONGEST, S, A)), kept, np.empty((LONGEST, 8))])
+        self.swept = Swept._make([*self.rows, np.empty((LONGEST, S, A)), kept, np.empty((LONGEST, 12))])
         listed = S if layout.common and layout.unlisted else 0
         extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
         lengths = events.lengths(layout) + extra
@@ -132,7 +136,7 @@ class Kit:
         space = Space(
             np.empty(S if layout.common else 0), np.empty(listed, short), np.empty(listed), np.empty((2, listed + 1 if listed else 0)),
             np.empty(listed, short), np.empty(listed, short), np.zeros(1, whole), np.empty(S), np.empty((2, S), whole),
-            np.empty((2, S, S)), np.empty(S), np.empty(S, whole), lengths, np.ones((S, 1)), target, np.empty(S + 1, whole), np.empty(S + 1, whole),
+            np.empty((2, S, S)), np.empty(S), np.empty(S, whole), lengths, np.ones((S, 1)), target, np.empty(S + 1, whole), np.empty(S + 1, whole), np.empty(S),
         )  # fmt: skip
         point = point_at(layout, np.zeros(S))
         work, answering = family.workspace(layout, point, 0, S), workspace(layout, point, 0, S)
@@ -148,12 +152,12 @@ class Kit:
         self.task = Task(
             _entry(real, family.update, 0, S, layout, point, memory, out, 0.0, work),
             _entry(real, answer.kernel, 0, S, layout, point, memory, question, answering),
-            own, problem.mean_rows(), operator.model.terminal, operator.ready.moving, N if layout.unlisted and answer.prefixes else 0,
+            own, problem.mean_rows(), operator.model.terminal, operator.model.initial, operator.ready.moving, N if layout.unlisted and answer.prefixes else 0,
             memory, np.copy(operator.left.policy), self.swept, Work(space, tuple(orders), work, answering),
         )  # fmt: skip
         self._pack = Pack(self.task)
-        assert problem.aim is not None
-        self._walk = direct(walk, self._pack, problem.aim, 0.0, True)
+        aim = Aim(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, 0)
+        self._walk = direct(walk, self._pack, aim, 0.0, True)
 
     def go(self, layout: Layout, left: Left, aim: Aim, accuracy: float, start: Array | None) -> int:
         """Fill `swept`, from the optimum of the mean kernel on unless there is a start."""
@@ -186,12 +190,7 @@ def possible(problem: Problem) -> bool:
     if operator.ready.courses is None:
         operator.ready.courses = [] if _fits(operator) else ()
         return False
-    return operator.ready.courses != () and operator.left.sweeps + LONGEST < MANY and _moves(operator.ball)
-
-
-def _moves(ball: Any) -> bool:
-    """Whether its radius is not 0."""
-    return ball.radius != 0.0 if type(ball.radius) is float else bool(np.any(ball.radius))
+    return operator.ready.courses != () and operator.left.sweeps + LONGEST < MANY
 
 
 def _fits(operator: ExactOperator) -> bool:
@@ -207,28 +206,77 @@ def _fits(operator: ExactOperator) -> bool:
     )
 
 
-class Stop(NamedTuple):
-    """A sweep of a course."""
+class Journey(NamedTuple):
+    """What a course found, to be kept."""
 
-    value: Array  # where it was made
-    seen: Survey
-    bounds: Known
-    plain: bool  # whether it came by a plain step
+    operator: ExactOperator
     layout: Layout
-    left: Left
-    point: Array  # v without its level
-    found: tuple[Array, ...]  # F(v), steps, passes
+    sweeps: int  # before it
+    rows: Any  # (8, K, S)
+    policy: Any  # (K, S, A)
+    memory: list[Any]  # (K, …) each
+    numbers: list[list[float]]
 
-    def taken(self, problem: Problem) -> Update:
-        """Hand it over as if it were made now."""
-        operator: Any = problem.operator
-        problem.latest = self.value
-        problem.kernel_passes += 1
-        found: Update = operator.took(self.layout, self.point, self.left, *self.found)
+    def stops(self, problem: Problem) -> list[Stop]:
+        """The sweeps, as if they were made now."""
+        found = [Stop(self, k) for k in range(len(self.numbers))]
+        problem.latest = found[-1].point
+        problem.kernel_passes += 1  # those on the way count when they are passed
+        self.operator.took(found[-1])
         return found
 
 
-def course(problem: Problem, start: Array | None) -> tuple[Stop, ...]:
+class Stop:
+    """A sweep of a course: numbers of it, its bounds, and an `Update`, which is made when somebody looks into it."""
+
+    def __init__(self, journey: Journey, k: int) -> None:
+        self._journey, self._k, numbers = journey, k, journey.numbers[k]
+        self.point = journey.rows[0, k]  # where it was made
+        self.seen, self.extent = Survey(*numbers[:4]), Extent(*numbers[4:7])
+        self.means = numbers[7:9]  # of the bounds
+
+    @property
+    def lower(self) -> Any:
+        """Bound from below, (S,)."""
+        return self._journey.rows[6, self._k]
+
+    @property
+    def upper(self) -> Any:
+        """Bound from above."""
+        return self._journey.rows[7, self._k]
+
+    @property
+    def policy(self) -> Any:
+        """The policy of the sweep, (S, A)."""
+        return self._journey.policy[self._k]
+
+    def left(self) -> tuple[Left, Array]:
+        """What it left behind, and its passes."""
+        own, k = self._journey, self._k
+        return Left(self.claim, self.policy, own.sweeps + k + 1), own.rows[5, k]
+
+    def proved(self, policy: Array, proof: Proof) -> Update:
+        """See `Update`."""
+        return self._made(policy, proof.lower_step, proof.upper_step, proof.share)
+
+    def _made(self, policy: Array, low: Array, high: Array, share: Array | None = None) -> Update:
+        own, k = self._journey, self._k
+        return own.operator.updated(own.layout, own.rows[1, k], self.claim, policy, own.rows[4, k], low, high, share)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        rows, k = self._journey.rows, self._k
+        if name == "claim":
+            self.claim = Memory._make([part[k] for part in self._journey.memory])
+            return self.claim
+        if name == "_update":
+            self._update: Update = self._made(self.policy, rows[2, k], rows[3, k])
+            return self._update
+        return getattr(self._update, name)
+
+
+def course(problem: Problem, start: Array | None) -> Journey:
     """Sweeps from `start` on, or from the optimum of the mean kernel."""
     operator, aim = problem.operator, problem.aim
     assert isinstance(operator, ExactOperator)
@@ -237,19 +285,11 @@ def course(problem: Problem, start: Array | None) -> tuple[Stop, ...]:
     kit = held.pop() if held else None
     if kit is None or kit.indptr is not layout.indptr:
         kit = Kit(problem, operator, layout)
-    count = kit.go(layout, left, aim, operator.accuracy, start)
-    rows, policies = kit.rows[:, :count].copy(), kit.swept.policy[:count].copy()
-    memories = [part[:count].copy() for part in kit.swept.memory]
-    numbers = kit.swept.numbers[:count].tolist()
+    count, swept = kit.go(layout, left, aim, operator.accuracy, start), kit.swept
+    memory, numbers = [part[:count].copy() for part in swept.memory], swept.numbers[:count].tolist()
+    rows, policy = kit.rows[:, :count].copy(), swept.policy[:count].copy()
     held[:] = [kit]
-    stops = []
-    for k in range(count):
-        value, u, low, high, new, passes, lower, upper = rows[:, k]
-        left = Left(Memory(*[part[k] for part in memories]), policies[k], left.sweeps + 1)
-        own = numbers[k]
-        bounds = Known(lower, upper, Extent(*own[4:7]))
-        stops.append(Stop(value, Survey(*own[:4]), bounds, own[7] > 0, layout, left, u, (new, low, high, passes)))
-    return tuple(stops)
+    return Journey(operator, layout, left.sweeps, rows, policy, memory, numbers)
 
 
 @njit(**KERNEL)
@@ -261,11 +301,11 @@ def walk(pack, aim, accuracy, mean):
     returns how many sweeps count
     """
     task = opened(pack)
-    swept, discount = task.swept, task.layout.discount
+    swept, space, discount = task.swept, task.work.space, task.layout.discount
     if mean:
         _begin_at_mean(task, 1e-9 * max(abs(aim.floor), abs(aim.ceiling)))
     span, size, best, plain = np.inf, np.inf, (np.inf, 0.0, 0.0), False
-    last = swept.value.shape[0] - 1
+    last = min(swept.value.shape[0] - 1, aim.iterations)
     for k in range(last + 1):
         if not all_finite(swept.value[k]):
             return k
@@ -282,7 +322,11 @@ def walk(pack, aim, accuracy, mean):
         own = swept.numbers[k]
         own[0], own[1], own[2], own[3] = seen
         own[4], own[5], own[6] = here
-        own[7] = 1.0 if plain else 0.0
+        own[7], own[8] = (
+            mean_of(task.initial, swept.lower[k], space.terms),
+            mean_of(task.initial, swept.upper[k], space.terms),
+        )
+        own[9], own[10], own[11] = span, size, 1.0 if plain else 0.0
         noise = (seen[2] + EPS * seen[3]) / (1 - discount)
         if not best[0] < np.inf or best[0] <= _goal(aim, best[1]) or NOISY * noise >= best[0]:
             return k + 1
