@@ -166,12 +166,19 @@ class Asked:
     @property
     def kernels(self) -> KernelTuple | None:
         """See `Remembered`."""
-        return KernelTuple(self._n_kernels, lambda i: self._own._single(i)) if self._answer.single_kernels else None
+        return KernelTuple(self._n_kernels, self._single) if self._answer.single_kernels else None
+
+    def _single(self, i: int) -> Any:
+        return self._own._single(i)
 
     @property
     def weights(self) -> Array | None:
         """See `Remembered`."""
         return None if self._answer.weights is None else self._own.weights
+
+    def __reduce__(self) -> Any:
+        """A copy is what is made."""
+        return copy.copy, (self._own,)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

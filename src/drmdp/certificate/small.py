@@ -17,7 +17,7 @@ from drmdp._typing import Array
 from drmdp.certificate.compressed import clean
 from drmdp.certificate.sums import Claim, Found, View, Work, fill_rises, look, view, work_space
 from drmdp.core import threads as workers
-from drmdp.core.compiled import KERNEL, LEAN, Entry, call, is_kernel, njit
+from drmdp.core.compiled import KERNEL, LEAN, call, entry, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
 from drmdp.core.packs import Pack, direct, opened
 from drmdp.layout.events import spread_out
@@ -56,20 +56,20 @@ class Kit:
     """Proves sweeps of a model and a kind of set."""
 
     def __init__(self, model: Model, ball: AmbiguitySet, layout: Layout) -> None:
-        (S, A), entry = layout.available.shape, entry_of(ball)
+        (S, A), parts = layout.available.shape, entry_of(ball)
         self._ball: Any = None
         self._radius, self._shares = np.empty(S), (S, layout.weights.size)
         weights = layout.weights / math.fsum(layout.weights.tolist())
         own = layout._replace(weights=weights, radius=self._radius.view())
         own.radius.setflags(write=False)
         value, policy, work = np.zeros(S), np.empty((S, A)), work_space(layout, 0, S)
-        memory = empty_memory(S, A, layout.weights.size, entry.keeps, layout.data.dtype)
+        memory = empty_memory(S, A, layout.weights.size, parts.keeps, layout.data.dtype)
         seen = view(layout, value)
         found = Found(np.empty(S), np.empty(S), np.empty(self._shares))
         examples = 0, S, own, seen, Claim(policy, memory, ball.by_kernel, False), found, work
         self._pack = Pack(
             Task(
-                Entry(part_of(entry.certificate, ball).states, *examples), own, model.terminal, ball.by_kernel, value, policy, found.low, found.high, seen,
+                entry(part_of(parts.certificate, ball).states, *examples), own, model.terminal, ball.by_kernel, value, policy, found.low, found.high, seen,
                 np.empty(S), np.empty((2, S), dtype=np.int64), work,
             )
         )  # fmt: skip
@@ -100,19 +100,22 @@ def prove(
         model.kept[key] = [] if _fits(ball, spread_out(model, ball)) else ()
     if held is None or held == () or not isinstance(memory, Memory):
         return None
-    kit = held.pop() if held else Kit(model, ball, spread_out(model, ball))  # another thread makes its own
+    try:
+        kit = held.pop()
+    except IndexError:  # another thread has it
+        kit = Kit(model, ball, spread_out(model, ball))
     found: tuple[Array, Array, Array] | None = kit.prove(model, ball, value, policy, memory, fixed)
     held[:] = [kit]
     return found
 
 
 def _fits(ball: AmbiguitySet, layout: Any) -> bool:
-    entry = entry_of(ball)
-    proof = part_of(entry.certificate, ball)
+    parts = entry_of(ball)
+    proof = part_of(parts.certificate, ball)
     return (
         isinstance(layout, Layout)
         and isinstance(proof, ModuleType)  # others depend on more than the kind of set
-        and not entry.keeps.by_pair
+        and not parts.keeps.by_pair
         and is_kernel(proof.states)
         and 0 < layout.radius.size <= MOST
         and bool(probabilities(layout)[-1] < workers.SMALL)

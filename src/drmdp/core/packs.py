@@ -6,7 +6,7 @@ what it finds: a kernel that is given the pack reads the table (`opened`), and `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -18,7 +18,7 @@ from numba.core.typing.typeof import typeof_impl
 from numba.extending import intrinsic, register_model, unbox
 from numba.np.arrayobj import populate_array
 
-from drmdp.core.compiled import Entry, read_address
+from drmdp.core.compiled import Entry, key_of, read_address
 
 
 class PackType(types.Type):
@@ -33,13 +33,19 @@ register_model(PackType)(OpaqueModel)
 unbox(PackType)(read_address)  # type: ignore[no-untyped-call]
 
 
+_kinds: dict[Any, PackType] = {}
+_codes: dict[Any, Callable[..., Any]] = {}
+
+
 class Pack:
     """Arrays, numbers and entries, in tuples inside a tuple; it keeps what it holds."""
 
     def __init__(self, parts: Any) -> None:
-        known: Any = numba.typeof
-        self.parts, self.kind = parts, PackType(known(parts))
-        self._table = np.array(list(_words(parts)), dtype=np.int64)
+        key, known = key_of(parts), numba.typeof
+        if key not in _kinds:
+            _kinds[key] = PackType(known(parts))  # type: ignore[no-untyped-call]
+        self.parts, self.kind = parts, _kinds[key]
+        self._table = np.array(_write(parts, []), dtype=np.int64)
         self.address = self._table.ctypes.data
 
 
@@ -48,19 +54,20 @@ def _type_of(given: Any, context: Any) -> Any:
     return given.kind
 
 
-def _words(part: Any) -> Iterator[int]:
-    """What the table holds of a part."""
+def _write(part: Any, words: list[int]) -> list[int]:
+    """Add what the table holds of a part."""
     if isinstance(part, tuple):
         for own in part:
-            yield from _words(own)
+            _write(own, words)
     elif isinstance(part, np.ndarray):
-        yield from (part.ctypes.data, *part.shape, *part.strides)
+        words += part.__array_interface__["data"][0], *part.shape, *part.strides
     elif isinstance(part, Entry):
-        yield part.address
+        words.append(part.address)
     elif isinstance(part, float):
-        yield int(np.float64(part).view(np.int64))
+        words.append(int(np.float64(part).view(np.int64)))
     else:
-        yield int(part)
+        words.append(int(part))
+    return words
 
 
 @intrinsic
@@ -102,8 +109,9 @@ opened: Any = _opened
 
 def direct(kernel: Any, *examples: Any) -> Callable[..., Any]:
     """The machine code of a kernel for arguments like these; other types are not checked for, as none are."""
-    kind: Any = numba.typeof
-    signature = tuple(map(kind, examples))
-    kernel.compile(signature)
-    found: Callable[..., Any] = kernel.overloads[signature].entry_point
-    return found
+    key, known = (kernel, key_of(examples)), numba.typeof
+    if key not in _codes:
+        signature = tuple(map(known, examples))
+        kernel.compile(signature)
+        _codes[key] = kernel.overloads[signature].entry_point
+    return _codes[key]

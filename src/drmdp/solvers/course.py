@@ -25,7 +25,7 @@ from drmdp.certificate import Proof
 from drmdp.certificate.dense import fill_bounds
 from drmdp.core import threads as workers
 from drmdp.core.compact import Parts, allot, spell
-from drmdp.core.compiled import KERNEL, LEAN, Entry, call, is_kernel, njit
+from drmdp.core.compiled import KERNEL, LEAN, call, entry, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
 from drmdp.core.packs import Pack, direct, opened
 from drmdp.core.sums import mean_of
@@ -150,8 +150,8 @@ class Kit:
         self._layout: Any = None
         self._left: Any = None
         self.task = Task(
-            _entry(real, family.update, 0, S, layout, point, memory, out, 0.0, work),
-            _entry(real, answer.kernel, 0, S, layout, point, memory, question, answering),
+            entry(family.update, 0, S, layout, point, memory, out, 0.0, work),
+            entry(answer.kernel, 0, S, layout, point, memory, question, answering),
             own, problem.mean_rows(), operator.model.terminal, operator.model.initial, operator.ready.moving, N if layout.unlisted and answer.prefixes else 0,
             memory, np.copy(operator.left.policy), self.swept, Work(space, tuple(orders), work, answering),
         )  # fmt: skip
@@ -170,16 +170,6 @@ class Kit:
         if start is not None:
             self.swept.value[0] = start
         return int(self._walk(self._pack, aim, accuracy, start is None))
-
-
-_entries: dict[Any, Entry] = {}
-
-
-def _entry(real: Any, kernel: Any, *examples: Any) -> Entry:
-    """The entry of a kernel, for data of a type: all else of its arguments is the same for all models, and what is not would not compile."""
-    if (kernel, real) not in _entries:
-        _entries[kernel, real] = Entry(kernel, *examples)
-    return _entries[kernel, real]
 
 
 def possible(problem: Problem) -> bool:
@@ -282,7 +272,10 @@ def course(problem: Problem, start: Array | None) -> Journey:
     assert isinstance(operator, ExactOperator)
     assert aim is not None
     layout, held, left = operator.layout, operator.ready.courses, operator.left
-    kit = held.pop() if held else None
+    try:
+        kit = held.pop()
+    except IndexError:  # another thread has it
+        kit = None
     if kit is None or kit.indptr is not layout.indptr:
         kit = Kit(problem, operator, layout)
     count, swept = kit.go(layout, left, aim, operator.accuracy, start), kit.swept
