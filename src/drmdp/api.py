@@ -106,7 +106,8 @@ def solve(
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds, callback)
-    if isinstance(model, str | os.PathLike) or (isinstance(model, EventModel) and cluster is not None):
+    asked = cluster is not None and isinstance(model, EventModel)
+    if asked or (not isinstance(model, Model) and isinstance(model, str | os.PathLike)):
         _check_unread(model, ball, nature, start)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
@@ -130,27 +131,30 @@ def solve(
         ends: Any = {"max_iters": max_iters, "deadline": deadline}
         found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
     lower, upper = sides(model, found.lower, found.upper)
-    solution = Solution(
+    own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
+    return Solution._of(
         value=pessimistic(model, lower, upper),
         policy=found.policy,
         lower=lower,
         upper=upper,
         kernel=Later(found.make_kernel),
-        duality_gap=dot(model.initial, upper - lower),
+        duality_gap=Later(lambda: dot(model.initial, upper - lower)),
         status=found.status,
         history=found.history,
-        settings={
-            "method": name,
-            **settings_of(chosen),
-            **vars(tolerance),
-            "max_iters": max_iters,
-            "max_seconds": max_seconds,
-            "ball": repr(ball),
-            "nature": ball.nature,
-        },
+        settings=Later(
+            lambda: {
+                "method": name,
+                **(own or settings_of(chosen)),
+                **vars(tolerance),
+                "max_iters": max_iters,
+                "max_seconds": max_seconds,
+                "ball": repr(ball),
+                "nature": ball.nature,
+            }
+        ),
         states=model.states,
         actions=tuple(model.actions),
-        fingerprint=Later(lambda: model.fingerprint),  # type: ignore[arg-type]
+        fingerprint=Later(lambda: model.fingerprint),
         scale=found.scale,
         seconds=found.seconds,
         setup_seconds=setup,
@@ -158,9 +162,9 @@ def solve(
         kernels=found.kernels,
         weights=found.weights,
         notes=(*model.notes, *ball.remarks(model)),
+        problem=(model, ball),
+        sweep=found.nature.sweep,
     )
-    vars(solution).update(problem=(model, ball), sweep=found.nature.sweep)
-    return solution
 
 
 def _check_unread(path: Any, ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:

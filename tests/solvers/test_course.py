@@ -1,6 +1,9 @@
 """Several steps in one compiled call are the steps, bit for bit, and nobody who watches is passed over."""
 
+import copy
 import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -65,9 +68,9 @@ def test_a_course_has_the_bits_of_single_steps(pair, monkeypatch):
         assert sum(counts) >= 12
 
 
-def counted(counts, stops):
-    counts.append(len(stops))
-    return stops
+def counted(counts, journey):
+    counts.append(len(journey.numbers))
+    return journey
 
 
 @pytest.mark.parametrize("pair", [("l1", 1), ("linf", np.inf)], ids=str)
@@ -100,6 +103,26 @@ def test_those_who_watch_see_every_iteration(monkeypatch):
     with pytest.raises(AssertionError):
         drmdp.solve(model, ball)
     assert len(seen) > 2
+
+
+def test_copies_of_what_a_course_found_are_whole():
+    model, ball = drmdp.instances.perturb(drmdp.instances.garnet(12, 3), 5), drmdp.Wasserstein(0.5)
+    for _ in range(2):
+        found = drmdp.solve(model, ball)
+    again = pickle.loads(pickle.dumps(found))
+    equal(found, again)
+    assert np.array_equal(found.kernels[1], again.kernels[1])
+    assert (found.settings, found.duality_gap) == (again.settings, again.duality_gap)
+    assert np.array_equal(copy.deepcopy(found).kernel, found.kernel)
+
+
+def test_threads_may_solve_a_model_at_the_same_time():
+    model = drmdp.instances.perturb(drmdp.instances.garnet(12, 3), 5)
+    balls = [drmdp.Wasserstein(radius) for radius in (0.0, 0.1, 0.5)]
+    alone = [list(both(model, ball))[1] for ball in balls]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(alone * 40, pool.map(lambda ball: drmdp.solve(model, ball), balls * 40), strict=True):
+            equal(one, other)
 
 
 @njit(**KERNEL)

@@ -695,7 +695,7 @@ def test_ctrl_c_inside_a_sweep(method, call):
 
 def test_ctrl_c_outside_the_sweeps():
     model, ball = problem("ring")
-    with mock.patch.object(mean_start, "_rounds", side_effect=KeyboardInterrupt):
+    with mock.patch.object(mean_start, "rounds", side_effect=KeyboardInterrupt):
         found = drmdp.solve(model, ball, NEWTON)  # in the nominal problem it starts from
         assert found.status == "interrupted"
         assert agree(found, answer("ring"))

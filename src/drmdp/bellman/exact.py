@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,11 +33,12 @@ from drmdp.layout.rooms import NONE, Rooms
 from drmdp.layout.top import Looks
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, part_of
+from drmdp.sets.registry import Kept, entry_of, part_of
 
 FINEST, COARSEST = 1e-11, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
 
+NOTHING = np.zeros(1)
 MANY = 10  # sweeps after which nearly full rows are filled up
 
 
@@ -151,12 +152,33 @@ class Remembered:
 class Asked:
     """Nature's side of a sweep that nobody may ever ask for, made when somebody does."""
 
-    def __init__(self, make: Callable[[], Remembered]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[], Remembered], answer: Answer, n_kernels: int) -> None:
+        self._make, self._answer, self._n_kernels = make, answer, n_kernels
 
     @cached_property
     def _own(self) -> Remembered:
         return self._make()
+
+    def kernel(self) -> Any:
+        """See `Remembered`."""
+        return self._own.kernel()
+
+    @property
+    def kernels(self) -> KernelTuple | None:
+        """See `Remembered`."""
+        return KernelTuple(self._n_kernels, self._single) if self._answer.single_kernels else None
+
+    def _single(self, i: int) -> Any:
+        return self._own._single(i)
+
+    @property
+    def weights(self) -> Array | None:
+        """See `Remembered`."""
+        return None if self._answer.weights is None else self._own.weights
+
+    def __reduce__(self) -> Any:
+        """A copy is what is made."""
+        return copy.copy, (self._own,)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -167,6 +189,21 @@ class Asked:
 def _of(arrays: Any, own: slice) -> Any:
     """Some states of a memory, or of what a sweep finds."""
     return type(arrays)(*(array[own] for array in arrays))
+
+
+def nothing_left(layout: Any, keeps: Kept) -> Left:
+    """Before the first sweep."""
+    S, A = layout.available.shape
+    kept = light.remembered(layout)
+    real = np.dtype(np.float32) if kept < layout.weights.size else getattr(layout, "data", NOTHING).dtype
+    return Left(empty_memory(S, A, kept, keeps, real), np.zeros((S, A)), 0)
+
+
+class Elsewhere(Protocol):
+    """A sweep that was made elsewhere."""
+
+    def left(self) -> tuple[Left, Array]:
+        """What it left behind, and its passes over the rows of each state, (S,)."""
 
 
 class Ready:
@@ -180,6 +217,8 @@ class Ready:
             Rooms(small),
         )  # work space of sweeps, and of nature's answers
         self.work = events.work(layout)
+        self.few = bool(self.work[-1] < workers.SMALL)
+        self.left: Left | None = None  # before the first sweep, if there are few numbers; nobody writes to it
         self.ends = bool(model.terminal.any())
         self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self._last: tuple[Any, Any] = None, None
@@ -196,6 +235,8 @@ class Ready:
 class ExactOperator:
     """Exact Bellman operator of a (model, ball)."""
 
+    _left: Left | Elsewhere
+
     def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
         self.model, self.ball = model, ball
         self.chunk = model.n_states
@@ -204,19 +245,17 @@ class ExactOperator:
         entry = entry_of(ball)
         family: Any = part_of(entry.response, ball)
         self.family = Pairwise(family) if entry.keeps.by_pair else family
-        S, A, N = model.n_states, model.n_actions, self._layout.weights.size
-        kept = light.remembered(self._layout)
-        real = np.dtype(np.float32) if kept < N else getattr(self._layout, "data", np.empty(0)).dtype
-        memory = empty_memory(S, A, kept, entry.keeps, real)
-        self.left = Left(memory, np.zeros((S, A)), 0)
         self.accuracy = 0.0
-        self._passes = np.zeros(1)
+        self._passes = NOTHING
         self._filled: Layout | None = None  # the layout for many sweeps
         key = "ready", ball.key, ball.by_pair, ball.support, ball.moves
         ready = model.kept.get(key)
         if ready is None:
             ready = model.kept[key] = Ready(model, self._layout, self.family)
         self.ready: Ready = ready
+        self.left = ready.left or nothing_left(self._layout, entry.keeps)
+        if ready.few:
+            ready.left = self.left
 
     def at(self, ball: AmbiguitySet) -> ExactOperator:
         """The operator of a ball that differs in its radius only: shares the data, begins where the last sweep ended."""
@@ -233,6 +272,7 @@ class ExactOperator:
     @property
     def passes(self) -> float:
         """Passes over the candidate rows, mean over the states of the last sweep."""
+        _ = self.left  # which brings them
         return float(self._passes.mean())
 
     def adopt(self, other: ExactOperator) -> None:
@@ -266,14 +306,32 @@ class ExactOperator:
         )
         return Update(new, low, high, policy, nature, memory)
 
-    def took(self, layout: Layout, u: Array, left: Left, new: Array, low: Array, high: Array, passes: Array) -> Update:
-        """A sweep that was made elsewhere, at a value without its level, as if it had been made here."""
-        self.left, self._passes = left, passes
-        return Update(new, low, high, left.policy, Asked(partial(self._nature, layout, u, left.memory)), left.memory)
+    @property
+    def left(self) -> Left:
+        """What the last sweep left behind."""
+        if not isinstance(self._left, Left):
+            self._left, self._passes = self._left.left()
+        return self._left
 
-    def _nature(self, layout: Layout, u: Array, memory: Memory) -> Remembered:
-        point, answer = point_at(layout, u, whole=False), self.family.NATURE
-        return Remembered(self.model, answer, layout, point, memory, None, self.threads, None, self.ready.answers)
+    @left.setter
+    def left(self, left: Left) -> None:
+        self._left = left
+
+    def took(self, sweep: Elsewhere) -> None:
+        """Go on from a sweep that was made elsewhere, as if it had been made here."""
+        self._left = sweep
+
+    def updated(
+        self, layout: Layout, u: Array, memory: Memory, policy: Array, new: Array, low: Array, high: Array, share: Array | None
+    ) -> Update:  # fmt: skip
+        """The `Update` of such a sweep, at a value without its level."""
+        answer = self.family.NATURE
+
+        def nature() -> Remembered:
+            point, rooms = point_at(layout, u, whole=False), self.ready.answers
+            return Remembered(self.model, answer, layout, point, memory, share, self.threads, None, rooms)
+
+        return Update(new, low, high, policy, Asked(nature, answer, self.model.n_kernels), memory)
 
     def _mapped(
         self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int

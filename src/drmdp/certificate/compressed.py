@@ -84,12 +84,12 @@ def derive(
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
     own = np.empty(policy.shape)
-    _clean(policy, available, own)
+    clean(policy, available, own)
     return own
 
 
 @njit(**KERNEL)
-def _clean(policy, available, played):
+def clean(policy, available, played):
     """See `_playable`.
 
     reads   policy (S, A), available (S, A)

@@ -108,7 +108,7 @@ def view(layout: Layout, value: Array, whole: bool = True) -> View:
     """Normalise v where all actions see the same, and sort it, or its top, if states that are not listed matter."""
     beyond = np.zeros(1, dtype=np.int64)
     u = np.empty(value.size if layout.common else 0)
-    top, span = _look(value, layout.discount, u)
+    top, span = look(value, layout.discount, u)
     if not (layout.common and layout.unlisted):
         return View(value, top, span, u, NONE, NONE, EMPTY, EMPTY, EMPTY, beyond)
     states = in_order(value, None if whole else layout)
@@ -118,7 +118,7 @@ def view(layout: Layout, value: Array, whole: bool = True) -> View:
 
 
 @njit(**KERNEL)
-def _look(value, discount, u):
+def look(value, discount, u):
     """The range of v, and v as all actions see it.
 
     reads   value (S,), discount
@@ -137,12 +137,12 @@ def _look(value, discount, u):
 def rises(down: Array) -> tuple[Array, Array]:
     """R₁ and R₂ of the module for numbers in descending order, (S + 1,) each."""
     rise, rise2 = np.zeros(down.size + 1), np.zeros(down.size + 1)
-    _rises(down, rise, rise2)
+    fill_rises(down, rise, rise2)
     return rise, rise2
 
 
 @njit(**KERNEL)
-def _rises(down, rise, rise2):
+def fill_rises(down, rise, rise2):
     """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end.
 
     reads   down (S,) descending

@@ -32,13 +32,19 @@ def map_array(stream: IO[bytes], header: Header, source: str) -> Any:
     return np.asarray(array)
 
 
-def check_unchanged(array: Any) -> None:
-    """Refuse an array whose file has been written to since it was opened, as far as the system tells."""
+def in_file(array: Any) -> Any:
+    """What of an array is in a file; None if nothing is."""
     while isinstance(array, np.ndarray) and not isinstance(array, Mapped):
         array = array.base
-    if not isinstance(array, Mapped) or not array.stamp:
+    return array if isinstance(array, Mapped) and array.stamp else None
+
+
+def check_unchanged(array: Any) -> None:
+    """Refuse an array whose file has been written to since it was opened, as far as the system tells."""
+    array = in_file(array)
+    if array is None:
         return
-    changed = array._mmap.size() != array.stamp[2]  # type: ignore[attr-defined]
+    changed = array._mmap.size() != array.stamp[2]
     try:
         now = _stamp(os.stat(array.source))
     except OSError:  # gone, but not from this process

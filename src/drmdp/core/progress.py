@@ -36,15 +36,16 @@ _command: ContextVar[bool] = ContextVar("command", default=False)
 class Stage(ContextDecorator):
     """Something that is being done; its fields may change meanwhile."""
 
+    detail: Callable[[], str] = str  # more about it, asked when it is shown
+    share: Callable[[], float] | None = None  # how much of it is done
+    begin = compiled = 0.0
+    announced = False
+    kind: str | None = None  # how it is shown
+
     def __init__(self, text: str, kernels: Any = None, hint: str | None = None) -> None:
         self.text = text
         self.kernels = kernels  # a set whose kernels are compiled during it, or words for several
         self.hint = hint  # a line for whoever sits at the terminal
-        self.detail: Callable[[], str] = str  # more about it, asked when it is shown
-        self.share: Callable[[], float] | None = None  # how much of it is done
-        self.begin = self.compiled = 0.0
-        self.announced = False
-        self.kind: str | None = None  # how it is shown
 
     def __enter__(self) -> Stage:
         self.kind = _kind()

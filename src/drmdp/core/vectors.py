@@ -42,6 +42,8 @@ def dots(*pairs: tuple[Any, Any]) -> list[float]:
         found: list[float] = first.dots(*pairs)
         return found
     length = block(first.size)
+    if length == 1:
+        return [math.fsum((a * b).tolist()) for a, b in pairs]
     return [math.fsum(block_sums(a, b, length)) for a, b in pairs]
 
 
@@ -70,8 +72,10 @@ def like(vector: Any, values: Array) -> Any:
 
 def by_state(function: Any, *args: Any) -> Any:
     """`function` of arrays whose rows belong to states, which treats each state alone."""
-    first = next((arg for arg in args if hasattr(arg, "mapped")), None)
-    return function(*args) if first is None else first.mapped(function, *args)
+    for arg in args:
+        if type(arg) is not np.ndarray and hasattr(arg, "mapped"):
+            return arg.mapped(function, *args)
+    return function(*args)
 
 
 @njit(fastmath=FAST, **KERNEL)

@@ -380,7 +380,7 @@ def checked_radius(given: Any, name: str = "radius", by_pair: bool = False) -> A
 
 def check_problem(model: Any, ball: Any) -> None:
     """Refuse what is not a model and a ball, with what was probably meant."""
-    if isinstance(model, AmbiguitySet) and isinstance(ball, Model):
+    if isinstance(ball, Model) and isinstance(model, AmbiguitySet):
         raise InputError("model, ball: the model comes first, and these are the other way round")
     check_model(model)
     check_set(ball)

@@ -84,8 +84,14 @@ def load(where: str) -> Any:
 
 def part_of(where: str, ball: Any) -> Any:
     """What a part of an entry stands for, for this set: a part that depends on more than the key of a set has `of(ball)`."""
+    found, of = _loaded(where)
+    return found if of is None else of(ball)
+
+
+@cache
+def _loaded(where: str) -> tuple[Any, Any]:
     found = load(where)
-    return found.of(ball) if hasattr(found, "of") else found
+    return found, getattr(found, "of", None)
 
 
 def _wasserstein(

@@ -94,7 +94,7 @@ class Record:
 
 
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
-LATER = ("kernel", "fingerprint")
+LATER = ("kernel", "fingerprint", "duality_gap", "settings")
 """What is made when it is first asked for."""
 
 
@@ -176,8 +176,15 @@ class Solution:
         if later:
             self.__dict__["_later"] = later
 
+    @classmethod
+    def _of(cls, **fields: Any) -> Solution:
+        """A solution of its fields, and what goes with it; frozen classes set theirs one by one, which takes as long as a sweep of ten states."""
+        found = object.__new__(cls)
+        found.__setstate__(fields)
+        return found
+
     def __getattr__(self, name: str) -> Any:
-        """The kernel or the fingerprint, when it is first asked for."""
+        """What is made later, when it is first asked for."""
         later = self.__dict__.get("_later", {})
         if name not in later:
             raise AttributeError(f"a Solution has no {name!r}")

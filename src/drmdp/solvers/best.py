@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +18,9 @@ from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import value_range
 from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost
-from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
+from drmdp.core.vectors import dots
+from drmdp.model import Model
+from drmdp.solvers.problem import Known, Problem, Verdict, any_policy, playable
 
 
 class Judge(Protocol):
@@ -31,6 +33,20 @@ class Judge(Protocol):
         """The verdict on a pair whose kernel nature surely has, and her side of it."""
 
 
+class Bounded:
+    """Bounds at hand."""
+
+    def __init__(self, model: Model, lower: Array, upper: Array) -> None:
+        self._model, self.lower, self.upper = model, lower, upper
+        self.extent = extent_of(lower, upper)
+
+    @cached_property
+    def means(self) -> list[float]:
+        """Weighted by the start distribution."""
+        initial = self._model.initial
+        return dots((initial, self.lower), (initial, self.upper))
+
+
 class Best:
     """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
 
@@ -41,37 +57,51 @@ class Best:
         self.range = low, high  # 0 is between them: states that end have that
         self.largest_cost = largest_cost(model)
         self._extent = Extent(high - low, abs(high), 0.0)
-        self._policy: Array | None = None
+        self._found: Known | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
         self._judge = judge
         self._proved = True
 
-    @cached_property
-    def lower(self) -> Array:
-        """Bound from below, (S,); this is true before the first sweep."""
-        return np.where(self._problem.model.terminal, 0.0, self.range[0])
+    @property
+    def _known(self) -> Known:
+        """The bounds; these are true before the first sweep."""
+        if self._found is None:
+            ends = self._problem.model.terminal
+            lower, upper = (np.where(ends, 0.0, own) for own in self.range)
+            self._found = Bounded(self._problem.model, lower, upper)
+        return self._found
 
-    @cached_property
+    @property
+    def lower(self) -> Array:
+        """Bound from below, (S,)."""
+        return self._known.lower
+
+    @property
     def upper(self) -> Array:
         """Bound from above, (S,)."""
-        return np.where(self._problem.model.terminal, 0.0, self.range[1])
+        return self._known.upper
 
-    def take(self, value: Array, update: Update) -> None:
-        """Keep a sweep if it is the best."""
-        claim, verdict = update.claim, None
-        if isinstance(claim, Pair):
+    @property
+    def means(self) -> Sequence[float]:
+        """Both, weighted by the start distribution."""
+        return self._known.means
+
+    def take(self, value: Array, update: Update, known: Known | None = None) -> None:
+        """Keep a sweep if it is the best; what its steps give may be known."""
+        verdict = None
+        if known is None and isinstance(claim := update.claim, Pair):
             claim = replace(claim, policy=playable(self._problem.model, claim.policy))
             update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
-            lower, upper = self._within(verdict.bounds)
-        else:
-            lower, upper = self._bounds(value, update)
-        extent = extent_of(lower, upper)
-        if self._sweep is None or extent.gap <= self.gap:
-            self.lower, self.upper, self._policy, self._sweep = lower, upper, update.policy, (value, update)
-            self._extent = extent
+            known = self._within(verdict.bounds)
+        known = self._bounds(value, update) if known is None else known
+        if self._sweep is None or known.extent.gap <= self.gap:
+            self._keep(known, value, update)
             self._verdict, self._proved = verdict, False
+
+    def _keep(self, known: Known, value: Array, update: Update) -> None:
+        self._found, self._extent, self._sweep = known, known.extent, (value, update)
 
     def prove(self) -> None:
         """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten."""
@@ -82,37 +112,38 @@ class Best:
             assert self._verdict is not None
             verdict, nature = self._judge.proved(update.claim, self._verdict)
             update = replace(update, nature=nature)
-            self.lower, self.upper = self._within(verdict.bounds)
+            known = self._within(verdict.bounds)
         else:
             update = self._problem.prove(value, update, self._problem.policy is not None)
-            self.lower, self.upper = self._bounds(value, update)
-        self._policy, self._sweep, self._proved = update.policy, (value, update), True
-        self._extent = extent_of(self.lower, self.upper)
+            known = self._bounds(value, update)
+        self._keep(known, value, update)
+        self._proved = True
 
     @property
     def policy(self) -> Array:
         """The policy of that sweep; any, before the first."""
-        return any_policy(self._problem.model) if self._policy is None else self._policy
+        return any_policy(self._problem.model) if self._sweep is None else self._sweep[1].policy
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
         """What is held, for `restore`; None before the first sweep."""
-        return None if self._sweep is None else (self.lower, self.upper, self.policy, self._sweep, self._proved)
+        return None if self._sweep is None else (self.lower, self.upper, self._sweep, self._proved)
 
     def restore(self, saved: tuple[Any, ...] | None) -> None:
         """Hold what was saved."""
         if saved is not None:
-            self.lower, self.upper, self._policy, self._sweep, self._proved = saved
-            self._extent = extent_of(self.lower, self.upper)
+            lower, upper, sweep, self._proved = saved
+            self._keep(Bounded(self._problem.model, lower, upper), *sweep)
 
-    def _bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
+    def _bounds(self, value: Array, update: Update) -> Known:
         model = self._problem.model
         steps = update.lower_step, update.upper_step
         found = certificate.bounds(value, *steps, model.discount, model.terminal, *self.range)
-        return found.lower, found.upper
+        return Bounded(model, found.lower, found.upper)
 
-    def _within(self, found: Bounds) -> tuple[Array, Array]:
-        return np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
+    def _within(self, found: Bounds) -> Known:
+        lower, upper = np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
+        return Bounded(self._problem.model, lower, upper)
 
     @property
     def proved(self) -> bool:

@@ -3,11 +3,11 @@
 In a model of a few states a sweep takes microseconds, and to come back to Python after each takes longer than all of them. So a *course* goes ahead from a
 start: it sweeps, finds the chain of the pair, solves its system, and sweeps again, as `drmdp.solvers.policy_iteration` does, with the kernels that are
 called there, in the same machine code (`drmdp.core.compiled.call`). It ends where the gap is small enough, and before whatever is not plain sailing: a point
-that the safeguard refuses, noise, numbers that are none. The method hands over what it found state by state, and the loop checks each as any other; from
-the last on the method goes its own way. Bits, history and counts are those of single steps.
+that the safeguard refuses, noise, numbers that are none. The method hands over where it ended, which the loop checks as any other point, and
+the sweeps on the way there, where no check ends a run; from there on it goes its own way. Bits, history and counts are those of single steps.
 
 To compile a course takes a third as long as all else, and its work space as long as a few sweeps, so the first run of a model with a kind of set has none. A
-course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration. At radius 0 one sweep does.
+course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, MANY, ExactOperator, Left
 from drmdp.bellman.nature_rows import EACH, Question, Target, workspace
 from drmdp.bellman.operator import Update
+from drmdp.certificate import Proof
 from drmdp.certificate.dense import fill_bounds
 from drmdp.core import threads as workers
 from drmdp.core.compact import Parts, allot, spell
-from drmdp.core.compiled import KERNEL, LEAN, Entry, Walls, call, is_kernel, njit
+from drmdp.core.compiled import KERNEL, LEAN, call, entry, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
-from drmdp.core.surveys import Survey, all_finite, both_finite, bound_numbers, sweep_numbers
+from drmdp.core.packs import Pack, direct, opened
+from drmdp.core.sums import mean_of
+from drmdp.core.surveys import Extent, Survey, all_finite, both_finite, bound_numbers, sweep_numbers
 from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
@@ -34,6 +37,7 @@ from drmdp.layout.point import Order, Point, add_up, look, point_at
 from drmdp.layout.rooms import orders_in
 from drmdp.layout.sorting import copy, rank
 from drmdp.solvers import linear
+from drmdp.solvers.mean_start import Rows, rounds
 from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Problem
 
 LONGEST = 8
@@ -51,12 +55,11 @@ class Swept(NamedTuple):
     high: Array
     new: Array  # (K, S) F(v)
     passes: Array  # (K, S)
+    lower: Array  # (K, S) bounds
+    upper: Array
     policy: Array  # (K, S, A)
-    by_action: Array  # (K, …) memory
-    by_kernel: Array
-    by_row: Array
-    seen: Array  # (K, 4) a `Survey` each
-    plain: Any  # (K,) which came by plain steps
+    memory: Memory  # (K, …) each
+    numbers: Array  # (K, 12) a `Survey` each, an `Extent`, the means of the bounds, the best residual, and whether it came by a plain step
 
 
 class Space(NamedTuple):
@@ -71,7 +74,6 @@ class Space(NamedTuple):
     beyond: Any
     key: Array  # (S,), also U
     place: Any  # (2, S)
-    bounds: Array  # (2, S)
     chain: Array  # (2, S, S)
     right: Array  # (S,)
     listed: Any  # (S,)
@@ -80,6 +82,7 @@ class Space(NamedTuple):
     target: Target
     entry_ptr: Any  # (S + 1,)
     prefix_ptr: Any
+    terms: Array  # (S,)
 
 
 class Work(NamedTuple):
@@ -92,31 +95,36 @@ class Work(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a course is of."""
+    """What a course is of, and where it works."""
 
+    update: Any  # entry of the kernel of updates
+    respond: Any  # of nature's
     layout: Layout
+    mean: Rows
     terminal: Any  # (S,)
-    aim: Aim
-    accuracy: float  # of the first sweep
+    initial: Array  # (S,)
     moving: float  # range of costs of next states
     prefixes: int  # of a row of nature's
+    memory: Memory  # that the last sweep left
+    policy: Array
+    swept: Swept
+    work: Work
 
 
 class Kit:
     """What courses of a model and a kind of set have in common."""
 
-    def __init__(self, operator: ExactOperator, layout: Layout) -> None:
+    def __init__(self, problem: Problem, operator: ExactOperator, layout: Layout) -> None:
         family: Any = operator.family
         S, A = layout.available.shape
         N = layout.weights.size
         answer, real = family.NATURE, layout.data.dtype
         self.indptr = layout.indptr  # that of all radii
         whole, short = np.dtype(np.int64), np.dtype(np.int32)
-        parts = [np.empty((LONGEST, *part.shape), part.dtype) for part in operator.left.memory]
-        rows: list[Any] = [np.empty((LONGEST, S)) for _ in range(6)]
-        self.swept = Swept._make(
-            [*rows, np.empty((LONGEST, S, A)), *parts, np.empty((LONGEST, 4)), np.empty(LONGEST, dtype=bool)]
-        )
+        parts = operator.left.memory
+        self.rows = np.empty((8, LONGEST, S))
+        kept = Memory(*(np.empty((LONGEST, *part.shape), part.dtype) for part in parts))
+        self.swept = Swept._make([*self.rows, np.empty((LONGEST, S, A)), kept, np.empty((LONGEST, 12))])
         listed = S if layout.common and layout.unlisted else 0
         extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
         lengths = events.lengths(layout) + extra
@@ -127,31 +135,41 @@ class Kit:
         )  # fmt: skip
         space = Space(
             np.empty(S if layout.common else 0), np.empty(listed, short), np.empty(listed), np.empty((2, listed + 1 if listed else 0)),
-            np.empty(listed, short), np.empty(listed, short), np.zeros(1, whole), np.empty(S), np.empty((2, S), whole), np.empty((2, S)),
-            np.empty((2, S, S)), np.empty(S), np.empty(S, whole), lengths, np.ones((S, 1)), target, np.empty(S + 1, whole), np.empty(S + 1, whole),
+            np.empty(listed, short), np.empty(listed, short), np.zeros(1, whole), np.empty(S), np.empty((2, S), whole),
+            np.empty((2, S, S)), np.empty(S), np.empty(S, whole), lengths, np.ones((S, 1)), target, np.empty(S + 1, whole), np.empty(S + 1, whole), np.empty(S),
         )  # fmt: skip
         point = point_at(layout, np.zeros(S))
         work, answering = family.workspace(layout, point, 0, S), workspace(layout, point, 0, S)
         orders = [np.empty(S, whole), *orders_in(work), *orders_in(answering)]
         orders += [orders[0]] * (ORDERS - len(orders))
-        self.work = Work(space, tuple(orders), work, answering)
-        memory, out = operator.left.memory, Out(np.empty(S), np.empty(S), np.empty((S, A)), np.empty(S))
+        memory, out = Memory(*map(np.copy, parts)), Out(np.empty(S), np.empty(S), np.empty((S, A)), np.empty(S))
         question = Question(out.policy, space.share, target)
-        update = _entry(real, family.update, 0, S, layout, point, memory, out, 0.0, work)
-        respond = _entry(real, answer.kernel, 0, S, layout, point, memory, question, answering)
-        self.calls = Walls((update, respond))
-        self.prefixes = N if layout.unlisted and answer.prefixes else 0
-        self.terminal, self.moving = operator.model.terminal, operator.ready.moving
+        self.radius = np.empty(S)
+        own = layout._replace(radius=self.radius.view())
+        own.radius.setflags(write=False)
+        self._layout: Any = None
+        self._left: Any = None
+        self.task = Task(
+            entry(family.update, 0, S, layout, point, memory, out, 0.0, work),
+            entry(answer.kernel, 0, S, layout, point, memory, question, answering),
+            own, problem.mean_rows(), operator.model.terminal, operator.model.initial, operator.ready.moving, N if layout.unlisted and answer.prefixes else 0,
+            memory, np.copy(operator.left.policy), self.swept, Work(space, tuple(orders), work, answering),
+        )  # fmt: skip
+        self._pack = Pack(self.task)
+        aim = Aim(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, 0)
+        self._walk = direct(walk, self._pack, aim, 0.0, True)
 
-
-_entries: dict[Any, Entry] = {}
-
-
-def _entry(real: Any, kernel: Any, *examples: Any) -> Entry:
-    """The entry of a kernel, for data of a type: all else of its arguments is the same for all models, and what is not would not compile."""
-    if (kernel, real) not in _entries:
-        _entries[kernel, real] = Entry(kernel, *examples)
-    return _entries[kernel, real]
+    def go(self, layout: Layout, left: Left, aim: Aim, accuracy: float, start: Array | None) -> int:
+        """Fill `swept`, from the optimum of the mean kernel on unless there is a start."""
+        if layout is not self._layout:
+            self.radius[:], self._layout = layout.radius, layout
+        if left is not self._left:
+            for own, part in zip((*self.task.memory, self.task.policy), (*left.memory, left.policy), strict=True):
+                own[:] = part
+            self._left = left
+        if start is not None:
+            self.swept.value[0] = start
+        return int(self._walk(self._pack, aim, accuracy, start is None))
 
 
 def possible(problem: Problem) -> bool:
@@ -162,7 +180,7 @@ def possible(problem: Problem) -> bool:
     if operator.ready.courses is None:
         operator.ready.courses = [] if _fits(operator) else ()
         return False
-    return operator.ready.courses != () and operator.left.sweeps + LONGEST < MANY and bool(operator.layout.radius.any())
+    return operator.ready.courses != () and operator.left.sweeps + LONGEST < MANY
 
 
 def _fits(operator: ExactOperator) -> bool:
@@ -178,73 +196,130 @@ def _fits(operator: ExactOperator) -> bool:
     )
 
 
-class Stop(NamedTuple):
-    """A sweep of a course."""
+class Journey(NamedTuple):
+    """What a course found, to be kept."""
 
-    value: Array  # where it was made
-    seen: Survey
-    plain: bool  # whether it came by a plain step
+    operator: ExactOperator
     layout: Layout
-    left: Left
-    point: Array  # v without its level
-    found: tuple[Array, ...]  # F(v), steps, passes
+    sweeps: int  # before it
+    rows: Any  # (8, K, S)
+    policy: Any  # (K, S, A)
+    memory: list[Any]  # (K, …) each
+    numbers: list[list[float]]
 
-    def taken(self, problem: Problem) -> Update:
-        """Hand it over as if it were made now."""
-        operator: Any = problem.operator
-        problem.latest = self.value
-        problem.kernel_passes += 1
-        found: Update = operator.took(self.layout, self.point, self.left, *self.found)
+    def stops(self, problem: Problem) -> list[Stop]:
+        """The sweeps, as if they were made now."""
+        found = [Stop(self, k) for k in range(len(self.numbers))]
+        problem.latest = found[-1].point
+        problem.kernel_passes += 1  # those on the way count when they are passed
+        self.operator.took(found[-1])
         return found
 
 
-def course(problem: Problem, start: Array) -> tuple[Stop, ...]:
-    """Sweeps from `start` on."""
+class Stop:
+    """A sweep of a course: numbers of it, its bounds, and an `Update`, which is made when somebody looks into it."""
+
+    def __init__(self, journey: Journey, k: int) -> None:
+        self._journey, self._k, numbers = journey, k, journey.numbers[k]
+        self.point = journey.rows[0, k]  # where it was made
+        self.seen, self.extent = Survey(*numbers[:4]), Extent(*numbers[4:7])
+        self.means = numbers[7:9]  # of the bounds
+
+    @property
+    def lower(self) -> Any:
+        """Bound from below, (S,)."""
+        return self._journey.rows[6, self._k]
+
+    @property
+    def upper(self) -> Any:
+        """Bound from above."""
+        return self._journey.rows[7, self._k]
+
+    @property
+    def policy(self) -> Any:
+        """The policy of the sweep, (S, A)."""
+        return self._journey.policy[self._k]
+
+    def left(self) -> tuple[Left, Array]:
+        """What it left behind, and its passes."""
+        own, k = self._journey, self._k
+        return Left(self.claim, self.policy, own.sweeps + k + 1), own.rows[5, k]
+
+    def proved(self, policy: Array, proof: Proof) -> Update:
+        """See `Update`."""
+        return self._made(policy, proof.lower_step, proof.upper_step, proof.share)
+
+    def _made(self, policy: Array, low: Array, high: Array, share: Array | None = None) -> Update:
+        own, k = self._journey, self._k
+        return own.operator.updated(own.layout, own.rows[1, k], self.claim, policy, own.rows[4, k], low, high, share)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        rows, k = self._journey.rows, self._k
+        if name == "claim":
+            self.claim = Memory._make([part[k] for part in self._journey.memory])
+            return self.claim
+        if name == "_update":
+            self._update: Update = self._made(self.policy, rows[2, k], rows[3, k])
+            return self._update
+        return getattr(self._update, name)
+
+
+def course(problem: Problem, start: Array | None) -> Journey:
+    """Sweeps from `start` on, or from the optimum of the mean kernel."""
     operator, aim = problem.operator, problem.aim
     assert isinstance(operator, ExactOperator)
     assert aim is not None
     layout, held, left = operator.layout, operator.ready.courses, operator.left
-    kit = held.pop() if held else None
+    try:
+        kit = held.pop()
+    except IndexError:  # another thread has it
+        kit = None
     if kit is None or kit.indptr is not layout.indptr:
-        kit = Kit(operator, layout)
-    kit.swept.value[0] = start
-    task = Task(layout, kit.terminal, aim, operator.accuracy, kit.moving, kit.prefixes)
-    count = walk(kit.calls, task, left, kit.swept, kit.work)
-    stops = []
-    for k in range(count):
-        value, u, low, high, new, passes, policy, *memory = [part[k].copy() for part in kit.swept[:10]]
-        left = Left(Memory(*memory), policy, left.sweeps + 1)
-        seen = Survey(*kit.swept.seen[k].tolist())
-        stops.append(Stop(value, seen, bool(kit.swept.plain[k]), layout, left, u, (new, low, high, passes)))
+        kit = Kit(problem, operator, layout)
+    count, swept = kit.go(layout, left, aim, operator.accuracy, start), kit.swept
+    memory, numbers = [part[:count].copy() for part in swept.memory], swept.numbers[:count].tolist()
+    rows, policy = kit.rows[:, :count].copy(), swept.policy[:count].copy()
     held[:] = [kit]
-    return tuple(stops)
+    return Journey(operator, layout, left.sweeps, rows, policy, memory, numbers)
 
 
 @njit(**KERNEL)
-def walk(calls, task, left, swept, work):
+def walk(pack, aim, accuracy, mean):
     """Go ahead from swept.value[0]; see the module, and `PolicyIteration.step`, whose decisions these are.
 
-    reads   calls (entries of the kernels of updates and of nature), task, left (by the last sweep)
+    reads   pack (a Task), aim, accuracy (of the first sweep), mean: whether to begin at the optimum of the mean kernel
     fills   swept, work
     returns how many sweeps count
     """
-    aim, discount, accuracy = task.aim, task.layout.discount, task.accuracy
+    task = opened(pack)
+    swept, space, discount = task.swept, task.work.space, task.layout.discount
+    if mean:
+        _begin_at_mean(task, 1e-9 * max(abs(aim.floor), abs(aim.ceiling)))
     span, size, best, plain = np.inf, np.inf, (np.inf, 0.0, 0.0), False
-    last = swept.value.shape[0] - 1
+    last = min(swept.value.shape[0] - 1, aim.iterations)
     for k in range(last + 1):
         if not all_finite(swept.value[k]):
             return k
-        _begin(k, left, swept)
-        point = _sweep(calls[0], k, task, accuracy, swept, work)
+        _begin(k, task)
+        point = _sweep(k, task, accuracy)
         if not both_finite(swept.low[k], swept.high[k]):
             return k
         seen = sweep_numbers(swept.value[k], swept.low[k], swept.high[k])
         if not (k <= FREE or plain or aim.one_sided or seen[0] <= ACCEPT * span or seen[1] <= ACCEPT * size):
             return k
-        swept.seen[k, 0], swept.seen[k, 1], swept.seen[k, 2], swept.seen[k, 3] = seen
-        swept.plain[k] = plain
         span, size = (seen[0], seen[1]) if k <= FREE else (min(seen[0], span), min(seen[1], size))
-        best = _bounded(k, task, best, swept, work.space.bounds)
+        here = _bounded(k, task, aim)
+        best = here if here[0] <= best[0] else best
+        own = swept.numbers[k]
+        own[0], own[1], own[2], own[3] = seen
+        own[4], own[5], own[6] = here
+        own[7], own[8] = (
+            mean_of(task.initial, swept.lower[k], space.terms),
+            mean_of(task.initial, swept.upper[k], space.terms),
+        )
+        own[9], own[10], own[11] = span, size, 1.0 if plain else 0.0
         noise = (seen[2] + EPS * seen[3]) / (1 - discount)
         if not best[0] < np.inf or best[0] <= _goal(aim, best[1]) or NOISY * noise >= best[0]:
             return k + 1
@@ -255,9 +330,24 @@ def walk(calls, task, left, swept, work):
         plain = not (plain or aim.one_sided) and seen[2] + discount * discount * seen[0] <= (1 - discount) * goal
         if plain:
             copy(swept.new[k], swept.value[k + 1])
-        elif not _newton(calls[1], k, task, point, swept, work):
+        elif not _newton(k, task, point):
             return k + 1
     return last + 1
+
+
+@njit(**LEAN)
+def _begin_at_mean(task, near):
+    """Put the optimum of the mean kernel where the first sweep is made.
+
+    reads   task, near (what it may be off)
+    fills   task.swept, task.work
+    """
+    value, x, space = task.swept.value[0], task.swept.policy[0], task.work.space
+    for s in range(value.size):
+        value[s] = 0.0
+        for a in range(x.shape[1]):
+            x[s, a] = 0.0
+    rounds(task.mean, True, near, x, value, space.right, space.chain, space.listed)
 
 
 @njit(**LEAN)
@@ -268,33 +358,38 @@ def _goal(aim, scale):
 
 
 @njit(**LEAN)
-def _begin(k, left, swept):
-    """Begin sweep k with what the one before it left.
-
-    reads   k, left
-    fills   swept
-    """
-    if k == 0:
-        memory, policy = left.memory, left.policy
-    else:
-        memory = Memory(swept.by_action[k - 1], swept.by_kernel[k - 1], swept.by_row[k - 1])
-        policy = swept.policy[k - 1]
-    copy(memory.by_action, swept.by_action[k])
-    copy(memory.by_kernel, swept.by_kernel[k])
-    for s in range(memory.by_row.shape[0]):
-        copy(memory.by_row[s], swept.by_row[k, s])
-    copy(policy, swept.policy[k])
+def _left(k, swept):
+    """The memory of sweep k."""
+    return Memory(swept.memory.by_action[k], swept.memory.by_kernel[k], swept.memory.by_row[k])
 
 
 @njit(**LEAN)
-def _sweep(update, k, task, accuracy, swept, work):
+def _begin(k, task):
+    """Begin sweep k with what the one before it left.
+
+    reads   k, task
+    fills   task.swept
+    """
+    swept = task.swept
+    memory = task.memory if k == 0 else _left(k - 1, swept)
+    own = _left(k, swept)
+    copy(memory.by_action, own.by_action)
+    copy(memory.by_kernel, own.by_kernel)
+    for s in range(memory.by_row.shape[0]):
+        copy(memory.by_row[s], own.by_row[s])
+    copy(task.policy if k == 0 else swept.policy[k - 1], swept.policy[k])
+
+
+@njit(**LEAN)
+def _sweep(k, task, accuracy):
     """One sweep, as `drmdp.bellman.exact` makes it.
 
-    reads   update, k, task, accuracy
-    fills   swept, work
+    reads   k, task, accuracy
+    fills   task.swept, task.work
     returns v as it was seen
     """
-    layout, terminal, u, policy = task.layout, task.terminal, swept.u[k], swept.policy[k]
+    layout, terminal, swept, work = task.layout, task.terminal, task.swept, task.work
+    u, policy = swept.u[k], swept.policy[k]
     S, A = policy.shape
     shift = fill_around(swept.value[k], u)
     point = _ordered(layout, u, work.space)
@@ -307,8 +402,7 @@ def _sweep(update, k, task, accuracy, swept, work):
         out.upper[s], out.lower[s], out.passes[s] = 0.0, 0.0, 0.0
     widest = layout.discount * point.span + task.moving
     tol = min(max(accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
-    first, memory = np.int64(0), Memory(swept.by_action[k], swept.by_kernel[k], swept.by_row[k])
-    call(update, (first, S, layout, point, memory, out, tol, work.update))
+    call(task.update, (np.int64(0), S, layout, point, _left(k, swept), out, tol, work.update))
     for s in range(S):
         if terminal[s]:
             for a in range(A):
@@ -343,29 +437,29 @@ def _ordered(layout, value, space):
 
 
 @njit(**LEAN)
-def _bounded(k, task, best, swept, bounds):
-    """The smallest gap, and what goes with it, after sweep k; see `drmdp.solvers.best`.
+def _bounded(k, task, aim):
+    """Bounds from sweep k; see `drmdp.solvers.best`.
 
-    reads   k, task, best (so far), swept
-    fills   bounds (2, S)
+    reads   k, task, aim
+    fills   task.swept
     returns gap, largest |U| and largest distance of 0 from the bounds
     """
-    aim, ratio = task.aim, task.layout.discount / (1 - task.layout.discount)
-    steps = swept.low[k], swept.high[k]
-    fill_bounds(swept.value[k], *steps, ratio, task.terminal, aim.floor, aim.ceiling, bounds[0], bounds[1])
-    extent = bound_numbers(bounds[0], bounds[1])
-    return extent if extent[0] <= best[0] else best
+    swept, ratio = task.swept, task.layout.discount / (1 - task.layout.discount)
+    lower, upper, steps = swept.lower[k], swept.upper[k], (swept.low[k], swept.high[k])
+    fill_bounds(swept.value[k], *steps, ratio, task.terminal, aim.floor, aim.ceiling, lower, upper)
+    return bound_numbers(lower, upper)
 
 
 @njit(**LEAN)
-def _newton(respond, k, task, point, swept, work):
+def _newton(k, task, point):
     """Where Newton's method goes from sweep k: the chain of its pair, and the system.
 
-    reads   respond, k, task, point
-    fills   swept.value[k + 1], work
+    reads   k, task, point
+    fills   task.swept.value[k + 1], task.work
     returns whether the policy is one
     """
-    layout, policy, space = task.layout, swept.policy[k], work.space
+    layout, swept, space = task.layout, task.swept, task.work.space
+    policy = swept.policy[k]
     S, A = policy.shape
     target, chain, first = space.target, space.chain[0], np.int64(0)
     if allot(policy, layout.available, space.lengths, task.prefixes, target.entry_at, target.prefix_at):
@@ -374,8 +468,8 @@ def _newton(respond, k, task, point, swept, work):
         target.states[e], target.mass[e] = 0, 0.0
     for e in range(target.prefix_at[S * A]):
         target.length[e], target.slope[e], target.level[e] = 0, 0.0, 0.0
-    memory = Memory(swept.by_action[k], swept.by_kernel[k], swept.by_row[k])
-    call(respond, (first, S, layout, point, memory, Question(policy, space.share, target), work.answer))
+    question = Question(policy, space.share, target)
+    call(task.respond, (first, S, layout, point, _left(k, swept), question, task.work.answer))
     for s in range(S + 1):
         space.entry_ptr[s], space.prefix_ptr[s] = target.entry_at[s * A], target.prefix_at[s * A]
     for s in range(S):

@@ -29,7 +29,6 @@ from drmdp.certificate import Pair
 from drmdp.core import clock
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
-from drmdp.core.vectors import dots
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, Judge
 from drmdp.solvers.problem import NOISY, Aim, Method, NotFinite, Problem, State, Verdict
@@ -184,6 +183,7 @@ class _Run:
         self.iteration = 0
         self._watch = Watch()
         self._outer = problem.checkpoint
+        self._discount, self._rule = problem.model.discount, RULES[method.stop]
         self.keeper: Keeper | None = None
 
     def go(self, start: Array | None, limit: int, inner: bool, snapshot: Snapshot | None) -> Outcome:
@@ -196,8 +196,8 @@ class _Run:
             start = problem.latest if state is None else start
         self._aim()
         unwatched = self.callback is None and self.keeper is None and self.deadline == math.inf
-        if unwatched and self._outer is Problem.checkpoint:
-            problem.aim = self._ahead(start)
+        if unwatched and self._outer is Problem.checkpoint and self.method.stop == "certified":
+            problem.aim = self._ahead(start, limit)
         problem.checkpoint, problem.begun = self._checkpoint, self._begun
         try:
             status = self._iterate(start, limit, state)
@@ -213,7 +213,7 @@ class _Run:
             status = Status.diverged
         finally:  # a problem that holds its run would keep all of it
             problem.checkpoint, problem.begun, problem.aim = self._outer, _nothing, None
-        if status in (Status.interrupted, Status.time_limit):
+        if status is Status.interrupted or status is Status.time_limit:
             status = self._last_sweep(status)
         try:
             self._prove()
@@ -231,6 +231,8 @@ class _Run:
         ceiling = self._runaway(start)
         if state is None:
             state = self.method.init(self.problem, start)
+            for sweep in state.passed:
+                self._pass(sweep)
             self._keep(state)
         while (status := self._check(state, ceiling)) is None:
             if self.iteration >= limit:
@@ -249,11 +251,12 @@ class _Run:
         own = 0.0 if start is None else float(np.abs(start).max())
         return RUNAWAY * (max(map(abs, self.best.range)) + own)
 
-    def _ahead(self, start: Array | None) -> Aim:
+    def _ahead(self, start: Array | None, limit: int) -> Aim:
         """When this run will end."""
         problem, asked, best = self.problem, self.tolerance, self.best
         tol, share = math.nan if asked.tol is None else asked.tol, OPERATOR * (1 - problem.model.discount)
-        return Aim(tol, asked.rtol, best.largest_cost, *best.range, self._runaway(start), share, problem.one_sided)
+        ends: Any = self._runaway(start), share, problem.one_sided, min(limit, self.method.max_iters)
+        return Aim(tol, asked.rtol, best.largest_cost, *best.range, *ends)
 
     def _begun(self, start: Array) -> None:
         """Have a start kept that took work to find."""
@@ -287,21 +290,30 @@ class _Run:
     def _aim(self) -> None:
         """Say how near is near enough, as far as is known now."""
         problem = self.problem
-        problem.goal = self.tolerance.goal(self.best.least_scale)
-        problem.operator.accuracy = OPERATOR * (1 - problem.model.discount) * problem.goal
+        problem.goal = goal = self.tolerance.goal(self.best.least_scale)
+        problem.operator.accuracy = OPERATOR * (1 - self._discount) * goal
+
+    def _pass(self, sweep: Any) -> None:
+        """Record a sweep of a method that went ahead, and was to see that a check would not end the run there, nor find noise."""
+        self.best.take(sweep.point, sweep, sweep)
+        self._watch.stalled(self.best.gap, 0.0, 0.0)
+        self._record(sweep)
+        self.iteration += 1
+        self.problem.kernel_passes += 1
 
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
-        looked = state.update is not None and state.seen.most <= ceiling  # a sweep without steps tells nothing
+        update = state.update
+        looked = update is not None and state.seen.most <= ceiling  # a sweep without steps tells nothing
         if not looked and not np.abs(state.value).max() <= ceiling:
             return Status.diverged
-        if state.update is None:
+        if update is None:
             return None
-        self.best.take(state.value, state.update)
+        self.best.take(state.value, update, state.bounds)
         self._aim()
         record = self._record(state)
         answer = None if self.callback is None else self.callback(record)
-        if RULES[self.method.stop](record, self._goal, self.problem.model.discount):
+        if self._rule(record, self._goal, self._discount):
             if self._proved():
                 return Status.solved
             if self.method.stop != "certified":
@@ -328,7 +340,7 @@ class _Run:
     def _stalled(self, state: State, record: Record) -> bool:
         if self.method.stop == "certified":
             verdict = self.problem.verdict
-            floor = state.floor(self.problem.model.discount) if verdict is None else verdict.exhausted
+            floor = state.floor(self._discount) if verdict is None else verdict.exhausted
             return self._watch.stalled(self.best.gap, floor, self._goal)
         return self._watch.stalled(record.residual, state.noise, math.inf)
 
@@ -350,13 +362,13 @@ class _Run:
         return status
 
     def _record(self, state: State | None) -> Record:
-        model, best = self.problem.model, self.best
-        low, high = dots((model.initial, best.lower), (model.initial, best.upper))
-        if model.maximise:
+        problem, best = self.problem, self.best
+        low, high = best.means
+        if problem.model.maximise:
             low, high = -high, -low
         residual = math.nan if state is None else state.seen.size
         seconds = clock.now() - self.begin
-        record = Record(self.iteration, seconds, residual, low, high, best.gap, self.problem.kernel_passes)
+        record = Record(self.iteration, seconds, residual, low, high, best.gap, problem.kernel_passes)
         self.history.append(record)
         return record
 

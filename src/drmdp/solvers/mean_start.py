@@ -52,7 +52,7 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
     value, residual = np.zeros(S), np.empty(S)
     if S <= linear.SMALL:
         checkpoint(value)
-        _rounds(rows, policy is None, tol, x, value, residual, np.empty((2, S, S)), np.empty(S, dtype=np.int64))
+        rounds(rows, policy is None, tol, x, value, residual, np.empty((2, S, S)), np.empty(S, dtype=np.int64))
         return value
     work = np.empty((4, S))
     least = np.inf
@@ -67,7 +67,7 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
 
 
 @njit(**KERNEL)
-def _rounds(rows, free, tol, x, value, residual, work, listed):
+def rounds(rows, free, tol, x, value, residual, work, listed):
     """All rounds of a small model.
 
     reads   rows, free: whether actions are chosen; else x (S, A); tol

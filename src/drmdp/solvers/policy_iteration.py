@@ -17,7 +17,7 @@ what the cheapest actions cost, which takes no work: F(0), if costs do not depen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
-from drmdp.solvers.course import Stop, course, possible
+from drmdp.solvers.course import Journey, course, possible
 from drmdp.solvers.mean_start import least_costs, optimum
 from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Problem, State, swept
 
@@ -46,14 +46,13 @@ class Newton(State):
 
     value: Array
     update: Update | None  # F at value; None while the policy below is being evaluated, or before the sweep
-    policy: Array
+    policy: Array | None  # that is being evaluated
     pending: bool  # evaluated enough: sweep next
     best: tuple[float, float]  # span and size of the residual
     pause: int  # rounds of Hoffman–Karp still to do
     next_pause: int
     points: int = 1  # at which F was swept
     plain: bool = False  # came by a plain step
-    ahead: tuple[Stop, ...] = ()  # what comes next, if that is known
 
 
 @dataclass(frozen=True)
@@ -74,26 +73,24 @@ class PolicyIteration:
 
     def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
+        if possible(problem):
+            journey = course(problem, cheapest(problem) if value is None else value)
+            if journey.numbers:
+                return _arrived(problem, journey)
         if value is None and problem.operator.ball is not None:
             value = first_value(problem)
             problem.begun(value)
-        if possible(problem):
-            stops = course(problem, np.zeros_like(problem.model.initial) if value is None else value)
-            if stops:
-                return _arrive(problem, stops, (np.inf, np.inf), 0)
         first = swept(problem, value)
         assert first.update is not None
-        return Newton(first.value, first.update, first.update.policy, False, _measure(first), 0, 1)
+        return Newton(first.value, first.update, None, False, _measure(first), 0, 1)
 
     def step(self, problem: Problem, state: Newton) -> Newton:
         """One sweep: of F at a new point, or of F^x on the way there."""
-        if state.ahead:
-            return _arrive(problem, state.ahead, state.best, state.points)
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
         if not (state.plain or problem.one_sided) and _one_step_does(problem, state):
             return self._plain(problem, state, state.update.value)
-        point = newton(problem, state.value, state.residual, state.update)
+        point, policy = newton(problem, state.value, state.residual, state.update), state.update.policy
         if problem.one_sided or state.pause == 0:
             trial = State(point, problem.sweep(point))
             there, points = _measure(trial), state.points
@@ -101,20 +98,21 @@ class PolicyIteration:
             if problem.one_sided or nearer or points <= FREE:
                 assert trial.update is not None
                 best = _best(there, state.best, points)
-                return Newton(point, trial.update, trial.update.policy, False, best, 0, 1, points + 1)
+                return Newton(point, trial.update, None, False, best, 0, 1, points + 1)
             longer = min(2 * state.next_pause, LONGEST_PAUSE)
-            return Newton(point, None, state.policy, False, state.best, state.next_pause, longer, points)
-        return Newton(point, None, state.policy, False, state.best, state.pause, state.next_pause, state.points)
+            return Newton(point, None, policy, False, state.best, state.next_pause, longer, points)
+        return Newton(point, None, policy, False, state.best, state.pause, state.next_pause, state.points)
 
     def _plain(self, problem: Problem, state: Newton, point: Array) -> Newton:
         """Sweep F(v)."""
         there = State(point, problem.sweep(point))
         assert there.update is not None
         best, count = _best(_measure(there), state.best, state.points), state.points + 1
-        return Newton(point, there.update, there.update.policy, False, best, state.pause, state.next_pause, count, True)
+        return Newton(point, there.update, None, False, best, state.pause, state.next_pause, count, True)
 
     def _evaluate(self, problem: Problem, state: Newton) -> Newton:
         """One Newton step of nature against the held policy."""
+        assert state.policy is not None
         there = State(state.value, problem.evaluate(state.value, state.policy))
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
@@ -125,17 +123,17 @@ class PolicyIteration:
         there = State(state.value, problem.sweep(state.value))
         assert there.update is not None
         best, count = _best(_measure(there), state.best, state.points), state.points + 1
-        return Newton(
-            there.value, there.update, there.update.policy, False, best, state.pause - 1, state.next_pause, count
-        )
+        return Newton(there.value, there.update, None, False, best, state.pause - 1, state.next_pause, count)
 
 
-def _arrive(problem: Problem, ahead: tuple[Stop, ...], best: tuple[float, float], points: int) -> Newton:
-    """The first stop of a course, after so many points."""
-    stop = ahead[0]
-    update, best = stop.taken(problem), _best(stop.seen[:2], best, points)
-    found = Newton(stop.value, update, update.policy, False, best, 0, 1, points + 1, stop.plain, ahead[1:])
-    found.know(stop.seen)
+def _arrived(problem: Problem, journey: Journey) -> Newton:
+    """Where a course ended."""
+    *passed, last = journey.stops(problem)
+    update: Any = last
+    span, size, plain = journey.numbers[-1][9:]
+    found = Newton(last.point, update, None, False, (span, size), 0, 1, len(passed) + 1, plain > 0)
+    found.know(last.seen)
+    vars(found).update(bounds=last, passed=passed)
     return found
 
 
@@ -163,14 +161,20 @@ def newton(problem: Problem, value: Array, residual: Array, update: Update) -> A
 
 def first_value(problem: Problem) -> Array:
     """Where to begin, unless somebody says so."""
+    found = cheapest(problem)
+    return nominal_value(problem) if found is None else found
+
+
+def cheapest(problem: Problem) -> Array | None:
+    """What the cheapest actions cost, where that is as near as the optimum of the mean kernel."""
     ball, model = problem.operator.ball, problem.model
     assert ball is not None
     least = ball.radius if isinstance(ball.radius, float) else float(np.min(ball.radius))
-    far = ball.diameter < np.inf and least >= STRONG * ball.diameter
-    if far and problem.policy is None and ball.nature == "adversarial" and model.n_states <= DENSE:
-        found: Array = like(model.initial, least_costs(problem.mean_rows()))
-        return found
-    return nominal_value(problem)
+    far = least >= STRONG * ball.diameter  # which may be infinite
+    if not far or problem.policy is not None or ball.nature != "adversarial" or model.n_states > DENSE:
+        return None
+    found: Array = like(model.initial, least_costs(problem.mean_rows()))
+    return found
 
 
 def nominal_value(problem: Problem) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +16,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
+from drmdp.core.surveys import Extent, Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -47,6 +46,26 @@ class Verdict:
     exhausted: float  # of the gap, what could not be made smaller
 
 
+class Known(Protocol):
+    """Bounds from a sweep, and numbers of them."""
+
+    @property
+    def lower(self) -> Array:
+        """From below, (S,)."""
+
+    @property
+    def upper(self) -> Array:
+        """From above."""
+
+    @property
+    def extent(self) -> Extent:
+        """How far apart they are."""
+
+    @property
+    def means(self) -> Sequence[float]:
+        """Both, weighted by the start distribution."""
+
+
 class Aim(NamedTuple):
     """When a run will end, for a method that goes ahead where nobody watches single iterations."""
 
@@ -58,6 +77,7 @@ class Aim(NamedTuple):
     runaway: float  # nor a point beyond
     share: float  # of the goal, what the operator's own error may be
     one_sided: bool  # see `Problem`
+    iterations: int  # at most
 
 
 @dataclass
@@ -113,7 +133,7 @@ class Problem:
         policy = playable(self.model, played)
         return update.proved(policy, self._prover.prove(value, policy, update.claim, fixed))
 
-    @cached_property
+    @property
     def _prover(self) -> Prover:
         operator = self.operator
         if operator.ball is None:
@@ -206,6 +226,8 @@ class State:
     value: Array
     update: Update | None
     _known: ClassVar[tuple[Update | None, Survey] | None] = None  # a sweep, and what a look at it told
+    bounds: ClassVar[Known | None] = None  # from it, if they are known
+    passed: ClassVar[Sequence[Any]] = ()  # sweeps on the way here, with their bounds, that end nothing
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -234,7 +256,8 @@ class State:
     @property
     def noise(self) -> float:
         """What a residual cannot tell from 0: the operator's own inaccuracy, and the rounding of v in its last digit."""
-        return self.seen.off + levels.EPS * self.seen.most
+        seen = self.seen
+        return seen.off + levels.EPS * seen.most
 
     def floor(self, discount: float) -> float:
         """What a gap cannot tell from 0."""

@@ -32,7 +32,8 @@ PARTS = ("init", "step", "backend", "stop", "max_iters")
 def settings_of(method: Method) -> dict[str, Any]:
     """Settings of a method, for the record."""
     if is_dataclass(method):
-        return {field.name: deepcopy(getattr(method, field.name)) for field in fields(method)}
+        own = {field.name: getattr(method, field.name) for field in fields(method)}
+        return {name: given if isinstance(given, str) else deepcopy(given) for name, given in own.items()}
     return {"backend": method.backend, "stop": method.stop}
 
 
