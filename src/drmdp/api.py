@@ -132,6 +132,12 @@ def solve(
         found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
     lower, upper = sides(model, found.lower, found.upper)
     own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
+
+    def settings() -> dict[str, Any]:
+        said = own or settings_of(chosen)
+        ends = {"max_iters": max_iters, "max_seconds": max_seconds}
+        return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
+
     return Solution._of(
         value=pessimistic(model, lower, upper),
         policy=found.policy,
@@ -141,17 +147,7 @@ def solve(
         duality_gap=Later(lambda: dot(model.initial, upper - lower)),
         status=found.status,
         history=found.history,
-        settings=Later(
-            lambda: {
-                "method": name,
-                **(own or settings_of(chosen)),
-                **vars(tolerance),
-                "max_iters": max_iters,
-                "max_seconds": max_seconds,
-                "ball": repr(ball),
-                "nature": ball.nature,
-            }
-        ),
+        settings=Later(settings),
         states=model.states,
         actions=tuple(model.actions),
         fingerprint=Later(lambda: model.fingerprint),

@@ -248,7 +248,7 @@ class ExactOperator:
         self.accuracy = 0.0
         self._passes = NOTHING
         self._filled: Layout | None = None  # the layout for many sweeps
-        key = "ready", ball.key, ball.by_pair, ball.support, ball.moves
+        key = "ready", ball.kin
         ready = model.kept.get(key)
         if ready is None:
             ready = model.kept[key] = Ready(model, self._layout, self.family)

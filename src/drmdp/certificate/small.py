@@ -74,7 +74,7 @@ class Kit:
             )
         )  # fmt: skip
         self._kinds = [(part.shape, part.dtype) for part in (value, policy, *memory)]
-        self._prove = direct(prove_all, self._pack, value, policy, *memory, False, found.low, found.high, found.share)
+        self._prove = direct(prove_all, self._pack, value, policy, memory, False, found.low, found.high, found.share)
 
     def prove(
         self, model: Model, ball: AmbiguitySet, value: Any, policy: Any, memory: Memory, fixed: bool
@@ -86,7 +86,8 @@ class Kit:
         if ball is not self._ball:
             self._radius[:], self._ball = ball.radii(model), ball
         low, high, share = np.empty(self._shares[0]), np.empty(self._shares[0]), np.empty(self._shares)
-        self._prove(self._pack, *given, fixed, low, high, share)
+        value, policy, *parts = given
+        self._prove(self._pack, value, policy, Memory(*parts), fixed, low, high, share)
         return low, high, share
 
 
@@ -94,7 +95,7 @@ def prove(
     model: Model, ball: AmbiguitySet, value: Any, policy: Any, memory: Any, fixed: bool
 ) -> tuple[Array, Array, Array] | None:
     """See `Kit.prove`; None also for the first proof of a model, and for those that are not small."""
-    key = "proofs", ball.key, ball.by_pair, ball.support, ball.moves
+    key = "proofs", ball.kin
     held = model.kept.get(key)
     if held is None:
         model.kept[key] = [] if _fits(ball, spread_out(model, ball)) else ()
@@ -123,10 +124,10 @@ def _fits(ball: AmbiguitySet, layout: Any) -> bool:
 
 
 @njit(**KERNEL)
-def prove_all(pack, value, policy, by_action, by_kernel, by_row, fixed, low, high, share):
+def prove_all(pack, value, policy, memory, fixed, low, high, share):
     """Prove all states.
 
-    reads   pack (a Task), value (S,), policy (S, A), by_action, by_kernel, by_row (of the memory), fixed (see `Claim`)
+    reads   pack (a Task), value (S,), policy (S, A), memory, fixed (see `Claim`)
     fills   low, high: steps, (S,) each; share (S, N)
     """
     task = opened(pack)
@@ -137,7 +138,7 @@ def prove_all(pack, value, policy, by_action, by_kernel, by_row, fixed, low, hig
         bounds.low[s], bounds.high[s] = 0.0, 0.0
         for i in range(share.shape[1]):
             share[s, i] = 1.0
-    claim = Claim(task.policy, Memory(by_action, by_kernel, by_row), task.every, fixed)
+    claim = Claim(task.policy, memory, task.every, fixed)
     call(task.states, (first, u.size, layout, _seen(task), claim, bounds, task.work))
     fill_both_steps(u, shift, layout.discount, task.terminal, bounds.low, bounds.high, 4 * EPS, low, high)
 

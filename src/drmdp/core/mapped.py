@@ -53,5 +53,13 @@ def check_unchanged(array: Any) -> None:
         raise InputError(f"{array.source}: was changed after it was read; read the model again")
 
 
+def check_files(kept: dict[Any, Any], *arrays: Any) -> None:
+    """The same for all arrays of a model; `kept` knows which of them are in files."""
+    if "files" not in kept:
+        kept["files"] = [array for array in arrays if in_file(array) is not None]
+    for array in kept["files"]:
+        check_unchanged(array)
+
+
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

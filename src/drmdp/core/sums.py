@@ -32,7 +32,7 @@ def add_rows(indptr, data, weights, total):
 def mean_of(weights, numbers, parts):
     """Σ w·x, the products rounded and their sum once, as `math.fsum` does (Shewchuk 1997).
 
-    reads   weights (n,), numbers (n,), finite
+    reads   weights (n,), numbers (n,)
     fills   parts (n,): numbers that do not overlap and have the same sum
     returns it
     """

@@ -53,8 +53,7 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     if key not in kept:
         own = entry_of(ball).layout
         kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
-    order = getattr(ball, "order", None)  # work space that is kept with a layout depends on it
-    asked = (key, ball.by_pair, ball.radius, order) if type(ball.radius) is float else id(ball)
+    asked = (ball.kin, ball.radius) if type(ball.radius) is float else id(ball)
     last: Any = kept.get("last layout")
     if last is None or last[0] != asked:
         last = kept["last layout"] = asked, at_radius(kept[key], model, ball), ball  # which keeps its number

@@ -24,7 +24,7 @@ from drmdp.core import text as words
 from drmdp.core import validation as checks
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.made import Made
-from drmdp.core.mapped import check_unchanged, in_file
+from drmdp.core.mapped import check_files
 from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
@@ -193,12 +193,7 @@ class Model(Made):
 
     def check_unchanged(self) -> None:
         """Raise an error if a file that holds arrays of this model is not what it was."""
-        for array in self._in_files:
-            check_unchanged(array)
-
-    @cached_property
-    def _in_files(self) -> list[Any]:
-        return [array for array in (self._blocks.data, self._costs) if in_file(array) is not None]
+        check_files(self.kept, self._blocks.data, self._costs)
 
     @cached_property
     def mean(self) -> Array:

@@ -71,6 +71,11 @@ class AmbiguitySet(ABC):
         return self.support if self.moves == "states" else f"{self.support} events"
 
     @property
+    def kin(self) -> tuple[Any, ...]:
+        """What it shares with sets that differ from it in their size alone: whatever is kept for all of these goes by it."""
+        return self.key, self.by_pair, self.listing
+
+    @property
     def each(self) -> Self:
         """The set with one budget for each state that every action has on its own, without its radius."""
         return replace(self, rectangular="s", radius=0.0)  # type: ignore[type-var]

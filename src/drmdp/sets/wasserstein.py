@@ -140,6 +140,11 @@ class Wasserstein(AmbiguitySet):
         return super().listing if self.ground is None else f"{self.support} {self.ground.digest}"
 
     @property
+    def kin(self) -> tuple[Any, ...]:
+        """What it shares with balls of other radii."""
+        return *super().kin, self.order
+
+    @property
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own: for order ∞."""
         return self.order == math.inf

@@ -20,8 +20,6 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, MANY, ExactOperator, Left
 from drmdp.bellman.nature_rows import EACH, Question, Target, workspace
-from drmdp.bellman.operator import Update
-from drmdp.certificate import Proof
 from drmdp.certificate.dense import fill_bounds
 from drmdp.core import threads as workers
 from drmdp.core.compact import Parts, allot, spell
@@ -29,7 +27,7 @@ from drmdp.core.compiled import KERNEL, LEAN, call, entry, is_kernel, njit
 from drmdp.core.levels import EPS, fill_around, fill_both_steps
 from drmdp.core.packs import Pack, direct, opened
 from drmdp.core.sums import mean_of
-from drmdp.core.surveys import Extent, Survey, all_finite, both_finite, bound_numbers, sweep_numbers
+from drmdp.core.surveys import all_finite, both_finite, bound_numbers, sweep_numbers
 from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
@@ -37,6 +35,7 @@ from drmdp.layout.point import Order, Point, add_up, look, point_at
 from drmdp.layout.rooms import orders_in
 from drmdp.layout.sorting import copy, rank
 from drmdp.solvers import linear
+from drmdp.solvers.journey import Journey
 from drmdp.solvers.mean_start import Rows, rounds
 from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Aim, Problem
 
@@ -196,76 +195,6 @@ def _fits(operator: ExactOperator) -> bool:
     )
 
 
-class Journey(NamedTuple):
-    """What a course found, to be kept."""
-
-    operator: ExactOperator
-    layout: Layout
-    sweeps: int  # before it
-    rows: Any  # (8, K, S)
-    policy: Any  # (K, S, A)
-    memory: list[Any]  # (K, …) each
-    numbers: list[list[float]]
-
-    def stops(self, problem: Problem) -> list[Stop]:
-        """The sweeps, as if they were made now."""
-        found = [Stop(self, k) for k in range(len(self.numbers))]
-        problem.latest = found[-1].point
-        problem.kernel_passes += 1  # those on the way count when they are passed
-        self.operator.took(found[-1])
-        return found
-
-
-class Stop:
-    """A sweep of a course: numbers of it, its bounds, and an `Update`, which is made when somebody looks into it."""
-
-    def __init__(self, journey: Journey, k: int) -> None:
-        self._journey, self._k, numbers = journey, k, journey.numbers[k]
-        self.point = journey.rows[0, k]  # where it was made
-        self.seen, self.extent = Survey(*numbers[:4]), Extent(*numbers[4:7])
-        self.means = numbers[7:9]  # of the bounds
-
-    @property
-    def lower(self) -> Any:
-        """Bound from below, (S,)."""
-        return self._journey.rows[6, self._k]
-
-    @property
-    def upper(self) -> Any:
-        """Bound from above."""
-        return self._journey.rows[7, self._k]
-
-    @property
-    def policy(self) -> Any:
-        """The policy of the sweep, (S, A)."""
-        return self._journey.policy[self._k]
-
-    def left(self) -> tuple[Left, Array]:
-        """What it left behind, and its passes."""
-        own, k = self._journey, self._k
-        return Left(self.claim, self.policy, own.sweeps + k + 1), own.rows[5, k]
-
-    def proved(self, policy: Array, proof: Proof) -> Update:
-        """See `Update`."""
-        return self._made(policy, proof.lower_step, proof.upper_step, proof.share)
-
-    def _made(self, policy: Array, low: Array, high: Array, share: Array | None = None) -> Update:
-        own, k = self._journey, self._k
-        return own.operator.updated(own.layout, own.rows[1, k], self.claim, policy, own.rows[4, k], low, high, share)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        rows, k = self._journey.rows, self._k
-        if name == "claim":
-            self.claim = Memory._make([part[k] for part in self._journey.memory])
-            return self.claim
-        if name == "_update":
-            self._update: Update = self._made(self.policy, rows[2, k], rows[3, k])
-            return self._update
-        return getattr(self._update, name)
-
-
 def course(problem: Problem, start: Array | None) -> Journey:
     """Sweeps from `start` on, or from the optimum of the mean kernel."""
     operator, aim = problem.operator, problem.aim
@@ -290,7 +219,7 @@ def walk(pack, aim, accuracy, mean):
     """Go ahead from swept.value[0]; see the module, and `PolicyIteration.step`, whose decisions these are.
 
     reads   pack (a Task), aim, accuracy (of the first sweep), mean: whether to begin at the optimum of the mean kernel
-    fills   swept, work
+    fills   pack: what was swept, and work space
     returns how many sweeps count
     """
     task = opened(pack)

@@ -28,7 +28,8 @@ from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
-from drmdp.solvers.course import Journey, course, possible
+from drmdp.solvers.course import course, possible
+from drmdp.solvers.journey import Journey
 from drmdp.solvers.mean_start import least_costs, optimum
 from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Problem, State, swept
 
