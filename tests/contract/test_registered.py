@@ -198,3 +198,27 @@ def test_nothing_that_is_left_in_memory_makes_a_bound_false(name, support):
     empty[0] = 0
     bare = operator.evaluate(value, empty, 0, 5)
     assert np.isfinite(bare.value[1:]).all()
+
+
+def _alike(own):
+    """Sets that have their kind in common, but more than their sizes apart."""
+    ground = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    mean = np.asarray(own.mean_kernel)
+    bounds = [drmdp.Intervals(np.maximum(mean - d, 0), np.minimum(mean + d, 1)) for d in (0.1, 0.02)]
+    moved = [drmdp.Wasserstein(0.2, "transport", ground=D) for D in (ground, ground**2)]
+    orders = [drmdp.Wasserstein(0.2, "l1", p) for p in (1.5, 2)]
+    sizes = [drmdp.Wasserstein(r) for r in (0.3, np.array([0.1, 0.5, 0.0, 0.2, 0.3]), 0.0)]
+    sides = [ball.facing(nature) for ball in (bounds[0], sizes[0]) for nature in ("adversarial", "cooperative")]
+    return [*bounds, *moved, *orders, *sizes, *sides, *(drmdp.Wasserstein(0.3, support=s) for s in ("all", "observed"))]
+
+
+def test_what_is_kept_with_a_model_is_for_its_own_set():
+    """Bounds were false: proofs of small models took the intervals of the set before."""
+    own = model()
+    alone = [drmdp.solve(model(), ball, threads=1) for ball in _alike(model())]
+    for _ in range(4):
+        for ball, want in zip(_alike(own), alone, strict=True):
+            found = drmdp.solve(own, ball, threads=1)
+            for name in ("lower", "upper", "policy"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(want, name), err_msg=f"{ball}: {name}")
+            np.testing.assert_allclose(found.kernel, want.kernel, atol=1e-12)
