@@ -217,7 +217,7 @@ class Ready:
             Rooms(small),
         )  # work space of sweeps, and of nature's answers
         self.work = events.work(layout)
-        self.few = bool(self.work[-1] < workers.SMALL)
+        self.few = isinstance(layout, Layout) and bool(self.work[-1] < workers.SMALL)
         self.left: Left | None = None  # before the first sweep, if there are few numbers; nobody writes to it
         self.ends = bool(model.terminal.any())
         self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
