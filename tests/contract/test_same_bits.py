@@ -44,7 +44,7 @@ def digest_of(name, seed):
     garnet = drmdp.instances.garnet(S, 3, 8, seed=seed, discount=0.95, sparse=S > 100)
     model = drmdp.instances.perturb(garnet, 4, seed=seed, same_support=True)
     ball = warm_up.examples()[name](model)
-    if getattr(ball, "support", None) and seed % 2:
+    if "support" in ball.__dataclass_fields__ and seed % 2:
         ball = dataclasses.replace(ball, support="all")
     return result(drmdp.solve(model, ball, rtol=1e-3, threads=1))
 
