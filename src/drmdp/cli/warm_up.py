@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from drmdp.sets import AmbiguitySet
 
 RADIUS = 0.1
-LARGE = 2500
-"""States whose linear systems are solved by products."""
+MIDDLE, LARGE = 100, 2500
+"""States whose linear systems are solved roughly at first, and those where that is done by products alone."""
 CHILD = "import sys; from drmdp.cli.warm_up import prepare; prepare(*sys.argv[1:]); from drmdp.core.kept import Kept; print(Kept.written)"
 
 
@@ -84,7 +84,7 @@ def examples() -> dict[str, Callable[[Model], AmbiguitySet]]:
 
 
 def prepare(name: str, dtype: str) -> None:
-    """Use a set once in every usual way, on tiny models, and on one that is large enough for other ways."""
+    """Use a set once in every usual way, on tiny models, and on some that are large enough for other ways."""
     from drmdp import api, instances
 
     with showing(False):
@@ -95,8 +95,9 @@ def prepare(name: str, dtype: str) -> None:
                     found = api.solve(model, ball, tol=0.05, threads=1)
                 api.evaluate(model, ball, found.policy, tol=0.05, threads=1)
                 api.certify(model, ball, found.policy, found.kernel)
-        model = instances.perturb(instances.garnet(LARGE, 2, 4, sparse=True), 2, same_support=True).astype(dtype)
-        api.solve(model, examples()[name](model), rtol=0.1, max_iters=2, threads=1)
+        for S in (MIDDLE, LARGE):
+            model = instances.perturb(instances.garnet(S, 2, 4, sparse=S == LARGE), 2, same_support=True).astype(dtype)
+            api.solve(model, examples()[name](model), rtol=0.1, max_iters=2, threads=1)
 
 
 def _variants(ball: Any) -> Iterator[AmbiguitySet]:
