@@ -22,7 +22,7 @@ from drmdp.errors import MissingExtra
 
 PACKAGES = ("numpy", "scipy", "numba", "clarabel", "highspy", "cvxpy-base", "scs", "quantecon", "mdpsolver")
 SHORT = 0.02
-"""Calls that take less than so many seconds are repeated."""
+"""Calls that take less than so many CPU seconds are repeated."""
 REPEATS = 5
 
 
@@ -97,7 +97,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, Cost]:
     peak = _status("VmHWM")
     memory = None if before is None or peak is None else max(0.0, peak - before)
     times: list[Any] = [first]
-    while len(times) < REPEATS and first[0] < SHORT:
+    while len(times) < REPEATS and first[1] < SHORT:
         times.append(clocked(call)[1:])
     wall, cpu = np.median(np.array(times), axis=0)
     return found, Cost(float(wall), float(cpu), len(times), memory)
