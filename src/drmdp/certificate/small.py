@@ -24,7 +24,7 @@ from drmdp.layout.events import spread_out
 from drmdp.layout.events import work as probabilities
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, empty_memory
-from drmdp.layout.sorting import rank
+from drmdp.layout.sorting import rank_down
 from drmdp.sets.registry import entry_of, part_of
 
 if TYPE_CHECKING:
@@ -154,12 +154,8 @@ def _seen(task):
     value, seen = task.value, task.seen
     top, span = look(value, task.layout.discount, seen.u)
     if seen.states.size > 0:
-        for s in range(value.size):
-            task.key[s] = -value[s]
-        rank(task.key, task.place[0], task.place[1])
+        rank_down(value, seen.states, seen.place, (task.key, task.place))
         for k in range(value.size):
-            seen.states[k] = task.place[0, k]
-            seen.place[seen.states[k]] = k
             seen.down[k] = seen.u[seen.states[k]]
         fill_rises(seen.down, seen.rise, seen.rise2)
     return View(value, top, span, seen.u, seen.states, seen.place, seen.down, seen.rise, seen.rise2, seen.beyond)

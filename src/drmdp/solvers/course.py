@@ -33,7 +33,7 @@ from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Order, Point, add_up, look, point_at
 from drmdp.layout.rooms import orders_in
-from drmdp.layout.sorting import copy, rank
+from drmdp.layout.sorting import copy, rank, rank_down
 from drmdp.solvers import linear
 from drmdp.solvers.journey import Journey
 from drmdp.solvers.mean_start import Rows, rounds
@@ -351,12 +351,7 @@ def _ordered(layout, value, space):
     top, span = look(value, layout.discount, space.common)
     second, level = 0.0, 0.0
     if space.states.size > 0:
-        for s in range(value.size):
-            space.key[s] = -value[s]
-        rank(space.key, space.place[0], space.place[1])
-        for k in range(value.size):
-            space.states[k] = space.place[0, k]
-            space.rank[space.states[k]] = k
+        rank_down(value, space.states, space.rank, (space.key, space.place))
         second = add_up(space.common, space.states, (space.down, space.sums[0], space.sums[1]), space.below)
         level = -np.inf
     order = Order(

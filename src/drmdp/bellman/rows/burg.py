@@ -11,10 +11,9 @@ the row counts as saturated.
 
 from __future__ import annotations
 
-import math
-
 from drmdp.bellman.rows import LARGEST
 from drmdp.core.compiled import FAST, LEAN, njit
+from drmdp.core.logarithms import log, log1p
 
 STEPS = 200
 
@@ -78,7 +77,7 @@ def settle(t, y, at, scale, u):
     return e, base, False, scale * v, scale * max(j2 - j1 * j1 / j0, 0.0)
 
 
-@njit(**LEAN)
+@njit(fastmath=FAST, **LEAN)
 def cost_at(t, e, base, y, at, u):
     """Σ ŷ log(e − t u), before scaling.
 
@@ -86,10 +85,12 @@ def cost_at(t, e, base, y, at, u):
     returns the sum
     """
     total = 0.0
-    for j in range(u.size):
-        if y[at + j] > 0.0:
-            x = e - t * u[j]
-            total += y[at + j] * (math.log1p(x) if base == 1.0 else math.log(x))
+    if base == 1.0:
+        for j in range(u.size):
+            total += y[at + j] * log1p(e - t * u[j] if y[at + j] > 0.0 else 0.0)
+    else:
+        for j in range(u.size):
+            total += y[at + j] * log(e - t * u[j] if y[at + j] > 0.0 else 1.0)
     return total
 
 
