@@ -27,7 +27,6 @@ from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 from drmdp.solution import Solution, Status
-from drmdp.solution.results import Later
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -138,19 +137,22 @@ def solve(
         ends = {"max_iters": max_iters, "max_seconds": max_seconds}
         return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
 
+    later = {
+        "kernel": found.make_kernel,
+        "duality_gap": lambda: dot(model.initial, upper - lower),
+        "settings": settings,
+        "fingerprint": lambda: model.fingerprint,
+    }
     return Solution._of(
+        later,
         value=pessimistic(model, lower, upper),
         policy=found.policy,
         lower=lower,
         upper=upper,
-        kernel=Later(found.make_kernel),
-        duality_gap=Later(lambda: dot(model.initial, upper - lower)),
         status=found.status,
         history=found.history,
-        settings=Later(settings),
         states=model.states,
         actions=tuple(model.actions),
-        fingerprint=Later(lambda: model.fingerprint),
         scale=found.scale,
         seconds=found.seconds,
         setup_seconds=setup,

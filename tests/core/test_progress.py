@@ -208,7 +208,7 @@ def test_stages_of_several_threads_do_not_mix_up(screen):
 def test_the_clock_stands_still_while_kernels_are_compiled(monkeypatch):
     real = [0.0]
     monkeypatch.setattr(clock, "time", types.SimpleNamespace(perf_counter=lambda: real[0]))
-    monkeypatch.setattr(clock, "_total", 0.0)
+    monkeypatch.setattr(clock, "_spent", (0.0, None))
     begin, limit = clock.now(), clock.deadline(5)
     real[0] = 2
     clock.begin_compiling()
@@ -234,7 +234,7 @@ def test_a_thread_that_waits_for_another_to_compile_does_not_undo_it(monkeypatch
     """Both begin; one compiles, and the other then finds the kernel in the cache and ends last."""
     real = [0.0]
     monkeypatch.setattr(clock, "time", types.SimpleNamespace(perf_counter=lambda: real[0]))
-    monkeypatch.setattr(clock, "_total", 0.0)
+    monkeypatch.setattr(clock, "_spent", (0.0, None))
     for compiled, ends in ((30, (True, False)), (60, (False, True)), (60, (False, False)), (60, (False,))):
         for _ in ends:
             clock.begin_compiling()
@@ -299,7 +299,7 @@ def test_times_of_a_solution_leave_compiling_out(monkeypatch):
     def slow(self, *given):
         clock.begin_compiling()
         clock.end_compiling()
-        monkeypatch.setattr(clock, "_total", clock._total + 3600.0)
+        monkeypatch.setattr(clock, "_spent", (clock._spent[0] + 3600.0, None))
         monkeypatch.setattr(clock.time, "perf_counter", lambda real=clock.time.perf_counter: real() + 3600.0)
         return usual(self, *given)
 

@@ -11,24 +11,25 @@ import os
 import threading
 import time
 
-_lock = threading.Lock()
+_lock = threading.Lock()  # for those who change what follows
 _depth = 0  # kernels that are being compiled now, one inside the other
-_since = 0.0  # when the outermost of them began
-_total = 0.0
 _counts = False  # whether any of them was really compiled
+_spent: tuple[float, float | None] = (
+    0.0,
+    None,
+)  # seconds of compilation that are over, and since when there is more; replaced as one
 
 
 def now() -> float:
     """Seconds on this clock; only differences mean something."""
-    with _lock:
-        at = time.perf_counter()
-        return at - (_total + (at - _since) if _depth else _total)
+    total, since = _spent
+    return (time.perf_counter() if since is None else since) - total
 
 
 def compiled() -> float:
     """Seconds that this process has spent on compilation."""
-    with _lock:
-        return _compiled()
+    total, since = _spent
+    return total if since is None else total + (time.perf_counter() - since)
 
 
 def is_compiling() -> bool:
@@ -38,21 +39,21 @@ def is_compiling() -> bool:
 
 def begin_compiling() -> None:
     """Stop the clock; calls may be nested."""
-    global _depth, _since
+    global _depth, _spent
     with _lock:
         if _depth == 0:
-            _since = time.perf_counter()
+            _spent = _spent[0], time.perf_counter()
         _depth += 1
 
 
 def end_compiling(counts: bool = True) -> None:
     """Let the clock go on; from where it would be if nothing that was going on, in whichever thread, counts as compiling."""
-    global _depth, _total, _counts
+    global _depth, _spent, _counts
     with _lock:
         _depth -= 1
         _counts |= counts
         if _depth == 0:
-            _total += time.perf_counter() - _since if _counts else 0.0
+            _spent = compiled() if _counts else _spent[0], None
             _counts = False
 
 
@@ -61,14 +62,10 @@ def deadline(seconds: float | None) -> float:
     return math.inf if seconds is None else now() + seconds
 
 
-def _compiled() -> float:
-    return _total + (time.perf_counter() - _since if _depth else 0.0)
-
-
 def _renew() -> None:
     """Give a forked child a clock that nobody holds."""
-    global _lock, _depth, _counts
-    _lock, _depth, _counts = threading.Lock(), 0, False
+    global _lock, _depth, _counts, _spent
+    _lock, _depth, _counts, _spent = threading.Lock(), 0, False, (_spent[0], None)
 
 
 if hasattr(os, "register_at_fork"):

@@ -144,8 +144,7 @@ def _kind() -> str | None:
 def _in_notebook() -> bool:
     """Whether this is the kernel of a notebook."""
     module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    return hasattr(shell, "kernel")
+    return module is not None and hasattr(module.get_ipython(), "kernel")
 
 
 class _Display:

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -70,7 +71,7 @@ class AmbiguitySet(ABC):
         """What tells its layout from that of other sets around the same model."""
         return self.support if self.moves == "states" else f"{self.support} events"
 
-    @property
+    @cached_property
     def kin(self) -> tuple[Any, ...]:
         """What it shares with sets that differ from it in their size alone: whatever is kept for all of these goes by it."""
         return self.key, self.by_pair, self.listing

@@ -139,10 +139,10 @@ class Wasserstein(AmbiguitySet):
         """What tells its layout from that of others."""
         return super().listing if self.ground is None else f"{self.support} {self.ground.digest}"
 
-    @property
+    @cached_property
     def kin(self) -> tuple[Any, ...]:
         """What it shares with balls of other radii."""
-        return *super().kin, self.order
+        return self.key, self.by_pair, self.listing, self.order
 
     @property
     def by_kernel(self) -> bool:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -98,12 +98,6 @@ LATER = ("kernel", "fingerprint", "duality_gap", "settings")
 """What is made when it is first asked for."""
 
 
-class Later(NamedTuple):
-    """Something that is made when it is first asked for."""
-
-    make: Callable[[], Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
@@ -169,18 +163,18 @@ class Solution:
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
-            array = self.__dict__[name]
+            array = self.__dict__.get(name)
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
-        later = {name: self.__dict__.pop(name) for name in LATER if isinstance(self.__dict__[name], Later)}
-        if later:
-            self.__dict__["_later"] = later
 
     @classmethod
-    def _of(cls, **fields: Any) -> Solution:
-        """A solution of its fields, and what goes with it; frozen classes set theirs one by one, which takes as long as a sweep of ten states."""
+    def _of(cls, later: dict[str, Callable[[], Any]], **fields: Any) -> Solution:
+        """A solution of its fields, what goes with it, and what makes those of LATER.
+
+        Frozen classes set theirs one by one, which takes as long as a sweep of ten states.
+        """
         found = object.__new__(cls)
-        found.__setstate__(fields)
+        found.__setstate__(fields | {"_later": later})
         return found
 
     def __getattr__(self, name: str) -> Any:
@@ -188,7 +182,7 @@ class Solution:
         later = self.__dict__.get("_later", {})
         if name not in later:
             raise AttributeError(f"a Solution has no {name!r}")
-        made = later[name].make()
+        made = later[name]()
         if isinstance(made, np.ndarray):
             made.setflags(write=False)
         return self.__dict__.setdefault(name, made)
