@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drmdp.bellman.rows.kl import own_top
 from drmdp.core.compiled import FAST, LEAN, njit
 
 NEAR = 16.0
@@ -81,19 +82,6 @@ def response(t, y, scale, w, u, z):
         cost += w[i] * 0.5 * (t * t * wide + idle / p0)
         slope += w[i] * wide
     return value, cost, slope
-
-
-@njit(**LEAN)
-def own_top(y, at, u):
-    """Largest stake that a row has seen.
-
-    reads   y (from `at` on), at, u (K,)
-    returns it
-    """
-    top = -np.inf
-    for j in range(u.size):
-        top = max(top, u[j]) if y[at + j] > 0.0 else top
-    return top
 
 
 @njit(**LEAN)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp.certificate.rows import FLAT
+from drmdp.certificate.rows.kl import own_top
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
 
@@ -65,10 +66,7 @@ def point(t, y, scale, u, z):
     fills   z (K,)
     returns 0: nothing goes to a top that is not listed
     """
-    top = -np.inf
-    for j in range(u.size):
-        if y[j] > 0.0 and u[j] > top:
-            top = u[j]
+    top = own_top(y, u)
     mean, mass = 0.0, 0.0
     if t < np.inf:
         eta = _threshold(t, y, scale, u)

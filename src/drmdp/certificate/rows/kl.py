@@ -19,8 +19,12 @@ from drmdp.core.compiled import LEAN, njit
 
 
 @njit(**LEAN)
-def _top(y, u):
-    """The largest stake that a row of the data has."""
+def own_top(y, u):
+    """The largest stake that a row of the data has.
+
+    reads   y (K,), u (K,)
+    returns it
+    """
     top = -np.inf
     for j in range(u.size):
         if y[j] > 0.0 and u[j] > top:
@@ -36,7 +40,7 @@ def dual(t, y, scale, u, off):
     returns the bound
     """
     n = depth(u.size) + 16 + off
-    top = 0.0 if t <= 1.0 else _top(y, u)
+    top = 0.0 if t <= 1.0 else own_top(y, u)
     total = 0.0
     for lo in range(0, u.size, BLOCK):
         part = 0.0
@@ -59,7 +63,7 @@ def point(t, y, scale, u, z):
     fills   z (K,)
     returns 0: nothing goes to a top that is not listed
     """
-    top = _top(y, u)
+    top = own_top(y, u)
     for j in range(u.size):
         fall = t * (u[j] - top) if u[j] < top - FLAT else 0.0
         z[j] = scale * y[j] * math.exp(fall) if y[j] > 0.0 else 0.0
