@@ -57,7 +57,7 @@ def test_few_sweeps_to_a_millionth(instance, discount):
 
 
 AROUND = ("chi2-kernels", "chi2-kernels-sa", "transport-1-sa", "transport-inf-sa")
-"""Sets of this size that let nature go where she likes among next states: on a ring she finds the way round a few states a sweep."""
+"""Sets of this size that let nature go where she likes among next states: on a ring of 120 she finds the way round some ten states a sweep, four at least."""
 
 
 @pytest.mark.fuzz
@@ -67,7 +67,7 @@ def test_few_sweeps_for_every_set(instance, name):
     for discount in DISCOUNTS:
         model = INSTANCES[instance](discount)
         for size in (0.01,) if instance in ("ring", "cycle") else (0.01, 0.2):
-            most = 20 if instance == "ring" and name in AROUND else MOST
+            most = 30 if instance == "ring" and name in AROUND else MOST
             check_few(model, SETS[name].make(model, size, "observed"), most)
 
 
