@@ -13,9 +13,11 @@ import pytest
 
 import drmdp
 from drmdp import instances
+from drmdp.core import clock
 from drmdp_lab.paper import baseline, measure, nested, peers, runner, specification
 from drmdp_lab.paper import records as rows
 from drmdp_lab.paper.methods import METHODS, rule
+from drmdp_lab.paper.provenance import REPEATS, timed
 from drmdp_lab.paper.specification import Block, Run
 
 TINY = {
@@ -199,6 +201,21 @@ def test_the_certificate_is_not_timed(monkeypatch):
     monkeypatch.setattr(measure, "certify", certify)
     measure.measure(RUN)
     assert order == ["begin", "end", "judged"]
+
+
+def test_a_call_that_compiles_is_made_again():
+    calls = []
+
+    def call():
+        calls.append(len(calls))
+        if len(calls) <= 2:
+            clock.begin_compiling()
+            clock.end_compiling()
+        return len(calls)
+
+    found, cost = timed(call)
+    assert found == 3
+    assert cost.repeats == len(calls) - 2 == REPEATS
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-vi", "fast", "algorithm-1", "algorithm-1 random v", "conic-vi"])
