@@ -38,6 +38,14 @@ def _quiet(monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.fixture
+def sketched(monkeypatch):
+    """Pages without the lines of their pictures, for tests of what else they say."""
+    from pictures import sketch
+
+    monkeypatch.setattr("drmdp.report.page.draw", sketch)
+
+
 @pytest.fixture(scope="session")
 def session():
     """A running Ray for the tests of engines; one that a busy machine kept from starting in time gets another chance."""

@@ -12,6 +12,7 @@ import math
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -21,6 +22,20 @@ import drmdp
 relaxed = settings(
     deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+
+
+def often(few, many, drawn):
+    """Make a test of a check of what is drawn: few examples, and many in the long runs."""
+
+    def decorate(check):
+        @pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.fuzz)])
+        def run(examples):
+            settings(relaxed, max_examples=examples)(given(drawn)(check))()
+
+        run.__name__ = check.__name__
+        return run
+
+    return decorate
 
 
 # ---------------------------------------------------------------------- valid arguments
@@ -298,8 +313,7 @@ def rebuilt(model):
     )
 
 
-@settings(relaxed, max_examples=100)
-@given(arguments())
+@often(40, 1000, arguments())
 def test_valid_arguments_make_the_model_they_describe(parts):
     model = drmdp.Model(**parts)
     check(model)
@@ -310,8 +324,7 @@ def test_valid_arguments_make_the_model_they_describe(parts):
     assert np.array_equal(model.terminal, parts.get("terminal", np.zeros(model.n_states)))
 
 
-@settings(relaxed, max_examples=1000)
-@given(spoiled_arguments())
+@often(200, 5000, spoiled_arguments())
 def test_spoiled_arguments_make_a_valid_model_or_an_input_error(parts):
     with no_warning():
         try:
@@ -323,8 +336,7 @@ def test_spoiled_arguments_make_a_valid_model_or_an_input_error(parts):
             check(model)
 
 
-@settings(relaxed, max_examples=300)
-@given(st.data())
+@often(60, 1500, st.data())
 def test_spoiled_policies_are_policies_or_an_input_error(data):
     model = drmdp.Model(**data.draw(arguments()))
     policy = np.where(model.available, 1.0, 0) / np.maximum(model.available.sum(axis=1, keepdims=True), 1)
@@ -351,8 +363,7 @@ def test_spoiled_policies_are_policies_or_an_input_error(data):
             assert np.abs(x.sum(axis=1) - ~model.terminal).max() <= 1e-12
 
 
-@settings(relaxed, max_examples=300)
-@given(st.data())
+@often(150, 1500, st.data())
 def test_spoiled_balls_are_balls_or_an_input_error(data):
     strange = st.sampled_from([value for value in STRANGE if not isinstance(value, Hostile)])
     radius = data.draw(st.one_of(strange, spoil_array(np.array([0.5, 1.0])), st.sampled_from(NUMBERS)))

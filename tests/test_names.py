@@ -132,6 +132,7 @@ def test_names_and_notes_stay_on_the_way_through_the_library():
     assert NOTE in solution._repr_html_()
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_saved_solution_and_its_report_hold_the_notes(tmp_path):
     drmdp.solve(presses(), drmdp.Wasserstein(0.1)).save(tmp_path / "s.npz")
     loaded = drmdp.Solution.load(tmp_path / "s.npz")
@@ -183,6 +184,7 @@ def test_a_log_becomes_a_model_whose_kernels_have_names(run, tmp_path):
     assert model.notes == tuple(json.loads(made.stdout)["notes"])
 
 
+@pytest.mark.usefixtures("sketched")
 def test_assumptions_reach_the_boss(run, tmp_path):
     drmdp.write(presses(), "m.drmdp")
     result = run("solve", "m.drmdp", "--radius", 0.1, "--report", "r.html", "--out", "s.npz", "--report-radii", 0)

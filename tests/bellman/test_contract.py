@@ -86,7 +86,7 @@ def check_against_conic(case, rng):
         assert_close(fixed.upper, fixed.lower, 1e-10, scale, own)
 
 
-SMALL = [(pair, case) for pair in PAIRS for case in cases(pair, 60, SEEDS[pair])]
+SMALL = [(pair, case) for pair in PAIRS for case in cases(pair, 30, SEEDS[pair])]
 IDS = [f"{pair[0]}-{pair[1]:g}-{case.name}" for pair, case in SMALL]
 
 

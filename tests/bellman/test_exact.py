@@ -39,9 +39,10 @@ def proved(case, operator, value, found, wanted, slack, fixed):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=IDS)
-def test_agrees_with_the_conic_operator_cold_and_warm(pair):
+@pytest.mark.parametrize("n", [14, pytest.param(40, marks=pytest.mark.fuzz)])
+def test_agrees_with_the_conic_operator_cold_and_warm(pair, n):
     rng = np.random.default_rng(5)
-    for case in cases.cases(pair, 40, seed=5):
+    for case in cases.cases(pair, n, seed=5):
         model, ball, value = case.model, case.ball, case.value
         S = model.n_states
         wanted = ConicOperator(model, ball).update(value, 0, S)
@@ -63,8 +64,9 @@ def test_agrees_with_the_conic_operator_cold_and_warm(pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=IDS)
-def test_the_kernels_behind_the_mean_are_in_the_ball(pair):
-    for case in cases.cases(pair, 40, seed=7):
+@pytest.mark.parametrize("n", [20, pytest.param(40, marks=pytest.mark.fuzz)])
+def test_the_kernels_behind_the_mean_are_in_the_ball(pair, n):
+    for case in cases.cases(pair, n, seed=7):
         model, ball, value = case.model, case.ball, case.value
         operator = ExactOperator(model, ball, threads=1)
         sure = Problem(operator).proved(value)
@@ -78,9 +80,10 @@ def test_the_kernels_behind_the_mean_are_in_the_ball(pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=IDS)
-def test_a_fixed_policy_agrees_with_the_conic_operator(pair):
+@pytest.mark.parametrize("n", [14, pytest.param(30, marks=pytest.mark.fuzz)])
+def test_a_fixed_policy_agrees_with_the_conic_operator(pair, n):
     rng = np.random.default_rng(6)
-    for case in cases.cases(pair, 30, seed=6):
+    for case in cases.cases(pair, n, seed=6):
         model, value, S = case.model, case.value, case.model.n_states
         policy = rng.dirichlet(np.ones(model.n_actions), size=S) * model.available
         policy /= np.maximum(policy.sum(axis=1, keepdims=True), 1e-300)

@@ -26,7 +26,7 @@ def test_a_fingerprint_belongs_to_a_kind_of_set_and_not_to_its_radius(pair):
 
 def test_kinds_of_sets_have_fingerprints_of_their_own():
     model = drmdp.instances.perturb(drmdp.instances.machine(4), n_kernels=2)
-    others = [drmdp.Intervals.of(model), drmdp.Reweighting(kind="any")]
+    others = [drmdp.Intervals.of(model), drmdp.Reweighting(0.1, "kl")]
     sets = [drmdp.Wasserstein(0.3, *pair) for pair in PAIRS] + others
     assert len({fingerprint(ball)["kernels"] for ball in sets}) == len(sets)
 

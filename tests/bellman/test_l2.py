@@ -248,7 +248,7 @@ def check_alone(case, rng, tol):
 @PAIRS
 def test_bounds_follow_from_what_is_remembered(pair):
     rng = np.random.default_rng(3)
-    for case in cases(pair, 150, seed=11):
+    for case in cases(pair, 50, seed=11):
         check_alone(case, rng, 1e-10)
 
 

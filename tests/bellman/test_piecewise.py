@@ -84,7 +84,7 @@ def check_alone(case, rng, tol):
 @PAIRS
 def test_bounds_follow_from_what_is_remembered(pair):
     rng = np.random.default_rng(2)
-    for case in cases(pair, 120, seed=12):
+    for case in cases(pair, 50, seed=12):
         check_alone(case, rng, 1e-10)
 
 

@@ -106,7 +106,7 @@ def check_alone(case, rng, tol):
 @PAIRS
 def test_bounds_follow_from_what_is_remembered(pair):
     rng = np.random.default_rng(1)
-    for case in cases(pair, 200, seed=11):
+    for case in cases(pair, 60, seed=11):
         check_alone(case, rng, 1e-10)
 
 

@@ -25,7 +25,7 @@ def test_every_entry_is_dealt():
 
 @pytest.mark.parametrize("name", ONE_PER_SOLVER)
 def test_a_set_agrees_with_its_twin(name):
-    compare(name, 15, 1)
+    compare(name, 8, 1)
 
 
 ONCE = [

@@ -17,9 +17,7 @@ from drmdp.layout.point import point_at
 
 S = 300
 EVERYWHERE = {
-    name: kind
-    for name, kind in SETS.items()
-    if "support" in kind.make(ranges.model(S=S), 0.1, "all").__dataclass_fields__
+    name: kind for name, kind in SETS.items() if "support" in kind.make(ranges.model(), 0.1, "all").__dataclass_fields__
 }
 
 
@@ -124,10 +122,11 @@ def compare(looked, *asked, **settings):
     return counts
 
 
+@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("size", [1e-6, 0.1, 1.0])
 @pytest.mark.parametrize("name", often(EVERYWHERE))
-def test_bits_are_those_of_the_whole_order(name, size, looked):
-    model = ranges.model("terminal", "unavailable", "zero weights", "float32", S=S, A=2)
+def test_bits_are_those_of_the_whole_order(name, size, precision, looked):
+    model = ranges.model("terminal", "unavailable", "zero weights", precision, S=S, A=2)
     for kind in ("random", "plateaus", "close to the top"):
         tops, _ = compare(looked, model, EVERYWHERE[name], size, values(kind))
         assert (
@@ -142,7 +141,7 @@ L2 = [name for name in EVERYWHERE if "l2" in name]
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("name", often(L2))
 def test_so_they_are_at_any_value(name, kind, looked):
-    compare(looked, ranges.model("float32", S=S, A=2), EVERYWHERE[name], 0.02, values(kind))
+    compare(looked, ranges.model(S=S, A=2), EVERYWHERE[name], 0.02, values(kind))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -151,7 +150,7 @@ def test_where_the_top_is_too_short_the_work_is_done_again(name, threads, looked
     """Many states are as good as the best: nature takes more of them than are in order. On threads, some ranges find out before others."""
     monkeypatch.setattr(workers, "SMALL", 0)
     _, wholes = compare(
-        looked, ranges.model("float32", S=S, A=2), EVERYWHERE[name], 0.02, values("close to the top"), threads=threads
+        looked, ranges.model(S=S, A=2), EVERYWHERE[name], 0.02, values("close to the top"), threads=threads
     )
     assert wholes
 

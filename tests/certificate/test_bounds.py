@@ -1,6 +1,6 @@
 """No bound is false, at any size and scale: thousands of problems whose exact values are known (`lumped`, `oracle`).
 
-A few hundred in the default suite, more than twenty thousand in `make fuzz`.
+About a hundred in the default suite, more than twenty thousand in `make fuzz`.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from lumped_cases import SIX, cases
 from oracle_l2 import Unproved
 
 SMALL, MIDDLE, LARGE = (4, 8, 20, 60, 150), (500, 1_000, 3_000), (10_000, 30_000)
-FEW = {pair: (14, 1, 0) if pair[0] == "linf" else (26, 3, 0) for pair in SIX}
+FEW = {pair: (10, 1, 0) if pair[0] == "linf" else (16, 1, 0) for pair in SIX}
 """Problems of each ball in the default suite: small, middle, large."""
 MANY = {
     ("l1", 1): (3600, 340, 40),
@@ -102,8 +102,9 @@ def test_no_bound_is_false(pair):
 
 
 @pytest.mark.parametrize("pair", SIX, ids=named)
-def test_no_bound_of_the_conic_engine_is_false(pair):
-    for name, problem, value in cases(pair, 24, 5, (4, 8)):
+@pytest.mark.parametrize("n", [8, pytest.param(24, marks=pytest.mark.fuzz)])
+def test_no_bound_of_the_conic_engine_is_false(pair, n):
+    for name, problem, value in cases(pair, n, 5, (4, 8)):
         sign = -1.0 if problem.rewards else 1.0
         step = drmdp.bellman(problem.model, problem.ball, sign * problem.expand(value), backend="conic")
         assert false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value)) == [], name
@@ -125,7 +126,7 @@ def test_no_bound_is_false_often(portion):
 
 
 def test_the_decks_are_as_large_as_is_said():
-    assert sum(map(sum, FEW.values())) >= 140
+    assert sum(map(sum, FEW.values())) >= 90
     assert sum(n for _, n, _, _ in portions()) == sum(map(sum, MANY.values())) >= 20_000
 
 

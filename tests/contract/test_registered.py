@@ -115,6 +115,7 @@ def test_engines_agree(name, support, engine):
     np.testing.assert_allclose(worst.value, again.value, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("sketched")
 @SOLVED
 def test_a_set_goes_everywhere(name, tmp_path):
     own = model()

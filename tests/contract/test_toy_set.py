@@ -82,6 +82,7 @@ def test_what_it_has_not_is_said():
         drmdp.solve(model, ball, drmdp.ValueIteration(backend="conic"))
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_report_and_the_command_line_speak_of_it(tmp_path):
     model, ball = problem()
     page = tmp_path / "page.html"

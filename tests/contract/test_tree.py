@@ -2,6 +2,7 @@
 
 import ast
 import runpy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,15 @@ LONG = {}
 """Functions with more lines, and how many they have. This list only gets shorter."""
 
 
+@cache
 def functions():
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                yield f"{path.relative_to(SOURCE)}:{node.name}", node
+    """Every function of the sources by its place, read once."""
+    return [
+        (f"{path.relative_to(SOURCE)}:{node.name}", node)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
 
 
 def body(node):
@@ -29,6 +34,7 @@ def body(node):
     return node.body[1:] if documented and len(node.body) > 1 else node.body
 
 
+@cache
 def is_compiled(node):
     return any("njit" in ast.unparse(decorator) for decorator in node.decorator_list)
 

@@ -305,6 +305,7 @@ def test_names_that_files_cannot_tell_apart_are_refused(tmp_path):
         drmdp.solve(model, drmdp.Wasserstein(0.1)).save(tmp_path / "s.npz")
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_command_line_takes_names_of_any_kind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drmdp.write(queue(KINDS["tuples"]), "m.drmdp")

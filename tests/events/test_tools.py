@@ -64,6 +64,7 @@ def test_laws_by_stage(ball):
     assert not drmdp.finite_horizon(free, Wasserstein(0.1), 4).upper.any()
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("ball", BALLS, ids=str)
 def test_reports_and_pictures_of_kernels_need_no_costs(ball, tmp_path):
     """What shows nature's kernel beside the data does so where events lead to one state at several costs."""

@@ -788,34 +788,46 @@ def parts(tmp_path_factory):
     return found
 
 
-FUZZ = settings(
-    max_examples=400, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+EXAMPLES = pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=pytest.mark.fuzz)])
 
 
-@FUZZ
-@given(data=st.data())
-def test_damaged_npz_files_give_a_model_or_an_input_error(data, parts, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "damaged.npz"
-    files = parts["npz", data.draw(st.sampled_from(BASES))]
-    if data.draw(st.integers(0, 3)) == 0:
-        pack(path, files)
-        path.write_bytes(damaged(data.draw, path.read_bytes()))
-    else:
-        compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
-        pack(path, mutated(data.draw, files), compression)
-    model_or_input_error(path)
+def often(check, examples):
+    """Run a check of something drawn so many times."""
+    own = settings(
+        max_examples=examples, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    own(given(data=st.data())(lambda data: check(data.draw)))()
 
 
-@FUZZ
-@given(data=st.data())
-def test_damaged_directories_give_a_model_or_an_input_error(data, parts, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "damaged.drmdp"
-    unpack(path, {})
-    for file in path.iterdir():
-        file.unlink()
-    unpack(path, mutated(data.draw, parts["drmdp", data.draw(st.sampled_from(BASES))]))
-    model_or_input_error(path)
+@EXAMPLES
+def test_damaged_npz_files_give_a_model_or_an_input_error(examples, parts, tmp_path):
+    path = tmp_path / "damaged.npz"
+
+    def check(draw):
+        files = parts["npz", draw(st.sampled_from(BASES))]
+        if draw(st.integers(0, 3)) == 0:
+            pack(path, files)
+            path.write_bytes(damaged(draw, path.read_bytes()))
+        else:
+            compression = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+            pack(path, mutated(draw, files), compression)
+        model_or_input_error(path)
+
+    often(check, examples)
+
+
+@EXAMPLES
+def test_damaged_directories_give_a_model_or_an_input_error(examples, parts, tmp_path):
+    path = tmp_path / "damaged.drmdp"
+
+    def check(draw):
+        unpack(path, {})
+        for file in path.iterdir():
+            file.unlink()
+        unpack(path, mutated(draw, parts["drmdp", draw(st.sampled_from(BASES))]))
+        model_or_input_error(path)
+
+    often(check, examples)
 
 
 def test_undamaged_parts_are_models(parts, tmp_path):

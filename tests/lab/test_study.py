@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import drmdp
 from drmdp import instances
+from drmdp.cli import main
 from drmdp.core import clock
 from drmdp_lab.paper import baseline, measure, nested, peers, runner, specification
 from drmdp_lab.paper import records as rows
@@ -107,7 +109,7 @@ def test_killed_half_way_no_row_is_lost_or_doubled(tmp_path):
     before = before[: before.rfind(b"\n") + 1]
     done = {own["key"] for own in rows.read(path)}
     assert 5 <= len(done) < len(expected)
-    again = subprocess.run(_command(tmp_path, "--json"), capture_output=True, text=True, check=True)
+    again = CliRunner().invoke(main, _command(tmp_path, "--json")[3:])
     assert json.loads(again.stdout)["added"] == len(expected) - len(done)
     assert path.read_bytes().startswith(before)
     keys = [own["key"] for own in rows.read(path)]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,14 +54,14 @@ def forge(name, seed, times, folder, task):
 
 @pytest.mark.parametrize("name", FEW, ids=str)
 def test_no_forgery_proves_what_is_false(name, tmp_path):
-    assert sum(forge(name, seed, 6, tmp_path, TASKS[seed % 5]) for seed in (1, 2, 3, 4, 9)) > 2
+    assert sum(forge(name, seed, 3, tmp_path, TASKS[seed % 5]) for seed in (1, 2, 3, 4, 9)) > 2
 
 
 @pytest.mark.parametrize(
     ("name", "task"), [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("linf", 1), STAGES)], ids=str
 )
 def test_nor_do_those_of_events_and_stages(name, task, tmp_path):
-    assert sum(forge(name, seed, 6, tmp_path, task) for seed in (1, 2, 3, 4, 5)) > 2
+    assert sum(forge(name, seed, 3, tmp_path, task) for seed in (1, 2, 3, 4, 5)) > 2
 
 
 @pytest.mark.fuzz
@@ -135,16 +136,28 @@ WRONG = {
 }
 
 
+@pytest.fixture(scope="module")
+def true(tmp_path_factory):
+    """Folder, proof and model of a set, and the bounds that are proved before anything is wrong."""
+
+    @cache
+    def make(name, seed):
+        folder = tmp_path_factory.mktemp("true")
+        _, proof, model = written(name, seed, folder)
+        return folder, proof, model, drmdp_check.check(proof, model).bounds[0]
+
+    return make
+
+
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("name", FEW, ids=str)
-def test_a_drmdp_that_is_wrong_proves_nothing_false(name, what, tmp_path, monkeypatch):
+def test_a_drmdp_that_is_wrong_proves_nothing_false(name, what, true, monkeypatch):
     for seed in (2, 3):
-        _, proof, model = written(name, seed, tmp_path)
-        truth = drmdp_check.check(proof, model).bounds[0]
+        folder, proof, model, truth = true(name, seed)
         with monkeypatch.context() as patch:
             patch.setattr(*WRONG[what])
             try:
-                written(name, seed, tmp_path)
+                written(name, seed, folder)
                 found = drmdp_check.check(proof, model)
             except (drmdp_check.Refused, ValueError, IndexError, ArithmeticError):
                 continue

@@ -277,14 +277,14 @@ def _pressing(g, e, y, y_hat, on, r, goal):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # asked for 1e-11, it says so at 1e-10
-@pytest.mark.parametrize(("n", "seed"), [(40, 1), pytest.param(350, 2, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(("n", "seed"), [(15, 1), pytest.param(350, 2, marks=pytest.mark.fuzz)])
 @each_pair
 def test_agrees_with_a_conic_program(pair, n, seed):
     for case in cases(pair, n, seed):
         check_against_conic(case)
 
 
-@pytest.mark.parametrize(("n", "seed"), [(100, 3), pytest.param(5000, 4, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(("n", "seed"), [(60, 3), pytest.param(5000, 4, marks=pytest.mark.fuzz)])
 @each_pair
 def test_meets_the_optimality_conditions(pair, n, seed):
     for case in cases(pair, n, seed):
@@ -297,7 +297,7 @@ def test_meets_the_optimality_conditions(pair, n, seed):
         assert found <= tol, f"{case.name}: {found}"
 
 
-@pytest.mark.parametrize(("n", "seed"), [(100, 5), pytest.param(5000, 6, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(("n", "seed"), [(60, 5), pytest.param(5000, 6, marks=pytest.mark.fuzz)])
 @each_pair
 def test_is_a_projection(pair, n, seed):
     """Feasible, idempotent and not expansive."""
@@ -314,9 +314,10 @@ def test_is_a_projection(pair, n, seed):
 
 
 @each_pair
-def test_memory_of_anything_changes_nothing(pair):
+@pytest.mark.parametrize("n", [40, pytest.param(100, marks=pytest.mark.fuzz)])
+def test_memory_of_anything_changes_nothing(pair, n):
     rng = np.random.default_rng(7)
-    for case in cases(pair, 100, seed=8):
+    for case in cases(pair, n, seed=8):
         cold, memory = solve(case)
         for turn in range(3):
             if turn == 1:

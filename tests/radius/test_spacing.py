@@ -157,6 +157,7 @@ def test_the_command_line_says_that_there_is_no_room(words, tmp_path, monkeypatc
         assert ROOM in text
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_report_says_that_there_is_no_room(tmp_path):
     drmdp.solve(certain(), Wasserstein(5)).report(tmp_path / "r.html")
     assert ROOM in (tmp_path / "r.html").read_text()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import time
 from html.parser import HTMLParser
@@ -58,20 +57,18 @@ def page(tmp_path_factory):
 # ---------------------------------------------------------------------- in the browser
 
 
-@pytest.mark.parametrize(
-    "context",
-    [{}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}}, {"java_script_enabled": False}],
-    ids=["light", "dark", "phone", "no script"],
-)
-def test_the_page_loads_nothing_says_nothing_and_fits(browser, page, context, tmp_path):
-    with Visit(browser, page, **context) as visit:
-        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_the_page_loads_nothing_says_nothing_and_fits(browser, page, script):
+    """Light and dark, on a screen and on a phone."""
+    with Visit(browser, page, java_script_enabled=script) as visit:
         assert visit.page.title() == "Machine"
         assert visit.page.locator("svg").count() == 6
-        shot = visit.page.screenshot(path=tmp_path / "page.png", full_page=True)
-        assert len(shot) > 50_000
-        if context.get("java_script_enabled", True):
-            assert visit.overflow() == 0
+        assert len(visit.page.screenshot(full_page=True)) > 50_000
+        for scheme, width in (("light", 1280), ("dark", 1280), ("dark", 360)):
+            visit.page.emulate_media(color_scheme=scheme)
+            visit.page.set_viewport_size({"width": width, "height": 740})
+            assert visit.quiet, (visit.said, visit.asked, visit.tried)
+            assert not script or visit.overflow() == 0
 
 
 def test_dark_is_dark_and_print_is_light(browser, page):
@@ -120,14 +117,14 @@ def press_log():
     return "\n".join(rows) + "\n"
 
 
-def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path):
-    """`drmdp estimate`, then `drmdp solve --report`, as processes: names of kernels and notes go through the files to the page."""
+@pytest.mark.usefixtures("sketched")
+def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path, monkeypatch):
+    """`drmdp estimate`, then `drmdp solve --report`: names of kernels and notes go through the files to the page."""
+    monkeypatch.chdir(tmp_path)
 
     def run(command):
-        done = subprocess.run(
-            [sys.executable, "-m", "drmdp", *command.split()], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(cli.main, command.split())
+        assert done.exit_code == 0, done.stderr
 
     (tmp_path / "log.csv").write_text(press_log())
     run("estimate log.csv -o m.npz --discount .9 --by press --episode press --time month --cost cost"
@@ -229,6 +226,7 @@ def test_the_page_says_what_was_found(page):
     assert all(worst in text for worst in column(path.worst))
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_loaded_solution_says_what_is_left_out_or_is_given_its_model(tmp_path):
     model, ball = machine(), drmdp.Wasserstein(0.5, support="all")
     solution = drmdp.solve(model, ball)
@@ -299,7 +297,7 @@ def test_the_machine_instance_is_a_small_page_quickly(page):
 
 
 def test_ten_thousand_states_are_a_small_page_quickly(tmp_path):
-    model = drmdp.instances.garnet(10_000, 20, branching=5, discount=0.9, sparse=True)
+    model = drmdp.instances.garnet(10_000, 5, branching=5, discount=0.9, sparse=True)
     model = drmdp.instances.perturb(model, 2, same_support=True)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="observed"), tol=1e-2)
     path = tmp_path / "large.html"
@@ -320,6 +318,7 @@ def seconds(work):
 # ---------------------------------------------------------------------- from the shell
 
 
+@pytest.mark.usefixtures("sketched")
 def test_solve_writes_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drmdp.write(machine(), "machine.npz")
@@ -352,6 +351,7 @@ def test_a_bad_report_is_refused_before_any_work(options, message, tmp_path, mon
     assert message in result.output
 
 
+@pytest.mark.usefixtures("sketched")
 def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path):
     solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -365,6 +365,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path)
 # ---------------------------------------------------------------------- the first screen, and the switch
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 def test_the_page_begins_with_the_decision_and_what_it_is_worth(tmp_path, kind):
     """Every amount of the first sentences is what the library says of the policies."""
@@ -408,6 +409,7 @@ def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
 
 
+@pytest.mark.usefixtures("sketched")
 def test_radii_that_change_nothing_are_not_printed(browser, tmp_path):
     model, ball = machine(), drmdp.Wasserstein(0.0)
     path = drmdp.radius.path(model, ball, radii=[0, 1e-9, 2e-9])
@@ -447,6 +449,7 @@ def test_a_baseline_needs_a_model(tmp_path):
 # ---------------------------------------------------------------------- what it says of rivals and of trust
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_rival_that_is_the_same_policy_is_called_so(tmp_path):
     """Radius 0 is the nominal problem: its best policy is this one, and so is a practice that follows it."""
     model, ball = machine(), drmdp.Wasserstein(0.0)
@@ -485,6 +488,7 @@ def test_numbers_of_a_column_have_the_same_decimals():
     assert column([]) == []
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_nature_that_helps_is_told_of_as_the_best_case(tmp_path):
     """No page about the best case says that anything is worst, and the policy costs at least what is certified."""
     model, ball = machine(), drmdp.Wasserstein(0.1)

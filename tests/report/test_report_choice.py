@@ -34,6 +34,7 @@ def test_most_visited_states_are_told_from_the_others():
         assert policies.most_visited(model, policy, n).tolist() == expected
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("status", [Status.interrupted, Status.time_limit, Status.solved])
 def test_a_run_that_was_cut_short_gets_no_curve(status, monkeypatch, tmp_path):
     pytest.importorskip("jinja2")

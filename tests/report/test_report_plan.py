@@ -31,17 +31,19 @@ def browser():
         yield found
 
 
-@pytest.mark.parametrize("context", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}}])
-def test_the_page_of_a_plan_is_quiet_and_fits(browser, tmp_path, context):
+def test_the_page_of_a_plan_is_quiet_and_fits(browser, tmp_path):
     plan = plan_of()
     plan.report(tmp_path / "plan.html", title="Presses")
-    with Visit(browser, tmp_path / "plan.html", **context) as visit:
-        assert visit.quiet, (visit.said, visit.asked, visit.tried)
+    with Visit(browser, tmp_path / "plan.html") as visit:
         text = visit.page.inner_text("main")
         assert "What to do" in text
         assert "Proved, not estimated" in text
         assert "<b>3</b>" in text
-        assert visit.page.evaluate("document.documentElement.scrollWidth") <= visit.page.viewport_size["width"]
+        for scheme, width in (("light", 1280), ("dark", 1280), ("dark", 360)):
+            visit.page.emulate_media(color_scheme=scheme)
+            visit.page.set_viewport_size({"width": width, "height": 740})
+            assert visit.quiet, (visit.said, visit.asked, visit.tried)
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def presses(kind="costs", **more):
@@ -55,6 +57,7 @@ def presses(kind="costs", **more):
     )
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind):
     """Every amount is what the library says; the three facts stand on the first screen."""
@@ -89,6 +92,7 @@ def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind)
     assert "at every stage around 2 observed kernels: radius 0.2, " in text
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_page_of_a_plan_is_switched_between_radii_without_script(browser, tmp_path):
     model, ball = presses(), drmdp.Wasserstein(0.2)
     plans = {r: drmdp.finite_horizon(model, ball.with_radius(r), 6) for r in (1.0, 0.2, 0.0)}
@@ -121,6 +125,7 @@ def test_the_page_of_a_plan_is_switched_between_radii_without_script(browser, tm
         assert visit.quiet
 
 
+@pytest.mark.usefixtures("sketched")
 def test_what_does_not_go_with_a_plan_is_refused(tmp_path):
     model, ball = presses(), drmdp.Wasserstein(0.2)
     plan = drmdp.finite_horizon(model, ball, 6)
@@ -142,6 +147,7 @@ def test_what_does_not_go_with_a_plan_is_refused(tmp_path):
     assert not (tmp_path / "no.html").exists()
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_command_line_compares_plans(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drmdp.write(presses(), "m.npz")

@@ -223,6 +223,7 @@ def test_bad_bounds_are_named():
     assert drmdp.solve(unavailable, drmdp.Intervals(bad, bad)).status == "solved"
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_report_speaks_of_it(tmp_path):
     model = problem()
     for name, ball in (

@@ -24,9 +24,10 @@ def conic(model, ball, v):
     return drmdp.bellman(model, ball, v, backend="conic").value
 
 
+@pytest.mark.parametrize("n", [7, pytest.param(15, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("pair", PAIRS)
-def test_every_stage_is_a_conic_program(pair):
-    for case in cases(pair, 15, seed=6):
+def test_every_stage_is_a_conic_program(pair, n):
+    for case in cases(pair, n, seed=6):
         model, ball, T = case.model, case.ball, 3
         final = -case.value if model.maximise else case.value
         plan = drmdp.finite_horizon(model, ball, T, final=final)
@@ -181,12 +182,12 @@ def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, s
                 assert (v >= found.lower[t] - 1e-12).all() if maximise else (v <= found.upper[t] + 1e-12).all()
 
 
-def test_a_million_stages_that_are_not_reached_take_no_time_of_their_own(monkeypatch):
+def test_many_stages_that_are_not_reached_take_no_time_of_their_own(monkeypatch):
     """The range of the costs is looked up once, whatever the number of stages that are filled up."""
     calls, usual = [], drmdp.Model.cost_range.fget
     monkeypatch.setattr(drmdp.Model, "cost_range", property(lambda self: calls.append(1) or usual(self)))
     model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=[[1.0], [2.0]], discount=0.5)
-    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 1_000_000, max_seconds=0)
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 100_000, max_seconds=0)
     assert plan.status == "time_limit"
     assert len(calls) < 10
     np.testing.assert_allclose([plan.lower[0], plan.upper[0]], [[2, 2], [4, 4]], rtol=1e-12)

@@ -72,7 +72,7 @@ def test_the_worst_case_of_a_plan_holds_in_simulation(kind, as_sparse):
     assert (sign * (worst.value[0] - best.value[0]) >= -1e-9).all()
     found = []
     for kernel in (None, worst.kernels):
-        totals = sign * drmdp.simulate(models, worst, kernel, n=20_000, start="healthy", seed=3).totals
+        totals = sign * drmdp.simulate(models, worst, kernel, n=5_000, start="healthy", seed=3).totals
         error = totals.std() / np.sqrt(totals.size)
         found.append((totals.mean(), error))
         assert totals.mean() <= sign * worst.value[0, 0] + 4 * error

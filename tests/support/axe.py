@@ -7,8 +7,10 @@ from functools import cache
 from importlib.resources import files
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-RUN = """async tags => {
-  const found = await axe.run(document, { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] });
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules that see colours."""
+RUN = """async only => {
+  const found = await axe.run(document, { runOnly: only, resultTypes: ["violations"] });
   return found.violations.flatMap(rule => rule.nodes.map(node => `${rule.id}: ${rule.help}: ${node.html.slice(0, 200)}`));
 }"""
 
@@ -16,7 +18,14 @@ RUN = """async tags => {
 def violations(page):
     """A line for each element of an open page, with scripts enabled, that breaks a rule; the page's own policy does not matter."""
     page.evaluate(script())
-    return page.evaluate(RUN, TAGS)
+    return page.evaluate(RUN, {"type": "tag", "values": TAGS})
+
+
+def violations_in_the_dark(page):
+    """The same once the page is dark, of the rules that may say something else there."""
+    page.emulate_media(color_scheme="dark")
+    page.evaluate(script())
+    return page.evaluate(RUN, {"type": "rule", "values": COLOURS})
 
 
 @cache
