@@ -101,7 +101,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, Cost]:
     peak = _status("VmHWM")
     memory = None if before is None or peak is None else max(0.0, peak - before)
     times: list[Any] = [first]
-    while len(times) < REPEATS and (min(cpu for _, cpu in times) < SHORT or times == [first] and first[1] < LONG):
+    while len(times) < REPEATS and (min(cpu for _, cpu in times) < SHORT or (times == [first] and first[1] < LONG)):
         times.append(clocked(call)[1:])
     wall, cpu = np.median(np.array(times), axis=0)
     return found, Cost(float(wall), float(cpu), len(times), memory)
