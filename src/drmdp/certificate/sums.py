@@ -28,7 +28,6 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
-from drmdp.core.sums import two_sum
 from drmdp.layout.top import in_order, places_of
 
 if TYPE_CHECKING:
@@ -166,8 +165,9 @@ def add(total, lost, x):
     reads   total, lost, x
     returns total + x as rounded, and what all additions lost so far
     """
-    new, own = two_sum(total, x)
-    return new, lost + own
+    new = total + x
+    own = new - total
+    return new, lost + ((total - (new - own)) + (x - own))
 
 
 @njit(**LEAN)
