@@ -137,12 +137,8 @@ def solve(
         ends = {"max_iters": max_iters, "max_seconds": max_seconds}
         return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
 
-    later = {
-        "kernel": found.make_kernel,
-        "duality_gap": lambda: dot(model.initial, upper - lower),
-        "settings": settings,
-        "fingerprint": lambda: model.fingerprint,
-    }
+    later: Any = {"kernel": found.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
+    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
     return Solution._of(
         later,
         value=pessimistic(model, lower, upper),
