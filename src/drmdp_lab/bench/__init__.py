@@ -25,6 +25,7 @@ TABLES = {
     "growth": "exponents of the cost of a warm sweep",
     "states": "a cold update of one state, N = 1, S = A = 100",
     "threads": "what two threads gain",
+    "reports": "CPU seconds and size of a page about a solution",
     "scale": "large sparse models in float32",
     "cluster": "one large model on every engine: digests, exchanges, bytes, memory, seconds against two threads",
     "events": "a warm (l2, 2) sweep of a table of events against that of the kernels it stands for, one thread",
@@ -32,7 +33,7 @@ TABLES = {
     "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
-ON_DEMAND = ("auto", "scale", "cluster", "events", "events-large", "robust-mdps")
+ON_DEMAND = ("auto", "reports", "scale", "cluster", "events", "events-large", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
@@ -41,6 +42,7 @@ PLACES = {
     "conic": "solves:against_conic",
     "nominal": "nominal:nominal",
     "auto": "auto:auto",
+    "reports": "reports:reports",
     "scale": "scale:scale",
     "cluster": "cluster:cluster",
     "events": "events:events",
