@@ -99,9 +99,10 @@ def test_those_who_watch_see_every_iteration(monkeypatch):
     seen = []
     drmdp.solve(model, ball)
     drmdp.solve(model, ball, callback=seen.append)
-    drmdp.solve(model, ball, max_seconds=100.0)
-    with pytest.raises(AssertionError):
-        drmdp.solve(model, ball)
+    drmdp.solve(model, ball, max_seconds=0.9)
+    for own in ({}, {"max_seconds": 60.0}):
+        with pytest.raises(AssertionError):
+            drmdp.solve(model, ball, **own)
     assert len(seen) > 2
 
 

@@ -7,7 +7,7 @@ that the safeguard refuses, noise, numbers that are none. The method hands over 
 the sweeps on the way there, where no check ends a run; from there on it goes its own way. Bits, history and counts are those of single steps.
 
 To compile a course takes a third as long as all else, and its work space as long as a few sweeps, so the first run of a model with a kind of set has none. A
-course is for runs that nobody watches: a callback, a deadline or a checkpoint is due after every iteration.
+course is for runs that nobody watches: a callback or a checkpoint is due after every iteration, and so is the clock where a deadline is near.
 """
 
 from __future__ import annotations

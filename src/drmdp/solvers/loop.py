@@ -40,6 +40,8 @@ STALLED, HOPELESS = 5, 2
 """Checks in a row: of a noisy gap, or residual, that does not halve; and of one whose floor is above the goal."""
 OPERATOR = 0.1
 """Share of the tolerance that the operator's own error may take."""
+FAR = 1.0
+"""Seconds to a deadline that a method may go ahead of: what it does before it is asked again takes milliseconds."""
 RUNAWAY = 100
 """An iterate this many times larger than any value can be has diverged."""
 
@@ -195,7 +197,7 @@ class _Run:
             state = self._restored(snapshot)
             start = problem.latest if state is None else start
         self._aim()
-        unwatched = self.callback is None and self.keeper is None and self.deadline == math.inf
+        unwatched = self.callback is None and self.keeper is None and self.deadline - self.begin > FAR
         if unwatched and self._outer is Problem.checkpoint and self.method.stop == "certified":
             problem.aim = self._ahead(start, limit)
         problem.checkpoint, problem.begun = self._checkpoint, self._begun

@@ -88,8 +88,7 @@ def _solve(run: Run) -> Row:
     if kind in ("conic", "update"):
         return _foreseen(run)
     model, ball = problem(run)
-    limit = None if run.method == "exact" else run.limit  # as users call it; a limit is looked at after every iteration
-    return _judged(model, ball, *timed(lambda: _call(run, model, ball, limit)))
+    return _judged(model, ball, *timed(lambda: _call(run, model, ball, run.limit)))
 
 
 def _call(run: Run, model: Model, ball: Wasserstein, limit: float | None, backend: str = "exact") -> Solution:
