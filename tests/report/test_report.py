@@ -337,9 +337,9 @@ def test_a_bad_report_is_refused_before_any_work(options, message, tmp_path, mon
     assert message in result.output
 
 
-@pytest.mark.usefixtures("sketched")
-def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch, tmp_path):
+def test_without_the_extra_the_message_says_how_to_get_it_before_anything_is_drawn(monkeypatch, tmp_path):
     solution = drmdp.solve(machine(), drmdp.Wasserstein(0.5, support="all"))
+    monkeypatch.setattr("drmdp.report.page.render", None)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(
         drmdp.MissingExtra, match=r"jinja2 is not installed; in a clone of drmdp: pip install '.\[report\]'"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.errors import InputError, imported
+from drmdp.errors import InputError
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -50,8 +50,6 @@ def check(path: str | None, radii: int | None, **words: str | None) -> None:
             if given is not None:
                 raise InputError(f"--{name}: there is no --report")
         return
-    for package in ("jinja2", "matplotlib"):
-        imported(package, "report")
     from drmdp.report.page import check_target
 
     check_target(path)

@@ -16,7 +16,7 @@ import numpy as np
 from drmdp import plot
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.core.progress import stage
-from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.errors import InputError, imported, shown
 from drmdp.model import Model
 from drmdp.plot._axes import ROWS, model_of
 from drmdp.radius import Path
@@ -60,7 +60,9 @@ def write(
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise `InputError` if a page cannot be written at the path."""
+    """Raise `InputError` if a page cannot be written at the path, `MissingExtra` if none can be."""
+    for package in ("jinja2", "matplotlib"):
+        imported(package, "report")
     check_suffix(path, (".html", ".htm"), "a report is a page of HTML")
     check_file(path)
 
@@ -94,11 +96,9 @@ def render(subject: Subject, title: str | None = None) -> str:
 
 def fill(template: str, pictures: dict[str, str], **given: Any) -> str:
     """A page of a template; everything given is escaped, but for the pictures."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtra("jinja2", "report") from error
+    import jinja2
+    from markupsafe import Markup
+
     loader = jinja2.FunctionLoader(lambda name: resources.files("drmdp.report").joinpath(name).read_text("utf-8"))
     pages = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=loader)
     return pages.get_template(template).render(
