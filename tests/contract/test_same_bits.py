@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from numba import njit
 from numba.core.dispatcher import Dispatcher
@@ -16,6 +17,7 @@ import drmdp
 from drmdp.cli.warm_up import examples
 from drmdp.core import shipped
 from drmdp.core.compiled import FAST, KERNEL, LEAN, OwnCopies, wall
+from drmdp.core.compiled import njit as compile_kernel
 from drmdp.core.content import Content
 from drmdp.core.kept import Kept
 from drmdp.sets import PAIRS
@@ -110,6 +112,21 @@ def test_every_compiled_function_can_be_kept():
     assert not foreign, "take `njit` from `drmdp.core.compiled`, not from Numba"
     for f in compiled():
         assert str(Content(f.py_func, ()))
+
+
+def test_no_function_takes_over_what_its_callers_allow():
+    @compile_kernel(**LEAN)
+    def lost(x):
+        return (x + 1e16) - 1e16
+
+    @compile_kernel(fastmath=FAST, **KERNEL)
+    def total(x):
+        result = 0.0
+        for k in range(x.size):
+            result += lost(x[k])
+        return result
+
+    assert total(np.full(1000, 0.5)) == 0.0, "rounding was simplified away"
 
 
 def test_no_object_offers_its_copy_of_a_callee_to_others():

@@ -1,25 +1,34 @@
 """Logarithms that loops over vectors can take, against the decimal module."""
 
 import decimal
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from numba import njit
-
-from drmdp.core import logarithms
+from drmdp.core import logarithms, shipped
+from drmdp.core.compiled import FAST, KERNEL, njit
 
 EPS = 2.0**-53
 WORDS = decimal.Context(prec=40)
 
 
-@njit
+@njit(fastmath=FAST, **KERNEL)
+def _add(take, numbers):
+    """A sum as sets take it: in whole vectors, in any order."""
+    total = 0.0
+    for k in range(numbers.size):
+        total += take(numbers[k])
+    return total
+
+
 def _log(d):
-    return logarithms.log(d)
+    return _add(logarithms.log, np.full(1, d))
 
 
-@njit
 def _log1p(x):
-    return logarithms.log1p(x)
+    return _add(logarithms.log1p, np.full(1, x))
 
 
 def _error(found, number):
@@ -57,3 +66,19 @@ def test_logarithms_near_one_keep_the_digits_of_what_is_added(kind):
         )
         <= 3
     )
+
+
+def test_sums_of_logarithms_keep_their_digits():
+    """Many at once, as the loop above takes them; their order may be any, the steps of each may not."""
+    numbers = np.random.default_rng(3).uniform(-1e-9, 1e-9, 1001)
+    assert _add(logarithms.log1p, numbers) == pytest.approx(np.log1p(numbers).sum(), rel=1e-12)
+    numbers = np.random.default_rng(4).uniform(0.1, 4, 1001)
+    assert _add(logarithms.log, numbers) == pytest.approx(np.log(numbers).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("level", shipped.fitting())
+def test_every_level_of_processors_takes_the_same_logarithms(level):
+    run = f"import pytest, sys; sys.exit(pytest.main(['-q', '-k', 'digits', '-p', 'no:cacheprovider', {__file__!r}]))"
+    own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run([sys.executable, "-c", run], env=os.environ | own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -7,7 +7,8 @@ it calls only work in it, and one that allocates does not compile.
 **The same bits every time.** An object of Numba holds weak copies of the functions that its own calls, each optimised once more there, and a process
 uses the first copy it has seen. Under `FAST` the copies add in different orders, so that bits would depend on what was compiled or loaded
 before. `OwnCopies` makes each copy private to its object: a kernel gives the same bits in the process that compiles it and in all that load it.
-It also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two processes could both be number 57.
+A function has the `fastmath` that it asks for, or none: Numba would give it that of whoever calls it first, and a sum that makes up for rounding would
+be simplified away. `OwnCopies` also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two processes could both be number 57.
 
 Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
 
@@ -95,7 +96,8 @@ HOW = "".join(f"{code.co_code.hex()} {code.co_consts} {code.co_names}" for code 
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's decorator, for all our kernels, with our cache."""
+    """Numba's decorator, for all our kernels, with our cache; a function without `fastmath` has none, and not that of the first who calls it."""
+    options = {"fastmath": False} | options
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled: Any = numba.njit(**options)(function)
@@ -236,7 +238,7 @@ def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
     A kernel is optimised again with all that it calls, in each of its callers; what is behind a wall is compiled once.
     """
     kind: Any = numba.typeof
-    options = {"error_model": "numpy"}
+    options = {"error_model": "numpy", "fastmath": False}
     made: Any = Wall(function, (tuple(map(kind, examples)), kind(result)), {}, options, pipeline_class=OwnCopies)
     made._cache = Kept(function, {"wall": True} | options, HOW)
     clock.begin_compiling()

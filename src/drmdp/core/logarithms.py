@@ -25,6 +25,8 @@ HIGH = 0.6931471804855391
 """log 2 to 33 bits, so that its multiples are exact."""
 LOW = 7.440617110012397e-11
 """What is left of log 2."""
+CONTRACT = {"contract"}
+"""A product and a sum may be rounded once; in another order they would be wrong, by 1 and more."""
 
 
 @intrinsic
@@ -51,7 +53,7 @@ bits: Any = _bits
 floating: Any = _float
 
 
-@njit(**LEAN)
+@njit(fastmath=CONTRACT, **LEAN)
 def log(d):
     """The logarithm of a positive, normal number.
 
@@ -78,7 +80,7 @@ def log(d):
     return power * HIGH + (f - s * (f - 2.0 * w * q) + power * LOW)
 
 
-@njit(**LEAN)
+@njit(fastmath=CONTRACT, **LEAN)
 def log1p(x):
     """The logarithm of 1 + x, which is positive.
 
