@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from drmdp.core import logarithms, shipped
 from drmdp.core.compiled import FAST, KERNEL, njit
 
@@ -80,5 +81,7 @@ def test_sums_of_logarithms_keep_their_digits():
 def test_every_level_of_processors_takes_the_same_logarithms(level):
     run = f"import pytest, sys; sys.exit(pytest.main(['-q', '-k', 'digits', '-p', 'no:cacheprovider', {__file__!r}]))"
     own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-    done = subprocess.run([sys.executable, "-c", run], env=os.environ | own, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", run], env=os.environ | own, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout

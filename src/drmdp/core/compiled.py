@@ -8,7 +8,8 @@ it calls only work in it, and one that allocates does not compile.
 uses the first copy it has seen. Under `FAST` the copies add in different orders, so that bits would depend on what was compiled or loaded
 before. `OwnCopies` makes each copy private to its object: a kernel gives the same bits in the process that compiles it and in all that load it.
 A function has the `fastmath` that it asks for, or none: Numba would give it that of whoever calls it first, and a sum that makes up for rounding would
-be simplified away. `OwnCopies` also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two processes could both be number 57.
+be simplified away. `OwnCopies` also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two
+processes could both be number 57.
 
 Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
 
