@@ -99,6 +99,22 @@ def test_a_response_is_the_best_row(kind):
 
 
 @KINDS
+@pytest.mark.parametrize("t", [0.5, 0.5 + 2**-50, 1 - 2**-53, 1.0, 1 + 2**-52])
+@pytest.mark.parametrize("top", [1e-18, 1e-16, 1e-12])
+def test_a_top_that_was_hardly_seen(kind, t, top):
+    """Where e − t u of the top is about as small as its mass, and that less than rounding."""
+    y, u = np.array([1 - top, top]), np.array([-1.0, 0.0])
+    value, spent, _ = _ask(MODELS[kind][0].response, t, y, np.ones(1), np.ones(1), u, np.empty(2))
+    bound = _ask(MODELS[kind][1].dual, t, y, 1.0, u, 0)
+    with mp.workdps(40):
+        own, stakes = [mp.mpf(a) for a in [*y.tolist(), 0.0]], [mp.mpf(a) for a in [*u.tolist(), 0.0]]
+        want = best(kind, t, [a / sum(own) for a in own], stakes)
+        assert abs(value - sum(a * b for a, b in zip(want, stakes, strict=True))) < 1e-9
+        assert abs(spent - cost(kind, want, own)) < 1e-9
+        assert 0 <= bound + t * mp.fdot(want, [1, 0, 0]) + cost(kind, want, own) < 1e-13
+
+
+@KINDS
 def test_rows_are_added_with_weights_and_end_saturated(kind):
     module = MODELS[kind][0]
     for rng, t, y, u in deal(30, 2):

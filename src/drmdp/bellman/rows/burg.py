@@ -5,7 +5,7 @@
 G(e) = 1/Σ ŷ/(e − t u) is concave and grows, so that Newton's method for G = 1 is monotone from the left; it begins at the largest of ŷ(top), as
 ŷ(top)/e ≤ 1, and 1 + t Σ ŷ u (Jensen). Where nothing is seen at the top and Σ z ≤ 1 even at e = 0, the rest goes to the top: V = −1/t, D = 1/t².
 
-Up to t = 1 the unknown is e − 1: then E is off by ε t and not by ε. Beyond, it is e, which may be as small as ŷ(top). C has no end: at t = LARGEST
+Up to t = ½ the unknown is e − 1 ≥ −½: then E is off by ε t and not by ε. Beyond, it is e, which may be as small as ŷ(top). C has no end: at t = LARGEST
 the row counts as saturated.
 """
 
@@ -61,12 +61,12 @@ def settle(t, y, at, scale, u):
     returns e − base, base, whether all that is left goes to the top, and V, D
     """
     first, top = start(y, at, u)
-    base = 1.0 if t <= 1.0 else 0.0
-    e = max(1.0 - base + t * scale * first, scale * top - base, -base)
-    if scale * top <= 0.0 and e <= -base:
-        off, j0, v, j1, j2 = sums(t, -base, base, y, at, u)
-        if scale * off <= (0.0 if base == 1.0 else 1.0):
-            return -base, base, True, -1.0 / t, 1.0 / (t * t)
+    base = 1.0 if t <= 0.5 else 0.0
+    e = max(1.0 - base + t * scale * first, scale * top - base)
+    if scale * top <= 0.0 and e <= 0.0 and base == 0.0:
+        off, j0, v, j1, j2 = sums(t, 0.0, 0.0, y, at, u)
+        if scale * off <= 1.0:
+            return 0.0, 0.0, True, -1.0 / t, 1.0 / (t * t)
     for _ in range(STEPS):
         off, j0, v, j1, j2 = sums(t, e, base, y, at, u)
         miss = scale * off - (1.0 - base)  # Σ z − 1

@@ -2,7 +2,7 @@
 
     h ≤ e − 1 − Σ ŷ log(e − t u) for every e > 0, or e = 0 where nothing is seen at the top,        C = Σ ŷ (d − log(1 + d)) + (what is new),  d = z/ŷ − 1.
 
-**Rounding.** Up to t = 1 the bound is f − Σ ŷ log(1 + x), f = e − 1, x = f − t u, which is off by 2 ε (|f| + t |u|), and the log grows by 1/(1 + x) per
+**Rounding.** Up to t = ½ the bound is f − Σ ŷ log(1 + x), f = e − 1, x = f − t u, which is off by 2 ε (|f| + t |u|), and the log grows by 1/(1 + x) per
 unit; beyond it is taken as it stands, where the argument is off by 2 ε, relatively, as its terms have one sign. In C, d is off by (n + 4) ε (1 + d),
 which moves d − log(1 + d) by |d|/(1 + d) per unit; where z is below ŷ/2 that holds of z/ŷ, of which the log is taken, and not of 1 + d as computed.
 """
@@ -71,7 +71,7 @@ def dual(t, y, scale, u, off):
     returns the bound
     """
     n = depth(u.size) + 16 + off
-    base = 1.0 if t <= 1.0 else 0.0
+    base = 1.0 if t <= 0.5 else 0.0
     f = _threshold(t, base, y, scale, u)
     total, size = 0.0, 0.0
     for lo in range(0, u.size, BLOCK):
@@ -97,7 +97,7 @@ def point(t, y, scale, u, z):
     returns the mass of a top that was never seen
     """
     t = min(t, ENOUGH)
-    base = 1.0 if t <= 1.0 else 0.0
+    base = 1.0 if t <= 0.5 else 0.0
     for j in range(u.size):
         z[j] = u[j] if u[j] < -FLAT else 0.0
     f = _threshold(t, base, y, scale, z)
