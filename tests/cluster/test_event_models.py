@@ -26,6 +26,11 @@ BALLS = {
 }
 
 
+def later(*names):
+    """Functions whose kernels `make cluster` compiles: some ten seconds each."""
+    return [pytest.param(name, marks=pytest.mark.cluster) for name in names]
+
+
 def assert_same(model, given, ball, *clusters):
     whole = drmdp.solve(model, ball, threads=1)
     for cluster in clusters:
@@ -43,13 +48,13 @@ def test_ranges_that_ask_a_function_give_the_bits_of_the_whole(name):
     assert_same(model, model, BALLS[name], Local(3, threads=1))
 
 
-@pytest.mark.parametrize("rule", ["by_row", "arrays", "free"])
+@pytest.mark.parametrize("rule", ["by_row", *later("arrays", "free")])
 def test_so_do_other_functions(rule):
     model = event_rules.model(rule)
     assert_same(model, model, BALLS["l2"], Local(3, threads=2))
 
 
-@pytest.mark.parametrize("rule", ["scalar", "free"])
+@pytest.mark.parametrize("rule", ["scalar", *later("free")])
 def test_so_do_ranges_of_a_table(rule, tmp_path):
     model = event_rules.model(rule, store=True)
     drmdp.write(model, tmp_path / "m.drmdp")
