@@ -197,7 +197,7 @@ class _Run:
             state = self._restored(snapshot)
             start = problem.latest if state is None else start
         self._aim()
-        unwatched = self.callback is None and self.keeper is None and self.deadline - self.begin > FAR
+        unwatched = self.callback is None and self.keeper is None and self.deadline - clock.now() > FAR
         if unwatched and self._outer is Problem.checkpoint and self.method.stop == "certified":
             problem.aim = self._ahead(start, limit)
         problem.checkpoint, problem.begun = self._checkpoint, self._begun
