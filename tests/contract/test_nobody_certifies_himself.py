@@ -14,7 +14,7 @@ import pytest
 import drmdp
 from drmdp.bellman import operator
 from drmdp.bellman.exact import ExactOperator
-from drmdp.certificate import Pair
+from drmdp.certificate import Pair, RobustProver
 from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
 from drmdp.solvers.problem import Problem, State
@@ -137,6 +137,18 @@ def test_a_claim_of_another_shape_is_refused(spoil):
     model, ball = problem()
     with pytest.raises(drmdp.InputError, match="claim"):
         drmdp.solve(model, ball, Liar(lie), tol=1e-6)
+
+
+def test_a_claim_is_read_whatever_its_strides_and_a_policy_of_another_shape_is_refused():
+    model, ball = problem()
+    value, prover = np.zeros(8), RobustProver(model, ball, 1)
+    update = ExactOperator(model, ball, 1).update(value, 0, 8)
+    strided = update.claim._replace(by_row=np.repeat(update.claim.by_row, 2, axis=2)[:, :, ::2])
+    one, other = (prover.prove(value, update.policy, claim, False) for claim in (update.claim, strided))
+    for name in ("lower_step", "upper_step", "share"):
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+    with pytest.raises(drmdp.InputError, match="policy"):
+        prover.prove(value, update.policy[:4], update.claim, False)
 
 
 class Boaster(ExactOperator):

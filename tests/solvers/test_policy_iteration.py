@@ -1,6 +1,7 @@
 """The default method: few sweeps where mixing is fast or slow, no failure on random problems, any scale and level."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -308,3 +309,14 @@ def test_a_plain_step_is_taken_where_it_is_sure_to_do(monkeypatch):
     assert vars(drmdp.solve(model, ball, tol=first.gap / 5).history[-1]) | {"seconds": 0} == vars(near.history[-1]) | {
         "seconds": 0
     }
+
+
+def test_threads_may_solve_a_model_at_the_same_time():
+    """They share its layout and its work space."""
+    model = drmdp.instances.perturb(drmdp.instances.garnet(12, 3), 5)
+    balls = [drmdp.Wasserstein(radius) for radius in (0.0, 0.1, 0.5)]
+    alone = [drmdp.solve(model, ball) for ball in balls]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(alone * 40, pool.map(lambda ball: drmdp.solve(model, ball), balls * 40), strict=True):
+            for name in ("value", "policy", "lower", "upper", "kernel"):
+                assert np.asarray(getattr(one, name)).tobytes() == np.asarray(getattr(other, name)).tobytes(), name

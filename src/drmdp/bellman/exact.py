@@ -8,11 +8,10 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,43 +148,6 @@ class Remembered:
         )  # fmt: skip
 
 
-class Asked:
-    """Nature's side of a sweep that nobody may ever ask for, made when somebody does."""
-
-    def __init__(self, make: Callable[[], Remembered], answer: Answer, n_kernels: int) -> None:
-        self._make, self._answer, self._n_kernels = make, answer, n_kernels
-
-    @cached_property
-    def _own(self) -> Remembered:
-        return self._make()
-
-    def kernel(self) -> Any:
-        """See `Remembered`."""
-        return self._own.kernel()
-
-    @property
-    def kernels(self) -> KernelTuple | None:
-        """See `Remembered`."""
-        return KernelTuple(self._n_kernels, self._single) if self._answer.single_kernels else None
-
-    def _single(self, i: int) -> Any:
-        return self._own._single(i)
-
-    @property
-    def weights(self) -> Array | None:
-        """See `Remembered`."""
-        return None if self._answer.weights is None else self._own.weights
-
-    def __reduce__(self) -> Any:
-        """A copy is what is made."""
-        return copy.copy, (self._own,)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._own, name)
-
-
 def _of(arrays: Any, own: slice) -> Any:
     """Some states of a memory, or of what a sweep finds."""
     return type(arrays)(*(array[own] for array in arrays))
@@ -197,13 +159,6 @@ def nothing_left(layout: Any, keeps: Kept) -> Left:
     kept = light.remembered(layout)
     real = np.dtype(np.float32) if kept < layout.weights.size else getattr(layout, "data", NOTHING).dtype
     return Left(empty_memory(S, A, kept, keeps, real), np.zeros((S, A)), 0)
-
-
-class Elsewhere(Protocol):
-    """A sweep that was made elsewhere."""
-
-    def left(self) -> tuple[Left, Array]:
-        """What it left behind, and its passes over the rows of each state, (S,)."""
 
 
 class Ready:
@@ -222,7 +177,6 @@ class Ready:
         self.ends = bool(model.terminal.any())
         self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self._last: tuple[Any, Any] = None, None
-        self.courses: Any = None  # work space of `drmdp.solvers.course`; a tuple where there can be none
 
     def data(self, family: Any, layout: Layout) -> Any:
         """The layout as the kernels of the family read it."""
@@ -234,8 +188,6 @@ class Ready:
 
 class ExactOperator:
     """Exact Bellman operator of a (model, ball)."""
-
-    _left: Left | Elsewhere
 
     def __init__(self, model: Model, ball: AmbiguitySet, threads: int | None = None) -> None:
         self.model, self.ball = model, ball
@@ -253,7 +205,7 @@ class ExactOperator:
         if ready is None:
             ready = model.kept[key] = Ready(model, self._layout, self.family)
         self.ready: Ready = ready
-        self.left = ready.left or nothing_left(self._layout, entry.keeps)
+        self.left: Left = ready.left or nothing_left(self._layout, entry.keeps)
         if ready.few:
             ready.left = self.left
 
@@ -272,7 +224,6 @@ class ExactOperator:
     @property
     def passes(self) -> float:
         """Passes over the candidate rows, mean over the states of the last sweep."""
-        _ = self.left  # which brings them
         return float(self._passes.mean())
 
     def adopt(self, other: ExactOperator) -> None:
@@ -305,33 +256,6 @@ class ExactOperator:
             model, self.family.NATURE, layout, looks.last, memory, None, self.threads, played, self.ready.answers
         )
         return Update(new, low, high, policy, nature, memory)
-
-    @property
-    def left(self) -> Left:
-        """What the last sweep left behind."""
-        if not isinstance(self._left, Left):
-            self._left, self._passes = self._left.left()
-        return self._left
-
-    @left.setter
-    def left(self, left: Left) -> None:
-        self._left = left
-
-    def took(self, sweep: Elsewhere) -> None:
-        """Go on from a sweep that was made elsewhere, as if it had been made here."""
-        self._left = sweep
-
-    def updated(
-        self, layout: Layout, u: Array, memory: Memory, policy: Array, new: Array, low: Array, high: Array, share: Array | None
-    ) -> Update:  # fmt: skip
-        """The `Update` of such a sweep, at a value without its level."""
-        answer = self.family.NATURE
-
-        def nature() -> Remembered:
-            point, rooms = point_at(layout, u, whole=False), self.ready.answers
-            return Remembered(self.model, answer, layout, point, memory, share, self.threads, None, rooms)
-
-        return Update(new, low, high, policy, Asked(nature, answer, self.model.n_kernels), memory)
 
     def _mapped(
         self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int

@@ -6,7 +6,6 @@ whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `d
 `Pair` is judged by two runs of that loop (`drmdp.solvers.judge`), whose sweeps are proved here.
 
 * `compressed` proves sweeps over compressed data, with `l1`, `l2`, `linf` and `linf_radii` for the sets and `sums` for what they share;
-* `small` does so in one compiled call, where the model is small;
 * `dense` proves witnesses in plain NumPy and states the formulas, which those modules have as `dual_rows`;
 * `fixed_kernel` proves sweeps with one kernel that stays;
 * `membership` brings kernels of any origin into the set, by `membership_linear` and `membership_squares` where it has to search.
@@ -22,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate import compressed, dense, small
+from drmdp.certificate import compressed, dense
 from drmdp.core import levels
 from drmdp.errors import InputError, shown
 from drmdp.layout.events import spread_out
@@ -78,8 +77,6 @@ class RobustProver:
         if isinstance(claim, dense.Witness):
             _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
             return Proof(low, high, kernel=kernel)
-        if (known := small.prove(model, self.ball, value, policy, claim, fixed)) is not None:
-            return Proof(*known)
         layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
         u, shift = levels.around(value)

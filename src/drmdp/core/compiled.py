@@ -30,16 +30,14 @@ from drmdp.core.environment import check_threads
 check_threads("NUMBA_NUM_THREADS")
 
 import numba  # noqa: E402  (looks at the environment)
-import numpy as np  # noqa: E402
-from numba.core import cgutils, errors, event, types  # noqa: E402
+from numba.core import cgutils, event, types  # noqa: E402
 from numba.core.ccallback import CFunc  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
-from numba.core.datamodel.models import OpaqueModel  # noqa: E402
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 from numba.core.typing.typeof import typeof_impl  # noqa: E402
 from numba.experimental.function_type import FunctionModel  # noqa: E402
-from numba.extending import NativeValue, intrinsic, register_model, unbox  # noqa: E402
+from numba.extending import NativeValue, register_model, unbox  # noqa: E402
 
 from drmdp.core.content import Content, UnknownError  # noqa: E402
 from drmdp.core.kept import Kept  # noqa: E402
@@ -109,11 +107,6 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def is_kernel(function: Any) -> bool:
-    """Whether this is compiled."""
-    return isinstance(function, Dispatcher)
-
-
 class Wall(CFunc):
     """A function that kernels call by its address."""
 
@@ -150,87 +143,6 @@ def _type_of(given: Any, context: Any) -> Any:
         known: Any = numba.typeof
         given.kind = known(tuple(given)) if isinstance(given, Walls) else WallType(given._sig)
     return given.kind
-
-
-class EntryType(types.Type):
-    """The type of an entry: what it is called with."""
-
-    def __init__(self, arguments: Any) -> None:
-        self.arguments = arguments
-        super().__init__(f"entry{arguments}")
-
-
-register_model(EntryType)(OpaqueModel)
-
-
-@unbox(EntryType)  # type: ignore[untyped-decorator, no-untyped-call]
-def read_address(kind: Any, given: Any, c: Any) -> Any:
-    """Of what a kernel is given, the address is all that it takes."""
-    address = c.pyapi.object_getattr_string(given, "address")
-    made = NativeValue(c.pyapi.long_as_voidptr(address))  # type: ignore[no-untyped-call]
-    c.pyapi.decref(address)
-    return made
-
-
-class Entry:
-    """The machine code of a kernel for some kinds of arguments, for another kernel to `call`."""
-
-    def __init__(self, kernel: Any, *examples: Any) -> None:
-        kind: Any = numba.typeof
-        signature = tuple(map(kind, examples))
-        kernel.compile(signature)
-        self._code = kernel.overloads[signature]  # which must live as long as this
-        self.kind = EntryType(signature)
-        self.address = self._code.library.get_pointer_to_function(self._code.fndesc.llvm_func_name)
-
-
-def key_of(given: Any) -> Any:
-    """What tells Numba's type of something, found in a hundredth of the time that it takes to make that."""
-    if isinstance(given, tuple):
-        return type(given), *map(key_of, given)
-    if isinstance(given, np.ndarray):
-        return given.dtype, given.ndim, given.flags.num
-    return getattr(given, "kind", type(given))
-
-
-_entries: dict[Any, Entry] = {}
-
-
-def entry(kernel: Any, *examples: Any) -> Entry:
-    """The one entry of a kernel for such arguments."""
-    key = kernel, key_of(examples)
-    if key not in _entries:
-        _entries[key] = Entry(kernel, *examples)
-    return _entries[key]
-
-
-@typeof_impl.register(Entry)
-def _type_of_entry(given: Any, context: Any) -> Any:
-    return given.kind
-
-
-@intrinsic
-def _call(typing_context: Any, entry: Any, arguments: Any) -> Any:
-    """Call a kernel that returns nothing: `call(entry, (a, b, …))`.
-
-    Both share the one machine code that Python calls too, so that nothing is compiled twice and bits are the same.
-    """
-    kinds = tuple(arguments.types)
-    if kinds != entry.arguments:
-        raise errors.TypingError(f"an entry for {entry.arguments} is called with {kinds}")
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        kind = context.call_conv.get_function_type(types.none, kinds)
-        places = [cgutils.alloca_once(builder, part.pointee) for part in kind.args[:2]]  # type: ignore[no-untyped-call]
-        parts = cgutils.unpack_tuple(builder, given[1], len(kinds))  # type: ignore[no-untyped-call]
-        packed = context.get_arg_packer(kinds).as_arguments(builder, parts)
-        builder.call(builder.bitcast(given[0], kind.as_pointer()), [*places, *packed])
-        return context.get_dummy_value()
-
-    return types.none(entry, arguments), generate
-
-
-call: Any = _call
 
 
 def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:

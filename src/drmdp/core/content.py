@@ -51,8 +51,6 @@ class Content:
             return f"{self._class(getattr(kind, 'instance_class', tuple))}({inner})"
         if isinstance(kind, kinds.Dispatcher):
             return self._value(kind.dispatcher)
-        if isinstance(getattr(kind, "parts", None), kinds.BaseTuple):  # of `drmdp.core.packs`
-            return f"pack {self.kind(kind.parts)}"
         text = str(kind)
         if " at 0x" in text:
             raise UnknownError(text)

@@ -1,8 +1,8 @@
-"""Sums of the stored rows of a pair, and sums without rounding."""
+"""Sums of the stored rows of a pair."""
 
 from __future__ import annotations
 
-from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.core.compiled import KERNEL, njit
 
 
 @njit(**KERNEL)
@@ -26,47 +26,3 @@ def add_rows(indptr, data, weights, total):
                         scale += data[at + j]
                 for j in range(length):
                     total[lo + j] += weights[i] * (data[at + j] / scale)
-
-
-@njit(**KERNEL)
-def mean_of(weights, numbers, parts):
-    """Σ w·x, the products rounded and their sum once, as `math.fsum` does (Shewchuk 1997).
-
-    reads   weights (n,), numbers (n,)
-    fills   parts (n,): numbers that do not overlap and have the same sum
-    returns it
-    """
-    count = 0
-    for k in range(numbers.size):
-        x, kept = weights[k] * numbers[k], 0
-        for j in range(count):
-            total, lost = two_sum(x, parts[j])
-            if lost != 0.0:
-                parts[kept] = lost
-                kept += 1
-            x = total
-        count = kept
-        if x != 0.0:
-            parts[count] = x
-            count += 1
-    total, lost = 0.0, 0.0
-    while count > 0 and lost == 0.0:
-        count -= 1
-        total, lost = two_sum(total, parts[count])
-    if count > 0 and lost * parts[count - 1] > 0.0:  # what is left decides a tie
-        more = total + 2.0 * lost
-        if more - total == 2.0 * lost:
-            total = more
-    return total
-
-
-@njit(**INLINE)
-def two_sum(a, b):
-    """a + b as rounded, and what that lost.
-
-    reads   a, b
-    returns both
-    """
-    total = a + b
-    own = total - a
-    return total, (a - (total - own)) + (b - own)

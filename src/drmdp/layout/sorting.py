@@ -111,22 +111,6 @@ def rank(keys, order, spare):
             order[k] = spare[k]
 
 
-@njit(**LEAN)
-def rank_down(value, states, places, space):
-    """Sort the states of a small model.
-
-    reads   value (S,)
-    fills   states (S,): those of v descending, ties in order; places (S,): where each is; space: keys (S,), and two rows of whole numbers (2, S)
-    """
-    keys, order = space
-    for s in range(value.size):
-        keys[s] = -value[s]
-    rank(keys, order[0], order[1])
-    for k in range(value.size):
-        states[k] = order[0, k]
-        places[states[k]] = k
-
-
 @njit(**KERNEL)
 def sort_ahead(key, entry, stack, done):
     """Continue an incremental quicksort of (key, entry) by ascending key; the first m of K come in O(K + m log m).

@@ -20,7 +20,7 @@ from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost
 from drmdp.core.vectors import dots
 from drmdp.model import Model
-from drmdp.solvers.problem import Known, Problem, Verdict, any_policy, playable
+from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
 
 class Judge(Protocol):
@@ -57,14 +57,14 @@ class Best:
         self.range = low, high  # 0 is between them: states that end have that
         self.largest_cost = largest_cost(model)
         self._extent = Extent(high - low, abs(high), 0.0)
-        self._found: Known | None = None
+        self._found: Bounded | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
         self._judge = judge
         self._proved = True
 
     @property
-    def _known(self) -> Known:
+    def _known(self) -> Bounded:
         """The bounds; these are true before the first sweep."""
         if self._found is None:
             ends = self._problem.model.terminal
@@ -87,20 +87,21 @@ class Best:
         """Both, weighted by the start distribution."""
         return self._known.means
 
-    def take(self, value: Array, update: Update, known: Known | None = None) -> None:
-        """Keep a sweep if it is the best; what its steps give may be known."""
+    def take(self, value: Array, update: Update) -> None:
+        """Keep a sweep if it is the best."""
         verdict = None
-        if known is None and isinstance(claim := update.claim, Pair):
+        if isinstance(claim := update.claim, Pair):
             claim = replace(claim, policy=playable(self._problem.model, claim.policy))
             update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
             known = self._within(verdict.bounds)
-        known = self._bounds(value, update) if known is None else known
+        else:
+            known = self._bounds(value, update)
         if self._sweep is None or known.extent.gap <= self.gap:
             self._keep(known, value, update)
             self._verdict, self._proved = verdict, False
 
-    def _keep(self, known: Known, value: Array, update: Update) -> None:
+    def _keep(self, known: Bounded, value: Array, update: Update) -> None:
         self._found, self._extent, self._sweep = known, known.extent, (value, update)
 
     def prove(self) -> None:
@@ -135,13 +136,13 @@ class Best:
             lower, upper, sweep, self._proved = saved
             self._keep(Bounded(self._problem.model, lower, upper), *sweep)
 
-    def _bounds(self, value: Array, update: Update) -> Known:
+    def _bounds(self, value: Array, update: Update) -> Bounded:
         model = self._problem.model
         steps = update.lower_step, update.upper_step
         found = certificate.bounds(value, *steps, model.discount, model.terminal, *self.range)
         return Bounded(model, found.lower, found.upper)
 
-    def _within(self, found: Bounds) -> Known:
+    def _within(self, found: Bounds) -> Bounded:
         lower, upper = np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
         return Bounded(self._problem.model, lower, upper)
 

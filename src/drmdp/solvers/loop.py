@@ -31,7 +31,7 @@ from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status
 from drmdp.solvers.best import Best, Judge
-from drmdp.solvers.problem import NOISY, Aim, Method, NotFinite, Problem, State, Verdict
+from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
@@ -40,8 +40,6 @@ STALLED, HOPELESS = 5, 2
 """Checks in a row: of a noisy gap, or residual, that does not halve; and of one whose floor is above the goal."""
 OPERATOR = 0.1
 """Share of the tolerance that the operator's own error may take."""
-FAR = 1.0
-"""Seconds to a deadline that a method may go ahead of: what it does before it is asked again takes milliseconds."""
 RUNAWAY = 100
 """An iterate this many times larger than any value can be has diverged."""
 
@@ -197,9 +195,6 @@ class _Run:
             state = self._restored(snapshot)
             start = problem.latest if state is None else start
         self._aim()
-        unwatched = self.callback is None and self.keeper is None and self.deadline - clock.now() > FAR
-        if unwatched and self._outer is Problem.checkpoint and self.method.stop == "certified":
-            problem.aim = self._ahead(start, limit)
         problem.checkpoint, problem.begun = self._checkpoint, self._begun
         try:
             status = self._iterate(start, limit, state)
@@ -214,7 +209,7 @@ class _Run:
         except NotFinite:
             status = Status.diverged
         finally:  # a problem that holds its run would keep all of it
-            problem.checkpoint, problem.begun, problem.aim = self._outer, _nothing, None
+            problem.checkpoint, problem.begun = self._outer, _nothing
         if status is Status.interrupted or status is Status.time_limit:
             status = self._last_sweep(status)
         try:
@@ -233,8 +228,6 @@ class _Run:
         ceiling = self._runaway(start)
         if state is None:
             state = self.method.init(self.problem, start)
-            for sweep in state.passed:
-                self._pass(sweep)
             self._keep(state)
         while (status := self._check(state, ceiling)) is None:
             if self.iteration >= limit:
@@ -252,13 +245,6 @@ class _Run:
         """What no point is beyond."""
         own = 0.0 if start is None else float(np.abs(start).max())
         return RUNAWAY * (max(map(abs, self.best.range)) + own)
-
-    def _ahead(self, start: Array | None, limit: int) -> Aim:
-        """When this run will end."""
-        problem, asked, best = self.problem, self.tolerance, self.best
-        tol, share = math.nan if asked.tol is None else asked.tol, OPERATOR * (1 - problem.model.discount)
-        ends: Any = self._runaway(start), share, problem.one_sided, min(limit, self.method.max_iters)
-        return Aim(tol, asked.rtol, best.largest_cost, *best.range, *ends)
 
     def _begun(self, start: Array) -> None:
         """Have a start kept that took work to find."""
@@ -295,14 +281,6 @@ class _Run:
         problem.goal = goal = self.tolerance.goal(self.best.least_scale)
         problem.operator.accuracy = OPERATOR * (1 - self._discount) * goal
 
-    def _pass(self, sweep: Any) -> None:
-        """Record a sweep of a method that went ahead, and was to see that a check would not end the run there, nor find noise."""
-        self.best.take(sweep.point, sweep, sweep)
-        self._watch.stalled(self.best.gap, 0.0, 0.0)
-        self._record(sweep)
-        self.iteration += 1
-        self.problem.kernel_passes += 1
-
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
         update = state.update
@@ -311,7 +289,7 @@ class _Run:
             return Status.diverged
         if update is None:
             return None
-        self.best.take(state.value, update, state.bounds)
+        self.best.take(state.value, update)
         self._aim()
         record = self._record(state)
         answer = None if self.callback is None else self.callback(record)

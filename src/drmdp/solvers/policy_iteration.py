@@ -17,7 +17,7 @@ what the cheapest actions cost, which takes no work: F(0), if costs do not depen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
 from drmdp.solvers import linear, loop
-from drmdp.solvers.course import course, possible
-from drmdp.solvers.journey import Journey
 from drmdp.solvers.mean_start import least_costs, optimum
-from drmdp.solvers.problem import ACCEPT, FREE, NOISY, Problem, State, swept
+from drmdp.solvers.problem import NOISY, Problem, State, swept
 
+ACCEPT = 0.7
+"""Of the best residual so far: what Newton's method must come down to."""
+FREE = 6
+"""Newton points that are kept whatever they show."""
 EVALUATION = 0.5
 LONGEST_PAUSE = 4
 STRONG = 0.35
@@ -74,10 +76,6 @@ class PolicyIteration:
 
     def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
-        if possible(problem):
-            journey = course(problem, cheapest(problem) if value is None else value)
-            if journey.numbers:
-                return _arrived(problem, journey)
         if value is None and problem.operator.ball is not None:
             value = first_value(problem)
             problem.begun(value)
@@ -125,17 +123,6 @@ class PolicyIteration:
         assert there.update is not None
         best, count = _best(_measure(there), state.best, state.points), state.points + 1
         return Newton(there.value, there.update, None, False, best, state.pause - 1, state.next_pause, count)
-
-
-def _arrived(problem: Problem, journey: Journey) -> Newton:
-    """Where a course ended."""
-    *passed, last = journey.stops(problem)
-    update: Any = last
-    span, size, plain = journey.numbers[-1][9:]
-    found = Newton(last.point, update, None, False, (span, size), 0, 1, len(passed) + 1, plain > 0)
-    found.know(last.seen)
-    vars(found).update(bounds=last, passed=passed)
-    return found
 
 
 def _measure(state: State) -> tuple[float, float]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import Extent, Survey, are_distributions, are_finite, is_finite, survey
+from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -24,10 +24,6 @@ from drmdp.solvers.mean_start import Rows
 
 SLACK = 1e-12
 """Sums of probabilities that differ from 1 by less are rounding."""
-ACCEPT = 0.7
-"""Of the best residual so far: what Newton's method must come down to."""
-FREE = 6
-"""Newton points that are kept whatever they show."""
 NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""
 
@@ -46,40 +42,6 @@ class Verdict:
     exhausted: float  # of the gap, what could not be made smaller
 
 
-class Known(Protocol):
-    """Bounds from a sweep, and numbers of them."""
-
-    @property
-    def lower(self) -> Array:
-        """From below, (S,)."""
-
-    @property
-    def upper(self) -> Array:
-        """From above."""
-
-    @property
-    def extent(self) -> Extent:
-        """How far apart they are."""
-
-    @property
-    def means(self) -> Sequence[float]:
-        """Both, weighted by the start distribution."""
-
-
-class Aim(NamedTuple):
-    """When a run will end, for a method that goes ahead where nobody watches single iterations."""
-
-    tol: float  # NaN where rtol counts
-    rtol: float
-    cost: float  # the least that a gap is relative to
-    floor: float  # values are not below
-    ceiling: float
-    runaway: float  # nor a point beyond
-    share: float  # of the goal, what the operator's own error may be
-    one_sided: bool  # see `Problem`
-    iterations: int  # at most
-
-
 @dataclass
 class Problem:
     """A fixed-point problem v = F(v), or v = F^x(v) when a policy is given, and the count of the work done on it."""
@@ -91,7 +53,6 @@ class Problem:
     kernel_passes: float = 0.0
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
-    aim: Aim | None = None  # None where somebody watches every iteration
     verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
 
     def __post_init__(self) -> None:
@@ -226,8 +187,6 @@ class State:
     value: Array
     update: Update | None
     _known: ClassVar[tuple[Update | None, Survey] | None] = None  # a sweep, and what a look at it told
-    bounds: ClassVar[Known | None] = None  # from it, if they are known
-    passed: ClassVar[Sequence[Any]] = ()  # sweeps on the way here, with their bounds, that end nothing
 
     def swept(self, problem: Problem) -> State:
         """The same, ready to be certified."""
@@ -245,13 +204,8 @@ class State:
         update, known = self.update, self._known
         if known is None or known[0] is not update:
             assert update is not None
-            known = self.know(survey(self.value, update.lower_step, update.upper_step))
+            known = vars(self)["_known"] = update, survey(self.value, update.lower_step, update.upper_step)
         return known[1]
-
-    def know(self, seen: Survey) -> tuple[Update | None, Survey]:
-        """What a look at the sweep tells."""
-        known = vars(self)["_known"] = self.update, seen
-        return known
 
     @property
     def noise(self) -> float:
