@@ -5,7 +5,7 @@ two states at a time, but for the sum of the start distribution, which whoever h
 
 **The fingerprint** is a tree of two levels: SHA-256 of the head and of the digests of blocks of `BLOCK` states, in their order. A block begins at a
 multiple of `BLOCK`. So it does not matter who computes which block, nor whether the model is in memory or in a file. It identifies all numbers of
-the problem, the dtype of the probabilities included, and the names; not the notes, nor whether kernels are given back as sparse ones.
+the problem, the dtype of the probabilities included, and the names; not the notes, the counts, nor whether kernels are given back as sparse ones.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Head:
     actions: Names
     kernel_names: Names
     notes: tuple[str, ...]
+    start: str | None = None  # where the start distribution comes from, in words
 
     def described(self, entries: int, held: str, *more: str) -> str:
         """Size and storage in words, with as many next states in all; `more` lines come between the two."""
@@ -71,6 +72,7 @@ class Span:
     available: BoolArray  # (n, A), false in terminal states
     terminal: BoolArray  # (n,)
     initial: Array  # (n,)
+    counts: Kernels | None = None  # transitions seen of the n·A pairs; workers need none
 
     def __len__(self) -> int:
         return len(self.terminal)
@@ -82,7 +84,8 @@ class Span:
         ends = slice(int(self.blocks.indptr[lo * A]), int(self.blocks.indptr[hi * A]))
         costs = self.costs[ends] if self.costs.ndim == 1 else self.costs[lo:hi]
         others = (self.available[lo:hi], self.terminal[lo:hi], self.initial[lo:hi])
-        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others)
+        counts = None if self.counts is None else self.counts.part(lo * A, hi * A)
+        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts)
 
     def check(self, labels: Labels, discount: float) -> None:
         """Refuse what no model has, naming states by `labels` of the whole model; nothing is copied or scaled."""

@@ -131,6 +131,13 @@ def notes_of(given: Any) -> tuple[str, ...]:
     return tuple(" ".join(note.split()) for note in given)
 
 
+def start_of(given: Any) -> str | None:
+    """Words of one line on where a start distribution comes from, if there are any."""
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"start: expected a text, got {shown(given)}")
+    return None if given is None else " ".join(given.split())
+
+
 def policy_of(given: Any, model: Any) -> Any:
     """The policy of a result, if it is one and of the same states and actions; else what was given."""
     own = getattr(given, "policy", None)

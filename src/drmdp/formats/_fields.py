@@ -15,6 +15,9 @@ initial                       (S,)                  optional
 states, actions, kernel_names S, A and N names      optional; an array of strings or integers, or one string: a JSON list
 notes                         texts                 optional; likewise
 available, terminal           (S, A) and (S,) bool  optional
+counts_indptr, counts_indices (S·A+1,) (C,)         optional: C transitions that were seen, in the order of `drmdp.core.storage`
+counts_data                   (C,) or (N·C,)        and how often each was, all kernels together or by kernel
+start                         string                optional; where `initial` comes from, in words
 format                        string                optional; "drmdp model 1"
 ============================= ===================== ==================================================================================
 
@@ -30,11 +33,13 @@ import numpy as np
 from scipy import sparse
 
 from drmdp.core.archives import Field, Header, parse_json
+from drmdp.core.counts import of_arrays
 from drmdp.core.files import memory_limit
 from drmdp.core.names import back, listed
 from drmdp.core.storage import Kernels, compress_dense, from_arrays
+from drmdp.core.validation import start_of
 from drmdp.errors import InputError, brief, shown
-from drmdp.model import Model
+from drmdp.model import Model, changed
 
 FORMAT = "drmdp model 1"
 PLAIN_ENTRIES = 50_000_000
@@ -55,6 +60,9 @@ ARRAYS = {
     "initial": Field("biuf", (1,)),
     "available": Field("b", (2,)),
     "terminal": Field("b", (1,)),
+    "counts_indptr": Field("i", (1,)),
+    "counts_indices": Field("i", (1,)),
+    "counts_data": Field("f", (1,)),
 }
 SMALL = {
     "format": Field("U", (0,)),
@@ -65,10 +73,12 @@ SMALL = {
     "actions": Field("iuU", (0, 1)),
     "kernel_names": Field("iuU", (0, 1)),
     "notes": Field("U", (0, 1)),
+    "start": Field("U", (0,)),
 }
 """Numbers, flags and names: arrays in an .npz file, JSON values in a directory."""
 NAMES = ("states", "actions", "kernel_names", "notes")
 """Lists of names or texts."""
+COUNTS = ("counts_indptr", "counts_indices", "counts_data")
 COMPRESSED = ("shape", "indptr", "indices", "data", "weights")
 KNOWN = ARRAYS | SMALL
 
@@ -96,6 +106,14 @@ def check_names(names: Iterable[str]) -> None:
         raise InputError(f"{', '.join(COST_FIELDS)}: expected exactly one, got {' and '.join(costs) or 'none'}")
     if "discount" not in have:
         raise InputError("discount: missing")
+    check_together(have, COUNTS)
+
+
+def check_together(have: Iterable[str], names: tuple[str, ...]) -> None:
+    """Refuse some of the arrays that only make sense together."""
+    lacking = [name for name in names if name not in have]
+    if 0 < len(lacking) < len(names):
+        raise InputError(f"{lacking[0]}: missing")
 
 
 def check_sizes(headers: Mapping[str, Header]) -> None:
@@ -133,7 +151,7 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         if costs.shape != kernels.indices.shape:
             raise InputError(f"{given}: expected shape {kernels.indices.shape} like indices, got {costs.shape}")
         costs = kernels.matrix(np.asarray(costs, dtype=np.float64))
-    return Model(
+    model = Model(
         kernels,
         costs=costs if given.endswith("costs") else None,
         rewards=costs if given.endswith("rewards") else None,
@@ -143,8 +161,10 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         available=fields.get("available"),
         terminal=fields.get("terminal"),
         normalize=normalize,
+        counts=_counts(fields, kernels) if COUNTS[0] in fields else None,
         **named,
     )
+    return changed(model, start=start_of(fields.get("start")))
 
 
 def _blocks(fields: Mapping[str, Any]) -> Kernels:
@@ -164,6 +184,12 @@ def _blocks(fields: Mapping[str, Any]) -> Kernels:
     if not isinstance(flag, bool):
         raise InputError(f"sparse: expected true or false, got {shown(flag)}")
     return from_arrays((N, S, A), indptr, indices, data, flag)
+
+
+def _counts(fields: Mapping[str, Any], kernels: Any) -> Kernels:
+    compressed = isinstance(kernels, Kernels)
+    S, A = (kernels.n_states, kernels.n_actions) if compressed else (1, *kernels.shape)[-3:-1]
+    return of_arrays(S, A, *(fields[name] for name in COUNTS))
 
 
 def _name_list(name: str, value: Any) -> list[Any]:
@@ -203,6 +229,11 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields["available"] = model.available
     if model.terminal.any():
         fields["terminal"] = model.terminal
+    if model._counts is not None:
+        model.check_unchanged()
+        fields |= dict(zip(COUNTS, (model._counts.indptr, model._counts.indices, model._counts.data), strict=True))
+    if model.start is not None:
+        fields["start"] = model.start
     for name in NAMES:
         names = getattr(model, name)
         if names and not isinstance(names, range):

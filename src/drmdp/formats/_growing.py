@@ -15,6 +15,7 @@ from drmdp.core import names as texts
 from drmdp.core import storage
 from drmdp.core.files import beside, flush, keep_access, landing, replace_directory
 from drmdp.core.spans import Span
+from drmdp.core.storage import Kernels
 from drmdp.errors import InputError, shown
 from drmdp.formats._stored import INDEX
 
@@ -101,6 +102,8 @@ class Files:
         if initial:
             self._column("initial", np.float64).add(span.initial)
             self._mass.append(float(span.initial.sum()))
+        if span.counts is not None:
+            self._add_counts(span.counts)
         if encoded is not None:
             self._add_names(*encoded)
         self._entries += int(blocks.indptr[-1])
@@ -108,6 +111,14 @@ class Files:
         self._going &= not span.terminal.any()
         self._numbered &= texts.same(span.names, range(self.n, self.n + len(span)))
         self.n += len(span)
+
+    def _add_counts(self, counts: Kernels) -> None:
+        seen = self._column("counts_indices", np.int32)
+        ends = seen.size + counts.indptr
+        known = "counts_indptr" in self._columns
+        self._column("counts_indptr", np.int64).add(ends[1:] if known else ends)
+        seen.add(counts.indices)
+        self._column("counts_data", np.float64).add(counts.data)
 
     def _column(self, name: str, dtype: Any, *row: int) -> _Column:
         if name not in self._columns:

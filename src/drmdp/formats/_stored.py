@@ -4,13 +4,16 @@
 file                   array                  meaning
 ====================== ====================== ====================================================================
 model.json             a JSON object          format, shape [N, S, A], discount, weights; sparse, maximise, actions,
-                                              kernel_names, notes where they differ from false and nothing
+                                              kernel_names, notes, start where they differ from false and nothing
 indptr, indices, data  (S·A+1,) int64, (E,)   the arrays of `drmdp.core.storage`, E next states in all
                        int32, (N·E,) float
 costs or               (S, A) or (S, A, S)    costs, or negated rewards if `maximise`; 0 where an action is not
 next_costs             float64; (E,) float64  available; `next_costs` in the order of `indices`, unknown elsewhere
 available, terminal    (S, A) and (S,) bool   optional
 initial                (S,) float64           optional
+counts_indptr,         as above, C next       optional: how often each of C transitions was seen, all kernels together or by
+counts_indices,        states; (C,) or (N·C,) kernel
+counts_data            float64
 states, states_ends    (B,) uint8 and         optional: names in one text; see `drmdp.core.names`
                        (S+1,) int64
 ====================== ====================== ====================================================================
@@ -25,7 +28,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +39,7 @@ from drmdp.core import spans
 from drmdp.core import text as words
 from drmdp.core import validation as checks
 from drmdp.core.archives import Field, check_header, decoding, load_json, read_header
+from drmdp.core.counts import counts_of, of_arrays
 from drmdp.core.distributions import Labels
 from drmdp.core.files import open_regular, require
 from drmdp.core.mapped import map_array
@@ -44,12 +48,13 @@ from drmdp.core.spans import Head, Span
 from drmdp.core.storage import ENTRIES, Kernels, rounding, wrong_column
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, shown
-from drmdp.model import Model, of_span
+from drmdp.formats._fields import COUNTS, check_together
+from drmdp.model import Model, changed, of_span
 
 FORMAT = "drmdp directory 2"
 INDEX = "model.json"
 ENTRIES_OF_INDEX = (
-    "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes",
+    "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes", "start",
 )  # fmt: skip
 FIELDS = {
     "indptr": ("i8", 1),
@@ -62,6 +67,9 @@ FIELDS = {
     "initial": ("f8", 1),
     "states": ("u1", 1),
     "states_ends": ("i8", 1),
+    "counts_indptr": ("i8", 1),
+    "counts_indices": ("i4", 1),
+    "counts_data": ("f8", 1),
 }
 """Dtypes and number of dimensions of the arrays; costs may have three."""
 NEEDED = ("indptr", "indices", "data")
@@ -124,6 +132,7 @@ class Stored:
     available: BoolArray | None
     terminal: BoolArray | None
     initial: Array | None
+    counted: tuple[Any, ...] | None  # the arrays of `COUNTS`
 
     @property
     def labels(self) -> Labels:
@@ -195,7 +204,17 @@ class Stored:
         total = float(span.initial.sum())
         if abs(total - 1) > rounding(head.n_states):
             raise InputError(f"initial must sum to 1, got {total!r}")
-        return of_span(head, span)
+        return of_span(head, replace(span, counts=self._counts()))
+
+    def _counts(self) -> Kernels | None:
+        """Of all states, checked; how often each transition was seen stays in its file."""
+        if self.counted is None:
+            return None
+        indptr, indices, data = self.counted
+        require(2 * (indptr.nbytes + indices.nbytes), "transitions that were seen")
+        head = self.head
+        found = of_arrays(head.n_states, head.n_actions, np.array(indptr), np.array(indices), data)
+        return counts_of(found, head.n_states, head.n_states, self.labels, head.is_sparse)
 
     def scaled(self) -> Model:
         """The whole model in memory, every row scaled to sum to 1."""
@@ -204,7 +223,7 @@ class Stored:
         require(3 * sum(array.nbytes for array in arrays), "rows that are to be scaled")
         span = self.span(0, head.n_states)
         costs = span.blocks.matrix(np.array(span.costs)) if head.costs == 1 else span.costs
-        return Model(
+        model = Model(
             span.blocks,
             costs=None if head.maximise else costs,
             rewards=0.0 - costs if head.maximise and head.costs > 1 else -costs if head.maximise else None,
@@ -217,8 +236,10 @@ class Stored:
             terminal=span.terminal,
             kernel_names=head.kernel_names,
             notes=head.notes,
+            counts=self._counts(),
             normalize=True,
         )
+        return changed(model, start=head.start)
 
 
 def pieces(span: Any) -> Iterator[tuple[int, int]]:
@@ -255,6 +276,7 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     for name in (*NEEDED, *(("states", "states_ends") if {"states", "states_ends"} & set(arrays) else ())):
         if name not in arrays:
             raise InputError(f"{name}: missing")
+    check_together(arrays, COUNTS)
     found = {name: _mapped(path, folder, name) for name in arrays}
     for name in ("shape", "discount", "weights"):
         if name not in index:
@@ -265,7 +287,8 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     ends = found.pop("states_ends", None)
     states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
     own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial")}
-    return Stored(path=path, head=head, states=states, costs=found[costs[0]], **own)  # type: ignore[arg-type]
+    counted = tuple(found[name] for name in COUNTS) if COUNTS[0] in found else None
+    return Stored(path=path, head=head, states=states, costs=found[costs[0]], counted=counted, **own)  # type: ignore[arg-type]
 
 
 def _mapped(path: Path, folder: int | None, name: str) -> Any:
@@ -301,6 +324,7 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
         actions=names("actions", index.get("actions"), A),
         kernel_names=kernel_names,
         notes=checks.notes_of(index.get("notes", [])),
+        start=checks.start_of(index.get("start")),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +22,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core import distributions, spans, storage
 from drmdp.core import names as texts
 from drmdp.core import validation as checks
+from drmdp.core.counts import counts_of
 from drmdp.core.spans import Head, Span
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
@@ -117,6 +119,7 @@ class Writer:
         terminal: ArrayLike = None,
         initial: ArrayLike = None,
         states: Names | None = None,
+        counts: ArrayLike = None,
     ) -> None:
         """Check and write the next n states.
 
@@ -134,6 +137,8 @@ class Writer:
             With every block or with none; over all states it sums to 1.
         states : sequence of n names, optional
             With every block or with none.
+        counts : (N, n, A, S) or (n, A, S) array, or sparse (n·A, S) matrices, optional
+            How often each transition was seen; with every block or with none, and by kernel in all or in none.
         """
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
@@ -157,7 +162,8 @@ class Writer:
         value = checks.costs_of(name, given, blocks, open_pairs, head.discount, labels)
         value = value if rewards is None else 0.0 - value
         mass = np.zeros(n) if initial is None else _masses(initial, n, labels)
-        span = Span(first, names, blocks, value, open_pairs, end, mass)
+        seen = counts_of(counts, n, head.n_states, labels, blocks.is_sparse)
+        span = Span(first, names, blocks, value, open_pairs, end, mass, seen)
         self._put(span, initial is not None, rewards is not None)
 
     def _source(self, kernels: ArrayLike) -> tuple[Any, int, float]:
@@ -196,7 +202,8 @@ class Writer:
     def _put(self, span: Span, initial: bool, rewards: bool) -> None:
         """Write states that were checked; what they have in common must be the same for all."""
         named = not isinstance(span.names, range)
-        kinds = (rewards, span.costs.ndim, initial, named, span.blocks.is_sparse)
+        seen = None if span.counts is None else span.counts.n_kernels
+        kinds = (rewards, span.costs.ndim, initial, named, span.blocks.is_sparse, seen)
         if self._kinds is None:
             self._kinds = kinds
         words = (
@@ -205,6 +212,7 @@ class Writer:
             "initial",
             "names of states",
             "sparse kernels",
+            "counts",
         )
         for word, one, other in zip(words, self._kinds, kinds, strict=True):
             if one != other:
@@ -228,7 +236,7 @@ class Writer:
         if self._files.n != head.n_states or self._kinds is None:
             self._files.abort()
             raise InputError(f"{self._files.n:,} states were written, but n_states is {head.n_states:,}")
-        rewards, _, _, _, is_sparse = self._kinds
+        rewards, _, _, _, is_sparse, _ = self._kinds
         index = {
             "format": FORMAT,
             "shape": [head.n_kernels, head.n_states, head.n_actions],
@@ -243,6 +251,8 @@ class Writer:
                 index[name] = texts.listed(name, names)
         if head.notes or self._scaled.note:
             index["notes"] = [*head.notes, *self._scaled.note]
+        if head.start is not None:
+            index["start"] = head.start
         self._files.finish(index)
 
 
@@ -274,6 +284,7 @@ def write_spans(path: Path, head: Head, parts: Iterable[Span], initial: bool) ->
     given: Any = {name: getattr(head, name) for name in ("n_states", "n_actions", "n_kernels", "discount", "weights")}
     own: Any = {"dtype": head.dtype, "actions": head.actions, "kernel_names": head.kernel_names, "notes": head.notes}
     with Writer(path, **given, **own) as writer:
+        writer._head = replace(writer._head, start=head.start)
         for span in parts:
             writer._put(span, initial, head.maximise)
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp.core import counts as counted
 from drmdp.core import distributions, policies, spans, storage
-from drmdp.core import html as _html
-from drmdp.core import text as words
 from drmdp.core import validation as checks
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.made import Made
@@ -29,7 +28,8 @@ from drmdp.core.progress import stage
 from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, brief, clean, described
+from drmdp.errors import InputError, described
+from drmdp.model.looks import notebook, shown_model
 
 
 class Model(Made):
@@ -63,9 +63,17 @@ class Model(Made):
         Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
+    counts : (S, A, S) or (N, S, A, S) array, or sparse (S·A, S) matrices, optional
+        How often each transition was seen, all kernels together or by kernel: what the kernels rest on. Results tell on how many observations a decision
+        rests; the decision problem, and so `fingerprint`, does not depend on them.
     normalize : bool
         Scale every row to sum to 1, for tables with few digits and for probabilities that were float32 once. Negative numbers of at least −1e-9 are
         then 0. A note tells the largest correction.
+
+    Attributes
+    ----------
+    start : str or None
+        Where `initial` comes from, in words such as "as the 20 episodes began"; None if nobody said.
 
     Examples
     --------
@@ -95,6 +103,8 @@ class Model(Made):
     is_sparse: bool
     maximise: bool
     notes: tuple[str, ...]
+    start: str | None  # where `initial` comes from, in words
+    _counts: Kernels | None
 
     @stage("checking the model")
     def __init__(
@@ -113,6 +123,7 @@ class Model(Made):
         dtype: Any = None,
         kernel_names: Names | None = None,
         notes: Sequence[str] = (),
+        counts: ArrayLike = None,
         normalize: bool = False,
     ) -> None:
         if (costs is None) == (rewards is None):
@@ -150,6 +161,8 @@ class Model(Made):
             is_sparse=blocks.is_sparse,
             maximise=rewards is not None,
             notes=(*checks.notes_of(notes), *scaled.note),
+            start=None,
+            _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
         name = "costs" if rewards is None else "rewards"
         value = checks.costs_of(name, given, blocks, open_pairs, self.discount, labels)
@@ -193,7 +206,7 @@ class Model(Made):
 
     def check_unchanged(self) -> None:
         """Raise an error if a file that holds arrays of this model is not what it was."""
-        check_files(self.kept, self._blocks.data, self._costs)
+        check_files(self.kept, self._blocks.data, self._costs, None if self._counts is None else self._counts.data)
 
     @cached_property
     def mean(self) -> Array:
@@ -228,6 +241,7 @@ class Model(Made):
             actions=self.actions,
             kernel_names=self.kernel_names,
             notes=self.notes,
+            start=self.start,
         )
 
     def _changed(self, **fields: Any) -> Model:
@@ -239,7 +253,7 @@ class Model(Made):
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
-        return spans.Span(0, self.states, self.blocks, *others).part(lo, hi)
+        return spans.Span(0, self.states, self.blocks, *others, self._counts).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -268,6 +282,18 @@ class Model(Made):
         matrix = self._blocks.matrix(self.mean)
         shape = (self.n_states, self.n_actions, self.n_states)
         return _no_zeros(matrix) if self.is_sparse else matrix.toarray().reshape(shape)
+
+    @property
+    def counts(self) -> Any:
+        """How often each transition was seen, in the shape in which kernels are given; one table if it is of all kernels together, None if unknown."""
+        self.check_unchanged()
+        return None if self._counts is None else counted.shown(self._counts)
+
+    @cached_property
+    def pair_counts(self) -> Array | None:
+        """How many transitions were seen of each pair, all kernels together, (S, A); None if unknown."""
+        self.check_unchanged()
+        return None if self._counts is None else counted.pair_totals(self._counts).reshape(self.available.shape)
 
     # ------------------------------------------------------------------ what the operators need
 
@@ -357,12 +383,13 @@ class Model(Made):
         """Bytes held in arrays."""
         held = (self._costs, self.weights, self.initial, self.available, self.terminal)
         mean = 8 * int(self._blocks.indices.size)
-        return self._blocks.nbytes + mean + sum(array.nbytes for array in held)
+        known = 0 if self._counts is None else self._counts.nbytes
+        return self._blocks.nbytes + mean + known + sum(array.nbytes for array in held)
 
     @cached_property
     @stage("hashing the model")
     def fingerprint(self) -> str:
-        """Hash of everything that defines the problem, names included and notes not; equal models, and only they, share it."""
+        """Hash of everything that defines the problem, names included, notes and counts not; equal models, and only they, share it."""
         return spans.fingerprint(self.head, spans.digests(self, 0, self.n_states))
 
     def __eq__(self, other: object) -> bool:
@@ -372,39 +399,11 @@ class Model(Made):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        lo, hi = self.cost_range
-        if self.maximise:
-            lo, hi = 0.0 - hi, 0.0 - lo
-        name = "rewards" if self.maximise else "costs"
-        shape = "(S, A, S)" if self.next_costs else "(S, A)"
-        prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"
-        lines = [self.head.described(self._blocks.indices.size, words.memory(self.nbytes), prices)]
-        if not isinstance(self.kernel_names, range):
-            lines.append(f"  kernels {words.some(self.kernel_names)}")
-        closed = int((~self.available[~self.terminal]).sum())
-        if closed or self.terminal.any():
-            ends = int(self.terminal.sum())
-            lines.append(f"  {words.count(closed, 'unavailable pair')}, {words.count(ends, 'terminal state')}")
-        return clean("\n".join(lines + [f"  note: {brief(note, 1000)}" for note in self.notes]))
+        return shown_model(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        first, *others = repr(self).removeprefix("Model: ").splitlines()
-        head = {"size": first, "data": "; ".join(line.strip() for line in others if "note: " not in line)}
-        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
-        sign = -1.0 if self.maximise else 1.0
-        rows = []
-        for s in range(min(self.n_states, _html.ROWS)):
-            own = np.flatnonzero(self.available[s])
-            names = ", ".join(str(self.actions[a]) for a in own[:8]) + (", …" if own.size > 8 else "")
-            rows.append([self.states[s], names or "(end)"])
-            if not self.next_costs:
-                level = sorted({float(0.0 + sign * self._costs[s, a]) for a in own})
-                rows[-1].append(
-                    " … ".join(f"{cost:.6g}" for cost in (level[0], level[-1])[: len(level)]) if level else ""
-                )
-        columns = ["state", "actions"] + ([] if self.next_costs else ["reward" if self.maximise else "cost"])
-        return _html.facts("Model", head) + _html.table(columns, rows, self.n_states)
+        return notebook(self)
 
 
 def _no_zeros(matrix: Any) -> Any:
@@ -446,4 +445,5 @@ def of_span(head: spans.Head, span: spans.Span) -> Model:
         discount=head.discount, weights=head.weights, initial=span.initial, states=span.names, actions=head.actions,
         available=span.available, terminal=span.terminal, kernel_names=head.kernel_names, _blocks=span.blocks,
         _costs=span.costs, is_sparse=head.is_sparse, maximise=head.maximise, notes=head.notes,
+        start=head.start, _counts=span.counts,
     )  # fmt: skip

@@ -289,6 +289,7 @@ class EventModel(Model):
         return spans.Head(
             self.n_kernels, self.n_next, self.n_actions, self.discount, self.weights, self.maximise, self.is_sparse,
             np.dtype(np.float64), 1 if self.priced else 2, self.actions, self.kernel_names, self.notes,
+            self.start,
         )  # fmt: skip
 
     @property

@@ -14,11 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike
+from drmdp.core import counts as counted
 from drmdp.core import validation as checks
 from drmdp.core.names import same
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, described
-from drmdp.model import Model, check_model
+from drmdp.model import Model, changed, check_model
 
 
 def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | None = None) -> Model:
@@ -28,6 +29,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
     ----------
     models : sequence of M models
         Each with one kernel or several.
+        Counts stay, by kernel if each model has them so, else added up; a model without makes those of all unknown.
     weights : (M,), optional
         Of the models; equal by default. Those of the kernels within a model stay as they are among themselves.
     names : M names, optional
@@ -59,7 +61,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
         notes.append("the models start differently: the start distribution is their weighted mean")
     if differ:
         notes.append("the models disagree on costs: of each transition it is the weighted mean")
-    return Model(
+    stacked = Model(
         _kernels(models),
         **{"rewards" if first.maximise else "costs": 0.0 - costs if first.maximise else costs},
         discount=first.discount,
@@ -71,7 +73,9 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
         terminal=first.terminal,
         kernel_names=_names(models, labels, names is not None),
         notes=list(dict.fromkeys(notes)),
+        counts=counted.joined(models),
     )
+    return changed(stacked, start=first.start if len({model.start for model in models}) == 1 else None)
 
 
 def _check(model: Model, first: Model, m: int) -> None:
