@@ -16,7 +16,8 @@ which grow by terms of one sign and are right up to 8 ε, relatively, whatever k
 d_j = d + t (u_j − u_{k−1}), d ≥ 0 the last of them, Σ d_j = t R₁ + k d and Σ d_j² = t² R₂ + 2 t d R₁ + k d².
 
 **Data.** Rows and weights stand for what they are after division by their sums, which is done here; the mean kernel was made before, from rows
-and weights that miss 1 by what rounding explains, and is off by at most 4 (K + N + 4) ε, relatively.
+and weights that miss 1 by what rounding explains, 2 (K + 2) ε and 2 (N + 2) ε, and is off by at most 4 (K + N + 4) ε, relatively. Rows made of events are
+such rows, however many events there are (`drmdp.core.merging`).
 """
 
 from __future__ import annotations

@@ -1,15 +1,24 @@
-"""Laws of events: what is given, checked, and in the order in which rows are made of it (`drmdp.core.merging`)."""
+"""Laws of events: what is given, checked, and in the order in which rows are made of it (`drmdp.core.merging`).
+
+A law stands for itself divided by its sum. One whose sum, rounded once, misses 1 by more than `OFF` is divided by it here. It then misses 1 by ε = 2⁻⁵² at
+most, however many events there are, and would not be divided again.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core import validation as checks
-from drmdp.core.storage import rounding, row_sum_tol
+from drmdp.core.storage import row_sum_tol
+from drmdp.core.sums import suffix_sums
 from drmdp.errors import InputError
+
+OFF = 4 * float(np.finfo(float).eps)
+"""How far from 1 a law may sum: less than a row of a single entry may (`drmdp.core.storage.rounding`), so that rows made of laws pass as well."""
 
 
 class Laws(NamedTuple):
@@ -28,7 +37,8 @@ def laws_of(laws: Array, weights: Array, used: Any, every: bool = False) -> Laws
     alive = (own > 0).any(axis=1) | every
     order = np.argsort(~alive, axis=1, kind="stable")
     p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
-    tail = np.ascontiguousarray(np.cumsum(p[:, ::-1], axis=1)[:, ::-1])
+    tail = np.empty(p.shape)
+    suffix_sums(p, tail, np.empty(p.shape[2]))
     return Laws(p, tail, order.astype(np.int64), alive.sum(axis=1).astype(np.int64), np.array(weights[used]))
 
 
@@ -49,5 +59,5 @@ def checked_laws(given: ArrayLike, n_events: int, n_classes: int | None = None) 
         c, i = (int(k) for k in np.argwhere(np.abs(sums - 1) > tol)[0])
         where = f"class {c}, " if len(laws) > 1 else ""
         raise InputError(f"laws must sum to 1: {where}law {i} sums to {float(sums[c, i])!r}")
-    off = np.abs(sums - 1) > rounding(n_events)
-    return np.where(off[:, :, None], laws / sums[:, :, None], laws)
+    sums = np.array([[math.fsum(law.tolist()) for law in own] for own in laws])
+    return np.where(np.abs(sums - 1)[:, :, None] > OFF, laws / sums[:, :, None], laws)

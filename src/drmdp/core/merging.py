@@ -11,6 +11,10 @@ kernel has (`live` are the others) are left out: under support "observed" nature
 Most rules map runs of neighbouring events to a slot, such as "demand above stock". A slot of one event copies its probability; a run that reaches the last
 event is a suffix sum of the law, made once; any other is summed up. Nothing is subtracted: tiny probabilities keep their digits. Where next states go up or
 down from event to event, rows depend on the class, the direction and where runs begin alone: those that were written before are copied (`Seen`).
+
+**Rounding.** Sums are those of `drmdp.core.sums`: an entry made of E events is off by ½ (1 + E ε) ε ≤ ε, relatively, ε = 2⁻⁵², whatever E is. A law misses 1
+by 4 ε at most (`drmdp.core.event_laws`), so that a row sums to 1 up to 5 ε, and each of its entries, divided by that sum, is Σ p(e)/Σ p up to 2 ε, relatively.
+So these are rows like any others: within `drmdp.core.storage.rounding(K)` of 1, and what certificates take off for rows of K entries covers how they are made.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.core.seen import Seen, copy, keep, look, room_for_seen
+from drmdp.core.sums import add
 
 
 class Asked(NamedTuple):
@@ -46,6 +51,7 @@ class Block(NamedTuple):
     place: Any  # (E,) of each slot in ascending order
     spare: Any  # (E,) states
     price: Array  # (E,)
+    rest: Array  # (E·N,) what the sums of a pair's slots leave out
     seen: Seen
     same: Any  # (1,) entries that hold the only rows there are
 
@@ -55,7 +61,8 @@ def block_of(n: int, A: int, E: int, N: int) -> Block:
     whole: Any = np.int64
     return Block(
         np.zeros(n * A + 1, whole), np.zeros(n * A * E, np.int32), np.empty(N * n * A * E), np.empty(n * A * E), np.zeros(n * A * E),
-        np.zeros(E, whole), np.zeros(E + 1, whole), np.zeros(E, whole), np.zeros(E, np.int32), np.zeros(E), room_for_seen(E, N), np.zeros(1, whole),
+        np.zeros(E, whole), np.zeros(E + 1, whole), np.zeros(E, whole), np.zeros(E, np.int32), np.zeros(E), np.empty(E * N),
+        room_for_seen(E, N), np.zeros(1, whole),
     )  # fmt: skip
 
 
@@ -294,21 +301,21 @@ def _rows(laws, c, K, runs, base, block):
     """Write the N rows of a pair.
 
     reads   laws, c (its class), K (its slots), runs, base (where its rows begin), block: slot, first, place
-    fills   block.data
+    fills   block.data, block.rest
     """
     n_live, step = laws.n_live[c], np.uint64(K)
     for k in range(n_live):
         j = block.slot[k]
-        q = np.uint64(base + block.place[j])
+        q, r = np.uint64(base + block.place[j]), np.uint64(j * laws.p.shape[2])
         rest = runs and block.first[j] == k and block.first[j + 1] == n_live
         column = laws.tail[c, k] if rest else laws.p[c, k]
         if block.first[j] == k:
             for i in range(column.size):
-                block.data[q] = column[i]
-                q += step
+                block.data[q], block.rest[r] = column[i], 0.0
+                q, r = q + step, r + np.uint64(1)
         else:
             for i in range(column.size):
-                block.data[q] += column[i]
-                q += step
+                block.data[q], block.rest[r] = add(block.data[q], block.rest[r], column[i])
+                q, r = q + step, r + np.uint64(1)
         if rest:
             break
