@@ -474,7 +474,7 @@ def process(folder, *args, stderr=subprocess.PIPE, **environment):
 )
 def test_exit_codes_of_a_real_process(args, code, folder):
     running = process(folder, *args.split())
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=600)
     assert running.returncode == code
     assert "Traceback" not in err
     if code == 2:
@@ -488,7 +488,7 @@ def test_exit_codes_of_a_real_process(args, code, folder):
 
 def test_a_terminal_without_the_symbols_is_no_failure(folder):
     running = process(folder, *SOLVE.split(), "--no-progress", PYTHONIOENCODING="ascii")
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=600)
     assert (running.returncode, err) == (0, "")
     assert "5 states ? 2 actions" in out
 
@@ -505,11 +505,11 @@ def test_signals_stop_a_real_process_and_keep_its_result(number, tmp_path):
     os.close(side)
     shown = b""
     while not re.search(rb"iteration [1-9]", shown):  # the progress bar, as standard error is a terminal
-        assert select.select([terminal], [], [], 60)[0]
+        assert select.select([terminal], [], [], 600)[0]
         shown += os.read(terminal, 10_000)
     assert b"Ctrl-C" in shown
     running.send_signal(number)
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=600)
     os.close(terminal)
     assert running.returncode == 130
     found, saved = json.loads(out), drmdp.Solution.load(tmp_path / "s.npz")

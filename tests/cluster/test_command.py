@@ -73,7 +73,8 @@ def test_ctrl_c_while_ray_is_loaded_ends_everything(start, moment):
     time.sleep(moment)
     os.killpg(run.pid, signal.SIGINT)
     told, complaints = run.communicate(timeout=300)
-    assert run.returncode == 130, (told, complaints)
-    if "interrupted" not in told:  # not yet at work
-        assert complaints.splitlines()[-1] == "drmdp: error: interrupted"
+    if run.returncode != 0:  # it may have been done
+        assert run.returncode == 130, (told, complaints)
+        if "interrupted" not in told:  # not yet at work
+            assert complaints.splitlines()[-1] == "drmdp: error: interrupted"
     assert "Traceback" not in complaints

@@ -270,7 +270,7 @@ def test_commands_on_a_full_disk_say_so_in_a_line_and_leave_what_was_there(small
     running = start(
         COMMANDS, json.dumps(list(ON_A_FULL_DISK)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    out, err = running.communicate(timeout=240)
+    out, err = running.communicate(timeout=600)
     assert contents(small_disk) == before
     assert out.count("Status ") == 2  # what was computed is not lost
     lines = [line for line in err.splitlines() if not line.endswith("…")]
@@ -353,7 +353,7 @@ def start(text, *args, **settings):
 
 def test_a_kill_at_any_step_leaves_the_old_model_or_the_new_one_but_no_mixture(tmp_path):
     running = start(KILLED, tmp_path, stdout=subprocess.PIPE)
-    out, _ = running.communicate(timeout=240)
+    out, _ = running.communicate(timeout=600)
     assert running.returncode == 0
     for suffix, *seen in map(str.split, out.splitlines()):
         order = [state for state, _ in itertools.groupby(seen)]
@@ -456,7 +456,7 @@ def test_whoever_needs_probabilities_of_a_file_that_was_cut_off_is_told(mapped, 
     out = tmp_path / "out"
     out.mkdir()
     running = start(CUT_OFF, mapped[0], out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    said, err = running.communicate(timeout=240)
+    said, err = running.communicate(timeout=600)
     assert (running.returncode, said) == (0, "Model: 30 states × 4 actions × 5 kernels, discount 0.8\n"), err[-2000:]
     assert not os.listdir(out)
 
@@ -529,7 +529,7 @@ print("fine")
 def test_numbers_that_change_during_a_run_do_not_lead_out_of_an_array(metric, order, mapped):
     path, _ = mapped
     running = start(CHANGING, path, metric, order, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, err = running.communicate(timeout=240)
+    out, err = running.communicate(timeout=600)
     assert (running.returncode, out) == (0, "fine\n"), err[-2000:]
 
 
@@ -566,7 +566,7 @@ import os, sys, time
 flush = os.fsync
 def slow(handle):
     print("writing", flush=True)
-    time.sleep(60)
+    time.sleep(600)
     flush(handle)
 os.fsync = slow
 from drmdp.cli import main
@@ -593,7 +593,7 @@ def test_a_signal_while_a_command_writes_leaves_what_was_there(number, suffix, t
     )  # fmt: skip
     assert running.stdout.readline() == "writing\n"
     running.send_signal(number)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=600)
     after = contents(tmp_path / "out")
     if number == signal.SIGKILL:
         assert all(name.startswith(".m.") for name in set(after) - set(before))  # hidden, and said so

@@ -26,7 +26,7 @@ ball = drmdp.Wasserstein(0.1)
 def work(k):
     return drmdp.solve(model, ball, tol=1e-6, threads=2).value.tobytes()
 """
-LIMIT = 240
+LIMIT = 600
 """Seconds after which a process counts as hanging; it needs about ten, or minutes where kernels are compiled first."""
 
 

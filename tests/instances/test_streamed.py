@@ -103,7 +103,7 @@ def test_a_larger_model_takes_no_more_memory_to_write(tmp_path):
         peaks.append(int(subprocess.run(run, capture_output=True, text=True, check=True).stdout))
     size = sum(file.stat().st_size for file in (tmp_path / "100000.drmdp").iterdir())
     assert size > 80e6
-    assert peaks[1] - peaks[0] < 5_000  # kB: pages of the heap come and go
+    assert 1024 * (peaks[1] - peaks[0]) < size / 4  # pages of the heap come and go
 
 
 # ---------------------------------------------------------------------- command line

@@ -32,7 +32,7 @@ def _alarm():
 
 def survives(proof, model, interval):
     """Check with an alarm clock; returns the exit code."""
-    signal.alarm(20)
+    signal.alarm(120)
     files = model if isinstance(model, list) else [model]
     code = drmdp_check.main([str(proof), *map(str, files), *(["--interval"] if interval else [])])
     signal.alarm(0)

@@ -739,7 +739,7 @@ print(found.status, good, flush=True)
         for _ in range(3):
             assert child.stdout.readline() == "going\n"
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=600)
     finally:
         child.kill()
     assert (out.split("\n")[-2], err, child.returncode) == ("interrupted True", "", 0)
