@@ -1,6 +1,9 @@
 """`drmdp check`, the options of logs, and messages that speak of options."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -65,7 +68,7 @@ def test_an_odd_log_ends_with_2_and_every_line(run):
     ):
         assert part in result.stdout, result.stdout
     result = run("check", "typo.csv", *LOG, *RULES)
-    assert result.exit_code == 2
+    assert result.exit_code == 4
     assert result.stdout.endswith("typo.csv: 1 thing odd; an estimate is made, with warnings\n")
     assert run("check", "typo.csv", *LOG, *RULES, "--rename", "fiar=fair").exit_code == 0
     assert run("check", "typo.csv", *LOG, *RULES, "--states", "good, fair, poor, fiar").exit_code == 0
@@ -152,6 +155,8 @@ def test_kernels_have_the_names_of_their_column(run):
         (["clean.csv", *LOG, "--step", "2"], "--step 2: the times are dates"),
         (["clean.csv", *LOG[:-4], "--gaps", "cut"], "--gaps cut needs --time"),
         (["clean.csv", *LOG, "--gaps", "jump"], "--gaps is one of refuse, cut, bridge; got 'jump'"),
+        (["clean.csv", *LOG, "--interest", "3"], "--interest: expected a rate and its time, such as '3%/year'; got '3'"),
+        (["clean.csv", *LOG, "--zone", "UTC"], "--zone UTC: the times in column 'Month' have no zone"),
         (["clean.csv", *LOG, "--rename", "x"], "--rename 'x': expected OLD=NEW"),
         (["clean.csv", *LOG, "--separator", ";"], "look separated by ',': --separator ,"),
         (["clean.csv", *LOG, "--encoding", "klingon"], "--encoding klingon is unknown"),
@@ -212,3 +217,36 @@ def test_a_formula_of_costs_is_checked(run):
     assert result.exit_code == 2
     assert "costs, 1 place, refused\n  costs '3 * price': " in result.stdout
     assert result.stdout.endswith("an estimate is refused\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["table", "json"])
+def test_the_exit_code_stays_if_nobody_reads_the_output(more, run, tmp_path):
+    """0 nothing is odd, 4 warnings, 2 refused: also with `| head`."""
+    for name, code in (("clean.csv", 0), ("typo.csv", 4), ("dirty.csv", 2)):
+        read, write = os.pipe()
+        os.close(read)
+        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, *more]
+        done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
+        os.close(write)
+        assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_times_have_options_of_their_own(run):
+    rows = presses()
+    Path("two.csv").write_text(text([[row[0], f"15/{row[1][5:7]}/{row[1][:4]}" if row[1] < "2021" else f"{row[1][5:7]}/15/{row[1][:4]}", *row[2:]] for row in rows]))
+    result = run("check", "two.csv", *LOG, *RULES)
+    cure = "--time-format %d/%m/%Y --time-format %m/%d/%Y reads both, where no cell has two readings"
+    assert (result.exit_code, cure in result.stdout) == (2, True)
+    formats = ["--time-format", "%d/%m/%Y", "--time-format", "%m/%d/%Y"]
+    assert run("check", "two.csv", *LOG, *RULES, *formats, "--interest", "3%/year").exit_code == 0
+    more = [*formats, "--by", "time:year", "--step", "30 days", "--within", "5 days", "--interest", "3%/year"]
+    assert run("estimate", "two.csv", *LOG, *RULES, *more, "-o", "m.npz").exit_code == 0
+    model = drmdp.read("m.npz")
+    assert list(map(str, model.kernel_names)) == ["2020", "2021"]
+    assert model.discount == pytest.approx(1.03 ** (-30 / 365.2425))
+    result = run("estimate", "clean.csv", *LOG, *RULES, "--discount", 0.03, "-o", "m.npz")
+    assert result.stderr.endswith("3 % interest a step is 0.970874; or --interest 3%/year\n")
+    result = run("check", "clean.csv", *LOG, *RULES, "--discount", 0.03)
+    assert (result.exit_code, "a discount of 0.03 forgets 97%" in result.stdout) == (4, True)
+    result = run("estimate", "clean.csv", *LOG, *RULES, "-o", "m.npz")
+    assert (result.exit_code, "give --discount, or --interest such as '3%/year'" in result.stderr) == (2, True)

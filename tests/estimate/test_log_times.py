@@ -8,11 +8,12 @@ import pytest
 from test_dirty_logs import COLUMNS, frame, presses
 
 from drmdp import InputError, estimate
+from drmdp.estimate.dates import FORMS, Form, forms_of
 from drmdp.estimate.order import Ordering
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.settings import Settings
 from drmdp.estimate.table import Columns
-from drmdp.estimate.times import FORMS, Form, Step, forms_of, parse_step
+from drmdp.estimate.times import Step, parse_step
 
 
 def chain(times, episode="e"):
@@ -191,7 +192,14 @@ def test_settings_of_times_that_contradict_each_other_are_refused():
         ({"time": "time", "step": 1, "gaps": "bridge"}, "`gaps='bridge'` pairs rows whatever the time between: it takes no `step`"),
         ({"time": "time", "gaps": "cut"}, "`step` and `gaps` are for rows without `next_state`"),
         ({"gaps": "jump"}, "`gaps` is one of refuse, cut, bridge; got 'jump'"),
-        ({"duplicates": "keep"}, "`duplicates` is one of refuse, drop; got 'keep'"),
+        ({"duplicates": "keep"}, "`duplicates` is one of refuse, drop, first, last, worst; got 'keep'"),
+        ({"within": "2 days"}, "`within='2 days'` needs `time`"),
+        ({"time": "time", "within": 2}, "`within=2` needs `step`"),
+        ({"zone": "UTC"}, "`zone='UTC'` needs `time`"),
+        ({"time": "time", "duplicates": "worst"}, "`duplicates='worst'` needs `states` in order"),
+        ({"by": "time:year"}, "`by='time:year'` needs `time`"),
+        ({"time": "time", "by": "time:day"}, "`by='time:day'`: expected one of time:year, time:quarter, time:month"),
+        ({"interest": "3%/year"}, "give `discount` or `interest`, not both"),
         ({"weights": "more"}, "`weights` is one of equal, rows; got 'more'"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
@@ -222,7 +230,7 @@ def test_each_form_of_dates_reads_its_own_example(form):
     assert (found.year, found.month in (1, 2)) == (2020, True)
     if ":45" in form.example:
         assert (found.hour, found.minute) == (13, 45)
-    assert form in forms_of([form.example])
+    assert form in forms_of({form.example: 1})
     assert all(pl.select(form.read(pl.lit(text))).item() is None for text in ("", "x", "2020", f"{form.example}x"))
 
 

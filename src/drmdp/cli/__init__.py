@@ -1,7 +1,8 @@
 """The command line: one file a verb.
 
-Exit codes: 0 solved, or as near as double precision allows and within a billionth; 2 bad input, with one line on standard error; 3 a
-limit was reached and 130 interrupted, both with the result printed and written all the same. With ``--json``, standard output is one JSON document.
+Exit codes: 0 solved, or as near as double precision allows and within a billionth; 1 a fault of drmdp; 2 bad input, with one line on standard
+error; 3 a limit was reached and 130 interrupted, both with the result printed and written all the same; 4 `drmdp check` has warnings. A command
+goes on, and ends with its code, if nobody reads what it prints. With ``--json``, standard output is one JSON document.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
 def main(context: click.Context) -> None:
     """Solve Markov decision processes against the worst kernel in a Wasserstein ball, with a proof of how well.
 
-    Exit codes: 0 solved, or as near as double precision allows and within a billionth, 2 bad input, 3 a limit was reached, 130
-    interrupted. In the last two cases the result is printed and written all the same.
+    Exit codes: 0 solved, or as near as double precision allows and within a billionth, 1 a fault of drmdp, 2 bad input, 3 a limit was reached,
+    4 a check has warnings, 130 interrupted. With 3 and 130 the result is printed and written all the same.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -18,18 +18,25 @@ ROWS = 12
 """Kernels and labels shown."""
 LOG = (
     click.option(
-        "--by", help="What makes a kernel: a column, or bootstrap, folds, parts or posterior. One by default."
+        "--by",
+        help="What makes a kernel: a column, time:year, time:quarter, time:month, bootstrap, folds, parts or posterior. One by default.",
     ),
     click.option("--state", default="state", show_default=True, help="Column of the state."),
     click.option("--action", default="action", show_default=True, help="Column of the action."),
     click.option("--next-state", help="Column of the next state; by default next_state, if there is one."),
     click.option("--episode", help="Column of the episode; its consecutive rows make transitions if need be."),
-    click.option("--time", help="Column that orders the rows of an episode: numbers or dates."),
+    click.option("--time", help="Column that orders the rows of an episode: numbers or dates; or several: year,month."),
     click.option("--weight", help="Column with the weights of the rows."),
     click.option("--cost", help="Column to average into costs."),
     click.option("--reward", help="Column to average into rewards."),
-    click.option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'; common forms are recognised."),
+    click.option(
+        "--time-format",
+        multiple=True,
+        help="How times are written: '%d.%m.%Y %H:%M', excel …; common forms are recognised. May be repeated.",
+    ),
+    click.option("--zone", help="Whose clock counts for stamps with a zone: Europe/Zurich …; that shown by default."),
     click.option("--step", help="Time from row to row: month, '2 weeks', 0.5 …; guessed by default."),
+    click.option("--within", help="Count elapsed time: rows are whole steps apart, give or take this: '10 days'."),
     click.option(
         "--gaps",
         default="refuse",
@@ -37,7 +44,10 @@ LOG = (
         help="Where rows are further apart: refuse, cut (the episode ends) or bridge (time only orders).",
     ),
     click.option(
-        "--duplicates", default="refuse", show_default=True, help="Rows that are there twice: refuse or drop."
+        "--duplicates",
+        default="refuse",
+        show_default=True,
+        help="Rows that are there twice: refuse or drop; first, last or worst of those in one step, also if they differ.",
     ),
     click.option("--states", help="All states in order, such as good,fair,poor; what was seen, sorted, by default."),
     click.option("--actions", help="The same for actions."),

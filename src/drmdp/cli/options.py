@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from drmdp.solution import Status
 
 Files = Mapping[str, Sequence[Path]]
-FAULT, BAD_INPUT, LIMIT, INTERRUPTED = 1, 2, 3, 130
+FAULT, BAD_INPUT, LIMIT, WARNED, INTERRUPTED = 1, 2, 3, 4, 130
 RADIUS = click.option(
     "--radius",
     "--margin",

@@ -5,6 +5,10 @@ Names, notes and messages come from files of strangers. Whoever prints one takes
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -15,7 +19,22 @@ from drmdp.errors import clean
 
 def say(text: str, err: bool = False) -> None:
     """Write text to standard output, or error."""
-    click.echo(clean(text), err=err)
+    with piped():
+        click.echo(clean(text), err=err)
+
+
+@contextmanager
+def piped() -> Iterator[None]:
+    """Write to standard output; once nobody reads it any more, as after `| head`, the rest goes nowhere and the command goes on."""
+    try:
+        yield
+    except BrokenPipeError:
+        unread()
+
+
+def unread() -> None:
+    """Let standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console(stderr: bool = False) -> Any:
@@ -38,6 +57,9 @@ def _classes() -> tuple[Any, Any]:
     class Screen(Console):
         def print(self, *objects: Any, **settings: Any) -> None:
             super().print(*_cleaned(objects), **settings)
+
+        def on_broken_pipe(self) -> None:
+            unread()
 
     class Cells(Table):
         def add_row(self, *cells: Any, **settings: Any) -> None:

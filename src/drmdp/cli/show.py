@@ -39,7 +39,8 @@ ROWS = 12
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on standard output."""
-    click.echo(json.dumps(plain(document), allow_nan=False))
+    with cli_screen.piped():
+        click.echo(json.dumps(plain(document), allow_nan=False))
 
 
 def plain(value: Any) -> Any:

@@ -32,6 +32,8 @@ def spoken(message: str, command: click.Command | None, convert: click.Command |
     own = {**COMMANDS, **_options(command)}
     if "rename" in own:
         message = re.sub(r"`rename=(\{.*?\})`", _renames, message)
+    if "time_format" in own:
+        message = re.sub(r"`time_format=(\(.*?\))`", _formats, message)
     other = {} if convert is None else {name: option for name, option in _options(convert).items() if name not in own}
     for name, option in own.items():
         message = re.sub(rf"^{name}{VERB}", option, message)
@@ -52,6 +54,10 @@ def _options(command: click.Command) -> dict[str, str]:
 def _renames(found: re.Match[str]) -> str:
     pairs = ast.literal_eval(found[1])
     return " ".join(f"--rename {shlex.quote(f'{old}={new}')}" for old, new in pairs.items())
+
+
+def _formats(found: re.Match[str]) -> str:
+    return " ".join(f"--time-format {shlex.quote(form)}" for form in ast.literal_eval(found[1]))
 
 
 def _assigned(message: str, name: str, option: str) -> str:

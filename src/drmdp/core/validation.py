@@ -20,6 +20,8 @@ from drmdp.core.names import RULE, LazyNames, Numbers, is_name, same
 from drmdp.errors import InputError, repeated, shown
 
 Names = Sequence[Hashable]
+LOW = 0.5
+"""Discounts below are asked back: a rate of interest may be meant."""
 
 
 def numbers(name: str, given: ArrayLike) -> Array:
@@ -204,6 +206,14 @@ def discount_of(discount: Any) -> float:
         cure = "; a plan over finitely many stages needs none (finite_horizon, `drmdp horizon`)" if value == 1 else ""
         raise InputError(f"discount: expected a number in [0, 1), got {shown(discount)}{cure}")
     return value
+
+
+def low_discount(discount: float) -> str | None:
+    """A question, if a discount may be meant for a rate of interest."""
+    if not 0 < discount < LOW:
+        return None
+    rate = f"{100 * discount:g} %"
+    return f"a discount of {discount:g} forgets {1 - discount:.0%} of a cost that comes a step later; {rate} interest a step is {1 / (1 + discount):.6g}"
 
 
 def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:

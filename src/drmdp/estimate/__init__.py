@@ -6,7 +6,7 @@ What does the work is imported when it is called for.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drmdp.core.validation import Names
@@ -22,7 +22,8 @@ __all__ = ["LogCheck", "check_log", "estimate"]
 def estimate(
     table: Any,
     *,
-    discount: float,
+    discount: float | None = None,
+    interest: str | None = None,
     n_kernels: int | None = None,
     by: str | None = None,
     seed: int = 0,
@@ -47,7 +48,9 @@ def estimate(
     step: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
-    time_format: str | None = None,
+    time_format: str | Sequence[str] | None = None,
+    within: Any = None,
+    zone: str | None = None,
     weights: str = "equal",
     separator: str | None = None,
     encoding: str | None = None,
@@ -65,11 +68,14 @@ def estimate(
         (unless rows of episodes are out of order and must be sorted).
     discount : float in [0, 1)
         What a cost of the next step is worth now.
+    interest : such as "3%/year", optional
+        Instead of `discount`, where times are dates: a step of a month is then discounted by 1.03^(−1/12).
     n_kernels : int, optional
         N; with a column in `by` it is what the column has, and is checked if given.
     by : column name, "bootstrap", "folds", "parts" or "posterior", optional
         What makes the kernels: a value of the column each, episodes drawn with replacement, all but a part of the
-        episodes, a part of them, or draws from the Dirichlet posterior. One kernel of everything by default.
+        episodes, a part of them, or draws from the Dirichlet posterior; "time:year", "time:quarter", "time:month": the
+        period in which a transition begins. One kernel of everything by default.
     seed : int
         Of everything random.
     state, action : column names
@@ -77,7 +83,8 @@ def estimate(
     next_state : column name, optional
         Where that led. Without it (and no column of that name) consecutive rows of an episode make the transitions.
     episode, time : column names, optional
-        Which rows belong together, such as those of one machine, and in which order.
+        Which rows belong together, such as those of one machine, and in which order. Two or three columns make a time
+        together: ``"year,month"``.
     cost, reward : column name, optional
         What a row cost or earned; the mean of each state and action is taken.
     weight : column name, optional
@@ -99,13 +106,19 @@ def estimate(
     rename : mapping from label to label
         Of states, actions and values of the column `by` that were written in several ways.
     step : "month", "2 weeks", a number, …
-        Time from a row to the next of its episode. Guessed by default, and `notes` say so.
+        Time from a row to the next of its episode, by the calendar. Guessed by default, and `notes` say so.
+    within : "10 days", a number, …, optional
+        Count elapsed time instead: rows are so many steps apart, give or take this; all else is a gap.
     gaps : "refuse", "cut" or "bridge"
         Where rows are further apart: an error, the end of an episode, or a transition all the same.
-    duplicates : "refuse" or "drop"
-        What to do with rows that are there twice, with the same episode and time.
-    time_format : str, optional
-        How times are written, as in ``"%d.%m.%Y %H:%M"``. Numbers and common forms of dates are recognised.
+    duplicates : "refuse", "drop", "first", "last" or "worst"
+        What to do with rows that are there twice, with the same episode and time: an error, or keep one. The last three keep
+        one of the rows of an episode that lie in the same step, also if they differ; the worst state is the last of `states`.
+    time_format : str or several, optional
+        How times are written, as in ``"%d.%m.%Y %H:%M"``; "excel" are days since 1899-12-30. Numbers and common forms of dates
+        are recognised.
+    zone : str, optional
+        Place whose clock counts for stamps with a zone, as "Europe/Zurich"; by default that which each stamp shows.
     weights : "equal" or "rows"
         Whether the kernels of a column `by` weigh the same, or as much as they have data.
     separator, encoding, decimal : str, optional
@@ -153,10 +166,11 @@ def estimate(
         model: Model = fit_events(table, event, given, Reading(separator, encoding, decimal))
         return model
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
-    ordering, reading = Ordering(step, gaps, duplicates, time_format), Reading(separator, encoding, decimal)
+    ordering = Ordering(step, gaps, duplicates, time_format, within, zone)
+    reading = Reading(separator, encoding, decimal)
     settings = Settings(
         discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions,
-        rename, weights, ordering, reading,
+        rename, weights, ordering, reading, interest,
     )  # fmt: skip
     found = fit(table, columns, settings)
     for text in found.summary.warnings:
@@ -185,7 +199,9 @@ def check_log(
     step: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
-    time_format: str | None = None,
+    time_format: str | Sequence[str] | None = None,
+    within: Any = None,
+    zone: str | None = None,
     separator: str | None = None,
     encoding: str | None = None,
     decimal: str = ".",
@@ -200,7 +216,7 @@ def check_log(
         As for `estimate`. Costs are checked if a column holds them.
     unvisited, partial, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.
-    step, gaps, duplicates, time_format : optional
+    step, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
     separator, encoding, decimal : str, optional
         How text files are written, as for `estimate`.
@@ -236,7 +252,7 @@ def check_log(
 
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     settings = Settings(
-        0.0, by, unvisited=unvisited, partial=partial, terminal=terminal, states=states, actions=actions, rename=rename,
-        ordering=Ordering(step, gaps, duplicates, time_format), reading=Reading(separator, encoding, decimal),
+        None, by, unvisited=unvisited, partial=partial, terminal=terminal, states=states, actions=actions, rename=rename,
+        ordering=Ordering(step, gaps, duplicates, time_format, within, zone), reading=Reading(separator, encoding, decimal),
     )  # fmt: skip
     return check(table, columns, settings)

@@ -16,7 +16,7 @@ from drmdp.estimate.rules import available_pairs, rule_findings, visited
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.source import open_source
-from drmdp.estimate.stages import labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.stages import discount_for, discount_odd, labels_odd, read_log, samples_of, terminal_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
 
@@ -45,6 +45,8 @@ def _prices(table: Any, columns: Columns, settings: Settings) -> list[Finding]:
     """What is wrong with a table or formula of costs, which only an estimate reads."""
     if settings.costs is None and settings.rewards is None:
         return []
+    if settings.interest is None and settings.discount is None:
+        settings = replace(settings, discount=0.0)
     try:
         fit(table, columns, settings)
     except InputError as error:
@@ -88,6 +90,8 @@ def _counted(seen: Survey, settings: Settings, kind: str | None) -> tuple[Summar
     samples = samples_of(seen, settings, generator(0, "estimate"))
     found = visited(samples, terminal_of(samples, settings))
     rules = settings.unvisited, settings.partial
-    odd = labels_odd(seen, samples, settings)
+    odd = [*labels_odd(seen, samples, settings), *discount_odd(settings)]
+    if settings.interest is not None:
+        discount_for(settings, seen.facts)
     summary = summarise(seen, samples, found, available_pairs(found, *rules), settings, kind, odd)
     return summary, [*odd, *rule_findings(samples, found, *rules)]

@@ -14,7 +14,15 @@ from drmdp.estimate.order import Survey
 from drmdp.estimate.rules import fill, visited
 from drmdp.estimate.sample import Samples
 from drmdp.estimate.settings import Settings, check_settings
-from drmdp.estimate.stages import kernel_weights, labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.stages import (
+    discount_for,
+    discount_odd,
+    kernel_weights,
+    labels_odd,
+    read_log,
+    samples_of,
+    terminal_of,
+)  # fmt: skip
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, UntidyError
 from drmdp.model import Model
@@ -46,12 +54,12 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     filled = fill(name, samples, found, settings.unvisited, settings.partial, prior, rng)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
-    odd = [*seen.findings, *labels_odd(seen, samples, settings)]
+    odd = [*seen.findings, *labels_odd(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd)
     model = Model(
         filled.kernels,
         **{f"{kind}s": priced},
-        discount=settings.discount,
+        discount=discount_for(settings, seen.facts),
         weights=weights,
         states=samples.pooled.states,
         actions=samples.pooled.actions,

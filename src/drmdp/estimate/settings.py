@@ -14,6 +14,7 @@ from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.source import Reading
 from drmdp.estimate.table import Columns
+from drmdp.estimate.times import PERIODS, parse_interest
 
 WEIGHTS = ("equal", "rows")
 
@@ -22,7 +23,7 @@ WEIGHTS = ("equal", "rows")
 class Settings:
     """How kernels are made of counts; see `estimate`."""
 
-    discount: float
+    discount: float | None
     by: str | None = None
     n_kernels: int | None = None
     seed: int = 0
@@ -39,6 +40,7 @@ class Settings:
     weights: str = "equal"
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
+    interest: str | None = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
 
 
@@ -51,19 +53,28 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     if len(given) > 1:
         names = [", ".join(f"`{name}`" for name in sources), " and ".join(f"`{name}`" for name in given)]
         raise InputError(f"give exactly one of {names[0]}, got {names[1]}")
-    discount_of(settings.discount)
+    _check_discount(settings)
     check_rule("unvisited", settings.unvisited, UNVISITED)
     check_rule("partial", settings.partial, PARTIAL)
     check_rule("prior_on", settings.prior_on, ("seen", "all"))
     check_rule("weights", settings.weights, WEIGHTS)
     _check_kernels(settings)
-    _check_ordering(columns, settings.ordering)
+    _check_ordering(columns, settings)
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
     if settings.by != "posterior" and (prior != 1 or settings.prior_on != "seen"):
         raise InputError("`prior` and `prior_on` are for posterior draws: `by='posterior'`")
     return given[0].removesuffix("s") if given else None
+
+
+def _check_discount(settings: Settings) -> None:
+    if settings.discount is not None:
+        discount_of(settings.discount)
+    if settings.interest is not None:
+        parse_interest(settings.interest)
+        if settings.discount is not None:
+            raise InputError("give `discount` or `interest`, not both")
 
 
 def _check_kernels(settings: Settings) -> None:
@@ -78,15 +89,33 @@ def _check_kernels(settings: Settings) -> None:
         raise InputError(f"`by={by!r}` needs at least 2 kernels")
 
 
-def _check_ordering(columns: Columns, ordering: Ordering) -> None:
+def _check_ordering(columns: Columns, settings: Settings) -> None:
+    ordering = settings.ordering
     check_rule("gaps", ordering.gaps, GAPS)
     check_rule("duplicates", ordering.duplicates, DUPLICATES)
     timed = {
         "step": ordering.step is not None, "gaps": ordering.gaps != "refuse",
-        "duplicates": ordering.duplicates != "refuse", "time_format": ordering.time_format is not None,
+        "duplicates": ordering.duplicates != "refuse", "time_format": bool(ordering.time_format),
+        "within": ordering.within is not None, "zone": ordering.zone is not None,
     }  # fmt: skip
     for name, given in timed.items():
         if given and columns.time is None:
             raise InputError(f"`{name}={getattr(ordering, name)!r}` needs `time`, the column with the times")
     if ordering.step is not None and ordering.gaps == "bridge":
         raise InputError("`gaps='bridge'` pairs rows whatever the time between: it takes no `step`")
+    if ordering.within is not None and ordering.step is None:
+        raise InputError(f"`within={ordering.within!r}` needs `step`, which it is a tolerance of")
+    if ordering.duplicates == "worst" and settings.states is None:
+        raise InputError("`duplicates='worst'` needs `states` in order, the worst last")
+    if period_of(settings.by) is not None and columns.time is None:
+        raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
+
+
+def period_of(by: str | None) -> str | None:
+    """The period of the calendar that makes a kernel, if `by` names one, as "time:year"."""
+    word, mark, period = (by or "").partition(":")
+    if word != "time" or not mark:
+        return None
+    if period not in PERIODS:
+        raise InputError(f"`by={by!r}`: expected one of {', '.join(f'time:{name}' for name in PERIODS)}")
+    return period

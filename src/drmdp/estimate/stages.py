@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from drmdp.core.validation import low_discount
 from drmdp.errors import InputError
-from drmdp.estimate.findings import Finding
+from drmdp.estimate import times
+from drmdp.estimate.findings import Finding, Place
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
-from drmdp.estimate.order import Survey
+from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.rules import names_by_text
 from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
-from drmdp.estimate.settings import Settings
+from drmdp.estimate.settings import Settings, period_of
+from drmdp.estimate.source import polars
 from drmdp.estimate.survey import survey
 from drmdp.estimate.table import Columns, open_table
 
 
 def read_log(table: Any, columns: Columns, settings: Settings, tidy: bool) -> Survey:
     """Open a table and make transitions of its rows, with what is odd about them."""
-    unit = None if settings.by in SAMPLED else settings.by
+    period = period_of(settings.by)
+    unit = None if settings.by in SAMPLED or period is not None else settings.by
     opened = open_table(table, columns, unit, settings.reading, settings.rename, tidy and not settings.rename)
     if settings.rename:
         check_rename(opened, settings.rename)
-    return survey(opened, settings.ordering)
+    seen = survey(opened, settings.ordering, settings.states)
+    return seen if period is None else _by_period(seen, period)
+
+
+def _by_period(seen: Survey, period: str) -> Survey:
+    """Transitions with the year, quarter or month in which they begin as what makes a kernel."""
+    schema = seen.steps.frame.collect_schema()
+    if "time" not in seen.steps.table.wanted:  # its cells are refused already
+        return replace(seen, steps=replace(seen.steps, frame=seen.steps.frame.with_columns(unit=polars().lit("all"))))
+    if not schema["time"].is_temporal():
+        raise InputError(
+            f"`by='time:{period}'` needs dates: the times in {seen.steps.table.wanted['time']!r} are numbers"
+        )
+    clock = polars().col("_clock" if "_clock" in schema else "time")
+    return replace(
+        seen, steps=replace(seen.steps, frame=seen.steps.frame.with_columns(unit=times.period(clock, period)))
+    )
+
+
+def discount_for(settings: Settings, facts: Facts) -> float:
+    """The discount that was given, or that of the interest and the step."""
+    if settings.interest is not None:
+        return times.discount_of_interest(settings.interest, facts.step)
+    if settings.discount is None:
+        raise InputError("give `discount`, or `interest` such as '3%/year'")
+    return float(settings.discount)
+
+
+def discount_odd(settings: Settings) -> list[Finding]:
+    """A discount that may be meant for a rate of interest."""
+    if settings.discount is None or (question := low_discount(settings.discount)) is None:
+        return []
+    cure = f"or `interest='{100 * settings.discount:g}%/year'`"
+    return [Finding("discount", False, 1, "discounts", (Place(question),), cure)]
 
 
 def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:

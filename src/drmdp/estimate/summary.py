@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drmdp.estimate.findings import Finding
+from drmdp.estimate.order import covered, offset
+from drmdp.estimate.times import CALENDAR, discount_of_interest
 
 if TYPE_CHECKING:
     from drmdp.estimate.order import Facts, Ordering, Survey
@@ -95,6 +97,7 @@ def summarise(
         assumed=[
             *_order(facts, settings.ordering, table),
             *(f"labels renamed: {old} is {new}" for old, new in (settings.rename or {}).items()),
+            *_discounted(facts, settings),
             *_kernels(samples, settings),
             *_rules(found, settings),
         ],
@@ -112,16 +115,24 @@ def _costs(table: Table, settings: Settings, kind: str) -> str:
 
 def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
     found = []
-    if facts.dropped:
+    if facts.dropped and ordering.duplicates == "drop":
         found.append(f"{facts.dropped:,} exact duplicate{'s' if facts.dropped > 1 else ''} dropped")
+    elif facts.dropped:
+        found.append(
+            f"of several rows of an episode in one step the {ordering.duplicates} is kept: {facts.dropped:,} dropped"
+        )
+    found += _clocks(facts, ordering)
     if table.columns.next_state is not None:
         return found
     if table.columns.time is None:
         return [*found, "rows of an episode follow each other as in the table, one step apart"]
+    if facts.forms > 1:
+        found.append(f"times are written in {facts.forms} ways: {facts.form}")
     if facts.swapped:
         found.append(f"dates are read as {facts.form}, for not all of them can be read otherwise")
     if facts.step is not None and ordering.gaps != "bridge":
         found.append(f"time step: {facts.step}{', guessed' if facts.guessed else ''}")
+        found += filter(None, [covered(facts)])
     if facts.gaps and ordering.gaps == "cut":
         found.append(
             f"{facts.gaps:,} gap{'s' if facts.gaps > 1 else ''} in time: the episode ends there and begins again"
@@ -130,6 +141,23 @@ def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
         far = f"; {facts.gaps:,} pairs of rows are further apart than {facts.step}" if facts.gaps else ""
         found.append(f"each row and the next of its episode make a transition, whatever the time between{far}")
     return found
+
+
+def _clocks(facts: Facts, ordering: Ordering) -> list[str]:
+    if facts.clocks is None or facts.step is None or facts.step.unit not in CALENDAR:
+        return []
+    low, high = (offset(minutes) for minutes in facts.clocks)
+    clock = f"that each stamp shows, {low}{'' if low == high else f' to {high}'}"
+    return [
+        f"days, months and years are those of the clock {clock if ordering.zone is None else f'in {ordering.zone}'}"
+    ]
+
+
+def _discounted(facts: Facts, settings: Settings) -> list[str]:
+    if settings.interest is None:
+        return []
+    discount = discount_of_interest(settings.interest, facts.step)
+    return [f"interest of {settings.interest}: a step of {facts.step} is discounted by {discount:.6g}"]
 
 
 def _kernels(samples: Samples, settings: Settings) -> list[str]:

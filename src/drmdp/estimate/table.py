@@ -7,7 +7,8 @@ state       where a step begins; a string or an integer, as all labels
 action      what was done
 next_state  where the step ends; without it, the state of the next row of the same episode
 episode     what belongs together: one patient, one machine, one run
-time        order within an episode, and how far apart rows are; without it, rows are in order
+time        order within an episode, and how far apart rows are; without it, rows are in order. Several columns, as "year,month",
+            are joined by hyphens
 cost        of the step (or `reward`)
 weight      how much a row counts; 1 by default
 =========== ======================================================================================================
@@ -131,7 +132,6 @@ def open_table(
     tidy: bool = False,
 ) -> Table:
     """Open a frame or a file and give its columns their fixed names and types; nothing is read but the header."""
-    pl = polars()
     reading = reading or Reading()
     if reading.decimal not in (".", ","):
         raise InputError(f"`decimal`: expected '.' or ',', got {reading.decimal!r}")
@@ -140,7 +140,7 @@ def open_table(
         columns = replace(columns, next_state="next_state")
     wanted = {role: column for role, column in {**vars(columns), "unit": unit}.items() if column is not None}
     _check_header(opened, wanted)
-    raw = opened.frame.select(pl.col(column).alias(role) for role, column in wanted.items()).with_row_index("_row")
+    raw = opened.frame.select(_cells(opened, role, column) for role, column in wanted.items()).with_row_index("_row")
     return typed(Table(raw, raw, wanted, columns, opened, reading, rename or {}), tidy)
 
 
@@ -181,20 +181,39 @@ def spoken(role: str) -> str:
     return "by" if role == "unit" else role
 
 
+def _parts(opened: Source, role: str, column: str) -> list[str]:
+    """The columns of a role: a time may have several, as "year,month"."""
+    several = role == "time" and column not in opened.header
+    return [part.strip() for part in column.split(",")] if several else [column]
+
+
+def _cells(opened: Source, role: str, column: str) -> Any:
+    """The cells of a role; several columns make 2020-1-31 of 2020, 1 and 31."""
+    pl = polars()
+    parts = _parts(opened, role, column)
+    if len(parts) == 1:
+        return pl.col(parts[0]).alias(role)
+    schema = opened.frame.collect_schema()
+    texts = [pl.col(part).cast(pl.Int64, strict=False) if schema[part].is_float() else pl.col(part) for part in parts]
+    bare = [text.cast(pl.String).str.strip_chars() for text in texts]
+    return pl.concat_str([pl.when(text != "").then(text) for text in bare], separator="-").alias(role)
+
+
 def _check_header(opened: Source, wanted: dict[str, str]) -> None:
     """All columns that are not there, and those that are there twice."""
     header = opened.header
-    missing = {role: column for role, column in wanted.items() if column not in header}
+    parts = [(role, part) for role, column in wanted.items() for part in _parts(opened, role, column)]
+    missing = [(role, part) for role, part in parts if part not in header]
     if missing:
         folded = {name.strip().casefold(): name for name in header}
         texts = []
-        for role, column in missing.items():
+        for role, column in missing:
             near = folded.get(column.strip().casefold()) or next(iter(get_close_matches(column, header, 1)), None)
             meant = f" (did you mean {near!r}?)" if near is not None and near not in wanted.values() else ""
             texts.append(f"{column!r} for `{spoken(role)}`{meant}")
         known = f"there are: {shown_names(header)}{separator_hint(header)}"
         raise InputError(f"{opened.name}: no column {', '.join(texts)}; {known}")
-    for column in wanted.values():
+    for _, column in parts:
         if header.count(column) > 1:
             raise InputError(f"{opened.name}: {header.count(column)} columns are called {column!r}")
 
