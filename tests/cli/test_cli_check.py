@@ -233,7 +233,18 @@ def test_the_exit_code_stays_if_nobody_reads_the_output(more, run, tmp_path):
 
 def test_times_have_options_of_their_own(run):
     rows = presses()
-    Path("two.csv").write_text(text([[row[0], f"15/{row[1][5:7]}/{row[1][:4]}" if row[1] < "2021" else f"{row[1][5:7]}/15/{row[1][:4]}", *row[2:]] for row in rows]))
+    Path("two.csv").write_text(
+        text(
+            [
+                [
+                    row[0],
+                    f"15/{row[1][5:7]}/{row[1][:4]}" if row[1] < "2021" else f"{row[1][5:7]}/15/{row[1][:4]}",
+                    *row[2:],
+                ]
+                for row in rows
+            ]
+        )
+    )
     result = run("check", "two.csv", *LOG, *RULES)
     cure = "--time-format %d/%m/%Y --time-format %m/%d/%Y reads both, where no cell has two readings"
     assert (result.exit_code, cure in result.stdout) == (2, True)
