@@ -1,6 +1,7 @@
 """Forked and spawned processes, threads and event loops: the same answer as in the process that started them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,69 @@ def test_forked_children_have_threads_of_their_own(script):
             assert pool.map(work, range(3)) == [first] * 3
         assert work(1) == first
     """)
+
+
+HELD = """
+    import signal, threading
+    from drmdp.bellman.frame.transport import TABLES
+    from drmdp.core.cached import cached_property
+    from drmdp.core.compiled import KERNEL, njit
+    from numba.core.compiler_lock import global_compiler_lock
+
+    class Slow:
+        @cached_property
+        def made(self):
+            return self.make()
+
+    holds, over = threading.Event(), threading.Event()
+
+    def hold(lock):
+        with lock:
+            holds.set()
+            over.wait()
+
+    def slow():
+        one = Slow()
+        one.make = lambda: (holds.set(), over.wait())
+        one.made
+
+    def forked(held, work, seconds):
+        holds.clear(), over.clear()
+        other = threading.Thread(target=held)
+        other.start()
+        holds.wait()
+        threading.Timer(seconds, over.set).start()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)  # which ends it if it hangs
+            work()
+            os._exit(0)
+        over.set()
+        assert os.waitpid(child, 0)[1] == 0
+        other.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(
+    "held",
+    [
+        # a property that is being made, tables of distances that are being written, a kernel that is being compiled
+        "other = Slow()\nother.make = lambda: 1\nforked(slow, lambda: other.made, 60)",
+        "far = drmdp.Wasserstein(0.1, 'transport', ground=('line', np.arange(5.0)))\ndrmdp.solve(small, far)\n"
+        "forked(lambda: hold(TABLES._lock), lambda: drmdp.solve(small, far), 60)",
+        "forked(lambda: hold(global_compiler_lock), lambda: njit(**KERNEL)(lambda x: x + 1)(1.0), 0.2)",
+    ],
+    ids=["property", "tables", "compiler"],
+)
+def test_what_another_thread_holds_at_a_fork_does_not_keep_the_child(script, held):
+    script("import os\n" + textwrap.dedent(HELD) + held)
+
+
+def test_nobody_makes_properties_under_a_lock():
+    sources = Path(drmdp.__file__).parent.rglob("*.py")
+    kept = re.compile(r"functools.*cached_property")
+    assert [path.name for path in sources if kept.search(path.read_text())] == ["cached.py"]  # which says why
 
 
 SAME = """

@@ -11,26 +11,25 @@ method needs no safeguard. Policies are deterministic, and "s" is the same as "s
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.exact import COARSEST, FINEST, Remembered
+from drmdp.bellman.exact import COARSEST, FINEST, Remembered, family_of
 from drmdp.bellman.family import prepared
-from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.operator import Update
 from drmdp.certificate.cooperative import CooperativeProver, pairs_of, single, turned
 from drmdp.core import levels
 from drmdp.core import threads as workers
+from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, MeanKernel, Rows
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of, part_of
+from drmdp.sets.registry import entry_of
 
 
 class ByPair(Remembered):
@@ -74,15 +73,13 @@ class CooperativeOperator:
         self.chunk = model.n_states
         self.threads = workers.count(threads)
         self.accuracy = 0.0
-        entry = entry_of(ball)
-        self._family: Any = part_of(entry.response, ball)
-        self._given = Pairwise(self._family) if entry.keeps.by_pair else self._family
+        self._family, self._given = family_of(single(ball)), family_of(ball)
         self._whole = turned(lay_out(model, ball))
         self._pairs = pairs_of(self._whole)
         N, real = self._whole.weights.size, self._whole.data.dtype
         S, A = model.available.shape
         self._memory = {
-            True: empty_memory(S, A, N, entry.keeps, real),
+            True: empty_memory(S, A, N, entry_of(ball).keeps, real),
             False: empty_memory(S * A, 1, N, entry_of(single(ball)).keeps, real),
         }
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
@@ -103,14 +100,14 @@ class CooperativeOperator:
         best = np.where(there, high, np.inf).argmin(axis=1)
         policy = np.eye(A)[best] * there.any(axis=1, keepdims=True)
         least = np.where(there, low, np.inf).min(axis=1, initial=np.inf)
-        nature = ByPair(model, self._family.NATURE, self._pairs, point, memory, None, self.threads)
+        nature = ByPair(model, single(self.ball), self._pairs, point, memory, None, self.threads)
         return self._update(value, u, own, least, np.take_along_axis(high, best[:, None], axis=1)[:, 0], policy, nature)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy (S, A), let nature minimise."""
         low, high, point, memory = self._sweep(True, value, policy, start, stop)
         own, u = slice(start, stop), value - levels.level(value)
-        nature = Remembered(self.model, self._given.NATURE, self._whole, point, memory, None, self.threads)
+        nature = Remembered(self.model, self.ball, self._whole, point, memory, None, self.threads)
         return self._update(value, u, own, low[own], high[own], policy[own], nature)
 
     def _sweep(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from drmdp.bellman.operator import Update
 from drmdp.bellman.played import Pages, Played, written
 from drmdp.core import levels
 from drmdp.core import threads as workers
+from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
 from drmdp.layout import events, light
 from drmdp.layout.layout import Layout, at_radius, fill_up
@@ -49,12 +50,19 @@ class Left(NamedTuple):
     sweeps: int  # so far
 
 
+def family_of(ball: Any) -> Any:
+    """The family of a set (`drmdp.bellman.family`)."""
+    entry = entry_of(ball)
+    found = part_of(entry.response, ball)
+    return Pairwise(found) if entry.keeps.by_pair else found
+
+
 @dataclass(frozen=True)
 class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
 
     model: Model
-    answer: Answer
+    ball: Any  # whose family answers
     layout: Layout
     point: Point
     memory: Memory
@@ -63,10 +71,20 @@ class Remembered:
     played: Played | None = None  # rows that the sweep wrote
     rooms: Rooms = NONE
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has no work space, and neither kernels nor modules: it finds them by its set."""
+        return self.__dict__ | {"played": None, "rooms": NONE}
+
+    @property
+    def answer(self) -> Answer:
+        """How the memory becomes rows."""
+        found: Answer = family_of(self.ball).NATURE
+        return found
+
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
         return type(self)(
-            self.model, self.answer, self.layout, self.point, self.memory, share, self.threads, None, self.rooms
+            self.model, self.ball, self.layout, self.point, self.memory, share, self.threads, None, self.rooms
         )
 
     def chain(self, policy: Array) -> Any:
@@ -195,8 +213,7 @@ class ExactOperator:
         self.threads = workers.count(threads)
         self._layout = events.spread_out(model, ball)
         entry = entry_of(ball)
-        family: Any = part_of(entry.response, ball)
-        self.family = Pairwise(family) if entry.keeps.by_pair else family
+        self.family = family_of(ball)
         self.accuracy = 0.0
         self._passes = NOTHING
         self._filled: Layout | None = None  # the layout for many sweeps
@@ -253,7 +270,7 @@ class ExactOperator:
             played.of(policy, self.threads)
         memory = self.left.memory
         nature = Remembered(
-            model, self.family.NATURE, layout, looks.last, memory, None, self.threads, played, self.ready.answers
+            model, self.ball, layout, looks.last, memory, None, self.threads, played, self.ready.answers
         )
         return Update(new, low, high, policy, nature, memory)
 
@@ -314,9 +331,9 @@ class ExactOperator:
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
-        layout, answer = self._laid_out(sweeps), self.family.NATURE
+        layout = self._laid_out(sweeps)
         point = point_at(layout, value - levels.level(value), whole=False)
-        return Remembered(self.model, answer, layout, point, memory, None, self.threads)
+        return Remembered(self.model, self.ball, layout, point, memory, None, self.threads)
 
     def _laid_out(self, sweeps: int) -> Layout:
         """The data for the last of so many sweeps."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from scipy import sparse
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Block
+from drmdp.core.cached import cached_property
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet

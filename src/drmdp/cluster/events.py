@@ -10,12 +10,12 @@ import math
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp.cluster.source import Source
+from drmdp.core.cached import cached_property
 from drmdp.core.rules import Function, name_of
 from drmdp.core.spans import Head
 from drmdp.core.validation import Names

@@ -7,7 +7,6 @@ certificate of one process, each on its range.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from drmdp.bellman.operator import Update
 from drmdp.certificate import Proof, Prover
 from drmdp.cluster.engine import Engine, Holding, Whole
 from drmdp.cluster.vector import Vector, product
+from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE
 from drmdp.core.facts import Facts
 from drmdp.layout.memory import Memory

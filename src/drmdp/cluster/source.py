@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from drmdp.core.cached import cached_property
 from drmdp.core.spans import Head, digests, fingerprint
 from drmdp.core.validation import Names
 from drmdp.core.vectors import block

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ from numba.core import cgutils, event, types  # noqa: E402
 from numba.core.ccallback import CFunc  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 from numba.core.typing.typeof import typeof_impl  # noqa: E402
 from numba.experimental.function_type import FunctionModel  # noqa: E402
@@ -191,3 +193,8 @@ def _ours(event: Any) -> bool:
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
+if hasattr(
+    os, "register_at_fork"
+):  # a fork waits for who compiles: a child in which nobody would end it could never compile
+    done: Any = global_compiler_lock.release
+    os.register_at_fork(before=global_compiler_lock.acquire, after_in_parent=done, after_in_child=done)

@@ -12,13 +12,14 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numba
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.cached import cached_property
 from drmdp.errors import InputError, shown
 
 NONE = np.zeros((0, 0, 0))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import counts as counted
 from drmdp.core import distributions, policies, spans, storage
 from drmdp.core import validation as checks
+from drmdp.core.cached import cached_property
 from drmdp.core.facts import Facts, facts_of
 from drmdp.core.made import Made
 from drmdp.core.mapped import check_files

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from drmdp.core import spans, vectors
 from drmdp.core import text as words
 from drmdp.core import threads as workers
 from drmdp.core import validation as checks
+from drmdp.core.cached import cached_property
 from drmdp.core.event_laws import Laws, checked_laws, laws_of
 from drmdp.core.facts import Facts
 from drmdp.core.mapped import check_unchanged
@@ -200,7 +200,7 @@ class EventModel(Model):
     # ------------------------------------------------------------------ kernels as arrays
 
     @cached_property
-    def _blocks(self) -> Kernels:  # type: ignore[override]
+    def _blocks(self) -> Kernels:
         self._check_size()
         return self._arrays(priced=False)[0]
 

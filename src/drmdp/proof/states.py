@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.cached import cached_property
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.lifted import Lifted, width

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import metadata
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
+from drmdp.core.cached import cached_property
 from drmdp.core.text import column, count, discount, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind

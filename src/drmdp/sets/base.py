@@ -11,12 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.cached import cached_property
 from drmdp.core.validation import numbers
 from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model

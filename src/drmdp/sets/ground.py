@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.cached import cached_property
 from drmdp.core.validation import check_sparse, numbers
 from drmdp.errors import InputError, shown
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import copy
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.cached import cached_property
 from drmdp.core.storage import ROW_SUM_TOL, Kernels, compress_dense, compress_sparse
 from drmdp.core.validation import check_sparse, numbers
 from drmdp.errors import InputError

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.cached import cached_property
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
 from drmdp.sets import transport

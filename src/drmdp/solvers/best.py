@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from drmdp.bellman.operator import Update
 from drmdp.certificate import Pair
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
+from drmdp.core.cached import cached_property
 from drmdp.core.levels import value_range
 from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +26,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.certificate import Pair
 from drmdp.core import clock
+from drmdp.core.cached import cached_property
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status

@@ -6,7 +6,7 @@ The solver is compiled once for all row models that need nothing besides the row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from drmdp.bellman.frame import additive
 from drmdp.bellman.frame.nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import burg, chi2, kl
+from drmdp.core.cached import cached_property
 from drmdp.core.compiled import Walls, wall
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out

@@ -13,7 +13,6 @@ Memory: that of the set, for every pair; a pair that was not asked has none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from drmdp._typing import Array
 from drmdp.bellman import nature_rows
 from drmdp.bellman.family import prepared
 from drmdp.bellman.nature_rows import Answer, Question
+from drmdp.core.cached import cached_property
 from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out

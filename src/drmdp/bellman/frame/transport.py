@@ -5,8 +5,9 @@ The set of mean kernels is the ball around the mean kernel, whatever N is (`drmd
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,7 @@ from drmdp.bellman.frame.transport_nature import answer_of
 from drmdp.bellman.nature_rows import Answer
 from drmdp.bellman.rows import transport as row
 from drmdp.bellman.rows.transport import Moves
+from drmdp.core.cached import cached_property
 from drmdp.core.compiled import Walls, wall
 from drmdp.layout.grounded import Grounded, in_unit, plain
 from drmdp.layout.memory import Memory, Out
@@ -71,8 +73,14 @@ class _Tables:
                 self._kept = point.value, lists.ptr, moves
             return self._kept[2]._replace(source=layout.source)
 
+    def renew(self) -> None:
+        """In a forked child: a thread of its parent may hold the lock."""
+        self.__init__()  # type: ignore[misc]
+
 
 TABLES = _Tables()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=TABLES.renew)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from drmdp.bellman.piecewise.sweep import solve_open
 from drmdp.bellman.piecewise.work import Method, make_method
 from drmdp.bellman.rows import LARGEST
 from drmdp.bellman.rows.transport import NEAR, hull
+from drmdp.core.cached import cached_property
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.grounded import Grounded, Lists, in_unit, plain
 from drmdp.layout.memory import Memory, Out
