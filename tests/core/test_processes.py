@@ -112,7 +112,7 @@ HELD = """
     [
         # a property that is being made, tables of distances that are being written, a kernel that is being compiled
         "other = Slow()\nother.make = lambda: 1\nforked(slow, lambda: other.made, 60)",
-        "far = drmdp.Wasserstein(0.1, 'transport', ground=('line', np.arange(5.0)))\ndrmdp.solve(small, far)\n"
+        "far = drmdp.Wasserstein(0.1, 'transport', 1, 'all', ground=('line', np.arange(5.0)))\ndrmdp.solve(small, far)\n"
         "forked(lambda: hold(TABLES._lock), lambda: drmdp.solve(small, far), 60)",
         "forked(lambda: hold(global_compiler_lock), lambda: njit(**KERNEL)(lambda x: x + 1)(1.0), 0.2)",
     ],

@@ -193,8 +193,7 @@ def _ours(event: Any) -> bool:
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
-if hasattr(
-    os, "register_at_fork"
-):  # a fork waits for who compiles: a child in which nobody would end it could never compile
+if hasattr(os, "register_at_fork"):
+    # a fork waits for who compiles: in the child nobody would end it, and nothing could be compiled there
     done: Any = global_compiler_lock.release
     os.register_at_fork(before=global_compiler_lock.acquire, after_in_parent=done, after_in_child=done)
