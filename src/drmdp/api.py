@@ -138,10 +138,20 @@ def solve(
         return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
 
     later: Any = {"kernel": found.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
-    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
+    value = pessimistic(model, lower, upper)
+
+    def notes() -> tuple[str, ...]:
+        alone: tuple[str, ...] = ()
+        if model.n_kernels > 1:
+            from drmdp.policies import single
+
+            alone = single.remarks(model, ball, found.policy, dot(model.initial, value))
+        return (*model.notes, *ball.remarks(model), *alone)
+
+    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint, "notes": notes}
     return Solution._of(
         later,
-        value=pessimistic(model, lower, upper),
+        value=value,
         policy=found.policy,
         lower=lower,
         upper=upper,
@@ -155,7 +165,6 @@ def solve(
         compile_seconds=clock.compiled() - compiled,
         kernels=found.kernels,
         weights=found.weights,
-        notes=(*model.notes, *ball.remarks(model)),
         problem=(model, ball),
         sweep=found.nature.sweep,
     )

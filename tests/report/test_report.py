@@ -145,11 +145,15 @@ def test_what_an_estimate_assumed_reaches_the_reader(browser, tmp_path, monkeypa
                 zip(*(visit.page.locator(f".facts {part}").all_inner_texts() for part in ("th", "td")), strict=True)
             )
             assert visit.page.locator(".notes li").all_inner_texts() == notes
-            assert said["observed kernels"] == "3, equally weighted: <b>Press-03</b>, Press-01, Press-02"
+            assert said["kernels"] == "3, equally weighted: <b>Press-03</b>, Press-01, Press-02"
             assert said["actions"] == "2, 1 unavailable pair"
             assert visit.page.locator("li", has_text="lack data").is_visible()
             assert visit.page.locator("h1").inner_text() == "Presses"
-            for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('Proved')"):
+            for fact in (
+                ".decision",
+                ".lead p:has-text('Current practice costs')",
+                ".status:has-text('This is proved')",
+            ):
                 box = visit.page.locator(fact).first.bounding_box()
                 assert box["y"] + box["height"] < 900, fact
             assert visit.page.locator(".decision").first.inner_text() == "Repair when worn; otherwise run."
@@ -364,14 +368,30 @@ def test_the_page_begins_with_the_decision_and_what_it_is_worth(tmp_path, kind):
     text = Tree((tmp_path / "page.html").read_text("utf-8")).text
     lead = text[text.index("What to do") : text.index("What was assumed.")]
     nominal = drmdp.solve(model, drmdp.Wasserstein(0)).policy
-    for policy in (solution.policy, practice, nominal):
+    does = "costs" if kind == "costs" else "earns"
+    for policy, own in ((solution.policy, True), (practice, False), (nominal, False)):
         worst = float(model.initial @ drmdp.evaluate(model, ball, policy).value)
         mean = float(model.initial @ drmdp.policies.under(model, policy, [None])[0])
-        assert f"{amount(mean, '€')} if the data are right" in lead
-        assert f"{amount(worst, '€')} in the worst case" in lead
-    assert "no policy has a worst case that is better by even a millionth" in lead
-    assert lead.index("otherwise") < lead.index("if the data are right") < lead.index("Proved")
+        if own:
+            assert (
+                f"({amount(mean, '€')} in all, discounted by 0.8 a step) if every step is drawn from the mean of the 20 kernels."
+                in lead
+            )
+            assert f"({amount(worst, '€')} in all). No kernels" in lead
+        else:
+            assert (
+                f"{does} {amount(mean, '€')} under the same mean and has the planning figure {amount(worst, '€')}"
+                in lead
+            )
+    assert "no other policy has a better worst case over the set by even a millionth" in lead
+    assert (
+        lead.index("otherwise")
+        < lead.index("What it")
+        < lead.index("Plan with")
+        < lead.index("Is there a better policy?")
+    )
     assert ("costs" in lead) == (kind == "costs")
+    assert "data are right" not in text
 
 
 def test_the_switch_shows_one_radius_at_a_time_without_script(browser, page):
@@ -401,7 +421,7 @@ def test_radii_that_change_nothing_are_not_printed(browser, tmp_path):
     path = drmdp.radius.path(model, ball, radii=[0, 1e-9, 2e-9])
     drmdp.solve(model, ball).report(tmp_path / "page.html", path)
     with Visit(browser, tmp_path / "page.html") as visit:
-        assert "reads the same at every radius that was compared, from 0 to 2e-09." in visit.page.inner_text(".lead")
+        assert "is the same at every radius that was compared, from 0 to 2e-09." in visit.page.inner_text(".lead")
         assert "◆" not in visit.page.inner_text("main")
         visit.page.emulate_media(media="print")
         panels = visit.page.locator(".panel")
@@ -437,26 +457,23 @@ def test_a_baseline_needs_a_model(tmp_path):
 
 @pytest.mark.usefixtures("sketched")
 def test_a_rival_that_is_the_same_policy_is_called_so(tmp_path):
-    """Radius 0 is the nominal problem: its best policy is this one, and so is a practice that follows it."""
+    """A practice that follows it; at radius 0 nothing else is best if nothing is doubted, and the page does not say so."""
     model, ball = machine(), drmdp.Wasserstein(0.0)
     solution = drmdp.solve(model, ball)
     solution.report(tmp_path / "page.html", baseline=solution)
     text = Tree((tmp_path / "page.html").read_text("utf-8")).text
     assert "Current practice is the same policy." in text
-    assert "The policy that is best if the data are right is the same policy." in text
+    assert "nothing is doubted" not in text
 
 
 @pytest.mark.parametrize(
     ("marks", "here", "expected"),
     [
-        ([], 1, "The decision reads the same at every radius that was compared, from 0 to 3."),
-        ([2], 1, "The decision changes between radius 1 and 2."),
-        (
-            [1, 3],
-            2,
-            "The decision changes between radius 2 and 3; if they are trusted more, it changes between 1 and 0.",
-        ),
-        ([2], 2, "The decision reads the same up to radius 3; if they are trusted more, it changes between 2 and 1."),
+        ([], 1, "The decision is the same at every radius that was compared, from 0 to 3."),
+        ([2], 1, "The decision is this one from radius 0 to 1; at 2 it is another one."),
+        ([1, 3], 2, "The decision is this one from radius 1 to 2; at 0 and at 3 it is another one."),
+        ([2, 3], 2, "The decision is this one at radius 2; at 1 and at 3 it is another one."),
+        ([2], 2, "The decision is this one from radius 2 to 3, the largest that was compared; at 1 it is another one."),
     ],
 )
 def test_where_the_decision_changes_is_told_on_the_first_screen(marks, here, expected):
@@ -482,6 +499,7 @@ def test_a_nature_that_helps_is_told_of_as_the_best_case(tmp_path):
     path = drmdp.radius.path(model, ball, radii=[0, 0.1], nature="cooperative")
     solution.report(tmp_path / "page.html", path)
     text = " ".join(Tree((tmp_path / "page.html").read_text("utf-8")).text.split())
-    assert f"and at least {amount(float(model.initial @ solution.value))} in the best case" in text
+    best = float(model.initial @ solution.value)
+    assert f"At best {amount((1 - model.discount) * best)} a step ({amount(best)} in all)." in text
     assert "best-case cost" in text
     assert "worst" not in text.lower()

@@ -37,7 +37,7 @@ def test_the_page_of_a_plan_is_quiet_and_fits(browser, tmp_path):
     with Visit(browser, tmp_path / "plan.html") as visit:
         text = visit.page.inner_text("main")
         assert "What to do" in text
-        assert "Proved, not estimated" in text
+        assert "This is proved." in text
         assert "<b>3</b>" in text
         for scheme, width in (("light", 1280), ("dark", 1280), ("dark", 360)):
             visit.page.emulate_media(color_scheme=scheme)
@@ -72,24 +72,28 @@ def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind)
     text = (tmp_path / "p.html").read_text("utf-8")
     lead = text[text.index("What to do") : text.index("What was assumed")]
     nominal = drmdp.finite_horizon(model, drmdp.Wasserstein(0), 6, final=final, discount=1.0).policy
-    does, most = ("earns", "at least") if kind == "rewards" else ("costs", "at most")
+    does = "earns" if kind == "rewards" else "costs"
     for name, policy in (
-        ("Over 6 stages it", plan.policy),
+        ("What it", plan.policy),
         ("Current practice", practice),
-        ("The plan that is best if the data are right", nominal),
+        ("The plan that is best if nothing is doubted", nominal),
     ):
         x = np.stack([model.policy(policy)] * 6) if policy is practice else policy
         mean, worst = (
             amount(float(model.initial @ drmdp.evaluate(model, own, x, final=final, discount=1.0).value[0]), "€")
             for own in (drmdp.Wasserstein(0), ball)
         )
-        said = f"{name} {does} {mean} if the data are right and {most} {worst} in the worst case"
+        if policy is plan.policy:
+            assert f"{mean} over 6 stages if every stage is drawn from the mean of the 2 kernels." in lead
+            assert f"<strong>Plan with {worst} over 6 stages.</strong>" in lead
+            continue
+        said = f"{name} {does} {mean} under the same mean and has the planning figure {worst}:"
         assert said in lead or (policy is nominal and f"{name} is the same plan." in lead)
-    assert "no plan has a worst case that is better by even a millionth" in lead
+    assert "no other plan has a better worst case over the set by even a millionth" in lead
     plan.report(tmp_path / "same.html", baseline=[plan.to_dict(t) for t in range(6)])
     assert "Current practice is the same plan." in (tmp_path / "same.html").read_text("utf-8")
     assert "against it this plan saves" in lead or "against it this plan earns" in lead
-    assert "at every stage around 2 observed kernels: radius 0.2, " in text
+    assert "at every stage around 2 kernels: radius 0.2, " in text
 
 
 @pytest.mark.usefixtures("sketched")
@@ -101,7 +105,7 @@ def test_the_page_of_a_plan_is_switched_between_radii_without_script(browser, tm
         browser, tmp_path / "p.html", java_script_enabled=False, viewport={"width": 1000, "height": 900}
     ) as visit:
         assert visit.page.get_by_role("radio").count() == 3
-        for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('Proved')"):
+        for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('This is proved')"):
             box = visit.page.locator(fact).first.bounding_box()
             assert box["y"] + box["height"] < 900, fact
         assert visit.page.locator("#p1 h3").inner_text() == "Radius 0.2, this report"
@@ -132,7 +136,7 @@ def test_what_does_not_go_with_a_plan_is_refused(tmp_path):
     plan.save(tmp_path / "plan.npz")
     loaded = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
     loaded.report(tmp_path / "loaded.html", sweep={0.2: loaded})
-    assert "if the data are right" not in (tmp_path / "loaded.html").read_text("utf-8")
+    assert "is drawn from the mean" not in (tmp_path / "loaded.html").read_text("utf-8")
     other = drmdp.finite_horizon(model, ball, 5)
     for own, given, message in (
         (loaded, {"baseline": [0, 0, 1]}, "baseline: a loaded plan does not hold its models"),
@@ -220,7 +224,7 @@ def test_a_plan_of_very_many_places_is_a_map_for_each_of_some_stages(browser, tm
             "Stage 10.",
             "Stage 11.",
         ]
-        for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('Proved')"):
+        for fact in (".decision", ".lead p:has-text('Current practice costs')", ".status:has-text('This is proved')"):
             box = visit.page.locator(fact).first.bounding_box()
             assert box["y"] + box["height"] < 900, fact
         assert "The 40 states visited most, of 576." in visit.page.inner_text("main")

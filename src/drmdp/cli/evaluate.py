@@ -21,6 +21,7 @@ from drmdp.cli.show import (
     named,
     print_json,
     print_summary,
+    said,
     worst,
 )
 
@@ -56,6 +57,7 @@ def evaluate(
     from drmdp.bellman.build import DEFAULT_BACKEND
     from drmdp.core import clock
     from drmdp.core.tolerance import Tolerance
+    from drmdp.policies import single
     from drmdp.solution import HorizonSolution, reached, time_in_words
 
     models, sets = read_stages(Asked(**region), model_paths, discount)
@@ -71,12 +73,14 @@ def evaluate(
         print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})
         return exit_code(found.status, reached(found))
     seconds, compiled = clock.now() - begin, clock.compiled() - compiled
+    alone = single.remarks(model, ball, model.policy(policy), float(model.initial @ found.value))
+    notes = [*said(model, ball), *alone]
     if as_json:
         fields = ("status", "gap", "scale", "value", "lower", "upper")
         about: dict[str, Any] = {name: getattr(found, name) for name in fields}
         settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
         about |= {"seconds": seconds, "compile_seconds": compiled}
-        print_json({**about, "policy": policy, "settings": settings, **named(model, ball)})
+        print_json({**about, "policy": policy, "settings": settings, **named(model, ball), "notes": notes})
     else:
         lines = {
             "Policy": policy_path,
@@ -85,5 +89,5 @@ def evaluate(
             "Work": f"{time_in_words(seconds, compiled)}, backend {backend}",
         }
         figures = {f"{worst(model, ball.nature)}, at least": found.lower, "at most": found.upper}
-        print_summary(model, ball, lines, policy, found.value, figures)
+        print_summary(model, ball, lines, policy, found.value, figures, notes)
     return exit_code(found.status, reached(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -131,14 +131,21 @@ def worst(model: Model | Head, nature: Any = None) -> str:
 
 
 def print_summary(
-    model: Model, ball: AmbiguitySet, lines: dict[str, str], policy: Any, value: Any, figures: dict[str, Any]
+    model: Model,
+    ball: AmbiguitySet,
+    lines: dict[str, str],
+    policy: Any,
+    value: Any,
+    figures: dict[str, Any],
+    notes: Sequence[str],
 ) -> None:
-    """Print what was asked, how it ended, and the first states."""
+    """Print what was asked, how it ended, what there is to say, and the first states."""
     out = console()
     helps = ", cooperative nature" if ball.nature == "cooperative" else ""
     region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
-    mean = f"{float(model.initial @ value):.6g} {worst(model, ball.nature)}, mean over the start distribution"
-    notes = said(model, ball)
+    what = "cost under the mean kernel" if ball.certain else worst(model, ball.nature)
+    what = what.replace("cost", "reward") if model.maximise else what
+    mean = f"{float(model.initial @ value):.6g} {what}, mean over the start distribution"
     out.print(
         grid(
             {

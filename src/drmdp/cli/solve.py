@@ -126,6 +126,7 @@ def solve(
             backend=backend,
         )  # fmt: skip
     document = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "settings")} | named(model, ball)
+    document["notes"] = solution.notes
     try:
         if out is not None:
             write_out(out, solution, document)
@@ -146,4 +147,4 @@ def solve(
 def _print(model: Model, ball: AmbiguitySet, solution: Solution, written: dict[str, str | None]) -> None:
     lines = outcome(solution) | {name: path for name, path in written.items() if path is not None}
     lines["Work"] += f", backend {solution.settings['backend']}"
-    print_summary(model, ball, lines, solution.policy, solution.value, limits(model, solution))
+    print_summary(model, ball, lines, solution.policy, solution.value, limits(model, solution), solution.notes)

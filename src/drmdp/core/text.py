@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 
@@ -28,6 +29,20 @@ def discount(value: float) -> str:
         if abs(float(text) - value) <= 0.001 * (1 - value):
             return text
     return repr(value)
+
+
+STEP = "time step: "
+"""How the note of an estimate begins that tells how long a step is."""
+
+
+def every(notes: Iterable[str]) -> str:
+    """How often there is a step, if notes tell: "a month", "every 2 weeks"; otherwise "a step"."""
+    found = (note.removeprefix(STEP) for note in notes if note.startswith(STEP))
+    told = re.split(r"[,;(]", next(found, "1"))[0].strip()
+    number, _, name = told.partition(" ")
+    if not name:
+        return "a step"
+    return f"every {told}" if number != "1" else f"{'an' if name[0] in 'aeiou' or name == 'hour' else 'a'} {name}"
 
 
 def some(names: object, most: int = 5) -> str:

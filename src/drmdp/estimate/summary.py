@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drmdp.core.text import STEP
 from drmdp.estimate.findings import Finding
 from drmdp.estimate.order import covered, offset
 from drmdp.estimate.times import CALENDAR, discount_of_interest
@@ -131,7 +132,7 @@ def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
     if facts.swapped:
         found.append(f"dates are read as {facts.form}, for not all of them can be read otherwise")
     if facts.step is not None and ordering.gaps != "bridge":
-        found.append(f"time step: {facts.step}{', guessed' if facts.guessed else ''}")
+        found.append(f"{STEP}{facts.step}{', guessed' if facts.guessed else ''}")
         found += filter(None, [covered(facts)])
     if facts.gaps and ordering.gaps == "cut":
         found.append(

@@ -13,12 +13,14 @@ from drmdp import policies
 from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.core.cached import cached_property
-from drmdp.core.text import column, count, discount, memory, some
+from drmdp.core.text import column, count, discount, every, memory, some
 from drmdp.model import Model
 from drmdp.plot._axes import kind
 from drmdp.plot.maps import places_of
 from drmdp.plot.nature import bent
+from drmdp.policies.single import Singles, singles
 from drmdp.radius import Path
+from drmdp.report.worth import Worth
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import Solution, choice
 
@@ -30,7 +32,7 @@ MAPPED = 250_000
 
 
 @dataclass(frozen=True)
-class Subject:
+class Subject(Worth):
     """What a page is about; model and ball may be unknown."""
 
     solution: Solution
@@ -46,11 +48,6 @@ class Subject:
     def helps(self) -> bool:
         """Whether nature helps: then what is bounded is the best case."""
         return bool(self.solution.settings.get("nature") == "cooperative")
-
-    @property
-    def side(self) -> str:
-        """Which case is bounded."""
-        return "best" if self.helps else "worst"
 
     @property
     def worst(self) -> float:
@@ -70,9 +67,34 @@ class Subject:
         return found
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float | None:
         """The same, mean over the start."""
-        return float(self.start @ self.means)
+        return None if self.model is None else float(self.start @ self.means)
+
+    @cached_property
+    def singles(self) -> Singles | None:
+        """The policy under each kernel alone, if that does not take too long."""
+        return None if self.model is None else singles(self.model, self.solution.policy, self.worst)
+
+    @property
+    def every(self) -> str:
+        """How often there is a step."""
+        return every(self.solution.notes if self.model is None else self.model.notes)
+
+    @property
+    def over(self) -> str:
+        """What totals are over."""
+        return "in one step" if self.model is not None and self.discount == 0 else "in all"
+
+    @property
+    def discount(self) -> float:
+        """That of the model; 0 if it is not known."""
+        return 0.0 if self.model is None else self.model.discount
+
+    def rate(self, total: float) -> float | None:
+        """(1 − λ) times a total: the same at every step for ever."""
+        endless = self.model is not None and self.discount > 0 and not self.model.terminal.any()
+        return (1 - self.discount) * total if endless else None
 
     @property
     def radius(self) -> float | None:
@@ -88,7 +110,7 @@ class Subject:
 
     @cached_property
     def spread(self) -> float | None:
-        """How far the observed kernels are from their mean in these states, as the set measures it; None if it cannot be told."""
+        """How far the kernels are from their mean in these states, as the set measures it; None if it cannot be told."""
         if self.model is None or self.ball is None or not self.ball.sized or not self.seen.size:
             return None
         found = float(np.mean(self.ball.spread(self.model, self.seen)))
@@ -142,7 +164,7 @@ def problem(subject: Subject) -> dict[str, str]:
     return {
         "states": f"{model.n_states:,}, {count(int(model.terminal.sum()), 'terminal state')}",
         "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
-        "observed kernels": f"{model.n_kernels:,}, {equal}" + named,
+        f"{subject.kernels}s": f"{model.n_kernels:,}, {equal}" + named,
         f"{subject.noun}s": f"by {by}, from {low:,.6g} to {high:,.6g}",
         "discount": f"{discount(model.discount)} a step",
         "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
@@ -167,8 +189,8 @@ def region(subject: Subject) -> dict[str, str]:
         )
         facts["unconstrained from"] = f"{span}{some}: a larger radius changes nothing, nature may do anything already"
         if subject.spread is not None:
-            words = "the distance of the observed kernels from their mean, by the same rule"
-            facts["kernels among themselves"] = f"{subject.spread:.3g}: {words}{some}"
+            words = f"the distance of the {subject.kernels}s from their mean, by the same rule"
+            facts[f"{subject.kernels}s among themselves"] = f"{subject.spread:.3g}: {words}{some}"
     return facts
 
 
@@ -203,7 +225,7 @@ def states_table(subject: Subject) -> dict[str, Any]:
     """Action, bounds and values of the states, or of those visited most."""
     solution, model, noun = subject.solution, subject.model, subject.noun
     total = len(solution.states)
-    columns = ["state", "action", in_unit(f"{subject.side}-case {noun}", subject.unit), "certified gap"]
+    columns = ["state", "action", in_unit(f"{subject.side}-case {noun}", subject.unit)]
     order = np.arange(min(total, ALL))
     if model is not None:
         columns += ["under the mean kernel", "share of time"]
@@ -215,7 +237,6 @@ def states_table(subject: Subject) -> dict[str, Any]:
         [str(solution.states[s]) for s in order.tolist()],
         [choice(solution.policy[s], solution.actions) for s in order.tolist()],
         column(solution.value[order]),
-        [f"{gap:.2g}" for gap in solution.upper[order] - solution.lower[order]],
     ]
     if model is not None:
         cells += [column(mean[order]), [f"{part:.2%}" for part in share[order]]]
@@ -233,7 +254,9 @@ def mixed(subject: Subject) -> str:
     if not random:
         return "The policy is deterministic."
     share = f"{count(random, 'state')} of {int(running.sum()):,}"
-    return f"In {share} the policy draws its action at random: nature moves before the draw, so mixing denies her a sure target."
+    why = "nature moves before the draw, so mixing denies her a sure target"
+    cure = "drmdp.policies.deterministic(model, ball, solution), or drmdp inspect, gives the best policy that draws nothing, and what it loses"
+    return f"In {share} the policy draws its action at random: {why}. {cure}."
 
 
 def bent_table(subject: Subject) -> dict[str, Any]:

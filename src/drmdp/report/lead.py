@@ -1,4 +1,4 @@
-"""What a decision maker reads first: what to do, what it costs, how sure that is, what was assumed, and what changes if the data are trusted less."""
+"""What a decision maker reads first: what to do, what it is worth, what that rests on, whether another policy is better, and at which radii."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array
-from drmdp.core.text import amount, count, discount, some
-from drmdp.model import Model
+from drmdp.core.text import amount, count, some
 from drmdp.report.decision import SURE, Decision, decide
 from drmdp.report.facts import Subject
+from drmdp.report.worth import paragraphs
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import reached
 
@@ -26,55 +26,35 @@ def lead(subject: Subject) -> dict[str, Any]:
     solution, model = subject.solution, subject.model
     share = None if model is None else policies.visits(model, solution.policy)
     decision = decide(solution.states, solution.actions, solution.policy, share)
+    known = None if model is None or subject.ball is None else (*model.notes, *subject.ball.remarks(model))
     return {
         "decisions": [("", decision.lines, decision.caveat)],
-        "costs": _costs(subject),
+        "worth": paragraphs(subject),
         "against": [against(subject, rival) for rival in subject.rivals],
-        "sure": _sure(subject),
+        "better": _better(subject),
         "good": reached(solution),
         "assumed": _assumed(subject),
-        "notes": list(dict.fromkeys((*(() if model is None else model.notes), *solution.notes))),
+        "notes": list(dict.fromkeys(solution.notes if known is None else known)),  # singles are told above
     }
-
-
-def verb(subject: Any) -> tuple[str, str]:
-    """What a value does, and what a worst case is a bound on."""
-    does = "earns" if subject.noun == "reward" else "costs"
-    return does, "at least" if (does == "earns") != subject.helps else "at most"
-
-
-def _costs(subject: Subject) -> str:
-    """What the policy is worth, in one sentence."""
-    does, most = verb(subject)
-    side = subject.side
-    worst = amount(subject.worst, subject.unit)
-    if subject.model is None:
-        return f"It {does} {most} {worst} in the {side} case considered."
-    mean = amount(subject.mean, subject.unit)
-    how = (
-        f"in total over the future, discounted by {discount(subject.model.discount)} a step, mean over the start"
-        if subject.model.discount > 0
-        else "in one step, mean over the start"
-    )
-    return f"It {does} {mean} if the data are right and {most} {worst} in the {side} case considered ({how})."
 
 
 def against(subject: Any, rival: Any) -> str:
     """How a rival does, and what the policy, or plan, saves against it."""
-    does, most = verb(subject)
     unit, sign = subject.unit, -1 if subject.noun == "reward" else 1
-    side = subject.side
-    saved = [sign * (rival.worst - subject.worst), sign * (rival.mean - subject.mean)]
     if _alike(subject.policy, rival.policy):
         return f"{rival.name} is the same {subject.what}."
-    if all(_none(gain, size) for gain, size in zip(saved, (rival.worst, rival.mean), strict=True)):
-        return f"{rival.name} does as well, in the {side} case and if the data are right."
-    words = [
-        _difference(gain, size, unit, subject.noun) for gain, size in zip(saved, (rival.worst, rival.mean), strict=True)
-    ]
-    first = f"{rival.name} {does} {amount(rival.mean, unit)} if the data are right and {most} {amount(rival.worst, unit)} in the {side} case"
+    pairs = [(rival.mean, subject.mean), (rival.worst, subject.worst)][: 1 if subject.certain else 2]
+    saved = [sign * (other - own) for other, own in pairs]
+    if all(_none(gain, other) for gain, (other, _) in zip(saved, pairs, strict=True)):
+        return f"{rival.name} does as well."
+    words = [_difference(gain, other, unit, subject.noun) for gain, (other, _) in zip(saved, pairs, strict=True)]
+    first = f"{rival.name} {subject.does} {amount(rival.mean, unit)} under the same mean"
+    if subject.certain:
+        return f"{first}: against it this {subject.what} {words[0]}."
+    figure = "best case" if subject.helps else "planning figure"
     return (
-        f"{first}: against it this {subject.what} {words[0]} in the {side} case and {words[1]} if the data are right."
+        f"{first} and has the {figure} {amount(rival.worst, unit)}: against it this {subject.what} {words[0]} under that mean "
+        f"and {words[1]} in the {figure}."
     )
 
 
@@ -103,33 +83,30 @@ def within(found: Any, unit: str) -> str:
     return "by even a millionth of the largest amount" if share <= 1e-6 else f"by more than {amount(found.gap, unit)}"
 
 
-def _sure(subject: Subject) -> str:
+def _better(subject: Subject) -> str:
     """How near to the best the policy is."""
     solution = subject.solution
-    side = subject.side
     near = within(solution, subject.unit)
-    first = f"Proved, not estimated: no policy has a {side} case that is better {near}, in any state. The appendix says how."
+    figure = "value under that mean" if subject.certain else f"{subject.side} case over the set"
+    first = f"No: no other policy has a better {figure} {near}, in any state. This is proved; the appendix says how."
     return first if reached(solution) else f"{first} The run ended early: {solution.status.sentence}."
 
 
 def _assumed(subject: Subject) -> str:
     """What the worst case is over."""
     if subject.ball is None:
-        return f"The worst case is over {subject.solution.settings['ball']}."
-    text = assumed(subject.model, subject.ball)
-    several = subject.model is not None and subject.model.n_kernels > 1 and subject.spread is not None
-    return f"{text} By the same measure the kernels are {subject.spread:.3g} away from their mean." if several else text
+        return f"The {subject.side} case is over {subject.solution.settings['ball']}."
+    return assumed(subject, subject.ball)
 
 
-def assumed(model: Model | None, ball: AmbiguitySet, when: str = "") -> str:
-    """The same of a model, if it is known, and a set; `when` is said of a plan."""
-    around = ""
+def assumed(subject: Any, ball: AmbiguitySet, when: str = "") -> str:
+    """The same of a set around the kernels, if these are known; `when` is said of a plan."""
+    around, model = "", subject.model
     if model is not None:
         names = "" if isinstance(model.kernel_names, range) else f" ({some(model.kernel_names, 8)})"
-        around = f" around {count(model.n_kernels, 'observed kernel')}{names}"
+        around = f" around {count(model.n_kernels, subject.kernels)}{names}"
     size = f"{ball.size_words}, " if ball.sized else ""
-    side = "best" if ball.nature == "cooperative" else "worst"
-    return f"The {side} case is over the kernels that the set allows{when}{around}: {size}{ball.words}."
+    return f"The {subject.side} case is over what the set allows{when}{around}: {size}{ball.words}."
 
 
 # ---------------------------------------------------------------------- along the radius
@@ -168,19 +145,20 @@ def switch(subject: Subject) -> list[dict[str, Any]]:
 
 
 def trust(panels: list[dict[str, Any]]) -> str:
-    """Where the decision changes if the data are trusted less, or more: the texts of `switch` in one sentence."""
+    """From which radius to which the decision stays the same: the texts of `switch` in one sentence."""
     if not panels:
         return ""
     here = next(k for k, panel in enumerate(panels) if panel["current"])
     marks = [k for k, panel in enumerate(panels) if panel["mark"]]
     radii = [panel["radius"] for panel in panels]
     if not marks:
-        return f"The decision reads the same at every radius that was compared, from {radii[0]} to {radii[-1]}."
+        return f"The decision is the same at every radius that was compared, from {radii[0]} to {radii[-1]}."
     up, down = next((k for k in marks if k > here), None), next((k for k in reversed(marks) if k <= here), None)
-    more = "reads the same" if up is None else f"changes between radius {radii[up - 1]} and {radii[up]}"
-    far = f" up to radius {radii[-1]}" if up is None else ""
-    less = "" if down is None else f"; if they are trusted more, it changes between {radii[down]} and {radii[down - 1]}"
-    return f"The decision {more}{far}{less}."
+    low, high = radii[0 if down is None else down], radii[(len(radii) if up is None else up) - 1]
+    same = f"at radius {low}" if low == high else f"from radius {low} to {high}"
+    others = [radii[k] for k in (None if down is None else down - 1, up) if k is not None]
+    last = ", the largest that was compared" if up is None else ""
+    return f"The decision is this one {same}{last}; at {' and at '.join(others)} it is another one."
 
 
 def _otherwise(subject: Subject, states: Any) -> str:

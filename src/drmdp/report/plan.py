@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,13 @@ from drmdp.errors import InputError, described
 from drmdp.plot.maps import places_of
 from drmdp.plot.plans import groups
 from drmdp.policies import fixed_kernel as fixed
+from drmdp.policies.single import Singles, plan_singles
 from drmdp.report import page
 from drmdp.report.decision import SURE, decide
 from drmdp.report.facts import MAPPED, in_unit
-from drmdp.report.lead import against, assumed, trust, verb, within
+from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
+from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
 
 STEPS = 4
@@ -35,16 +37,24 @@ LEAST = 0.05
 """Probabilities below this are not told in sentences."""
 ALL = 40
 """So many states are listed."""
+NO_DRAWS = "Where nothing may be drawn at random, rectangular='sa' (--rectangular sa) gives every action a budget of its own: the best plan then draws nothing."
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a page about a plan says of it, in the words of `lead`."""
+class Told(Worth):
+    """What a page about a plan says of it, in the words of `worth` and `lead`."""
 
     plan: HorizonSolution
     unit: str
     mean: float | None  # of the plan under the mean kernels, if they are known
     what: str = "plan"
+    every: str = "a stage"
+    spread: float | None = None
+
+    @property
+    def over(self) -> str:
+        """What totals are over."""
+        return f"over {count(self.plan.n_stages, 'stage')}"
 
     @property
     def policy(self) -> Any:
@@ -62,14 +72,37 @@ class Told:
         return bool(self.plan.settings["nature"] == "cooperative")
 
     @property
-    def side(self) -> str:
-        """Which case is bounded."""
-        return "best" if self.helps else "worst"
-
-    @property
     def worst(self) -> float:
         """Certified worst case, mean over the start."""
         return float(self.plan.initial @ self.plan.value[0])
+
+    @property
+    def model(self) -> Any:
+        """That of the first stage, if it is known."""
+        return None if self.plan.natures is None else self.plan.natures.stages.first
+
+    @property
+    def ball(self) -> Any:
+        """The set, if it is known and the same at every stage."""
+        one = self.plan.natures is not None and len(self.plan.settings["balls"]) == 1
+        return self.plan.natures.stages.balls[0] if one else None
+
+    @property
+    def discount(self) -> float:
+        """That of a stage."""
+        return self.plan.discount
+
+    @cached_property
+    def singles(self) -> Singles | None:
+        """The plan under each kernel alone."""
+        return plan_singles(self.plan)
+
+    def rate(self, total: float) -> float | None:
+        """The same at every stage, discounted alike; nothing where the process may end before, or with other values after the last stage."""
+        plan = self.plan
+        if self.model is None or plan.n_stages == 1 or plan.final.any() or self.model.terminal.any():
+            return None
+        return total / float((plan.discount ** np.arange(plan.n_stages)).sum())
 
 
 @stage("writing the report")
@@ -97,11 +130,11 @@ def write_plan(
         side=subject.side,
         decisions=told,
         more=more,
-        costs=_costs(subject),
+        worths=paragraphs(subject),
         against=[against(subject, rival) for rival in plan_rivals(plan, baseline)],
-        sure=_sure(subject),
+        better=_better(subject),
         good=reached(plan),
-        assumed=_assumed(plan),
+        assumed=_assumed(subject),
         notes=plan.notes,
         table=_table(subject, visits),
         panels=panels,
@@ -132,10 +165,10 @@ def _checked(plan: HorizonSolution, sweep: Any) -> dict[float, HorizonSolution]:
 def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[tuple[str, list[str], str]], str]:
     """The plan in sentences, (stages, what to do in lines, where it is otherwise), and what they leave out.
 
-    A sentence is about stages in a row that have the same likeliest actions, and tells what is played there in the mean.
+    A sentence is about stages in a row at which the same actions are played in every state; how often is told only if that stays the same.
     """
-    likeliest = plan.policy.argmax(axis=2)
-    changes = (likeliest[1:] != likeliest[:-1]).any(axis=1)
+    played = plan.policy >= np.minimum(LEAST, plan.policy.max(axis=2, keepdims=True))
+    changes = (played[1:] != played[:-1]).any(axis=(1, 2))
     first = np.flatnonzero(np.append(True, changes))
     last = np.append(first[1:], plan.n_stages) - 1
     told: list[tuple[str, list[str], str]] = []
@@ -144,7 +177,7 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
         own = plan.policy[lo : hi + 1]
         same = bool(np.ptp(own, axis=0).max() < 0.01)
         often = None if visits is None else visits[lo : hi + 1].sum(axis=0)
-        found = decide(plan.states, plan.actions, own.mean(axis=0), often, exact=same, least=LEAST)
+        found = decide(plan.states, plan.actions, own[0], often, exact=same, least=LEAST)
         if told and sum(len(lines) for _, lines, _ in told) + len(found.lines) > LINES:
             break
         when = f"Stage {lo}" if lo == hi else f"Stages {lo} to {hi}"
@@ -153,45 +186,30 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
     left = first.size - len(told)
     more = [*keys, f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""]
     if ((plan.policy > 1 - SURE) & (plan.policy < LEAST)).any():
-        more.append("Actions that are seldom drawn are not told here.")
+        more.append(f"Actions that are drawn in less than {LEAST:.0%} of all cases are not told here.")
+    if (plan.policy.max(axis=2) < SURE)[plan.policy.any(axis=2)].any() and plan.optimal:
+        more.append(NO_DRAWS)
     return told, " ".join(filter(None, more))
 
 
-def _costs(subject: Told) -> str:
+def _better(subject: Told) -> str:
     plan = subject.plan
-    does, most = verb(subject)
-    side = subject.side
-    right = "" if subject.mean is None else f"{amount(subject.mean, subject.unit)} if the data are right and "
-    how = (
-        f"discounted by {discount(plan.discount)} a stage, mean over the start"
-        if plan.discount < 1
-        else "mean over the start"
-    )
-    worst = amount(subject.worst, subject.unit)
-    return (
-        f"Over {count(plan.n_stages, 'stage')} it {does} {right}{most} {worst} in the {side} case considered ({how})."
-    )
-
-
-def _sure(subject: Told) -> str:
-    plan = subject.plan
-    side = subject.side
     near = within(plan, subject.unit)
-    what = (
-        f"no plan has a {side} case that is better" if plan.optimal else f"the {side} case of this plan is not better"
-    )
-    first = f"Proved, not estimated: {what} {near}, in any state at any stage."
+    figure = "value under that mean" if subject.certain else f"{subject.side} case over the set"
+    if plan.optimal:
+        first = f"No: no other plan has a better {figure} {near}, in any state at any stage. This is proved."
+    else:
+        first = f"That was not asked: the plan was given. Its own {figure} is not better {near}, in any state at any stage: proved."
     return first if reached(plan) else f"{first} {plan.status}: {plan.status.sentence}."
 
 
-def _assumed(plan: HorizonSolution) -> str:
-    if plan.natures is not None and len(plan.settings["balls"]) == 1:
-        stages, one = plan.natures.stages, len(plan.fingerprints) == 1
-        found = assumed(stages.first, stages.balls[0], " at every stage")
-        return found if one else f"{found} Every stage has kernels of its own."
-    side = "best" if plan.settings["nature"] == "cooperative" else "worst"
+def _assumed(subject: Told) -> str:
+    plan = subject.plan
+    if subject.ball is not None:
+        found = assumed(subject, subject.ball, " at every stage")
+        return found if len(plan.fingerprints) == 1 else f"{found} Every stage has kernels of its own."
     models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
-    return f"The {side} case is over the kernels that the set allows at every stage, around {models}: {plan.ball_in_words}."
+    return f"The {subject.side} case is over what the set allows at every stage, around {models}: {plan.ball_in_words}."
 
 
 def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str, Any]]:

@@ -353,12 +353,44 @@ class AmbiguitySet(ABC):
         return f"radius {self.radius_text}"
 
     @property
+    def certain(self) -> bool:
+        """Whether nature has nothing to choose, so that no doubt about the data is considered."""
+        return self.sized and not self.free and not np.any(self.radius)
+
+    def covered(self, n: int) -> str:
+        """What a worst case is over, around n kernels and with a verb for what follows: "probabilities within 0.02 of that mean make"."""
+        centre = {0: "the data", 1: "that kernel"}.get(n, "that mean")
+        return f"probabilities within {self.range_text} of {centre} make"
+
+    @property
+    def meaning(self) -> str:
+        """What that allows, for readers who know no metrics."""
+        return "; ".join(filter(None, (self.size_meaning, f"mass moves {self.reach}")))
+
+    @property
+    def size_meaning(self) -> str:
+        """What the radius allows; nothing where it is not one number, or tells them nothing."""
+        return ""
+
+    @property
+    def range_text(self) -> str:
+        """The radius, or from where to where it goes."""
+        r = np.asarray(self.radius, dtype=float)
+        return f"{r.min():g}" if np.ptp(r) == 0 else f"{r.min():g} to {r.max():g}, state by state,"
+
+    @property
     def radius_text(self) -> str:
         """The radius, or their range."""
         r = self.radius
         return (
             f"{r:g}" if isinstance(r, float) or np.ndim(r) == 0 else f"<{r.size} values in [{r.min():g}, {r.max():g}]>"
         )
+
+
+def moved(share: float, moves: str) -> str:
+    """That a share of the mass moves, in words."""
+    what = "events" if moves == "events" else "transitions of a state and action"
+    return f"up to {100 * share:.3g} in 100 {what} go elsewhere" if 0 < share < 1 else ""
 
 
 def checked_radius(given: Any, name: str = "radius", by_pair: bool = False) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from drmdp._typing import Array, BoolArray
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
-from drmdp.sets.base import AmbiguitySet
+from drmdp.sets.base import AmbiguitySet, moved
 
 
 class Kind(NamedTuple):
@@ -147,6 +147,17 @@ class Divergence(AmbiguitySet):
             "budget": self.budget_words,
             **self.moved_words,
         }
+
+    def covered(self, n: int) -> str:
+        """Around the mean, or around kernels of which nature plays the mean."""
+        if n <= 1 or self.around == "mean":
+            return super().covered(n)
+        return f"kernels within {self.range_text} of those {n:,}, on average, have a mean that makes"
+
+    @property
+    def size_meaning(self) -> str:
+        """How much mass total variation moves; the others tell no such thing."""
+        return moved(self.radius, self.moves) if self.kind == "tv" and not np.ndim(self.radius) else ""
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""

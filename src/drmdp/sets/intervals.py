@@ -144,6 +144,17 @@ class Intervals(AmbiguitySet):
         how = "as given" if self.margin is None else "the smallest and the largest that some kernel has, and a margin"
         return {"set": f"an interval for each probability: {how}"}
 
+    @property
+    def certain(self) -> bool:
+        """Never said: also without a margin the bounds may be apart."""
+        return False
+
+    def covered(self, n: int) -> str:
+        """Whatever lies between the bounds."""
+        return "probabilities between the bounds make"
+
+    meaning = ""
+
     def with_radius(self, radius: Any) -> Self:
         """The same envelope with another margin."""
         self.check_sized()

@@ -133,6 +133,24 @@ class Reweighting(AmbiguitySet):
         whose = "one mixture for all actions" if self.rectangular == "s" else "a mixture for each action"
         return {"set": f"the kernels are weighted anew, {whose}", "kind": WORDS[self.kind]}
 
+    @property
+    def certain(self) -> bool:
+        """Whether nature cannot choose other weights: at radius 0, and at the level 1."""
+        return bool(np.all(self.radius == 1.0)) if self.kind == "cvar" else super().certain
+
+    def covered(self, n: int) -> str:
+        """Mixtures of the kernels."""
+        size = self.range_text
+        which = {"any": "", "cvar": f" that gives none of them more than its weight divided by {size}"}
+        own = which.get(self.kind, f" whose weights are within {size} of theirs ({self.kind})")
+        return f"mixture of those {f'{n:,} ' if n else ''}kernels{own} makes"
+
+    @property
+    def meaning(self) -> str:
+        """How much weight total variation moves."""
+        told = self.kind == "tv" and not np.ndim(self.radius) and 0 < self.radius < 1
+        return f"up to {100 * self.radius:.3g} % of the weight goes to other kernels" if told else ""
+
     def with_radius(self, radius: Any) -> Self:
         """The same set with another radius; for "cvar" with another level."""
         self.check_sized()

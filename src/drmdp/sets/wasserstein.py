@@ -27,7 +27,7 @@ from drmdp.core.cached import cached_property
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
 from drmdp.sets import transport
-from drmdp.sets.base import AmbiguitySet
+from drmdp.sets.base import AmbiguitySet, moved
 from drmdp.sets.ground import Ground
 from drmdp.sets.norms import NORMS, Norm, order_text, order_words, stack
 
@@ -174,6 +174,22 @@ class Wasserstein(AmbiguitySet):
             self.norm.words if self.ground is None else f"transport: cost of moving mass, ground {self.ground.words}"
         )
         return {"metric": metric, "order": order_words(self.order), **alone, **self.moved_words}
+
+    def covered(self, n: int) -> str:
+        """Around the mean where all tuples are as good as those of the mean, else kernels of which nature plays the mean."""
+        if n <= 1 or self.pair in (("l1", 1), ("transport", 1)):
+            return super().covered(n)
+        how = "each" if self.by_kernel else "on average" + ("" if self.order == 1 else f" (of order {self.order:g})")
+        return f"kernels within {self.range_text} of those {n:,}, {how}, have a mean that makes"
+
+    @property
+    def size_meaning(self) -> str:
+        """How much mass moves by ℓ1, for ‖d‖₁/2 of it does; no probability moves by more than ℓ2 and ℓ∞, nor does that of the mean."""
+        if self.ground is not None or np.ndim(self.radius) or not 0 < self.radius < 1:
+            return ""
+        if self.metric == "l1":
+            return moved(self.radius / 2, self.moves)
+        return f"no probability{' of an event' if self.moves == 'events' else ''} moves by more than {self.radius:g}"
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take, after checking that the two fit together."""

@@ -49,7 +49,7 @@ _SENTENCES = {
     Status.precision_limit: "double precision or the operator's own accuracy allows no smaller gap; the bounds hold",
     Status.diverged: "the iterates diverged; the bounds are those of the best iterate",
     Status.interrupted: "interrupted; the bounds hold",
-    Status.stopped: "stopped by the callback, or by a rule that does not certify the tolerance; the bounds hold",
+    Status.stopped: "stopped by the callback, or where the rule asked for (`stop`) holds; the bounds hold",
 }
 
 
@@ -94,7 +94,7 @@ class Record:
 
 
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
-LATER = ("kernel", "fingerprint", "duality_gap", "settings")
+LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes")
 """What is made when it is first asked for."""
 
 
@@ -135,7 +135,7 @@ class Solution:
     weights : (S, N), (S, A, N) or None
         Nature's mixtures where she re-weights the kernels; `save` leaves them out.
     notes : tuple of str
-        Those of the model, and what there is to say of this solution.
+        Those of the model, and what there is to say of this solution: that single kernels are beyond its worst case, if so.
     """
 
     value: Array
@@ -156,7 +156,7 @@ class Solution:
     compile_seconds: float
     kernels: Any = field(default=None, repr=False)
     weights: Any = field(default=None, repr=False)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default_factory=tuple)  # no attribute of the class: it may be made later
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
     held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise

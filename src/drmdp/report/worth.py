@@ -1,0 +1,146 @@
+"""What a policy or a plan is worth: the paragraphs of the first screen, each true of the set that was considered.
+
+Three figures are told apart. What it costs if every step is drawn from the mean of the kernels; the *planning figure*, its certified worst case over the set;
+and what it costs under each kernel alone, which the planning figure may or may not cover. At radius 0 there is no planning figure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drmdp.core.text import amount, count, discount
+from drmdp.model.events import EventModel
+from drmdp.policies.single import noun_of
+
+
+class Paragraph(NamedTuple):
+    """What it is about, and what there is to say; `mark` is "warn" where the reader must not miss it."""
+
+    head: str
+    text: str
+    mark: str = ""
+
+
+class Worth:
+    """What is told of a policy or a plan; figures are means over the start distribution.
+
+    Who has one adds: unit, noun, what, policy; `model` and `ball`, None if they are not known (or several); `mean`, the value under the mean kernel, if known;
+    `worst`, the certified one; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what totals are over and how they are
+    discounted; `singles`, `spread`; and `rate(total)`, the same amount at every step that is worth as much, None where there is no such thing.
+    """
+
+    @property
+    def side(self: Any) -> str:
+        """Which case is bounded."""
+        return "best" if self.helps else "worst"
+
+    @property
+    def does(self: Any) -> str:
+        """What a policy does with a value."""
+        return "earns" if self.noun == "reward" else "costs"
+
+    @property
+    def certain(self: Any) -> bool:
+        """Whether no doubt about the data was considered."""
+        return self.ball is not None and bool(self.ball.certain)
+
+    @property
+    def n_kernels(self: Any) -> int:
+        """Those that count."""
+        return 0 if self.model is None else int(np.count_nonzero(self.model.weights))
+
+    @property
+    def kernels(self: Any) -> str:
+        """What the kernels are: laws of events, draws, or kernels of which nothing more is known."""
+        if isinstance(self.model, EventModel):
+            return "law"
+        return "kernel" if self.model is None else noun_of(self.model.kernel_names)
+
+    @property
+    def centre(self: Any) -> str:
+        """What the mean is the mean of."""
+        if self.n_kernels == 1:
+            return f"the one {self.kernels} of the model"
+        used = self.model.weights[self.model.weights > 0]
+        weighted = "" if np.ptp(used) < 1e-12 else "weighted "
+        return f"the {weighted}mean of the {self.n_kernels:,} {self.kernels}s"
+
+    def amounts(self: Any, total: float) -> tuple[str, str]:
+        """An amount as it is told first, and the total if that was a rate."""
+        rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}"
+        return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
+
+
+def paragraphs(own: Any) -> list[Paragraph]:
+    """What it is worth, what that covers, and what single kernels make of it."""
+    return [part for part in (_costs(own), _planned(own), _alone(own)) if part is not None]
+
+
+def _costs(own: Any) -> Paragraph | None:
+    if own.mean is None:
+        return None
+    how = f", discounted by {discount(own.discount)} {own.every}" if 0 < own.discount < 1 else ""
+    first, total = own.amounts(own.mean)
+    told = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
+    return Paragraph(f"What it {own.does}.", f"{told} if every {_step(own)} is drawn from {own.centre}.")
+
+
+def _step(own: Any) -> str:
+    return "step" if own.every.startswith("every") else own.every.split(" ", 1)[1]
+
+
+def _planned(own: Any) -> Paragraph:
+    if own.certain:
+        what = f"this is what {own.centre} makes it {'earn' if own.noun == 'reward' else 'cost'}, not a bound."
+        return Paragraph("No doubt about the data was considered", f"({own.ball.size_words}): {what}", "warn")
+    first, total = own.amounts(own.worst)
+    change = {(False, False): "it dearer", (True, False): "it earn less", (False, True): "it cheaper"}
+    worse = change.get((own.noun == "reward", own.helps), "it earn more")
+    covered, meaning = "probabilities that the set allows make", ""
+    if own.ball is not None:
+        covered, meaning = own.ball.covered(own.n_kernels), own.ball.meaning
+    proved = f"No {covered} {worse}, even if they are chosen anew at every visit: computed with a proof."
+    means = f" This means: {meaning}." if meaning else ""
+    head = f"{'At best' if own.helps else 'Plan with'} {first}"
+    hope = " That is what may be hoped for, not planned with." if own.helps else ""
+    return Paragraph(f"{head}{'' if total else '.'}", f"{f'({total}). ' if total else ''}{proved}{means}{hope}")
+
+
+def _alone(own: Any) -> Paragraph | None:
+    """What single kernels make of it; that it was too much to find out, where it was."""
+    if own.model is None or own.n_kernels < 2:
+        return None
+    noun, found = own.kernels, own.singles
+    if found is None:
+        some = f"The {own.n_kernels:,} were not judged one by one; under some of them it may do worse than all figures here."
+        return Paragraph(f"Single {noun}s.", some, "warn")
+    low, high = (found.worst, found.best) if found.maximise else (found.best, found.worst)
+    ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
+    mean = amount(float(found.values.mean()), own.unit)
+    does = "earn" if found.maximise else "cost"
+    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {ends[0]} to {ends[1]}, {mean} in the mean of them"
+    if own.helps:
+        return Paragraph(f"A single {noun}.", f"{would}.")
+    if not found.beyond:
+        head = f"A single {noun}." if own.certain else f"That also covers each of the {own.n_kernels:,} {noun}s alone."
+        return Paragraph(head, f"{would}.")
+    share = f"{found.beyond:,} of {count(own.n_kernels, noun)} {'lies' if found.beyond == 1 else 'lie'}"
+    share += " below" if found.maximise else " above"
+    if own.certain:
+        return Paragraph(f"A single {noun} may be far from it.", f"{would}; {share} the figure above.", "warn")
+    cure = f" A {own.what} and a figure that cover each of them alone: Reweighting(kind='any'), or --set reweight-any."
+    text = f"{would}: {share} the planning figure.{_apart(own)}{cure if noun != 'law' else ''}"
+    return Paragraph(f"It is no {'floor' if found.maximise else 'ceiling'} for a single {noun}.", text, "warn")
+
+
+def _apart(own: Any) -> str:
+    """How far the kernels are from their mean, against the radius."""
+    if own.spread is None or own.ball is None or np.ndim(own.ball.radius) or not own.ball.radius:
+        return ""
+    times = own.spread / float(own.ball.radius)
+    ratio = f"{times:.2g}" if times < 10 else f"{times:,.0f}"
+    return (
+        f" The {own.kernels}s lie {own.spread:.3g} from their mean by the measure of the set, {ratio} times the radius."
+    )
