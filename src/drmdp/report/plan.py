@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from drmdp import plot
 from drmdp._typing import Array
 from drmdp._version import __version__
+from drmdp.core.cached import cached_property
 from drmdp.core.files import write_whole
 from drmdp.core.progress import stage
 from drmdp.core.text import amount, column, count, discount
