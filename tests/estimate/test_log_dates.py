@@ -368,3 +368,39 @@ def test_next_states_that_contradict_the_next_row_are_told():
         estimate(table, **options)
     del table["Month"]
     assert check_log(table, next_state="next", **{key: value for key, value in COLUMNS.items() if key != "time"})
+
+
+# ---------------------------------------------------------------------- scales
+
+
+def scaled(new, from_month=12):
+    """The clean log of more machines, whose conditions are written in another way from a month on."""
+    rows = presses(20)
+    for k, row in enumerate(rows):
+        if k % MONTHS >= from_month:
+            row[2] = new[row[2]][k % len(new[row[2]])]
+    return rows
+
+
+def test_states_that_were_not_in_use_at_the_same_time_are_told():
+    words = scaled({"good": "12", "fair": "34", "poor": "56"})
+    (odd,) = check_log(frame(words), **COLUMNS).findings
+    assert (odd.kind, odd.refused, odd.count, odd.places[0].lines) == ("scale", False, 6, (13,))
+    assert odd.places[0].what == (
+        "the states 1, 2, 3, 4, 5, 6 first appear from 2021-01-01 on, after 240 rows without them, "
+        "the last rows with fair, good, poor being of 2020-12-01"
+    )
+    with pytest.warns(Notice, match="the states 1, 2, 3, 4, 5, 6 first appear"):
+        model_of(words)
+    numbers = [[*row[:2], {"good": "1", "fair": "2", "poor": "3"}.get(row[2], row[2]), *row[3:]] for row in words]
+    (odd,) = check_log(frame(numbers), **COLUMNS).findings
+    assert odd.places[0].what == "the states 4, 5, 6 first appear from 2021-01-01 on, after 240 rows without them"
+    assert check_log(frame(numbers), states=list(range(1, 7)), **COLUMNS)
+
+
+def test_states_that_appear_early_alone_or_rarely_are_not_told():
+    for change, month in ((({"good": "12", "fair": "34", "poor": "56"}), 3), ({"good": ["good"], "fair": ["fair"], "poor": ["bad"]}, 12)):
+        assert not [f for f in check_log(frame(scaled(change, month)), **COLUMNS).findings if f.kind == "scale"]
+    rare = presses(20)
+    rare[300][2], rare[301][2] = "flooded", "burnt"
+    assert not [f for f in check_log(frame(rare), **COLUMNS).findings if f.kind == "scale"]

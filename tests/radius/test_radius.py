@@ -205,6 +205,22 @@ def test_cross_validation_holds_out():
     assert radius.cross_validate(model, ball, [0, 0.3], folds=2, by="worst").samples.shape == (2, 4)
 
 
+@pytest.mark.parametrize("rewards", [False, True])
+def test_rows_without_data_of_their_own_are_told_before_kernels_are_held_out(rewards):
+    model, ball = small(rewards=rewards), Wasserstein(0)
+    own = {"rewards": model.rewards} if rewards else {"costs": model.costs}
+    fixed = {**own, "discount": 0.9, "available": model.available, "terminal": model.terminal}
+    counts = np.ones((4, 5, 3, 5))
+    counts[1, 1, 2] = counts[2, 4] = 0  # unavailable and terminal: nobody misses them
+    kernels = np.nan_to_num(model.kernels)
+    radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ball, [0.1])
+    radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts.sum(axis=0)), ball, [0.1])
+    counts[2, 0, 1] = counts[3, 2] = 0
+    kind = "rewards" if rewards else "costs"
+    with pytest.warns(drmdp.Notice, match=f"4 of 44 rows of the kernels held out have no data of their own.*: held-out {kind} look better"):
+        radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ball, [0.1])
+
+
 def test_folds_of_trajectories():
     rng = np.random.default_rng(0)
     truth = instances.machine(4)

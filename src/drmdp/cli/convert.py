@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.options import PROGRESS, check_outputs
+from drmdp.cli.options import OPTIONS, PROGRESS, check_outputs
 from drmdp.cli.screen import say
 from drmdp.cli.show import print_json, sizes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--from", "from_format", help="Format of SOURCE: npz, drmdp, craam, prism or umb; by default from its suffix."
 )
 @click.option("--to", "to_format", help="Format of TARGET.")
-@click.option("--discount", type=float, help="For files that hold none.")
+@OPTIONS["discount"]
 @click.option("--base", type=int, default=0, show_default=True, help="First number of states in craam files: 0 or 1.")
 @click.option("--initial", help="craam file with the start distribution; by default SOURCE.initial.csv, if any.")
 @click.option("--parameters", help="craam file with the discount; by default SOURCE.parameters.csv, if any.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drmdp.cli.screen import say
 from drmdp.core import progress
 from drmdp.errors import InputError
 
@@ -40,6 +41,17 @@ PROGRESS = click.option(
     callback=lambda context, option, wanted: progress.choose(wanted),
     help="Say on standard error what takes more than a second, or do not.",
 )
+
+
+def _asked_back(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Say what a low discount means; a rate of interest may be meant."""
+    from drmdp.core.validation import low_discount
+
+    if value is not None and (question := low_discount(value)) is not None:
+        say(f"drmdp: note: {question}", err=True)
+    return value
+
+
 BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
 OPTIONS = {
     "progress": PROGRESS,
@@ -82,7 +94,9 @@ OPTIONS = {
         show_default=True,
         help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
     ),
-    "discount": click.option("--discount", type=float, help="For files that hold none (.csv, .tra, .umb)."),
+    "discount": click.option(
+        "--discount", type=float, callback=_asked_back, help="For files that hold none (.csv, .tra, .umb)."
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.rules import names_by_text
 from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
+from drmdp.estimate.scales import scale_findings
 from drmdp.estimate.settings import Settings, period_of
 from drmdp.estimate.source import polars
 from drmdp.estimate.survey import survey
@@ -104,6 +105,7 @@ def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Findi
     action = np.bincount(cells.pair % A, cells.rows, A)
     found = []
     if settings.states is None:
+        found += scale_findings(table)
         found += label_findings(table, "state", dict(zip(cells.states, state.astype(int).tolist(), strict=True)))
     if settings.actions is None:
         found += label_findings(table, "action", dict(zip(cells.actions, action.astype(int).tolist(), strict=True)))

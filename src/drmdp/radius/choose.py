@@ -8,12 +8,13 @@ year, hospital or fold; the radius whose sample is best in the mean, in a quanti
   around the others, with their weights rescaled. With kernels from ``drmdp.estimate(table, by="parts", episode=…)``, which share no
   trajectory, this is k-fold cross-validation on trajectories; with ``by="hospital"``, one hospital is left out at a time. Kernels that share
   data (bootstrap, folds, posterior) make every radius look better than it is. Rows filled by a rule rather than by data count
-  as data.
+  as data; where the model has counts of each kernel, a `drmdp.Notice` says how many they are.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from drmdp.core.progress import counted, showing
 from drmdp.core.random import Seed, generator
 from drmdp.core.tolerance import RTOL
 from drmdp.core.validation import limits, whole
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, Notice, shown
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.radius.path import Path, Point, check_path, path, radii_of
@@ -161,6 +162,8 @@ def cross_validate(
     deadline = clock.deadline(max_seconds)
     used, n = folds_of(model, folds)
     own = criterion(by)
+    if borrowed := _borrowed(model, used):
+        warnings.warn(borrowed, Notice, stacklevel=2)
     limit = float(ball.saturation(model).max())
     asked = radii_of(radii)
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
@@ -222,6 +225,18 @@ def folds_of(model: Model, folds: int | None) -> tuple[Any, int]:
     if used.size < 2:
         raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
     return used, used.size if folds is None else whole("folds", folds, 2, used.size)
+
+
+def _borrowed(model: Model, used: Any) -> str:
+    """How many rows of the kernels rest on no data of their own, in words; nothing if none do, or it is not known."""
+    table = model._counts
+    if table is None or table.n_kernels != model.n_kernels:
+        return ""
+    rows = table.sums().reshape(-1, model.n_kernels)[model.available.ravel()][:, used]
+    empty, there = int((rows == 0).sum()), rows.size
+    kind = "rewards" if model.maximise else "costs"
+    what = f"{empty:,} of {there:,} rows of the kernels held out have no data of their own, but what a rule gave also to others"
+    return f"{what}: held-out {kind} look better than they are" if empty else ""
 
 
 def _without(model: Model, kernels: Any) -> Model:
