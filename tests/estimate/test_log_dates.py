@@ -337,6 +337,16 @@ def test_one_of_several_rows_of_a_step_is_kept(rule, path, shuffled):
     assert f"of several rows of an episode in one step the {rule} is kept: 2 dropped" in found.notes
 
 
+def test_of_transitions_at_one_time_one_is_kept():
+    table = {**TWICE, "next_state": ["poor", "fair", "good", "good", "fair"]}
+    options = {"episode": "episode", "time": "time", "costs": "1", "discount": 0.9, "unvisited": "self-loop"}
+    kept = estimate(table, duplicates="last", **options)
+    rows = [k for k in range(5) if k != 3]
+    expected = estimate({name: [column[k] for k in rows] for name, column in table.items()}, **options)
+    assert kept == expected
+    assert "of several rows of an episode in one step the last is kept: 1 dropped" in kept.notes
+
+
 def test_rows_of_one_step_that_differ_are_refused_with_a_cure():
     options = {"episode": "episode", "time": "time", "step": "month", "unvisited": "self-loop"}
     same, near = check_log(TWICE, **options).findings
@@ -399,7 +409,10 @@ def test_states_that_were_not_in_use_at_the_same_time_are_told():
 
 
 def test_states_that_appear_early_alone_or_rarely_are_not_told():
-    for change, month in ((({"good": "12", "fair": "34", "poor": "56"}), 3), ({"good": ["good"], "fair": ["fair"], "poor": ["bad"]}, 12)):
+    for change, month in (
+        (({"good": "12", "fair": "34", "poor": "56"}), 3),
+        ({"good": ["good"], "fair": ["fair"], "poor": ["bad"]}, 12),
+    ):
         assert not [f for f in check_log(frame(scaled(change, month)), **COLUMNS).findings if f.kind == "scale"]
     rare = presses(20)
     rare[300][2], rare[301][2] = "flooded", "burnt"

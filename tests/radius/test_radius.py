@@ -217,7 +217,10 @@ def test_rows_without_data_of_their_own_are_told_before_kernels_are_held_out(rew
     radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts.sum(axis=0)), ball, [0.1])
     counts[2, 0, 1] = counts[3, 2] = 0
     kind = "rewards" if rewards else "costs"
-    with pytest.warns(drmdp.Notice, match=f"4 of 44 rows of the kernels held out have no data of their own.*: held-out {kind} look better"):
+    with pytest.warns(
+        drmdp.Notice,
+        match=f"4 of 44 rows of the kernels held out have no data of their own.*: held-out {kind} look better",
+    ):
         radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ball, [0.1])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from drmdp.core.names import natural
 from drmdp.estimate.findings import Finding
-from drmdp.estimate.order import shown_time
+from drmdp.estimate.gaps import shown_time
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import Table, shown_names
 
@@ -39,7 +39,9 @@ def scale_findings(table: Table) -> list[Finding]:
     at, rows = groups["at"][-1], groups["rows"][-1]
     before, from_then, row = table.collect(
         table.frame.select(
-            (time < at).sum().alias("before"), (time >= at).sum().alias("after"), pl.col("_row").filter(time == at).min()
+            (time < at).sum().alias("before"),
+            (time >= at).sum().alias("after"),
+            pl.col("_row").filter(time == at).min(),
         )
     )[0].row(0)
     if rows / from_then * before < MISSED:

@@ -9,7 +9,8 @@ import numpy as np
 
 from drmdp.core.text import STEP
 from drmdp.estimate.findings import Finding
-from drmdp.estimate.order import covered, offset
+from drmdp.estimate.gaps import offset
+from drmdp.estimate.order import covered
 from drmdp.estimate.times import CALENDAR, discount_of_interest
 
 if TYPE_CHECKING:
