@@ -32,7 +32,7 @@ LAYERS = (
     {"cli"},
     {"__main__"},
 )
-"""Lowest first; a part imports from lower layers and its own, `__init__` from all. Planned parts have theirs."""
+"""Lowest first; a part imports from lower layers and its own, `__init__` from all."""
 UPWARDS = {
     ("solution.results", "report"),
     ("solution.plan", "report"),
@@ -116,9 +116,25 @@ def layer(module):
     return next(k for k, parts in enumerate(LAYERS) if part(module) in parts)
 
 
+def test_the_architecture_page_has_the_layers():
+    text = (ROOT.parents[1] / "docs" / "architecture.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("`errors, _typing` ←")]
+    shown = [set(names.split(", ")) for names in re.findall("`(.*?)`", line)]
+    assert shown == [layer for own in LAYERS if (layer := own - {"_version", "__main__"})]
+
+
 def test_every_part_has_a_layer():
     unplaced = {part(module) for module in MODULES if module} - set().union(*LAYERS)
     assert not unplaced, f"give {unplaced} a place in LAYERS"
+
+
+def test_proofs_share_with_solvers_what_the_page_on_certificates_says():
+    used = set().union(*(imports(module) for module in MODULES if part(module) == "certificate"))
+    text = (ROOT.parents[1] / "docs" / "certificates.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("**Shared with the solver**")]
+    shown = set(re.findall("`drmdp[.](.*?)`", line))
+    assert {other for other in used if part(other) in ("core", "layout")} == {name for name in shown if "." in name}
+    assert {part(other) for other in used} - {"certificate"} == {part(name) for name in shown} | {"errors", "_typing"}
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module])
