@@ -809,12 +809,10 @@ BAD = {
     "terminal mixed": ({"terminal": [True, "mid", False]}, "terminal: expected a bool array"),
     "terminal ints as flags": ({"terminal": [0, 0, 1], "states": None}, "terminal: state 0 is given twice"),
     "terminal unknown": ({"terminal": ["end"]}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
-    "terminal string": (
-        {"terminal": "high"}, "terminal: expected a bool array or a collection of state names, got 'high'"
-    ),
-    "terminal number": ({"terminal": 2}, "terminal: expected a bool array or a collection of state names, got 2"),
+    "terminal string": ({"terminal": "end"}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
+    "terminal number": ({"terminal": 2}, "terminal: expected a bool array, a state or a collection of states, got 2"),
     "terminal mapping": (
-        {"terminal": {"high": True}}, "terminal: expected a bool array or a collection of state names"
+        {"terminal": {"high": True}}, "terminal: expected a bool array, a state or a collection of states"
     ),
     "terminal unhashable": ({"terminal": [["high"]]}, r"terminal: unknown state \['high'\]"),
     # costs

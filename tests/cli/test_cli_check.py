@@ -64,14 +64,16 @@ def test_an_odd_log_ends_with_2_and_every_line(run):
         "missing, 1 place, refused\n  line 60, column 'Condition': the state is missing\n",
         f"look-alike, 1 place\n  line {FAIR}, column 'Condition': 'fiar' (",
         "  cure: --rename fiar=fair if they are the same; --states if all are meant\n",
-        "dirty.csv: 3 things odd; an estimate is refused\n",
+        "dirty.csv: 4 things odd; an estimate is refused\n",
     ):
         assert part in result.stdout, result.stdout
     result = run("check", "typo.csv", *LOG, *RULES)
     assert result.exit_code == 4
-    assert result.stdout.endswith("typo.csv: 1 thing odd; an estimate is made, with warnings\n")
+    assert result.stdout.endswith("typo.csv: 2 things odd; an estimate is made, with warnings\n")
     assert run("check", "typo.csv", *LOG, *RULES, "--rename", "fiar=fair").exit_code == 0
-    assert run("check", "typo.csv", *LOG, *RULES, "--states", "good, fair, poor, fiar").exit_code == 0
+    meant = run("check", "typo.csv", *LOG, *RULES, "--states", "good, fair, poor, fiar")
+    assert "thin, 1 place\n  state 'fiar', action '" in meant.stdout
+    assert meant.stdout.endswith("typo.csv: 1 thing odd; an estimate is made, with warnings\n")
 
 
 def test_json_has_lines_columns_and_values(run):
@@ -79,7 +81,7 @@ def test_json_has_lines_columns_and_values(run):
     assert result.exit_code == 2
     found = json.loads(result.stdout)
     assert found["refused"]
-    number, missing, alike = found["findings"]
+    number, missing, alike, _ = found["findings"]
     assert number["places"] == [
         {"what": "'$5' is no number", "lines": [40], "column": "Cost", "value": "$5", "word": "line"}
     ]

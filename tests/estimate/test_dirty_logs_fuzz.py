@@ -75,7 +75,8 @@ def compare(seed, tmp_path):
     assert found.refused == (model is None), found
     if model is None:
         return "refused"
-    assert len(caught) == len(found.findings) or {finding.kind for finding in found.findings} == {"blanks"}
+    odd = [finding.kind for finding in found.findings if finding.kind != "thin"]
+    assert len(caught) == len(odd) or set(odd) == {"blanks"}
     if caught:  # blanks in a row that no transition begins with change nothing
         return "warned"
     counts, costs = plain(path)

@@ -283,9 +283,13 @@ def test_the_notes_and_the_summary_say_what_was_assumed():
     assert found.model.notes == (
         "1 pair was never seen: prior",
         "2 rows of kernels lack data that others have: pooled",
+        "start: as the 4 transitions began",
+        "3 pairs always led to the same state, and nature cannot change that within observed next states: "
+        "a when 1 (once), b when 1 (once), a when 0 (2 times)",
     )
     summary = found.summary
-    assert summary.assumed == list(found.model.notes)
+    assert summary.assumed == list(found.model.notes[:3])
+    assert summary.thin == list(found.model.notes[3:])
     assert (summary.rows, summary.transitions, summary.episodes) == (4, 4, None)
     assert summary.states == [(0, 2), (1, 2)]
     assert summary.actions == [("a", 3), ("b", 1)]
@@ -484,7 +488,7 @@ def bad(**changes):
         (bad(), {"by": "folds", "n_kernels": 1}, "`by='folds'` needs at least 2 kernels"),
         (bad(), {"by": "bootstrap", "n_kernels": 2, "weight": "weight"}, "with weighted rows needs `episode`"),
         (bad(), {"prior": 0}, "`prior`: expected a positive number, got 0"),
-        (bad(), {"prior_on": "some"}, "`prior_on` is one of seen, all; got 'some'"),
+        (bad(), {"prior_on": "some"}, "`prior_on` is one of state, seen, all; got 'some'"),
         (bad(), {"unvisited": "zero"}, "`unvisited` is one of refuse, unavailable, prior, self-loop; got 'zero'"),
         (bad(), {"partial": None}, "`partial` is one of refuse, unavailable, prior, self-loop, pooled; got None"),
         (bad(), {"discount": 1.0}, r"discount: expected a number in \[0, 1\), got 1.0"),

@@ -78,10 +78,12 @@ def test_a_cut_makes_the_model_of_the_pieces():
     rows = presses()
     pieces = [[f"{row[0]}/{'b' if row[1] > '2020-08' else 'a'}", *row[1:]] for row in rows if row[1][:7] != "2020-08"]
     holes = [row for row in rows if row[1][:7] != "2020-08"]
-    expected = estimate(frame(pieces), discount=0.9, **COLUMNS)
-    assert estimate(frame(holes), discount=0.9, gaps="cut", **COLUMNS) == expected
+    options = COLUMNS | {"discount": 0.9, "initial": "uniform"}  # what begins again after a gap did not begin there
+    expected = estimate(frame(pieces), **options)
+    assert estimate(frame(holes), gaps="cut", **options) == expected
     np.random.default_rng(0).shuffle(holes)
-    assert estimate(frame(holes), discount=0.9, gaps="cut", **COLUMNS) == expected
+    assert estimate(frame(holes), gaps="cut", **options) == expected
+    assert estimate(frame(holes), gaps="cut", **options | {"initial": None}).start == "as the 6 episodes began"
 
 
 def test_before_a_gap_no_action_is_needed():
@@ -150,7 +152,11 @@ def test_without_times_rows_of_an_episode_keep_their_order():
     counts = np.zeros((5, 5))
     np.add.at(counts, (state[:-7], state[7:]), 1)
     np.testing.assert_array_equal(model.kernels[0, :, 0], counts / counts.sum(axis=1, keepdims=True))
-    assert model.notes == ("rows of an episode follow each other as in the table, one step apart",)
+    assert model.notes == (
+        "rows of an episode follow each other as in the table, one step apart",
+        "start: as the 7 episodes began",
+    )
+    np.testing.assert_array_equal(model.initial, np.bincount(state[:7], minlength=5) / 7)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +206,7 @@ def test_settings_of_times_that_contradict_each_other_are_refused():
         ({"by": "time:year"}, "`by='time:year'` needs `time`"),
         ({"time": "time", "by": "time:day"}, "`by='time:day'`: expected one of time:year, time:quarter, time:month"),
         ({"interest": "3%/year"}, "give `discount` or `interest`, not both"),
-        ({"weights": "more"}, "`weights` is one of equal, rows; got 'more'"),
+        ({"weights": "more"}, "`weights` is one of equal, rows, counts; got 'more'"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             estimate(table, costs="1", discount=0.9, **options)

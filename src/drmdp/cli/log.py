@@ -53,6 +53,12 @@ LOG = (
     click.option("--actions", help="The same for actions."),
     click.option("--rename", multiple=True, metavar="OLD=NEW", help="A label written differently; may be repeated."),
     click.option("--terminal", multiple=True, help="A state where the process ends; may be repeated."),
+    click.option(
+        "--min-count", type=float, default=0, show_default=True, help="Pairs seen fewer times are unavailable."
+    ),
+    click.option(
+        "--start", "initial", help="Where the process starts: first (as episodes began), rows, uniform, or a state."
+    ),
     click.option("--separator", help="What separates cells: ';', tab …; a comma by default, in .tsv files a tab."),
     click.option("--encoding", help="Of text files: latin-1, cp1252, utf-16 …; UTF-8 by default."),
     click.option("--decimal", default=".", show_default=True, help="The point of numbers: '.' or ','."),
@@ -73,7 +79,10 @@ LOG = (
 KERNELS = (
     click.option("--kernels", "n_kernels", type=int, help="How many, for all but a column."),
     click.option(
-        "--weights", default="equal", show_default=True, help="Kernels of a column weigh: equal, or as their rows."
+        "--weights",
+        default="equal",
+        show_default=True,
+        help="Kernels of a column weigh: equal, as their rows, or equal and drawn to all data by their counts.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of everything random."),
     click.option(
@@ -83,7 +92,12 @@ KERNELS = (
     click.option(
         "--prior", type=float, default=1.0, show_default=True, help="Pseudo-count of a next state (posterior)."
     ),
-    click.option("--prior-on", default="seen", show_default=True, help="Next states with a prior: seen or all."),
+    click.option(
+        "--prior-on",
+        default="state",
+        show_default=True,
+        help="Next states with a prior: those of the state, seen after the pair, or all.",
+    ),
 )
 """Options about the kernels and costs that are made of it."""
 
@@ -148,7 +162,9 @@ def summary_lines(summary: Summary) -> dict[str, str]:
         "Model": f"{sizes}; kernels by {summary.by}",
         "Weights": f"{summary.weights}" if len(summary.kernels) > 1 else "",
         "Seen": f"{share}; {summary.median:,.0f} times in the median",
+        "Thin": "\n".join(summary.thin),
         kind.capitalize(): rest,
+        "Start": summary.start or "",
         "Assumed": "\n".join(summary.assumed) or "nothing",
     }
     return {name: text for name, text in lines.items() if text}

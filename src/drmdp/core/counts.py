@@ -19,6 +19,9 @@ from drmdp.core.distributions import Labels
 from drmdp.core.storage import Kernels, compressed, from_arrays, from_parts
 from drmdp.errors import InputError
 
+FEW = 5
+"""Pairs seen fewer times than this are thin."""
+
 
 def counts_of(given: ArrayLike, n: int, n_next: int, labels: Labels, is_sparse: bool) -> Kernels | None:
     """Check counts of the transitions of n states to `n_next`, of all kernels together or of each; None if none were given."""

@@ -257,11 +257,13 @@ def terminal_flags(given: ArrayLike, states: Names) -> BoolArray:
     flags = np.zeros(len(states), dtype=bool)
     if given is None:
         return flags
-    labels = None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
+    labels = (
+        [given] if isinstance(given, str) else None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
+    )
     if isinstance(given, np.ndarray) or (labels and any(map(_is_flag, labels))):
         return flag_array("terminal", given if labels is None else labels, (len(states),))
     if labels is None:
-        raise InputError(f"terminal: expected a bool array or a collection of state names, got {shown(given)}")
+        raise InputError(f"terminal: expected a bool array, a state or a collection of states, got {shown(given)}")
     table = lookup(states)
     for state in labels:
         s = find(table, state, "terminal", "state")

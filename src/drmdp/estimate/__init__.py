@@ -40,7 +40,9 @@ def estimate(
     unvisited: str = "refuse",
     partial: str = "refuse",
     prior: float = 1.0,
-    prior_on: str = "seen",
+    prior_on: str = "state",
+    min_count: float = 0,
+    initial: Any = None,
     terminal: Any = None,
     states: Any = None,
     actions: Any = None,
@@ -97,9 +99,15 @@ def estimate(
         over all states), "self-loop", and for `partial` also "pooled" (what all the data say).
     prior : float
         Pseudo-count of each next state for "posterior".
-    prior_on : "seen" or "all"
-        Whether the prior is on the next states seen after the pair, or on all.
-    terminal : collection of names
+    prior_on : "state", "seen" or "all"
+        Whether the prior is on the next states seen from the state under any action, only on those seen after the pair, or on all. With "seen" three rows
+        that went the same way are certainty.
+    min_count : float
+        Pairs seen fewer times are unavailable; the notes list them.
+    initial : "first", "rows", "uniform", a state, or an array or mapping, optional
+        Where the process starts: as episodes began, the default where their order is known, as transitions did, or in every state alike, terminal ones left
+        out; in a state; or as a distribution says. `Model.start` and the notes tell which.
+    terminal : name or collection of names
         States where the process ends. Rows that stay there are ignored, rows that leave are refused.
     states, actions : sequences of names
         All there are, in order; what was seen, sorted, by default.
@@ -119,8 +127,9 @@ def estimate(
         are recognised.
     zone : str, optional
         Place whose clock counts for stamps with a zone, as "Europe/Zurich"; by default that which each stamp shows.
-    weights : "equal" or "rows"
-        Whether the kernels of a column `by` weigh the same, or as much as they have data.
+    weights : "equal", "rows" or "counts"
+        Whether the kernels of a column `by` weigh the same, or as much as they have data; with "counts" they weigh the same, and their rows are drawn to those
+        of all data together, the more the less data they have, so that the mean kernel is that of all data together.
     separator, encoding, decimal : str, optional
         How text files are written: what separates cells (a character, or "tab"), how letters are coded ("latin-1"), and the point or comma of numbers.
     event, events, transition
@@ -146,9 +155,13 @@ def estimate(
     >>> drmdp.estimate(log, cost="cost", discount=0.9, unvisited="unavailable")
     Model: 2 states × 2 actions × 1 kernel, discount 0.9
       costs (S, A) in [0, 5]
-      dense, 50% of the probabilities stored, 182 bytes
+      dense, 50% of the probabilities stored, 270 bytes
+      counts of 4 transitions
       1 unavailable pair, 0 terminal states
       note: 1 pair was never seen: unavailable
+      note: start: as the 4 transitions began
+      note: 2 pairs always led to the same state, and nature cannot change that within observed next states: 0 when worn (once), 1 when worn (once)
+      note: 1 pair was seen fewer than 5 times: 0 when ok (2 times)
     """
     from drmdp.estimate.order import Ordering
     from drmdp.estimate.pipeline import fit
@@ -170,7 +183,7 @@ def estimate(
     reading = Reading(separator, encoding, decimal)
     settings = Settings(
         discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions,
-        rename, weights, ordering, reading, interest,
+        rename, weights, min_count, initial, ordering, reading, interest,
     )  # fmt: skip
     found = fit(table, columns, settings)
     for text in found.summary.warnings:
@@ -192,6 +205,7 @@ def check_log(
     weight: str | None = None,
     unvisited: str = "refuse",
     partial: str = "refuse",
+    min_count: float = 0,
     terminal: Any = None,
     states: Names | None = None,
     actions: Names | None = None,
@@ -214,7 +228,7 @@ def check_log(
         What to check, and what would make the kernels, as for `estimate`.
     state, action, next_state, episode, time, cost, reward, weight : column names
         As for `estimate`. Costs are checked if a column holds them.
-    unvisited, partial, terminal, states, actions, rename : optional
+    unvisited, partial, min_count, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.
     step, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
@@ -252,7 +266,7 @@ def check_log(
 
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     settings = Settings(
-        None, by, unvisited=unvisited, partial=partial, terminal=terminal, states=states, actions=actions, rename=rename,
-        ordering=Ordering(step, gaps, duplicates, time_format, within, zone), reading=Reading(separator, encoding, decimal),
+        None, by, unvisited=unvisited, partial=partial, min_count=min_count, terminal=terminal, states=states, actions=actions,
+        rename=rename, ordering=Ordering(step, gaps, duplicates, time_format, within, zone), reading=Reading(separator, encoding, decimal),
     )  # fmt: skip
     return check(table, columns, settings)

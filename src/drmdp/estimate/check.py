@@ -17,8 +17,10 @@ from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.source import open_source
 from drmdp.estimate.stages import discount_for, discount_odd, labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.start import start_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
+from drmdp.estimate.thin import thin_finding
 
 
 @stage("checking the log")
@@ -26,7 +28,7 @@ def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
     """`check_log` with settings."""
     asked = settings
     if settings.by in SAMPLED:  # such kernels have the same rows
-        settings = replace(settings, by=None, n_kernels=None, prior=1.0, prior_on="seen")
+        settings = replace(settings, by=None, n_kernels=None, prior=1.0, prior_on="state")
     try:
         found = _check(table, columns, settings)
         if found.refused:
@@ -88,10 +90,12 @@ def _check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
 
 def _counted(seen: Survey, settings: Settings, kind: str | None) -> tuple[Summary, list[Finding]]:
     samples = samples_of(seen, settings, generator(0, "estimate"))
-    found = visited(samples, terminal_of(samples, settings))
-    rules = settings.unvisited, settings.partial
+    found = visited(samples, terminal_of(samples, settings), settings.min_count)
+    rules = settings.unvisited, settings.partial_rule
     odd = [*labels_odd(seen, samples, settings), *discount_odd(settings)]
     if settings.interest is not None:
         discount_for(settings, seen.facts)
-    summary = summarise(seen, samples, found, available_pairs(found, *rules), settings, kind, odd)
-    return summary, [*odd, *rule_findings(samples, found, *rules)]
+    open_pairs = available_pairs(found, *rules)
+    start = start_of(settings.initial, settings.typed, samples.pooled, seen.facts.starts, found.terminal)[1]
+    summary = summarise(seen, samples, found, open_pairs, settings, kind, odd, start)
+    return summary, [*odd, *rule_findings(samples, found, *rules), *thin_finding(samples.pooled, open_pairs)]

@@ -33,7 +33,7 @@ def fit_events(table: Any, event: str | None, given: dict[str, Any], reading: Re
     events = range(checks.whole("events", names, 1)) if counted else list(names)
     by, counts = given["by"], _counts(table, str(event), events, given, reading)
     labels, laws = _laws(counts, given)
-    weights = counts.sum(axis=1) if given["weights"] == "rows" and by not in (None, *SAMPLED) else None
+    weights = counts.sum(axis=1) if given["weights"] in ("rows", "counts") and by not in (None, *SAMPLED) else None
     return Model.from_events(
         given["states"], given["actions"], names, given["transition"], laws, discount=given["discount"], costs=given["costs"],
         rewards=given["rewards"], terminal=given["terminal"], kernel_names=labels or given["labels"],

@@ -51,6 +51,7 @@ class Look:
 
     counts: dict[str, int]
     episodes: Any
+    starts: Any  # a frame: states, and how many episodes begin there, if rows are in order
     distances: Any  # a frame: how many neighbours are so far apart
 
     @property
@@ -66,7 +67,8 @@ def look_at(table: Table, dates: bool, step: Step | None) -> Look:
     asked = {"changes": (~same_episode()).sum()}
     if table.tidy:
         asked |= {name: pl.col(name).sum() for name in names if name.startswith("_bad_")}
-    queries = [table.frame.group_by("episode").agg(pl.len())]
+    first = table.frame.filter(same_episode().is_null() | ~same_episode())
+    queries = [table.frame.group_by("episode").agg(pl.len()), first.group_by("state").agg(pl.len())]
     if table.columns.time is not None:
         time = pl.col("time")
         asked["backward"] = (same_episode() & (time < time.shift(1))).sum()
@@ -87,7 +89,7 @@ def look_at(table: Table, dates: bool, step: Step | None) -> Look:
     bad = counts.get("timeless", 0) + sum(count for name, count in counts.items() if name.startswith("_bad_"))
     if table.tidy and (bad or not is_tidy(found[1]["episode"])):
         raise UntidyError
-    return Look(counts, found[1], found[2] if len(found) > 2 else None)
+    return Look(counts, found[1], found[2], found[3] if len(found) > 3 else None)
 
 
 def _distances(table: Table, step: Step) -> Any:

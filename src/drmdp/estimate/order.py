@@ -75,6 +75,7 @@ class Facts:
     clocks: tuple[int, int] | None = None  # least and most minutes that clocks are ahead of UTC
     gaps: int = 0
     dropped: int = 0
+    starts: dict[Any, int] | None = None  # states in which episodes began, and how many
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def ordered(
         table, twice, dropped = twice_findings(table, ordering.duplicates)
         findings += twice
         facts = replace(facts, dropped=dropped)
+    facts = replace(facts, starts=dict(look.starts.rows()))
     if look.distances is not None and look.counts["pairs"] > look.counts["equal"]:
         facts = _measured(look, step or guess(look, dates), step is None, facts)
         findings += clock_findings(table, ordering, facts)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from drmdp.core.progress import stage
 from drmdp.core.random import generator
+from drmdp.core.storage import Kernels, from_parts
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
 from drmdp.estimate.findings import refuse
@@ -23,9 +24,11 @@ from drmdp.estimate.stages import (
     samples_of,
     terminal_of,
 )  # fmt: skip
+from drmdp.estimate.start import start_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns, UntidyError
-from drmdp.model import Model
+from drmdp.estimate.thin import thin_notes
+from drmdp.model import Model, changed
 
 
 @dataclass(frozen=True)
@@ -48,27 +51,44 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     except UntidyError:
         seen, samples, rng = _counted(table, columns, settings, tidy=False)
     name = seen.steps.table.name
-    found = visited(samples, terminal_of(samples, settings))
+    found = visited(samples, terminal_of(samples, settings), settings.min_count)
     prior = settings.prior if settings.by == "posterior" else None
     weights = kernel_weights(samples, settings)
-    filled = fill(name, samples, found, settings.unvisited, settings.partial, prior, rng)
+    rules, shrunk = (settings.unvisited, settings.partial_rule), settings.weights == "counts"
+    filled = fill(name, samples, found, *rules, prior, rng, shrunk)
+    initial, start = start_of(settings.initial, settings.typed, samples.pooled, seen.facts.starts, found.terminal)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
     odd = [*seen.findings, *labels_odd(seen, samples, settings), *discount_odd(settings)]
-    summary = summarise(seen, samples, found, filled.available, settings, kind, odd)
+    summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
+    thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
     model = Model(
         filled.kernels,
         **{f"{kind}s": priced},
         discount=discount_for(settings, seen.facts),
         weights=weights,
+        initial=initial,
         states=samples.pooled.states,
         actions=samples.pooled.actions,
         available=filled.available,
         terminal=filled.terminal,
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
-        notes=[*summary.assumed, *(finding.note for finding in odd)],
+        notes=[*summary.assumed, *thin, *(finding.note for finding in odd)],
+        counts=_counts(samples, filled.kernels),
     )
-    return Estimate(model, samples.labels, summary)
+    return Estimate(changed(model, start=start), samples.labels, replace(summary, thin=thin))
+
+
+def _counts(samples: Samples, kernels: Kernels) -> Kernels:
+    """How often each transition was seen: by kernel where each has data of its own, else in all."""
+    own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [_seen(samples)]
+    S = kernels.n_states
+    return from_parts(list(own), S, S, kernels.n_actions, kernels.is_sparse)
+
+
+def _seen(samples: Samples) -> tuple[Any, Any]:
+    cells = samples.pooled
+    return cells.keys[cells.count > 0], cells.count[cells.count > 0]
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

@@ -11,6 +11,13 @@ prior         uniform over all states; a Dirichlet draw if kernels are posterior
 self-loop     the state is not left
 pooled        what all the data together say (partial pairs only)
 ============= =====================================================================================================
+
+With n_i(s, a) rows of a pair in kernel i, n in all and m = max_j n_j, `weights="counts"` gives kernel i the row
+
+    λ_i ŷ_i + (1 − λ_i) ŷ,   λ_i = n_i/m,
+
+ŷ being the row of all data together: the less a kernel has seen of a pair, the nearer it is to what all have seen. As Σ_i n_i ŷ_i = n ŷ, the sum
+Σ_i λ_i (ŷ_i − ŷ) is 0, so that the mean of the N rows is ŷ.
 """
 
 from __future__ import annotations
@@ -62,10 +69,11 @@ class Visited:
     never: BoolArray  # (S·A,)
     part: BoolArray  # (N, S·A): seen, but not in this kernel
     terminal: BoolArray  # (S,)
+    rare: BoolArray  # (S·A,): seen less often than asked for
 
 
-def visited(samples: Samples, terminal: Any) -> Visited:
-    """Find the pairs without data; those of terminal states need none."""
+def visited(samples: Samples, terminal: Any, min_count: float) -> Visited:
+    """Find the pairs without data, or with too little; those of terminal states need none."""
     states, actions = samples.pooled.states, samples.pooled.actions
     N, S, A = len(samples.labels), len(states), len(actions)
     if memory_limit() // 16 < N * S * A:
@@ -78,20 +86,33 @@ def visited(samples: Samples, terminal: Any) -> Visited:
     )
     seen &= open_pair
     pooled = _totals(samples.pooled.pair, samples.pooled.count, S * A)
-    return Visited(seen, (pooled == 0) & open_pair, (pooled > 0) & open_pair & ~seen, end)
+    rare = (pooled < min_count) & open_pair
+    return Visited(seen, (pooled == 0) & open_pair & ~rare, (pooled > 0) & open_pair & ~seen & ~rare, end, rare)
 
 
 def fill(
-    name: str, samples: Samples, found: Visited, unvisited: str, partial: str, prior: float | None, rng: Any
+    name: str,
+    samples: Samples,
+    found: Visited,
+    unvisited: str,
+    partial: str,
+    prior: float | None,
+    rng: Any,
+    shrunk: bool,
 ) -> Filled:
-    """Turn counts into rows; `prior` is the parameter of posterior draws, None if there are none."""
+    """Turn counts into rows; `prior` is the parameter of posterior draws, None if there are none; `shrunk` rows have the mean of all data together."""
     refuse(name, rule_findings(samples, found, unvisited, partial))
     N, S, A = len(samples.labels), len(samples.pooled.states), len(samples.pooled.actions)
     never, part = found.never, found.part
     available = available_pairs(found, unvisited, partial)
     parts = []
+    most = _most(samples, S * A) if shrunk else None
     for i in range(N):
-        rows = [_shares(samples.keys[i], samples.counts[i], available, S)]
+        if most is not None:
+            own = _shrunk(samples, i, most, available)
+        else:
+            own = _shares(samples.keys[i], samples.counts[i], available, S)
+        rows = [own]
         rows.append(_rows(never & available, unvisited, samples.pooled, prior, rng))
         rows.append(_rows(part[i] & available, partial, samples.pooled, prior, rng))
         parts.append(_merged([row for row in rows if row[0].size] or rows[:1]))
@@ -102,7 +123,7 @@ def fill(
 def available_pairs(found: Visited, unvisited: str, partial: str) -> BoolArray:
     """Pairs that the rules leave open, (S·A,)."""
     A = found.never.size // found.terminal.size
-    available = np.repeat(~found.terminal, A)
+    available = np.repeat(~found.terminal, A) & ~found.rare
     if unvisited == "unavailable":
         available &= ~found.never
     if partial == "unavailable":
@@ -132,8 +153,12 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
         odd.append(Finding("partial", True, int(found.part.sum()), "rows of kernels", places, cure))
     stuck = ~available_pairs(found, unvisited, partial).reshape(-1, A).any(axis=1) & ~found.terminal
     if stuck.any():
-        places = tuple(Place(f"state {states[s]!r} has no available action") for s in np.flatnonzero(stuck)[:LIMIT])
+        rare: BoolArray = np.asarray(found.rare.reshape(-1, A).any(axis=1))
+        what = {s: " that was seen often enough" if rare[s] else "" for s in np.flatnonzero(stuck)[:LIMIT].tolist()}
+        places = tuple(Place(f"state {states[s]!r} has no available action{text}") for s, text in what.items())
         cure = "name them with `terminal`, or choose another rule than 'unavailable'"
+        if (rare & stuck).any():
+            cure = f"give a smaller `min_count`, `rename` what is a slip, or {cure}"
         odd.append(Finding("stuck", True, int(stuck.sum()), "states", places, cure))
     return odd
 
@@ -148,6 +173,26 @@ def _shares(keys: IntArray, count: Array, available: BoolArray, S: int) -> Row:
     count /= _totals(pair, count, available.size)[pair]
     own = available[pair]
     return (keys, count) if own.all() else (keys[own], count[own])
+
+
+def _most(samples: Samples, n_pairs: int) -> Array:
+    """Rows of each pair in the kernel that has most, (S·A,)."""
+    S = len(samples.pooled.states)
+    own = [_totals(keys // S, count, n_pairs) for keys, count in zip(samples.keys, samples.counts, strict=True)]
+    return np.asarray(np.max(own, axis=0), dtype=np.float64)
+
+
+def _shrunk(samples: Samples, i: int, most: Array, available: BoolArray) -> Row:
+    """Rows c_i/m + (1 − n_i/m) c/n of kernel i, on all that was seen in any kernel."""
+    cells = samples.pooled
+    seen = available[cells.pair] & (cells.count > 0)
+    keys, pair, count = cells.keys[seen], cells.pair[seen], cells.count[seen]
+    own = np.zeros(keys.size)
+    here = np.isin(samples.keys[i], keys, assume_unique=True)
+    own[np.searchsorted(keys, samples.keys[i][here])] = samples.counts[i][here]
+    total, mine = _totals(pair, count, most.size), _totals(pair, own, most.size)
+    p = (own + (most - mine)[pair] * (count / total[pair])) / most[pair]
+    return keys[p > 0], p[p > 0]
 
 
 def _merged(rows: list[Row]) -> Row:

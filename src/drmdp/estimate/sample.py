@@ -7,7 +7,8 @@
 * ``"folds"``: episodes (or transitions) are dealt at random into N parts, and kernel i is of all but part i;
 * ``"parts"``: the same, and kernel i is of part i alone: what `drmdp.radius.cross_validate` holds out;
 * ``"posterior"``: each row of each kernel is a draw from the Dirichlet distribution with parameters
-  (prior + count), independently.
+  (prior + count), independently. Next states that were seen from the state under any action have a prior too: three rows that all went the same way
+  are no certainty.
 """
 
 from __future__ import annotations
@@ -126,22 +127,35 @@ def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
     return np.stack(found).astype(np.float64)
 
 
-def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float, wide: bool, rng: Any) -> Samples:
-    """Dirichlet draws, as counts that are already shares; with `wide`, on all next states of the seen pairs."""
+def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float, on: str, rng: Any) -> Samples:
+    """Dirichlet draws, as counts that are already shares: on the next states of the pair ("seen"), of the state, or on all."""
     cells = cells_of(steps, states, actions, [])
     keys, count = cells.keys, cells.count
-    if wide:
-        S = len(cells.states)
-        own = np.unique(cells.pair)
-        if own.size * S * n > memory_limit() // 32:
-            raise InputError(f"`prior_on='all'`: {own.size} pairs × {S} states × {n} kernels do not fit in memory")
-        keys = (own[:, None] * S + np.arange(S)).ravel()
+    if on != "seen":
+        keys = _wider(cells, on, n)
         count = np.zeros(keys.size)
         count[np.searchsorted(keys, cells.keys)] = cells.count
     draws = [rng.standard_gamma(prior + count) for _ in range(n)]
     if prior < 0.1:  # such gamma variables may come out as zero, also a whole row of them
         draws = [np.maximum(draw, np.where(count > 0, np.finfo(float).tiny, 0)) for draw in draws]
     return _samples(tuple(f"draw {i}" for i in range(n)), cells, [keys] * n, draws, None)
+
+
+def _wider(cells: Cells, on: str, n: int) -> IntArray:
+    """Keys of the seen pairs with all next states, or with those that their state has under any action, ascending."""
+    S, A = len(cells.states), len(cells.actions)
+    own = np.unique(cells.pair)
+    states, columns = np.divmod(np.unique(cells.pair // A * S + cells.column), S)
+    sizes = np.full(S, S) if on == "all" else np.bincount(states, minlength=S)
+    lengths = sizes[own // A]
+    if int(lengths.sum()) * n > memory_limit() // 32:
+        raise InputError(
+            f"`prior_on={on!r}`: {own.size} pairs, {int(lengths.sum())} next states and {n} kernels do not fit in memory"
+        )
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    if on != "all":
+        place = columns[np.repeat((np.cumsum(sizes) - sizes)[own // A], lengths) + place]
+    return np.asarray(np.repeat(own * S, lengths) + place)
 
 
 def _wide(cells: Cells, counts: Array, labels: tuple[Any, ...]) -> Samples:

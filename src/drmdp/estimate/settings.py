@@ -16,7 +16,8 @@ from drmdp.estimate.source import Reading
 from drmdp.estimate.table import Columns
 from drmdp.estimate.times import PERIODS, parse_interest
 
-WEIGHTS = ("equal", "rows")
+WEIGHTS = ("equal", "rows", "counts")
+PRIOR_ON = ("state", "seen", "all")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Settings:
     n_kernels: int | None = None
     seed: int = 0
     prior: float = 1.0
-    prior_on: str = "seen"
+    prior_on: str = "state"
     unvisited: str = "refuse"
     partial: str = "refuse"
     costs: Any = None
@@ -38,10 +39,17 @@ class Settings:
     actions: Names | None = None
     rename: Mapping[Any, Any] | None = None
     weights: str = "equal"
+    min_count: float = 0
+    initial: Any = None
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
+
+    @property
+    def partial_rule(self) -> str:
+        """What rows are that a kernel lacks; those of all data together where a kernel's rows are drawn to them."""
+        return "pooled" if self.weights == "counts" and self.partial == "refuse" else self.partial
 
 
 def check_settings(columns: Columns, settings: Settings) -> str | None:
@@ -56,14 +64,15 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     _check_discount(settings)
     check_rule("unvisited", settings.unvisited, UNVISITED)
     check_rule("partial", settings.partial, PARTIAL)
-    check_rule("prior_on", settings.prior_on, ("seen", "all"))
+    check_rule("prior_on", settings.prior_on, PRIOR_ON)
     check_rule("weights", settings.weights, WEIGHTS)
     _check_kernels(settings)
+    _check_counts(settings)
     _check_ordering(columns, settings)
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
-    if settings.by != "posterior" and (prior != 1 or settings.prior_on != "seen"):
+    if settings.by != "posterior" and (prior != 1 or settings.prior_on != "state"):
         raise InputError("`prior` and `prior_on` are for posterior draws: `by='posterior'`")
     return given[0].removesuffix("s") if given else None
 
@@ -87,6 +96,20 @@ def _check_kernels(settings: Settings) -> None:
         raise InputError(f"`by={by!r}` needs `n_kernels`")
     if by in ("folds", "parts") and n == 1:
         raise InputError(f"`by={by!r}` needs at least 2 kernels")
+
+
+def _check_counts(settings: Settings) -> None:
+    least = number("`min_count`", settings.min_count)
+    if not (math.isfinite(least) and least >= 0):
+        raise InputError(f"`min_count`: expected a number that is not negative, got {shown(settings.min_count)}")
+    if least > 0 and settings.unvisited not in ("refuse", "unavailable"):
+        raise InputError(
+            f"`min_count={settings.min_count}` makes pairs that were never seen unavailable: it takes no `unvisited={settings.unvisited!r}`"
+        )
+    if settings.weights == "counts" and settings.partial not in ("refuse", "unavailable", "pooled"):
+        raise InputError(
+            f"`weights='counts'` makes the mean kernel that of all data together: it takes no `partial={settings.partial!r}`"
+        )
 
 
 def _check_ordering(columns: Columns, settings: Settings) -> None:

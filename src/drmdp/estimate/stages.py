@@ -72,7 +72,7 @@ def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
     if by is None:
         return single(steps, *names)
     if by == "posterior":
-        return posterior(steps, *names, n, settings.prior, settings.prior_on == "all", rng)
+        return posterior(steps, *names, n, settings.prior, settings.prior_on, rng)
     if by in RESAMPLED:
         return resampled(steps, *names, by, n, rng)
     samples = by_column(steps, *names)
@@ -93,8 +93,10 @@ def kernel_weights(samples: Samples, settings: Settings) -> Any:
     if settings.weights == "equal":
         return None
     if not samples.grouped:
-        raise InputError("`weights='rows'` needs `by` to name a column: other kernels have as much data each")
-    return samples.totals / samples.totals.sum()
+        raise InputError(
+            f"`weights={settings.weights!r}` needs `by` to name a column: other kernels have as much data each"
+        )
+    return None if settings.weights == "counts" else samples.totals / samples.totals.sum()
 
 
 def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Finding]:

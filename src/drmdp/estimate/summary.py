@@ -11,10 +11,12 @@ from drmdp.core.text import STEP
 from drmdp.estimate.findings import Finding
 from drmdp.estimate.gaps import offset
 from drmdp.estimate.order import covered
+from drmdp.estimate.thin import named, pair_rows
 from drmdp.estimate.times import CALENDAR, discount_of_interest
 
 if TYPE_CHECKING:
-    from drmdp.estimate.order import Facts, Ordering, Survey
+    from drmdp.estimate.count import Cells
+    from drmdp.estimate.order import Facts, Ordering, Steps, Survey
     from drmdp.estimate.rules import Visited
     from drmdp.estimate.sample import Samples
     from drmdp.estimate.settings import Settings
@@ -49,6 +51,8 @@ class Summary:
     costs: str | None
     assumed: list[str]
     warnings: list[str]
+    start: str | None  # where the process starts
+    thin: list[str]  # pairs on which little rests
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, as JSON takes them."""
@@ -63,6 +67,7 @@ def summarise(
     settings: Settings,
     kind: str | None,
     odd: list[Finding],
+    start: str | None,
 ) -> Summary:
     """Count what there is to count; `odd` are findings that are not refused."""
     table, facts = seen.steps.table, seen.facts
@@ -98,12 +103,16 @@ def summarise(
         costs=None if kind is None else _costs(table, settings, kind),
         assumed=[
             *_order(facts, settings.ordering, table),
+            *_left_out(seen.steps, kind),
             *(f"labels renamed: {old} is {new}" for old, new in (settings.rename or {}).items()),
             *_discounted(facts, settings),
             *_kernels(samples, settings),
-            *_rules(found, settings),
+            *_rules(found, settings, cells),
+            *([f"start: {start}"] if start else []),
         ],
         warnings=[str(finding) for finding in odd],
+        start=start,
+        thin=[],
     )
 
 
@@ -162,26 +171,45 @@ def _discounted(facts: Facts, settings: Settings) -> list[str]:
     return [f"interest of {settings.interest}: a step of {facts.step} is discounted by {discount:.6g}"]
 
 
+def _left_out(steps: Steps, kind: str | None) -> list[str]:
+    """Rows whose costs count nowhere."""
+    if not steps.n_ends or kind is None or getattr(steps.table.columns, kind) is None:
+        return []
+    rows = "row begins no transition" if steps.n_ends == 1 else "rows begin no transition"
+    return [f"{steps.n_ends:,} {rows}, at the end of an episode or before a gap: {kind}s in them are left out"]
+
+
 def _kernels(samples: Samples, settings: Settings) -> list[str]:
     found = []
     if settings.by == "posterior":
-        where = "seen after the pair" if settings.prior_on == "seen" else "there is"
+        where = {"seen": "seen after the pair", "state": "seen from the state, under any action", "all": "there is"}[
+            settings.prior_on
+        ]
         found.append(f"prior: {settings.prior:g} pseudo-counts for each next state {where}")
     rows = samples.rows
     if samples.grouped and rows is not None and rows.min() < rows.max():
-        how = "weigh the same" if settings.weights == "equal" else "weigh as much as they have data"
+        how = "weigh as much as they have data" if settings.weights == "rows" else "weigh the same"
         found.append(f"kernels {how}; they have {rows.min():,} to {rows.max():,} transitions")
+    if settings.weights == "counts":
+        found.append(
+            "rows of kernels with less data are drawn to those of all data together, which are the mean kernel"
+        )
     return found
 
 
-def _rules(found: Visited, settings: Settings) -> list[str]:
+def _rules(found: Visited, settings: Settings, cells: Cells) -> list[str]:
     texts = []
     never, part = int(found.never.sum()), int(found.part.sum())
     if never:
         texts.append(f"{never:,} pair{' was' if never == 1 else 's were'} never seen: {settings.unvisited}")
     if part:
         rows = "row of a kernel lacks" if part == 1 else "rows of kernels lack"
-        texts.append(f"{part:,} {rows} data that others have: {settings.partial}")
+        texts.append(f"{part:,} {rows} data that others have: {settings.partial_rule}")
+    if found.rare.any():
+        n, seen = int(found.rare.sum()), np.flatnonzero(found.rare & (pair_rows(cells) > 0))
+        was = "pair was" if n == 1 else "pairs were"
+        which = f": {named(cells, seen)}{f'; {n - seen.size} never' if n > seen.size else ''}" if seen.size else ""
+        texts.append(f"{n:,} {was} seen fewer than {settings.min_count:g} times, and so unavailable{which}")
     if found.terminal.any():
         n = int(found.terminal.sum())
         texts.append(f"{n} terminal state{'s' if n > 1 else ''}, where the process ends")

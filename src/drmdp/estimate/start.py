@@ -1,0 +1,57 @@
+"""Where the process starts: as episodes began, as transitions did, in every state alike, or as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, BoolArray
+from drmdp.core.text import count
+from drmdp.core.validation import find, lookup
+from drmdp.errors import InputError
+from drmdp.estimate.count import Cells
+from drmdp.estimate.rules import names_by_text
+
+STARTS = ("first", "rows", "uniform")
+ALIKE = "in every state alike"
+
+
+def start_of(
+    given: Any, typed: bool, cells: Cells, starts: Mapping[Any, int] | None, terminal: BoolArray
+) -> tuple[Any, str | None]:
+    """The start distribution, and where it comes from, in words; terminal states have 0 unless the user says otherwise.
+
+    `given` is one of `STARTS`, the name of a state, or what a model takes; by default "first", and "rows" where nobody knows how episodes began. `starts` tells
+    in which states how many episodes began.
+    """
+    known = lookup(cells.states)
+    rule = given if given is not None else "rows" if starts is None else "first"
+    if isinstance(given, str) and given in STARTS:
+        if given in known:
+            raise InputError(f"`initial={given!r}` is a rule and a state: give {{{given!r}: 1}} for the state")
+    elif isinstance(given, str | int):
+        rule = names_by_text(cells.states, [given], "state to start in")[0] if typed else given
+        s = find(known, rule, "`initial`", f"rule ({', '.join(STARTS)}) or state")
+        return np.eye(1, terminal.size, s)[0], f"in state {cells.states[s]!r}"
+    elif given is not None:
+        return given, None
+    mass, unit = _mass(rule, cells, starts)
+    mass = np.where(terminal, 0.0, mass)
+    if unit is None or not mass.any():
+        mass, unit = np.where(terminal & ~terminal.all(), 0.0, 1.0), None
+    return mass / mass.sum(), ALIKE if unit is None else f"as the {count(round(float(mass.sum())), unit)} began"
+
+
+def _mass(rule: str, cells: Cells, starts: Mapping[Any, int] | None) -> tuple[Array, str | None]:
+    """How often each state was begun in, and by what; None if that does not matter."""
+    S = len(cells.states)
+    if rule == "uniform":
+        return np.ones(S), None
+    if rule == "rows":
+        return np.bincount(cells.pair // len(cells.actions), cells.count, S).astype(np.float64), "transition"
+    if starts is None:
+        raise InputError("`initial='first'` needs `episode`, and `time` to tell which row of an episode is the first")
+    numbers = {str(label): n for label, n in starts.items()}  # a state of no transition is none of the model's
+    return np.array([numbers.get(str(name), 0) for name in cells.states], dtype=float), "episode"
