@@ -16,7 +16,7 @@ class cached_property(Generic[T]):  # noqa: N801
     """A property that is made when it is first asked for, and kept in the `__dict__` of its object."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make, self.__doc__ = make, make.__doc__
+        self.func, self.__doc__ = make, make.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -30,5 +30,5 @@ class cached_property(Generic[T]):  # noqa: N801
     def __get__(self, one: object | None, owner: type | None = None) -> T | Self:
         if one is None:
             return self
-        made: T = one.__dict__.setdefault(self._name, self._make(one))
+        made: T = one.__dict__.setdefault(self._name, self.func(one))
         return made
