@@ -1,4 +1,4 @@
-"""A reservoir with eight years of inflows: what a robust policy does otherwise, and what it saves in years nobody has seen.
+"""A simulated reservoir with eight years of inflows: what a robust policy does otherwise, and what it saves in other simulated years.
 
 Run with ``make demo`` or ``python examples/demo.py``. Writes report.html into the folder where it is run.
 """
@@ -59,7 +59,7 @@ def main():
     plan = drmdp.policies.deterministic(model, ball, robust)
     console.print(
         f"\n[bold]A reservoir[/] serves a demand of 4 units a month, stores up to {model.n_states - 1}, and pays the "
-        f"cube of what is short. Inflows are known from {YEARS} years of 12 months; each year is a kernel. The nominal "
+        f"cube of what is short. Its data are simulated: {YEARS} years of 12 months; each year is a kernel. The nominal "
         "policy takes their mean for the truth. The robust one fears that nature moves them by up to "
         f"{ball.radius:.3g}, a radius chosen by holding out one year at a time.\n"
     )
@@ -69,7 +69,7 @@ def main():
     before, after = costs(nominal.policy, unseen), costs(plan.policy, unseen)
     bad, bad_after = np.quantile(before, 0.9), np.quantile(after, 0.9)
     console.print(
-        f"[bold]In {UNSEEN} other years[/] the robust policy costs {after.mean():.0f} instead of {before.mean():.0f} "
+        f"[bold]In {UNSEEN} other simulated years[/] the robust policy costs {after.mean():.0f} instead of {before.mean():.0f} "
         f"on average, {saved(before.mean(), after.mean())}, and {bad_after:.0f} instead of {bad:.0f} in one bad year of "
         f"ten, {saved(bad, bad_after)}. Dry months come in a row; the mean does not show it."
     )
@@ -88,6 +88,8 @@ def main():
         f"{robust.value.max():.0f}. No policy has a worst case better by more in any state; the table, which draws "
         f"nothing at random, loses at most {plan.loss.max():.2g}."
     )
+    for note in robust.notes:
+        console.print(f"[bold]Note[/]: {note}.")
     page = Path("report.html")
     robust.report(page, drmdp.radius.path(model, ball, radii=15), title="Reservoir", command="make demo")
     console.print(

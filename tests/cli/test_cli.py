@@ -302,6 +302,7 @@ SOLVE = "solve machine.npz --radius 0.3"
     ("args", "message"),
     [
         ("sovle", "No such command 'sovle'"),
+        ("report machine.npz", "no command 'report': it is an option, `drmdp solve MODEL --radius … --report page.html`"),
         ("--frobnicate", "No such option"),
         ("solve", "Missing argument 'MODEL'"),
         ("solve machine.npz", "Missing option '--radius'"),

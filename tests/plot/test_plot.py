@@ -142,11 +142,30 @@ def test_curves(found):
     path = drmdp.radius.path(model, drmdp.Wasserstein(0, support="all"), [0, 0.2, 0.4])
     ax = drmdp.plot.radius(path, mark=0.2)
     np.testing.assert_array_equal(line(ax, "worst case").get_xydata(), np.stack([path.radii, path.worst], axis=1))
-    np.testing.assert_array_equal(line(ax, "under the mean kernel").get_ydata(), path.nominal)
+    drawn = line(ax, "under the mean kernel")
+    np.testing.assert_array_equal(
+        drawn.get_xydata()[drawn.get_markevery()], np.stack([path.radii, path.nominal], axis=1)
+    )
     choice = drmdp.radius.choose(path, model)
     ax = drmdp.plot.choice(choice)
     np.testing.assert_array_equal(line(ax, "mean").get_ydata(), choice.mean)
     assert line(ax, "chosen").get_xdata()[0] == choice.radius
+
+
+def test_where_the_policy_jumps_the_curve_has_a_step():
+    """One decision: 1 for sure, or 1.8 with probability one half and what nature adds to that: the better one from 1/18 of moved mass on is the sure one."""
+    y = np.zeros((1, 3, 2, 3))
+    y[0, 0] = [[0, 1, 0], [0, 0.5, 0.5]]
+    y[0, 1:, :] = np.eye(3)[1:, None]
+    costs = np.zeros((3, 2, 3))
+    costs[0] = [[0, 1.0, 0], [0, 0, 1.8]]
+    model = drmdp.Model(y, costs=costs, discount=0.9, initial=[1, 0, 0])
+    path = drmdp.radius.path(model, drmdp.Divergence(0, "tv"), [0, 0.04, 0.2])
+    np.testing.assert_allclose(path.nominal, [0.9, 0.9, 1.0])
+    ax = drmdp.plot.radius(path)
+    np.testing.assert_allclose(
+        line(ax, "under the mean kernel").get_xydata(), [[0, 0.9], [0.04, 0.9], [0.12, 0.9], [0.12, 1], [0.2, 1]]
+    )
 
 
 def test_own_axes_are_used_and_the_callers_style_is_left_alone(found):

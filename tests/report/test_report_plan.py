@@ -266,6 +266,20 @@ def test_few_states_are_named_in_the_order_of_the_user():
     assert decide("a", "x", np.zeros((1, 1))).sentence == "Nothing is to be decided in any state."
 
 
+def test_names_that_count_up_are_told_by_the_first_and_the_last():
+    states = [f"storage {k}" for k in range(12)] + ["full", "9", "v1.2", "v1.3", "v1.4", "007", "008", "009"]
+    chosen = np.zeros(20, int)
+    for members, where in (
+        ([4, 5, 6], "storage 4 to 6"),
+        ([0, 1, 4, 5, 6, 7], "storage 0, storage 1 or storage 4 to 7"),
+        ([3, 4, 5, 12, 13], "storage 3 to 5, full or 9"),
+        ([14, 15, 16, 17, 18, 19], "v1.2, v1.3, v1.4, 007, 008 or 009"),
+    ):
+        own = chosen.copy()
+        own[members] = 1
+        assert decide(states, ["run", "stop"], one_hot(own)).sentence == f"Stop when {where}; otherwise run."
+
+
 def test_runs_of_many_states_are_told_by_their_ends():
     found = decide([f"s{k}" for k in range(100)], ["run", "stop"], one_hot([0] * 40 + [1] * 60))
     assert found.sentence == "Run in the states from s0 to s39; stop in the states from s40 to s99."

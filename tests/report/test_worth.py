@@ -230,8 +230,8 @@ def test_what_a_radius_allows_is_true_of_nature():
             lambda d: np.abs(d).sum(axis=2).max() / 2 / 0.05,
         ),
         (drmdp.Divergence(0.1, "tv"), "up to 10 in 100 transitions", lambda d: np.abs(d).sum(axis=2).max() / 2 / 0.1),
-        (drmdp.Wasserstein(0.1), "no probability moves by more than 0.1", lambda d: np.abs(d).max() / 0.1),
-        (drmdp.Wasserstein(0.1, "linf"), "no probability moves by more than 0.1", lambda d: np.abs(d).max() / 0.1),
+        (drmdp.Wasserstein(0.1), "no probability moves by more than that", lambda d: np.abs(d).max() / 0.1),
+        (drmdp.Wasserstein(0.1, "linf"), "no probability moves by more than that", lambda d: np.abs(d).max() / 0.1),
     ):
         assert ball.meaning.startswith(most)
         assert ball.meaning.endswith("mass moves only to next states that some kernel has seen")
@@ -248,6 +248,8 @@ def test_what_a_radius_allows_is_true_of_nature():
     [
         (drmdp.Wasserstein(0.02, "l1"), 20, "probabilities within 0.02 of that mean make"),
         (drmdp.Wasserstein(0.02), 1, "probabilities within 0.02 of that kernel make"),
+        (drmdp.Wasserstein(0.0738849), 1, "probabilities within 0.0738 of that kernel make"),
+        (drmdp.Wasserstein(0.29), 1, "probabilities within 0.29 of that kernel make"),
         (drmdp.Wasserstein(0.02, "linf"), 20, "kernels within 0.02 of those 20, each, have a mean that makes"),
         (
             drmdp.Divergence(0.02, around="kernels"),

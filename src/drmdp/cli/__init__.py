@@ -42,6 +42,8 @@ from drmdp.errors import InputError, MissingExtra, brief
 TRACEBACK = "DRMDP_TRACEBACK"
 LONGEST = 2000
 """Characters of a message."""
+OPTIONS = {"report": "`drmdp solve MODEL --radius … --report page.html`, and of `drmdp horizon`"}
+"""What somebody may take for a command."""
 
 
 class _Group(click.Group):
@@ -69,6 +71,12 @@ class _Group(click.Group):
                 raise
             _fail(f"{type(error).__name__}: {error}; a fault of drmdp: with {TRACEBACK}=1 it shows where", FAULT)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find a command; where there is none by that name, say which option is meant."""
+        if args[0] in OPTIONS and args[0] not in self.commands:
+            raise click.UsageError(f"no command {args[0]!r}: it is an option, {OPTIONS[args[0]]}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it complains of is said in its options."""
         try:
@@ -87,7 +95,7 @@ def _fail(message: str, code: int = BAD_INPUT) -> NoReturn:
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Solve Markov decision processes against the worst kernel in a Wasserstein ball, with a proof of how well.
+    """Solve Markov decision processes against the worst of all probabilities in a set around the data, with a proof of how well.
 
     Exit codes: 0 solved, or as near as double precision allows and within a billionth, 1 a fault of drmdp, 2 bad input, 3 a limit was reached,
     4 a check has warnings, 130 interrupted. With 3 and 130 the result is printed and written all the same.

@@ -47,6 +47,8 @@ def convergence(solution: Solution, ax: Any = None) -> Any:
 def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
     """Worst-case and mean-kernel value of the best policy of each radius, over the start distribution; returns the axes.
 
+    Between two radii at which a state acts otherwise the value under the mean kernel jumps somewhere: there is a step halfway.
+
     Parameters
     ----------
     path : `drmdp.radius.Path`
@@ -61,7 +63,8 @@ def radius(path: Path, mark: float | None = None, ax: Any = None) -> Any:
     with axes(ax, HEIGHT) as ax:
         case = "best" if path.ball.nature == "cooperative" else "worst"
         ax.plot(path.radii, path.worst, color=BLUE, marker="o", label=f"{case} case")
-        ax.plot(path.radii, path.nominal, color=ORANGE, marker="s", label="under the mean kernel")
+        line, at = _steps(path)
+        ax.plot(*line, color=ORANGE, marker="s", markevery=at, label="under the mean kernel")
         if mark is not None:
             ax.axvline(mark, color=ink(), linestyle=":", label="this ball")
         ax.set(xlabel="radius", ylabel=f"{noun}, mean over the start")
@@ -105,6 +108,19 @@ def sets(paths: Sequence[Path], names: Sequence[Any] | None = None, ax: Any = No
         numbers(ax.yaxis)
         legend(ax, 2)
     return ax
+
+
+def _steps(path: Path) -> tuple[Any, list[int]]:
+    """Radii and values under the mean kernel, (2, n), with a step where an action of a state is dropped for another; and where the radii of the path are."""
+    line, at = [], []
+    for k, (point, value) in enumerate(zip(path.points, path.nominal, strict=True)):
+        before = path.points[k - 1] if k else point
+        if np.abs(point.policy - before.policy).max() > 0.5:
+            middle = (before.radius + point.radius) / 2
+            line += [(middle, path.nominal[k - 1]), (middle, value)]
+        at.append(len(line))
+        line.append((point.radius, value))
+    return np.array(line).T, at
 
 
 def _share(path: Path) -> tuple[Any, str]:

@@ -141,8 +141,23 @@ def _named(states: Sequence[Any], members: IntArray) -> str:
     """The names of a group, if they are few; nothing otherwise."""
     if members.size > NAMES:
         return ""
-    names = [_short(states[int(s)]) for s in members]
+    names = _spans([_short(states[int(s)]) for s in members])
     return "when " + (" or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0])
+
+
+def _spans(names: list[str]) -> list[str]:
+    """Names that count up, three or more in a row, by the first and the last: "storage 7 to 12"."""
+    found: list[list[tuple[str, int]]] = []
+    for name in names:
+        end = re.search(r"(?<![\d.,-])(0|[1-9]\d{0,8})$", name)
+        own = (name[: end.start()], int(end[0])) if end else (name, -1)
+        follows = bool(found) and end and found[-1][-1][1] >= 0 and found[-1][-1] == (own[0], own[1] - 1)
+        found[-1].append(own) if follows else found.append([own])
+    told: list[str] = []
+    for run in found:
+        texts = [stem if number < 0 else f"{stem}{number}" for stem, number in run]
+        told += [f"{texts[0]} to {run[-1][1]}"] if len(run) > 2 else texts
+    return told
 
 
 def _short(name: Any) -> str:

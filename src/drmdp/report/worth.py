@@ -102,7 +102,7 @@ def _planned(own: Any) -> Paragraph:
     if own.ball is not None:
         covered, meaning = own.ball.covered(own.n_kernels), own.ball.meaning
     proved = f"No {covered} {worse}, even if they are chosen anew at every visit: computed with a proof."
-    means = f" This means: {meaning}." if meaning else ""
+    means = f" That means: {meaning}." if meaning else ""
     head = f"{'At best' if own.helps else 'Plan with'} {first}"
     hope = " That is what may be hoped for, not planned with." if own.helps else ""
     return Paragraph(f"{head}{'' if total else '.'}", f"{f'({total}). ' if total else ''}{proved}{means}{hope}")

@@ -7,6 +7,7 @@ A class of sets says what is allowed (`drmdp.sets.wasserstein`); `drmdp.sets.reg
 from __future__ import annotations
 
 import copy
+import decimal
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
@@ -24,6 +25,7 @@ from drmdp.model.events import EventModel
 from drmdp.model.lifted import width
 
 NATURES = ("adversarial", "cooperative")
+DOWN = decimal.Context(prec=3, rounding=decimal.ROUND_FLOOR)
 
 
 class AmbiguitySet(ABC):
@@ -374,9 +376,10 @@ class AmbiguitySet(ABC):
 
     @property
     def range_text(self) -> str:
-        """The radius, or from where to where it goes."""
+        """The radius, or from where to where it goes, in three digits and never more than it is: what is said of all kernels within it is true."""
         r = np.asarray(self.radius, dtype=float)
-        return f"{r.min():g}" if np.ptp(r) == 0 else f"{r.min():g} to {r.max():g}, state by state,"
+        low, high = (f"{float(DOWN.create_decimal(repr(float(end)))):g}" for end in (r.min(), r.max()))
+        return low if np.ptp(r) == 0 else f"{low} to {high}, state by state,"
 
     @property
     def radius_text(self) -> str:

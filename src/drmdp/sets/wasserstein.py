@@ -189,7 +189,7 @@ class Wasserstein(AmbiguitySet):
             return ""
         if self.metric == "l1":
             return moved(self.radius / 2, self.moves)
-        return f"no probability{' of an event' if self.moves == 'events' else ''} moves by more than {self.radius:g}"
+        return f"no probability{' of an event' if self.moves == 'events' else ''} moves by more than that"
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take, after checking that the two fit together."""

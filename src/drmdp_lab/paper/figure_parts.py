@@ -10,7 +10,7 @@ import numpy as np
 from drmdp.plot.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.records import Row
-from drmdp_lab.paper.select import Point, points, where
+from drmdp_lab.paper.select import CUT_OFF, Point, points, where
 
 GREY = "#808080"
 STYLE: dict[str, tuple[str, str, str]] = {
@@ -55,7 +55,7 @@ def line(axes: Any, found: list[Point], label: str, style: tuple[str, str, str])
     for p in found:
         face = colour if p.kind == "measured" else "white"
         axes.plot([p.x], [p.middle], marker=marker, color=colour, markerfacecolor=face, linestyle="none", zorder=3)
-        if p.kind == "cut off":
+        if p.kind == CUT_OFF:
             arrow = {"arrowstyle": "<-", "color": colour, "shrinkB": 3}  # from the point upwards
             axes.annotate("", (p.x, p.middle), (0, 16), textcoords="offset points", arrowprops=arrow, zorder=3)
 

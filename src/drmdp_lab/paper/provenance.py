@@ -18,6 +18,7 @@ import numpy as np
 
 from drmdp._version import __version__
 from drmdp.core import clock, threads
+from drmdp.core.text import count
 from drmdp.errors import MissingExtra
 
 PACKAGES = ("numpy", "scipy", "numba", "clarabel", "highspy", "cvxpy-base", "scs", "quantecon", "mdpsolver")
@@ -32,7 +33,7 @@ LONG = 1.0
 def here() -> dict[str, Any]:
     """Machine, versions, commit and date."""
     return {
-        "machine": f"{_processor()}, {threads.count(None)} cores, {platform.system()} {platform.machine()}",
+        "machine": f"{_processor()}, {count(threads.count(None), 'core')}, {platform.system()} {platform.machine()}",
         "versions": ", ".join(f"{name} {version}" for name, version in _versions()),
         "commit": _commit(),
         "date": date.today().isoformat(),

@@ -38,6 +38,9 @@ def timed(rows: Iterable[Row]) -> list[Row]:
     return where(rows, status=(*REACHED, "extrapolated"))
 
 
+CUT_OFF = "cut off"
+
+
 @dataclass(frozen=True)
 class Point:
     """The runs of one setting: median, extremes, and how they came about."""
@@ -63,7 +66,7 @@ def _point(place: float, rows: list[Row], y: str) -> Point:
     values = np.array([row[y] for row in rows], dtype=float)
     statuses = {row["status"] for row in rows}
     cut = statuses - {*REACHED, "extrapolated"}
-    kind = "cut off" if cut else "extrapolated" if "extrapolated" in statuses else "measured"
+    kind = CUT_OFF if cut else "extrapolated" if "extrapolated" in statuses else "measured"
     return Point(place, float(np.median(values)), float(values.min()), float(values.max()), len(rows), kind)
 
 

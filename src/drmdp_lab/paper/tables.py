@@ -187,7 +187,10 @@ def _provenance(rows: list[Row]) -> str:
     """Where the rows come from."""
     lines: list[list[Any]] = []
     for name in ("machine", "versions"):
-        lines.extend([name, value] for value in sorted({str(row[name]) for row in rows if row.get(name)}))
+        told = {
+            str(row[name]).replace(", 1 cores,", ", 1 core,") for row in rows if row.get(name)
+        }  # as older rows have it
+        lines.extend([name, value] for value in sorted(told))
     for day, commit in sorted({(str(row.get("date", "")), str(row.get("commit", ""))) for row in rows}):
         own = where(rows, date=day, commit=commit) if day else rows
         studies = ", ".join(sorted({row["study"] for row in own}))
