@@ -14,7 +14,7 @@ from drmdp.cli import main
 from drmdp_lab.paper import claims, errata, figure_parts, figures, judge_times, select, tables
 from drmdp_lab.paper import records as stored
 from drmdp_lab.paper.markdown import markdown
-from drmdp_lab.paper.specification import MAPS, Block, expand
+from drmdp_lab.paper.specification import MAPS, Block, expand, paper_radius
 
 matplotlib.use("Agg")
 
@@ -208,7 +208,7 @@ def test_the_two_times_of_the_paper_are_answered_with_its_garnet():
     base = {
         "study": "kernels",
         "family": "garnet-rewards",
-        "radius": (0.2 * 30) ** 0.5,
+        "radius": paper_radius("garnet-rewards", 30),
         "n_actions": 30,
         "method": "algorithm-1",
     }
