@@ -1,0 +1,10 @@
+// Groups of routines, each bound in a file of its own.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace drmdp {
+
+void bind_sweeps(nanobind::module_& module);
+
+}  // namespace drmdp

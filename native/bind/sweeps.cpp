@@ -1,0 +1,89 @@
+// Sweeps, and nature's rows after them.
+#include "../routines.hpp"
+#include "arguments.hpp"
+#include "bind.hpp"
+
+namespace drmdp {
+
+using namespace nanobind::literals;
+
+namespace {
+
+const Routine& find(const std::string& name) {
+    const Routine* routine = routine_of(name);
+    if (!routine) refuse("routine", "nothing is called " + name);
+    return *routine;
+}
+
+void check_range(Index start, Index stop, Index S) {
+    if (!(0 <= start && start <= stop && stop <= S)) refuse("states", "out of range");
+}
+
+template <class Real>
+void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
+           nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
+           nb::handle extra) {
+    const Routine& routine = find(name);
+    Arguments read;
+    const Layout<Real> data = read.layout<Real>(layout);
+    check_range(start, stop, data.S);
+    const Point at = read.point(point);
+    const Extra besides = read.extra(extra);
+    const Found to = read.found(found, data.S);
+    const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
+    const Memory left = read.memory(memory, pairs.S);
+    const nb::gil_scoped_release released;
+    std::vector<double> own(by_pair ? 4 * pairs.S : 0);
+    const auto part = [&](Index k) { return View<double>(own.data() + k * pairs.S, pairs.S); };
+    Found of_pairs;
+    if (by_pair) of_pairs = {part(0), part(1), {part(2), 1}, part(3)};
+    const Sweep<Real> asked{pairs, at, left, to, besides, start, stop, data.A, tol, fixed,
+                            by_pair ? &of_pairs : nullptr};
+    if constexpr (sizeof(Real) == 4) routine.sweep_single(asked);
+    else routine.sweep(asked);
+}
+
+template <class Real>
+void respond(const std::string& name, bool by_pair, Index start, Index stop, nb::handle layout,
+             nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
+    const Routine& routine = find(name);
+    Arguments read;
+    const Layout<Real> data = read.layout<Real>(layout);
+    check_range(start, stop, data.S);
+    const Point at = read.point(point);
+    const Extra besides = read.extra(extra);
+    const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
+    const Memory left = read.memory(memory, pairs.S);
+    const Rows<double> rows = read.rows(question, data.S, by_pair ? data.A : 1);
+    const Index step = by_pair ? data.A : 1;
+    const Response<Real> asked{pairs, at, left, rows, besides, start * step, stop * step};
+    const nb::gil_scoped_release released;
+    if constexpr (sizeof(Real) == 4) routine.respond_single(asked);
+    else routine.respond(asked);
+}
+
+}  // namespace
+
+void bind_sweeps(nb::module_& module) {
+    module.def(
+        "sweep",
+        [](const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
+           nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
+           nb::handle extra) {
+            const auto run = holds_single(layout) ? sweep<float> : sweep<double>;
+            run(name, fixed, by_pair, start, stop, layout, point, memory, found, tol, extra);
+        },
+        "name"_a, "fixed"_a, "by_pair"_a, "start"_a, "stop"_a, "layout"_a, "point"_a, "memory"_a,
+        "found"_a, "tol"_a, "extra"_a = nb::none());
+    module.def(
+        "respond",
+        [](const std::string& name, bool by_pair, Index start, Index stop, nb::handle layout,
+           nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
+            const auto run = holds_single(layout) ? respond<float> : respond<double>;
+            run(name, by_pair, start, stop, layout, point, memory, question, extra);
+        },
+        "name"_a, "by_pair"_a, "start"_a, "stop"_a, "layout"_a, "point"_a, "memory"_a, "question"_a,
+        "extra"_a = nb::none());
+}
+
+}  // namespace drmdp

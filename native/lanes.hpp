@@ -1,0 +1,114 @@
+// Sums in eight fixed lanes: the same additions in the same order on every processor.
+//
+// A sum adds number j to lane j mod 8, and the lanes as ((0+4)+(2+6)) + ((1+5)+(3+7)). Behind the
+// last number come zeros up to a multiple of eight. Nothing is contracted (-ffp-contract=off), and
+// only operations that IEEE 754 rounds correctly are used: +, -, *, / and square roots.
+//
+// A `Part` is a register: two of the eight lanes, or four where vectors of 256 bits are there. A
+// loop takes part after part of all eights, so that many sums at once stay in registers. Conditions
+// on parts are whole numbers, 0 or -1 in each lane.
+#pragma once
+
+#include "views.hpp"
+
+#if defined(__clang__)
+#define DRMDP_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define DRMDP_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+namespace drmdp {
+
+constexpr Index LANES = 8;
+#if defined(__AVX__)
+constexpr Index WIDTH = 4;
+#else
+constexpr Index WIDTH = 2;
+#endif
+constexpr Index PARTS = LANES / WIDTH;
+
+using Part = double __attribute__((vector_size(8 * WIDTH)));
+using Mask = std::int64_t __attribute__((vector_size(8 * WIDTH)));
+using HalfPart = float __attribute__((vector_size(4 * WIDTH)));
+// The same in memory, wherever numbers begin.
+using PartAt = double __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
+using HalfPartAt = float __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+
+constexpr Index to_lanes(Index n) { return (n + LANES - 1) / LANES * LANES; }
+
+DRMDP_INLINE Part all(double x) { return x - Part{}; }
+DRMDP_INLINE Part load(const double* x) { return *reinterpret_cast<const PartAt*>(x); }
+DRMDP_INLINE Part load(const float* x) {
+    return __builtin_convertvector(HalfPart(*reinterpret_cast<const HalfPartAt*>(x)), Part);
+}
+DRMDP_INLINE void store(double* x, Part part) { *reinterpret_cast<PartAt*>(x) = part; }
+
+DRMDP_INLINE Part where(Mask mask, Part x) { return Part(mask & Mask(x)); }  // 0 elsewhere
+DRMDP_INLINE Part lesser(Part a, Part b) { return a < b ? a : b; }
+DRMDP_INLINE Part greater(Part a, Part b) { return a > b ? a : b; }
+DRMDP_INLINE Part magnitude(Part x) { return Part(Mask(x) & INT64_MAX); }
+
+// Lanes before the n-th.
+DRMDP_INLINE Mask first_lanes(Index n) {
+    Mask lane;
+    for (Index l = 0; l < WIDTH; ++l) lane[l] = l;
+    return lane < n;
+}
+
+// The first n < WIDTH numbers and zeros behind them; `readable` numbers are inside the array.
+template <class Real>
+DRMDP_INLINE Part load_first(const Real* x, Index n, Index readable) {
+    if (readable >= WIDTH) return where(first_lanes(n), load(x));
+    Part part{};
+    for (Index l = 0; l < n; ++l) part[l] = x[l];
+    return part;
+}
+
+// What a loop gathers: a struct of parts for each of the parts of eight lanes.
+template <class Sums>
+struct Gathered {
+    Sums parts[PARTS];
+
+    template <class Combine>
+    DRMDP_INLINE double fold(Part Sums::* field, Combine combine) const {
+        double lane[WIDTH];
+        if constexpr (PARTS == 4) {
+            const Part even = combine(parts[0].*field, parts[2].*field);
+            const Part odd = combine(parts[1].*field, parts[3].*field);
+            const Part both = combine(even, odd);
+            lane[0] = both[0], lane[1] = both[1];
+        } else {
+            const Part both = combine(parts[0].*field, parts[1].*field);
+            lane[0] = combine(both[0], both[2]), lane[1] = combine(both[1], both[3]);
+        }
+        return combine(lane[0], lane[1]);
+    }
+    DRMDP_INLINE double sum(Part Sums::* field) const {
+        return fold(field, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+    }
+    DRMDP_INLINE double least(Part Sums::* field) const {
+        return fold(field, [](auto a, auto b) __attribute__((always_inline)) {
+            return a < b ? a : b;
+        });
+    }
+    DRMDP_INLINE double greatest(Part Sums::* field) const {
+        return fold(field, [](auto a, auto b) __attribute__((always_inline)) {
+            return a > b ? a : b;
+        });
+    }
+};
+
+// body(sums, j) for every part j ... j + WIDTH - 1 of n numbers, n a multiple of eight.
+template <class Sums, class Body>
+DRMDP_INLINE Gathered<Sums> over_lanes(Index n, Body body) {
+    Gathered<Sums> gathered;
+    DRMDP_UNROLL
+    for (Index p = 0; p < PARTS; ++p) {
+        Sums sums{};
+        for (Index j = p * WIDTH; j < n; j += LANES) body(sums, j);
+        gathered.parts[p] = sums;
+    }
+    return gathered;
+}
+
+}  // namespace drmdp

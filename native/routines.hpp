@@ -1,0 +1,51 @@
+// What Python calls, by name and for both precisions; `bind/` turns arrays into these arguments. Each
+// routine works on the states start ... stop - 1 and writes to their places alone.
+#pragma once
+
+#include <string>
+
+#include "data.hpp"
+#include "nature.hpp"
+
+namespace drmdp {
+
+// A sweep: minimise over the policy, or keep the one in found.policy (`fixed`), and let nature
+// maximise. With `pairs` there is a budget for each action: layout, memory and of_pairs are those of
+// the pairs, as states with one action.
+template <class Real>
+struct Sweep {
+    const Layout<Real>& layout;
+    const Point& point;
+    const Memory& memory;
+    const Found& found;
+    const Extra& extra;
+    Index start, stop, A;
+    double tol;
+    bool fixed;
+    const Found* of_pairs = nullptr;
+};
+
+// Nature's rows after a sweep.
+template <class Real>
+struct Response {
+    const Layout<Real>& layout;
+    const Point& point;
+    const Memory& memory;
+    const Rows<double>& rows;
+    const Extra& extra;
+    Index start, stop;
+};
+
+// What can be done with one kind of set.
+struct Routine {
+    const char* name;
+    void (*sweep)(const Sweep<double>&);
+    void (*sweep_single)(const Sweep<float>&);
+    void (*respond)(const Response<double>&);
+    void (*respond_single)(const Response<float>&);
+};
+
+// The routine of a name; none if there is none.
+const Routine* routine_of(const std::string& name);
+
+}  // namespace drmdp

@@ -1,0 +1,20 @@
+// The routine of a row model with one budget for all actions; a row model's own file makes it.
+#pragma once
+
+#include "run.hpp"
+#include "shared_budget.hpp"
+
+namespace drmdp {
+
+template <class Model, class Real>
+void respond_shared_budget(const Response<Real>& r) {
+    write_rows(r.layout, r.point, r.memory, r.rows, r.start, r.stop, Model{});
+}
+
+template <class Model>
+constexpr Routine shared_budget_routine(const char* name) {
+    return {name, run<SharedBudget<Model, double>, double>, run<SharedBudget<Model, float>, float>,
+            respond_shared_budget<Model, double>, respond_shared_budget<Model, float>};
+}
+
+}  // namespace drmdp
