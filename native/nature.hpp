@@ -11,15 +11,30 @@
 
 namespace drmdp {
 
+// Numbers of one precision or the other.
+struct Numbers {
+    View<double> wide;
+    View<float> single;
+
+    void set(Index k, double x) const {
+        if (single.empty()) wide[k] = x;
+        else single[k] = float(x);
+    }
+};
+
 // Which rows are asked for, and where they go: pair k owns the entries entry_at[k] ... and the prefix
 // terms prefix_at[k] ...
-template <class Out>
 struct Rows {
     Table<const double> weights;  // (S, A); pairs of weight 0 get none
     Table<const double> share;    // (S, N), or (S, 1) for all kernels
     View<const std::int64_t> entry_at, prefix_at;  // (S A + 1)
     View<std::int32_t> states, length;
-    View<Out> mass, slope, level;
+    Numbers mass, slope, level;
+
+    double share_of(Index s, Index i) const {
+        const View<const double> shares = share[s];
+        return shares[i < shares.size() ? i : shares.size() - 1];
+    }
 };
 
 // The state of the highest stake of a pair: all mass that is moved to the top goes there.
@@ -31,43 +46,64 @@ std::int32_t top_state(const Layout<Real>& layout, const Point& point, Index pai
     return layout.indices[layout.first(pair) + best];
 }
 
-template <class Model, class Real, class Out>
-void write_rows(const Layout<Real>& layout, const Point& point, const Memory& memory,
-                const Rows<Out>& rows, Index start, Index stop, const Model& model) {
-    Stakes state(layout, start, stop, Model::PADDING);
-    std::vector<double> z(to_lanes(layout.longest(start, stop)));
-    for (Index s = start; s < stop; ++s) {
-        if (!state.open(layout, point, s)) continue;
-        for (Index a = 0; a < layout.A; ++a) {
-            const double x = rows.weights[s][a];
-            if (!(x > 0.0)) continue;
-            const Index pair = s * layout.A + a, K = layout.length(pair), at = rows.entry_at[pair];
-            const View<double> u = state.of(a), mixture = memory.by_row[s].part(3 * a, 3);
-            const View<Out> mass = rows.mass.part(at, rows.entry_at[pair + 1] - at);
-            for (Index j = 0; j < K; ++j) rows.states[at + j] = layout.indices[layout.first(pair) + j];
-            if (mass.size() > K) rows.states[at + K] = top_state(layout, point, pair, u);
-            Index term = rows.prefix_at[pair];
-            for (Index i = 0; i < layout.N; ++i) {
-                Row<Real> row = layout.row(pair, i);
-                if (sizeof(Real) == 4) row.scale = scale_of(row);
-                const View<const double> shares = rows.share[s];
-                const double moved = shares[i < shares.size() ? i : shares.size() - 1];
-                for (int side = 0; side < 2; ++side) {
-                    const double t = mixture[side], part = side ? mixture[2] : 1.0 - mixture[2];
-                    const double all = x * layout.weights[i] * part, bent = t > 0.0 ? all * moved : 0.0;
-                    for (Index j = 0; j < K; ++j) mass[j] += Out((all - bent) * row[j]);
-                    if (!(bent > 0.0)) continue;
-                    const Beyond rest = model.fill(row, u, t, point.order, {z.data(), K});
-                    for (Index j = 0; j < K; ++j) mass[j] += Out(bent * z[j]);
-                    if (mass.size() > K) mass[K] += Out(bent * rest.top);
-                    if (rest.length == 0) continue;
-                    rows.length[term] = std::int32_t(rest.length);
-                    rows.slope[term] = Out(bent * rest.slope), rows.level[term] = Out(bent * rest.level);
-                    ++term;
-                }
-            }
+// Writes the rows of one model, pair by pair.
+template <class Model, class Real>
+class RowWriter {
+public:
+    RowWriter(const Layout<Real>& layout, const Point& point, const Memory& memory, const Rows& rows,
+              Index start, Index stop)
+        : layout_(layout), point_(point), memory_(memory), rows_(rows),
+          state_(layout, start, stop, Model::PADDING), z_(to_lanes(layout.longest(start, stop))),
+          mass_(z_.size() + 1) {}
+
+    void write(Index s) {
+        if (!state_.open(layout_, point_, s)) return;
+        for (Index a = 0; a < layout_.A; ++a)
+            if (rows_.weights[s][a] > 0.0) write(s, a);
+    }
+
+private:
+    void write(Index s, Index a) {
+        const Index pair = s * layout_.A + a, K = layout_.length(pair), at = rows_.entry_at[pair];
+        const Index entries = rows_.entry_at[pair + 1] - at;
+        const View<double> u = state_.of(a);
+        std::fill(mass_.begin(), mass_.end(), 0.0);
+        term_ = rows_.prefix_at[pair];
+        for (Index i = 0; i < layout_.N; ++i) add(s, a, i, u);
+        for (Index j = 0; j < K; ++j) rows_.states[at + j] = layout_.indices[layout_.first(pair) + j];
+        if (entries > K) rows_.states[at + K] = top_state(layout_, point_, pair, u);
+        for (Index j = 0; j < entries; ++j) rows_.mass.set(at + j, mass_[j]);
+    }
+
+    void add(Index s, Index a, Index i, View<const double> u) {
+        Row<Real> row = layout_.row(s * layout_.A + a, i);
+        if (sizeof(Real) == 4) row.scale = scale_of(row);
+        const View<const double> mixture = memory_.by_row[s].part(3 * a, 3);
+        const double share = rows_.share_of(s, i), x = rows_.weights[s][a] * layout_.weights[i];
+        for (int side = 0; side < 2; ++side) {
+            const double t = mixture[side], part = side ? mixture[2] : 1.0 - mixture[2];
+            const double moved = t > 0.0 ? x * part * share : 0.0, stays = x * part - moved;
+            for (Index j = 0; j < row.size; ++j) mass_[j] += stays * row[j];
+            if (!(moved > 0.0)) continue;
+            const View<double> z(z_.data(), row.size);
+            const Beyond rest = model_.fill(row, u, t, point_.order, z);
+            for (Index j = 0; j < row.size; ++j) mass_[j] += moved * z[j];
+            mass_[row.size] += moved * rest.top;
+            if (rest.length == 0) continue;
+            rows_.length[term_] = std::int32_t(rest.length);
+            rows_.slope.set(term_, moved * rest.slope), rows_.level.set(term_, moved * rest.level);
+            ++term_;
         }
     }
-}
+
+    const Layout<Real>& layout_;
+    const Point& point_;
+    const Memory& memory_;
+    const Rows& rows_;
+    const Model model_{};
+    Stakes state_;
+    std::vector<double> z_, mass_;  // of a row, and of a pair; the last number is that of the top
+    Index term_ = 0;
+};
 
 }  // namespace drmdp

@@ -31,7 +31,7 @@ struct Response {
     const Layout<Real>& layout;
     const Point& point;
     const Memory& memory;
-    const Rows<double>& rows;
+    const Rows& rows;
     const Extra& extra;
     Index start, stop;
 };

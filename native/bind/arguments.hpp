@@ -63,6 +63,17 @@ public:
         return n;
     }
 
+    static bool is_single(nb::handle array) {
+        Py_buffer buffer;
+        if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+            PyErr_Clear();
+            refuse("data", "expected a contiguous array");
+        }
+        const bool single = matches<float>(buffer);
+        PyBuffer_Release(&buffer);
+        return single;
+    }
+
     static nb::handle field(nb::handle tuple, Index k) {
         PyObject* item = PyTuple_GetItem(tuple.ptr(), k);
         if (!item) throw nb::python_error();
@@ -92,16 +103,7 @@ private:
 };
 
 // Whether the data of a layout are float32.
-inline bool holds_single(nb::handle layout) {
-    Py_buffer buffer;
-    if (PyObject_GetBuffer(Arrays::field(layout, 2).ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-        PyErr_Clear();
-        refuse("data", "expected a contiguous array");
-    }
-    const bool single = buffer.itemsize == 4 && buffer.format && buffer.format[0] == 'f';
-    PyBuffer_Release(&buffer);
-    return single;
-}
+inline bool holds_single(nb::handle layout) { return Arrays::is_single(Arrays::field(layout, 2)); }
 
 // The arguments of a routine as views: the fields of drmdp's tuples of arrays, in their order.
 class Arguments {
@@ -190,7 +192,7 @@ public:
     }
 
     // Rows that are asked for; `A` is the number of actions where states are pairs, else 1.
-    Rows<double> rows(nb::handle of, Index S, Index A) {
+    Rows rows(nb::handle of, Index S, Index A) {
         const nb::handle target = Arrays::field(of, 2);
         const View<const double> weights = take<const double>(of, 0, "weights");
         const View<const double> share = take<const double>(of, 1, "share");
@@ -207,8 +209,7 @@ public:
                 take<const std::int64_t>(target, 0, "entry_at"),
                 take<const std::int64_t>(target, 3, "prefix_at"),
                 take<std::int32_t>(target, 1, "states"), take<std::int32_t>(target, 4, "length"),
-                take<double>(target, 2, "mass"), take<double>(target, 5, "slope"),
-                take<double>(target, 6, "level")};
+                numbers(target, 2, "mass"), numbers(target, 5, "slope"), numbers(target, 6, "level")};
     }
 
 private:
@@ -222,6 +223,11 @@ private:
         if (rows == 0 || all.size() % rows != 0)
             refuse(name, "expected " + std::to_string(rows) + " rows");
         return {all, all.size() / rows};
+    }
+    Numbers numbers(nb::handle tuple, Index k, const char* name) {
+        const nb::handle array = Arrays::field(tuple, k);
+        if (Arrays::is_single(array)) return {{}, arrays_.take<float>(array, name)};
+        return {arrays_.take<double>(array, name), {}};
     }
     void discount(nb::handle of, Index pairs, View<const double>& to) {
         if (PyFloat_Check(of.ptr())) {

@@ -54,7 +54,7 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, nb:
     const Extra besides = read.extra(extra);
     const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
     const Memory left = read.memory(memory, pairs.S);
-    const Rows<double> rows = read.rows(question, data.S, by_pair ? data.A : 1);
+    const Rows rows = read.rows(question, data.S, by_pair ? data.A : 1);
     const Index step = by_pair ? data.A : 1;
     const Response<Real> asked{pairs, at, left, rows, besides, start * step, stop * step};
     const nb::gil_scoped_release released;

@@ -8,7 +8,8 @@ namespace drmdp {
 
 template <class Model, class Real>
 void respond_shared_budget(const Response<Real>& r) {
-    write_rows(r.layout, r.point, r.memory, r.rows, r.start, r.stop, Model{});
+    RowWriter<Model, Real> writer(r.layout, r.point, r.memory, r.rows, r.start, r.stop);
+    for (Index s = r.start; s < r.stop; ++s) writer.write(s);
 }
 
 template <class Model>
