@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data.hpp"
+#include "judge/sums.hpp"
 #include "nature.hpp"
 
 namespace drmdp {
@@ -36,6 +37,18 @@ struct Response {
     Index start, stop;
 };
 
+// Bounds from what a sweep claims.
+template <class Real>
+struct Question {
+    const Layout<Real>& layout;
+    const judge::Sight& sight;
+    const judge::Claim& claim;
+    const judge::Proved& proved;
+    const Extra& extra;
+    Index start, stop;
+    Index n_mean;  // the kernels behind the mean row that stands for all; 0 where rows are kernels
+};
+
 // What can be done with one kind of set.
 struct Routine {
     const char* name;
@@ -43,6 +56,8 @@ struct Routine {
     void (*sweep_single)(const Sweep<float>&);
     void (*respond)(const Response<double>&);
     void (*respond_single)(const Response<float>&);
+    void (*prove)(const Question<double>&);
+    void (*prove_single)(const Question<float>&);
 };
 
 // The routine of a name; none if there is none.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../data.hpp"
+#include "../judge/sums.hpp"
 #include "../nature.hpp"
 
 namespace drmdp {
@@ -176,6 +177,32 @@ public:
         to.list_of = take<const std::int32_t>(of, 2, "source");
         to.free = nb::cast<bool>(Arrays::field(of, 3));
         return to;
+    }
+
+    judge::Sight sight(nb::handle of) {
+        judge::Sight to;
+        to.value = take<const double>(of, 0, "value");
+        to.top = nb::cast<double>(Arrays::field(of, 1));
+        to.span = nb::cast<double>(Arrays::field(of, 2));
+        to.u = take<const double>(of, 3, "u");
+        to.place = take<const std::int32_t>(of, 5, "place");
+        to.down = take<const double>(of, 6, "down");
+        to.rise = take<const double>(of, 7, "rise");
+        to.rise2 = take<const double>(of, 8, "rise2");
+        to.beyond = take<std::int64_t>(of, 9, "beyond", 1);
+        return to;
+    }
+
+    judge::Claim claim(nb::handle of, Index S) {
+        const nb::handle memory = Arrays::field(of, 1);
+        return {table<const double>(of, 0, "policy", S), table<const double>(memory, 0, "by_action", S),
+                table<const double>(memory, 1, "by_kernel", S), table<const double>(memory, 2, "by_row", S),
+                nb::cast<bool>(Arrays::field(of, 2)), nb::cast<bool>(Arrays::field(of, 3))};
+    }
+
+    judge::Proved proved(nb::handle of, Index S) {
+        return {take<double>(of, 0, "low", S), take<double>(of, 1, "high", S),
+                table<double>(of, 2, "share", S)};
     }
 
     // Every pair as a state with one action.

@@ -62,6 +62,23 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, nb:
     else routine.respond(asked);
 }
 
+template <class Real>
+void prove(const std::string& name, Index start, Index stop, nb::handle layout, nb::handle view,
+           nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
+    const Routine& routine = find(name);
+    Arguments read;
+    const Layout<Real> data = read.layout<Real>(layout);
+    check_range(start, stop, data.S);
+    const judge::Sight sight = read.sight(view);
+    const judge::Claim claimed = read.claim(claim, data.S);
+    const judge::Proved proved = read.proved(bounds, data.S);
+    const Extra besides = read.extra(extra);
+    const Question<Real> asked{data, sight, claimed, proved, besides, start, stop, n_mean};
+    const nb::gil_scoped_release released;
+    if constexpr (sizeof(Real) == 4) routine.prove_single(asked);
+    else routine.prove(asked);
+}
+
 }  // namespace
 
 void bind_sweeps(nb::module_& module) {
@@ -83,6 +100,15 @@ void bind_sweeps(nb::module_& module) {
             run(name, by_pair, start, stop, layout, point, memory, question, extra);
         },
         "name"_a, "by_pair"_a, "start"_a, "stop"_a, "layout"_a, "point"_a, "memory"_a, "question"_a,
+        "extra"_a = nb::none());
+    module.def(
+        "prove",
+        [](const std::string& name, Index start, Index stop, nb::handle layout, nb::handle view,
+           nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
+            const auto run = holds_single(layout) ? prove<float> : prove<double>;
+            run(name, start, stop, layout, view, claim, bounds, n_mean, extra);
+        },
+        "name"_a, "start"_a, "stop"_a, "layout"_a, "view"_a, "claim"_a, "bounds"_a, "n_mean"_a,
         "extra"_a = nb::none());
 }
 

@@ -145,7 +145,7 @@ DIVERGENCES = ("kl", "burg", "chi2", "tv")
 PROGRAMS = {"kl": "entropy:Kl", "burg": "entropy:Burg", "chi2": "cone:Chi2", "tv": "linear:Tv"}
 ENTRIES |= {
     (kind, around): Entry(
-        f"drmdp.bellman.frame.models:{name}",
+        f"drmdp.bellman.native:{name}",
         f"drmdp.certificate.additive:{name}",
         Kept(False, True, width=3),
         f"drmdp.bellman.conic.{PROGRAMS[kind]}",

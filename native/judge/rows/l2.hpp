@@ -1,0 +1,203 @@
+// l2:   with d = t u - tau, a row is *active* where y + d > 0. For any tau, and sums over active or idle
+// entries,
+//
+//     h <= Phi = tau sum_idle y + t sum_active y u + 1/2 sum_active d^2 - 1/2 sum_idle y^2.
+//
+// The row is z = (y + d)/M where active, else 0, with M = 1 + m, m = sum_active d - sum_idle y, as y adds
+// up to 1. So
+//
+//     (z - y).u = [sum_active d u - m sum_active y u]/M - sum_idle y u,
+//     |z - y|  <= sqrt(sum_active d^2 + sum_idle y^2) + |m|.
+//
+// No digits are lost in any of these sums, however many entries are active and however small the radius
+// is: all terms are of the size of the move. A mixture is worth the mixture of the values, and costs at
+// most that of the costs C = 1/2 |z - y|^2, which is convex.
+//
+// **Rounding.** d as computed defines z: no error. In Phi it is off by e/2 (t|u| + 2|d|), which moves
+// 1/2 sum d^2 by e (t sum|d| + sum d^2). An entry counts as active if y (1 - (n + 8) e) + d > 0 as computed,
+// hence surely; what is lost of Phi where it should have been is of the order e^2. With n = depth(K) + 16
+// for the sums, for y, which is data divided by its sum, and for the tables of unlisted states, and with
+// spread = sum_active |d| + sum_idle y,
+//
+//     Phi is off by n e [|tau| (1 + sum_idle y) + t (2|y.u| + sum|d|) + 2 sum d^2 + sum_idle y^2],
+//     m by n e spread,    (z - y).u by 4 n e spread for |m| <= 0.1.
+#pragma once
+
+#include "../shared_budget.hpp"
+
+namespace drmdp::judge {
+
+// Sums over a row at a multiplier and a threshold.
+struct L2Sums {
+    double count = 0.0, mass = 0.0, moved = 0.0, gain = 0.0, squares = 0.0;  // active: 1, d, |d|, d u, d^2
+    double idle = 0.0, idle_u = 0.0, idle_squares = 0.0;                     // idle: y, y u, y^2
+    double level = 0.0;                                                      // the threshold
+
+    double off() const { return mass - idle; }
+
+    L2Sums& operator+=(const L2Sums& other) {
+        count += other.count, mass += other.mass, moved += other.moved, gain += other.gain;
+        squares += other.squares, idle += other.idle, idle_u += other.idle_u;
+        idle_squares += other.idle_squares;
+        return *this;
+    }
+};
+
+class L2 {
+public:
+    L2(const Sight& sight, bool unlisted, Index longest)
+        : sight_(sight), unlisted_(unlisted), u_(longest) {}
+    static double budget(double radius) { return 0.5 * radius * radius; }
+
+    template <class Real>
+    double dual(SeenRow<Real> row, double t) {
+        if (!usable(t)) return INFINITE;
+        const double flat = raise(row, t), nominal = row.worth(), n = row.roundings();
+        const L2Sums sums = settle(row, t, flat);
+        const double tau = sums.level;
+        const double value = tau * sums.idle + t * (nominal - sums.idle_u) + 0.5 * sums.squares -
+                             0.5 * sums.idle_squares;
+        const double size =
+            std::fabs(tau) * (1.0 + sums.idle) + t * (2.0 * std::fabs(nominal) + sums.moved);
+        return value + n * EPSILON * (size + 2.0 * sums.squares + sums.idle_squares);
+    }
+
+    template <class Real>
+    Measured measure(const SeenRow<Real>& row, View<const double> mixture) {
+        const double f = mixture[2] >= 0.0 && mixture[2] <= 1.0 ? mixture[2] : 0.0;
+        const Measured first = at(row, mixture[0]);
+        if (f == 0.0) return first;
+        const Measured second = at(row, mixture[1]);
+        return {(1.0 - f) * first.worth + f * second.worth, (1.0 - f) * first.cost + f * second.cost};
+    }
+
+private:
+    static constexpr double SETTLED = 1e-14;  // a mass this close to 1 needs no better threshold
+    static constexpr int STEPS = 60;
+    static constexpr double LEAST = 1e-150, MOST = 1e150;  // their squares are numbers
+    // Beyond the multiplier PLAIN, stakes this near to the top are the top's.
+    static constexpr double PLAIN = 1e9, FLAT = 1e-13;
+
+    static bool usable(double t) { return t > LEAST && t < MOST; }
+
+    // Raise stakes that are the top's up to rounding to it, where the multiplier is so large that it would
+    // tell them apart. U is then of larger stakes, and holds; L is too large by no more than was raised.
+    template <class Real>
+    double raise(SeenRow<Real>& row, double t) {
+        if (!(t > PLAIN)) return 0.0;
+        for (Index j = 0; j < row.K; ++j) u_[j] = row.u[j] > -FLAT ? 0.0 : row.u[j];
+        row.u = {u_.data(), row.K};
+        return FLAT;
+    }
+
+    // Value and cost of the row at t; those of the data if t is no multiplier or the row unusable.
+    template <class Real>
+    Measured at(SeenRow<Real> row, double t) {
+        const double n = row.roundings();
+        const double nominal = row.worth();
+        const Measured still{nominal - n * EPSILON * std::fabs(nominal), 0.0};
+        if (!usable(t)) return still;
+        const double flat = raise(row, t), raised = flat > 0.0 ? row.worth() : nominal;
+        const L2Sums sums = settle(row, t, flat);
+        const double off = sums.off(), spread = sums.moved + sums.idle;
+        double far = std::sqrt(sums.squares + sums.idle_squares) + std::fabs(off);
+        far = (1.0 + n * EPSILON) * far + n * EPSILON * spread;
+        if (!(std::fabs(off) <= 0.1 && far < 4.0)) return still;
+        const double gain =
+            (sums.gain - off * (raised - sums.idle_u)) / (1.0 + off) - sums.idle_u;
+        return {still.worth + gain - flat - 4.0 * n * EPSILON * spread, 0.5 * far * far};
+    }
+
+    // Sums of a row at t and the threshold tau + low.
+    template <class Real>
+    L2Sums sum(const SeenRow<Real>& row, double t, double tau, double low, double flat) const {
+        L2Sums sums;
+        const double sure = 1.0 - (depth(row.K) + 24.0) * EPSILON;
+        for (Index first = 0; first < row.K; first += BLOCK) {
+            L2Sums part;
+            for (Index j = first; j < std::min(first + BLOCK, row.K); ++j) {
+                const double p = row[j], z = row.u[j], d = (t * z - tau) - low;
+                if (!(p * sure + d > 0.0)) {
+                    part.idle += p, part.idle_u += p * z, part.idle_squares += p * p;
+                } else if (!(unlisted_ && d > 0.0)) {  // else it is in the prefix
+                    part.count += 1.0, part.mass += d, part.moved += std::fabs(d);
+                    part.gain += d * z, part.squares += d * d;
+                }
+            }
+            sums += part;
+        }
+        const Index k = unlisted_ ? sight_.prefix(t, tau, low) : 0;
+        if (k > 0) sums += highest(k, t, tau, low, flat);
+        return sums;
+    }
+
+    // The k highest states; those above -flat, which are as high as the highest, are all among them. With
+    // P1 = -sum u and P2 = sum u^2 over the states above -flat and e = -tau - low, which each of them has
+    // for d, raising them to 0 adds t P1 to sum d, e P1 - t P2 to sum d u and t (2 e P1 - t P2) to sum d^2.
+    // If states below are active, t flat < e, and none of these exceeds the sum it is added to.
+    L2Sums highest(Index k, double t, double tau, double low, double flat) const {
+        const Index tops = flat > 0.0 ? sight_.prefix(1.0, -flat, 0.0) : 0;
+        const double edge = -tau - low, top = double(tops);
+        L2Sums sums;
+        if (k <= tops) {
+            sums.count = top, sums.mass = sums.moved = top * edge, sums.squares = top * edge * edge;
+            return sums;
+        }
+        const double last = sight_.down[k - 1], d = (t * last - tau) - low, n = double(k);
+        const double rise = sight_.rise[k], rise2 = sight_.rise2[k];
+        sums.count = n;
+        sums.mass = t * rise + n * d;
+        sums.gain = t * rise2 + d * rise + last * sums.mass;
+        sums.squares = t * t * rise2 + 2.0 * t * d * rise + n * d * d;
+        if (tops > 1) {
+            const double end = sight_.down[tops - 1], own = sight_.rise[tops];
+            const double first = -(own + top * end);
+            const double second = sight_.rise2[tops] + 2.0 * end * own + top * end * end;
+            sums.mass += t * first;
+            sums.gain += edge * first - t * second;
+            sums.squares += t * (2.0 * edge * first - t * second);
+        }
+        sums.moved = sums.mass;
+        return sums;
+    }
+
+    // Sums at t after Newton steps for the threshold, from that of the row before or from one from which
+    // they are monotone. A threshold is a sum of two numbers: of very many active entries, the last digit of
+    // one alone would move the mass too much.
+    template <class Real>
+    L2Sums settle(const SeenRow<Real>& row, double t, double flat) {
+        double tau = t == t_ ? tau_ : safe(row, t), low = 0.0, last = INFINITE;
+        L2Sums sums;
+        for (int step = 0; step < STEPS; ++step) {
+            sums = sum(row, t, tau, low, flat);
+            const double off = std::fabs(sums.off());
+            if (off <= SETTLED || (off < 1e-9 && !(off < 0.5 * last))) break;
+            if (!(sums.count > 0.5)) {
+                tau = safe(row, t), low = 0.0;
+                continue;
+            }
+            const double by = low + sums.off() / sums.count, next = tau + by;
+            low = by - (next - tau);
+            tau = next;
+            last = off;
+        }
+        sums.level = tau;
+        t_ = t, tau_ = tau;
+        return sums;
+    }
+
+    // The largest y + t u less 1.
+    template <class Real>
+    double safe(const SeenRow<Real>& row, double t) const {
+        double highest = unlisted_ ? 0.0 : -INFINITE;
+        for (Index j = 0; j < row.K; ++j) highest = std::max(highest, row[j] + t * row.u[j]);
+        return highest - 1.0;
+    }
+
+    const Sight& sight_;
+    bool unlisted_;
+    std::vector<double> u_;
+    double t_ = NOT_A_NUMBER, tau_ = 0.0;
+};
+
+}  // namespace drmdp::judge

@@ -1,0 +1,67 @@
+// What proofs of divergences share: a row at a multiplier, mixed and measured.
+//
+// A divergence D derives from Mixed<D> and has `point(row, t, z)`, which writes a row near the best one at
+// t (infinity included) and returns what a top has that is not listed, and `cost(row, z, top, mass)`, at
+// least C(z/mass | y) by definition. exp, log and their kin are right up to 2 e, relatively.
+#pragma once
+
+#include "../shared_budget.hpp"
+
+namespace drmdp::judge {
+
+// Stakes this near to the top are plateaus, as they are for the response: what they are worth differs by
+// no more, and leaving them costs.
+constexpr double FLAT = 1e-13;
+
+template <class Real>
+double own_top(const SeenRow<Real>& row) {
+    double top = -INFINITE;
+    for (Index j = 0; j < row.K; ++j)
+        if (row.raw(j) > 0.0 && row.u[j] > top) top = row.u[j];
+    return top;
+}
+
+template <class Divergence>
+class Mixed {
+public:
+    Mixed(const Sight&, bool, Index longest) : z_(longest), other_(longest) {}
+
+    template <class Real>
+    Measured measure(const SeenRow<Real>& row, View<const double> mixture) {
+        const double f = mixture[2] >= 0.0 && mixture[2] <= 1.0 ? mixture[2] : 0.0;
+        const View<double> z(z_.data(), row.K), other(other_.data(), row.K);
+        double top = (1.0 - f) * bend(row, f < 1.0 ? mixture[0] : mixture[1], z);
+        if (f == 1.0) top = bend(row, mixture[1], z);
+        else if (f > 0.0) {
+            top += f * bend(row, mixture[1], other);
+            for (Index j = 0; j < row.K; ++j) z[j] = (1.0 - f) * z[j] + f * other[j];
+        }
+        double mass = top, value = 0.0;
+        for (Index j = 0; j < row.K; ++j) mass += z[j], value += z[j] * row.u[j];
+        const double margin = 2.0 * double(row.K + 16) * EPSILON * std::fabs(value);
+        return {value / mass - margin, self().cost(row, z, top, mass)};
+    }
+
+private:
+    const Divergence& self() const { return static_cast<const Divergence&>(*this); }
+
+    // A row of mass 1 at t, that of the data if t is no multiplier; returns what the top has.
+    template <class Real>
+    double bend(const SeenRow<Real>& row, double t, View<double> z) const {
+        double top = 0.0, mass = 0.0;
+        if (t > 0.0) {
+            mass = top = self().point(row, t, z);
+            for (double own : z) mass += own;
+        }
+        if (!(mass > 1e-200 && mass < INFINITE)) {
+            for (Index j = 0; j < row.K; ++j) z[j] = row[j];
+            return 0.0;
+        }
+        for (double& own : z) own /= mass;
+        return top / mass;
+    }
+
+    std::vector<double> z_, other_;
+};
+
+}  // namespace drmdp::judge
