@@ -23,6 +23,9 @@ class NativeFamily:
 
     routine: str
     mean: bool = False  # the rows of the mean kernel stand for all
+    single_kernels: bool = True  # whether nature's kernel is the mean of N
+    tops: int = 1  # entries of a row beside the listed ones
+    prefixes: int = 0  # prefix terms of a row
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> None:
         """None: routines have their own."""
@@ -46,14 +49,22 @@ class NativeFamily:
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
-        return Answer(self._respond, single=1, prefixes=False, single_kernels=not self.mean)
+        return Answer(self._respond, self.tops, self.prefixes, single_kernels=self.single_kernels)
 
     def _respond(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Any
     ) -> None:
-        _native.respond(self.routine, False, start, stop, self.prepared(layout), point, memory, question)
+        if (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
+            layout = self.prepared(layout)
+        _native.respond(self.routine, False, start, stop, layout, point, memory, question)
 
 
-KL, KL_MEAN = NativeFamily("kl"), NativeFamily("kl", mean=True)
-BURG, BURG_MEAN = NativeFamily("burg"), NativeFamily("burg", mean=True)
-CHI2, CHI2_MEAN = NativeFamily("chi2"), NativeFamily("chi2", mean=True)
+def _mean(routine: str) -> NativeFamily:
+    return NativeFamily(routine, mean=True, single_kernels=False)
+
+
+KL, KL_MEAN = NativeFamily("kl"), _mean("kl")
+BURG, BURG_MEAN = NativeFamily("burg"), _mean("burg")
+CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
+L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
+L2 = NativeFamily("l2", tops=0, prefixes=2)

@@ -107,7 +107,7 @@ def respond(
     N = layout.weights.size
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
-    prefixes = N if layout.unlisted and answer.prefixes else 0
+    prefixes = N * answer.prefixes if layout.unlisted else 0
     if allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
         weights = np.where(layout.available, weights, 0.0)
     stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more

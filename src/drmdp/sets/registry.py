@@ -108,8 +108,8 @@ CONE = "cone:ConeProgram"
 WITNESSES = "drmdp.proof.witnesses"
 SQUARES, SHARES = "certificate.membership_squares:least_squares", "certificate.membership_linear:linear"
 ENTRIES |= {
-    ("l1", 1): _wasserstein("l1_1", "l1", "linear:L1Shared", Kept(False, False), "l1:SHARED", "L1_MEAN"),
-    ("l2", 2): _wasserstein("l2_2", "l2", CONE, Kept(False, True, True), "l2:SHARED", "L2", nearest=SQUARES),
+    ("l1", 1): _wasserstein("native:L1", "native:L1", "linear:L1Shared", Kept(False, True, width=3), "l1:SHARED", "L1_MEAN"),
+    ("l2", 2): _wasserstein("native:L2", "native:L2", CONE, Kept(False, True, width=3), "l2:SHARED", "L2", nearest=SQUARES),
     ("linf", 1): _wasserstein(
         "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", "LINF", nearest=SHARES
     ),
@@ -146,7 +146,7 @@ PROGRAMS = {"kl": "entropy:Kl", "burg": "entropy:Burg", "chi2": "cone:Chi2", "tv
 ENTRIES |= {
     (kind, around): Entry(
         f"drmdp.bellman.native:{name}",
-        f"drmdp.certificate.additive:{name}",
+        f"drmdp.certificate.native:{name}",
         Kept(False, True, width=3),
         f"drmdp.bellman.conic.{PROGRAMS[kind]}",
         witness=f"{WITNESSES}:{name}",
@@ -158,9 +158,8 @@ ENTRIES |= {
 for around, name in (("mean", "TV_MEAN"), ("kernels", "TV")):  # half the ℓ1 distance
     ENTRIES["tv", around] = replace(
         ENTRIES["tv", around],
-        response=f"drmdp.bellman.l1_1:{name}",
-        certificate="drmdp.certificate.l1:TV",
-        keeps=Kept(False, False),
+        response=f"drmdp.bellman.native:{name}",
+        certificate="drmdp.certificate.native:TV",
         nearest="",
     )
 ENTRIES |= {

@@ -1,0 +1,41 @@
+"""Proofs that are routines of `drmdp._native`; see `native/judge`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp import _native
+from drmdp._typing import Array
+from drmdp.certificate import additive, l1, l2
+
+ONE = np.ones(1)
+
+
+@dataclass(frozen=True)
+class NativeProof:
+    """The proof of a routine; `mean`: its rows stand for all kernels."""
+
+    routine: str
+    dense: Any  # proves dense data
+    mean: bool = False
+
+    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
+        """Prove L, U and the share of nature's move for the states start … stop − 1."""
+        n_mean = layout.weights.size if self.mean else 0
+        if self.mean:
+            layout = layout._replace(data=layout.mean, weights=ONE)
+        _native.prove(self.routine, start, stop, layout, view, claim, bounds, n_mean)
+
+    def dual_rows(self, ball: Any, data: Any, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
+        """See `drmdp.certificate.dense`."""
+        found: tuple[Array, Array] = self.dense.dual_rows(ball, data, xz, top, mu, tau)
+        return found
+
+
+KL, KL_MEAN = NativeProof("kl", additive.KL), NativeProof("kl", additive.KL_MEAN, mean=True)
+BURG, BURG_MEAN = NativeProof("burg", additive.BURG), NativeProof("burg", additive.BURG_MEAN, mean=True)
+CHI2, CHI2_MEAN = NativeProof("chi2", additive.CHI2), NativeProof("chi2", additive.CHI2_MEAN, mean=True)
+L1, TV, L2 = NativeProof("l1", l1, mean=True), NativeProof("tv", l1.TV, mean=True), NativeProof("l2", l2)
