@@ -16,8 +16,8 @@
 
 namespace drmdp {
 
-constexpr double LOG2_HIGH = 0x1.62e42fefcp-1;   // 33 bits: products with |k| < 2^20 are exact
-constexpr double LOG2_LOW = 0x1.fdf473de6af28p-35;
+constexpr double LOG2_HIGH = 0x1.62e42ff000000p-1;   // 33 bits: products with |k| < 2^20 are exact
+constexpr double LOG2_LOW = -0x1.718432a1b0e26p-35;
 constexpr double LOG2_INVERSE = 0x1.71547652b82fep+0;
 constexpr double ROUNDER = 0x1.8p52;  // x + ROUNDER holds the nearest whole number in its last bits
 constexpr std::int64_t ONE_BITS = 0x3FF0000000000000;
