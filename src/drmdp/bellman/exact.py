@@ -18,6 +18,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.family import prepared
 from drmdp.bellman.frame.pairs import Pairwise
+from drmdp.bellman.native import NativeFamily
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
 from drmdp.bellman.played import Pages, Played, written
@@ -54,7 +55,9 @@ def family_of(ball: Any) -> Any:
     """The family of a set (`drmdp.bellman.family`)."""
     entry = entry_of(ball)
     found = part_of(entry.response, ball)
-    return Pairwise(found) if entry.keeps.by_pair else found
+    if not entry.keeps.by_pair:
+        return found
+    return replace(found, by_pair=True) if isinstance(found, NativeFamily) else Pairwise(found)
 
 
 @dataclass(frozen=True)

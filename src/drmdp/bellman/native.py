@@ -26,6 +26,7 @@ class NativeFamily:
     single_kernels: bool = True  # whether nature's kernel is the mean of N
     tops: int = 1  # entries of a row beside the listed ones
     prefixes: int = 0  # prefix terms of a row
+    by_pair: bool = False  # a budget for each action
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> None:
         """None: routines have their own."""
@@ -34,13 +35,13 @@ class NativeFamily:
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Minimise over the policy, let nature maximise."""
-        _native.sweep(self.routine, False, False, start, stop, layout, point, memory, out, tol)
+        _native.sweep(self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol)
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Keep the policy in out.policy."""
-        _native.sweep(self.routine, True, False, start, stop, layout, point, memory, out, tol)
+        _native.sweep(self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol)
 
     def prepared(self, layout: Layout) -> Layout:
         """The rows that the set is around."""
@@ -56,7 +57,7 @@ class NativeFamily:
     ) -> None:
         if (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
             layout = self.prepared(layout)
-        _native.respond(self.routine, False, start, stop, layout, point, memory, question)
+        _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question)
 
 
 def _mean(routine: str) -> NativeFamily:
