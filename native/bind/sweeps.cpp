@@ -9,10 +9,19 @@ using namespace nanobind::literals;
 
 namespace {
 
+template <class Real>
 const Routine& find(const std::string& name) {
     const Routine* routine = routine_of(name);
     if (!routine) refuse("routine", "nothing is called " + name);
+    if (sizeof(Real) == 4 && !routine->sweep_single) refuse("data", name + " takes float64");
     return *routine;
+}
+
+// One of two functions, by the precision of the data.
+template <class Real, class Wide, class Single>
+auto of_precision(Wide wide, Single single) {
+    if constexpr (sizeof(Real) == 4) return single;
+    else return wide;
 }
 
 void check_range(Index start, Index stop, Index S) {
@@ -23,7 +32,7 @@ template <class Real>
 void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
            nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
            nb::handle extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name);
     Arguments read;
     const Layout<Real> data = read.layout<Real>(layout);
     check_range(start, stop, data.S);
@@ -39,14 +48,13 @@ void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index
     if (by_pair) of_pairs = {part(0), part(1), {part(2), 1}, part(3)};
     const Sweep<Real> asked{pairs, at, left, to, besides, start, stop, data.A, tol, fixed,
                             by_pair ? &of_pairs : nullptr};
-    if constexpr (sizeof(Real) == 4) routine.sweep_single(asked);
-    else routine.sweep(asked);
+    of_precision<Real>(routine.sweep, routine.sweep_single)(asked);
 }
 
 template <class Real>
 void respond(const std::string& name, bool by_pair, Index start, Index stop, nb::handle layout,
              nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name);
     Arguments read;
     const Layout<Real> data = read.layout<Real>(layout);
     check_range(start, stop, data.S);
@@ -58,14 +66,13 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, nb:
     const Index step = by_pair ? data.A : 1;
     const Response<Real> asked{pairs, at, left, rows, besides, start * step, stop * step};
     const nb::gil_scoped_release released;
-    if constexpr (sizeof(Real) == 4) routine.respond_single(asked);
-    else routine.respond(asked);
+    of_precision<Real>(routine.respond, routine.respond_single)(asked);
 }
 
 template <class Real>
 void prove(const std::string& name, Index start, Index stop, nb::handle layout, nb::handle view,
            nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name);
     Arguments read;
     const Layout<Real> data = read.layout<Real>(layout);
     check_range(start, stop, data.S);
@@ -75,8 +82,7 @@ void prove(const std::string& name, Index start, Index stop, nb::handle layout, 
     const Extra besides = read.extra(extra);
     const Question<Real> asked{data, sight, claimed, proved, besides, start, stop, n_mean};
     const nb::gil_scoped_release released;
-    if constexpr (sizeof(Real) == 4) routine.prove_single(asked);
-    else routine.prove(asked);
+    of_precision<Real>(routine.prove, routine.prove_single)(asked);
 }
 
 }  // namespace
