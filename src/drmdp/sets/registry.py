@@ -138,7 +138,7 @@ ENTRIES |= {
     for metric in ("l1", "l2", "linf")
 }
 ENTRIES["intervals"] = Entry(
-    "drmdp.bellman.native:INTERVALS", "drmdp.certificate.native:INTERVALS", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
+    "drmdp.bellman.native:INTERVALS", "drmdp.certificate.intervals", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
     layout="drmdp.layout.bounded:lay_out", witness=f"{WITNESSES}:INTERVALS",
 )  # fmt: skip
 DIVERGENCES = ("kl", "burg", "chi2", "tv")
