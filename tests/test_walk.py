@@ -4,11 +4,14 @@ The whole walk downloads and compiles, so it runs apart (`make walk`); that the 
 """
 
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -17,10 +20,13 @@ import pytest
 
 import drmdp
 from browser import Visit, chromium
-from drmdp.core import shipped
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+TOOLS = [*PROJECT["build-system"]["requires"], "build", "cmake", "ninja"]
 
 
 def blocks(language):
@@ -47,12 +53,15 @@ def write_log(path):
     path.write_text("\n".join(lines))
 
 
-def build(folder):
-    """The wheel, without a look at the network."""
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP", "NUMBA"))}
+
+
+def build(folder, *options, python=sys.executable):
+    """A wheel, or what the options say; without a look at the network where everything is there."""
+    command = [python, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, *options]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True, env=CLEAN | {"DRMDP_LEVEL": "all"})
+    (made,) = folder.iterdir()
+    return made
 
 
 def test_the_readme_begins_with_eleven_lines_and_names_what_there_is():
@@ -88,7 +97,8 @@ def test_what_the_readme_says_of_the_reservoir_is_so():
 
 
 def test_the_wheel_is_complete(tmp_path):
-    with zipfile.ZipFile(build(tmp_path)) as archive:
+    """But for what is compiled, which the walk looks at."""
+    with zipfile.ZipFile(build(tmp_path, "--wheel", "-Cwheel.cmake=false")) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".html") or path.name == "py.typed"]
     assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= names
@@ -104,16 +114,18 @@ def environment(python, folder, *packages):
     return programs
 
 
-def build_with_kernels(python, folder):
-    """A wheel with kernels of (l2, 2), built by a Python of its own."""
-    programs = environment(python, folder / "builder", ROOT, "build", "hatchling")
-    command = [programs / "python", ROOT / "release" / "wheel.py", "--quick", "--out", folder / "dist", "l2-2"]
-    subprocess.run(command, check=True, cwd=folder, env=CLEAN)
-    (wheel,) = (folder / "dist").glob("*.whl")
-    return wheel
-
-
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRMDP", "NUMBA"))}
+def test_the_source_is_complete(tmp_path):
+    """What is followed by git, but for what only its host reads."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("this is no clone")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    with tarfile.open(build(tmp_path, "--sdist")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    followed = {
+        name for name in listed.splitlines() if (ROOT / name).exists() and not name.startswith((".ci/", ".github/"))
+    }
+    assert followed <= names
+    assert not [name for name in names if name.endswith((".so", ".pyd"))]
 
 
 def interpreter(version):
@@ -144,11 +156,14 @@ def test_a_python_is_found_that_only_pyenv_has(tmp_path, monkeypatch):
 @pytest.mark.walk
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_walk(tmp_path, version):
-    """An empty environment, an empty directory, the README; what it does first compiles nothing."""
+    """An empty environment, an empty directory, the README."""
     python = interpreter(version)
     if python is None:
         pytest.skip(f"there is no Python {version}")
-    wheel = build_with_kernels(python, tmp_path)
+    tools = environment(python, tmp_path / "builder", *TOOLS)
+    wheel = build(tmp_path / "dist", "--wheel", python=tools / "python")
+    levels = re.findall(r"drmdp/_native_v\d", " ".join(zipfile.ZipFile(wheel).namelist()))
+    assert levels or not platform.machine().startswith(("x86", "AMD")), "a module for each level of processors"
     programs = environment(python, tmp_path / "env", f"{wheel}[report,data]")
     here, cache = tmp_path / "here", tmp_path / "cache"
     here.mkdir()
@@ -164,7 +179,6 @@ def test_the_walk(tmp_path, version):
     assert where.startswith(str(tmp_path / "env"))
     (here / "lines.py").write_text(blocks("python")[0])
     assert "Solution: solved" in run(programs / "python", "lines.py")
-    assert not shipped.fitting() or not list(cache.rglob("*")), "kernels were compiled"
     first = (here / "report.html").read_bytes()
     write_log(here / "log.csv")
     for command in commands():

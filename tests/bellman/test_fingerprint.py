@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.bellman import l2_2
 from drmdp.bellman.fingerprint import differences, fingerprint
-from drmdp.core import shipped
-from drmdp.core.kept import Kept
+from drmdp.bellman.native import NativeFamily
 from drmdp.sets import PAIRS
 
 
@@ -33,13 +31,13 @@ def test_kinds_of_sets_have_fingerprints_of_their_own():
 
 def test_a_fingerprint_sees_another_last_bit(monkeypatch):
     before = fingerprint(drmdp.Wasserstein(0.3))
-    kernel = l2_2.update
+    kernel = NativeFamily.update
 
-    def other(start, stop, layout, point, memory, out, tol, work):
-        kernel(start, stop, layout, point, memory, out, tol, work)
+    def other(self, start, stop, layout, point, memory, out, tol, work):
+        kernel(self, start, stop, layout, point, memory, out, tol, work)
         out.upper[5] = np.nextafter(out.upper[5], np.inf)
 
-    monkeypatch.setattr(l2_2, "update", other)
+    monkeypatch.setattr(NativeFamily, "update", other)
     after = fingerprint(drmdp.Wasserstein(0.3))
     assert differences(before, after) == [f"kernels: {before['kernels']} and {after['kernels']}"]
 
@@ -67,13 +65,3 @@ def test_differences_are_said_in_words():
 def test_a_ground_of_other_states_does_not_matter():
     near, far = (drmdp.Wasserstein(0.1, "transport", ground=("line", np.arange(n) / 2)) for n in (3, 90))
     assert fingerprint(near) == fingerprint(far)
-
-
-def test_kernels_of_a_wheel_name_their_level_instead_of_the_processor(monkeypatch):
-    ball = drmdp.Wasserstein(0.3)
-    host = fingerprint(ball)
-    monkeypatch.setattr(shipped, "level", lambda: "x86-64-v2")
-    assert Kept.own, "they were compiled here"
-    assert fingerprint(ball) == host
-    monkeypatch.setattr(Kept, "own", set())
-    assert fingerprint(ball) == host | {"processor": "x86-64-v2", "features": ""}

@@ -27,7 +27,6 @@ COMMANDS = {
     "check": "log.csv --cost cost",
     "reproduce": "--no-figures --spec nowhere.json",
     "bench": "nothing",
-    "warm-up": "nothing",
     "resume": "nowhere",
     "verify": "nowhere.proof m.npz",
 }

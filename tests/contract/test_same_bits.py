@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import pkgutil
-import shutil
 import subprocess
 import sys
 
@@ -13,18 +12,14 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import drmdp
-from drmdp.cli.warm_up import examples
-from drmdp.core import shipped
 from drmdp.core.compiled import FAST, KERNEL, LEAN, OwnCopies, njit, wall
 from drmdp.core.content import Content
 from drmdp.core.kept import Kept
-from drmdp.sets import PAIRS
 
 SCRIPT = """
-import dataclasses, hashlib, importlib, json, sys
+import hashlib, json
 import numpy as np
 import drmdp
-warm_up = importlib.import_module("drmdp.cli.warm_up")
 
 def digest(S, method, metric, order, support):
     sparse = S > 100
@@ -38,20 +33,8 @@ def result(found):
     parts = (found.lower, found.upper, found.policy)
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
-def digest_of(name, seed):
-    # a set by its name on one of many models: dense and small, sparse, sparse and larger
-    S = (40, 300, 2500)[seed % 3]
-    garnet = drmdp.instances.garnet(S, 3, 8, seed=seed, discount=0.95, sparse=S > 100)
-    model = drmdp.instances.perturb(garnet, 4, seed=seed, same_support=True)
-    ball = warm_up.examples()[name](model)
-    if "support" in ball.__dataclass_fields__ and seed % 2:
-        ball = dataclasses.replace(ball, support="all")
-    found = drmdp.solve(model, ball, rtol=1e-3, threads=1)
-    assert found.status == "solved", (name, seed, str(found))
-    return result(found)
-
 def digests(jobs):
-    print(json.dumps([(digest if len(job) > 2 else digest_of)(*job) for job in jobs]))
+    print(json.dumps([digest(*job) for job in jobs]))
 """
 LOAD = """
 import contextlib, pickle
@@ -188,45 +171,3 @@ def test_bits_do_not_depend_on_what_was_loaded_before(most):
     jobs = [(2500, "auto", "l2", 2, support) for support in SUPPORTS]
     alone = digests(jobs)
     assert digests(jobs, first=f"MOST = {most}\n{LOAD}") == alone
-
-
-NAMES = list(examples())
-BROUGHT = """
-from pathlib import Path
-from drmdp.core import shipped
-shipped.FOLDER = Path({!r})
-"""
-NOTHING_COMPILED = """
-from drmdp.core.kept import Kept
-assert not Kept.own, Kept.own
-"""
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    """What all sets before have left."""
-    return tmp_path_factory.mktemp("shared")
-
-
-@pytest.mark.fuzz
-@pytest.mark.parametrize("level", shipped.fitting())
-@pytest.mark.parametrize("k", range(len(NAMES)), ids=NAMES)
-def test_bits_do_not_depend_on_who_compiled(k, level, shared, tmp_path):
-    """A process compiles, one loads, one uses another set before, and one takes what a wheel would bring; all for one level."""
-    jobs = [(NAMES[k], seed) for seed in range(20 if k < len(PAIRS) else 3)]
-    if k < len(PAIRS):
-        metric, order = PAIRS[k]
-        sizes = (20_000, "auto"), (40, "first-order")
-        jobs += [(*size, metric, str(order), support) for size in sizes for support in SUPPORTS]
-    own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-    cold = digests(jobs, NUMBA_CACHE_DIR=str(tmp_path), **own)
-    assert len(set(cold)) == len(jobs)
-    assert digests(jobs, NUMBA_CACHE_DIR=str(tmp_path), **own) == cold
-    shutil.copytree(tmp_path / "drmdp", shared / "drmdp", dirs_exist_ok=True)
-    others = [(NAMES[k - 1 if k else 1], seed) for seed in range(2)]
-    assert digests(jobs, f"digests({others!r})", NUMBA_CACHE_DIR=str(shared), **own) == cold
-    wheel = tmp_path / "wheel"
-    wheel.mkdir()
-    (tmp_path / "drmdp").rename(wheel / level)
-    brought = digests(jobs, BROUGHT.format(str(wheel)), NOTHING_COMPILED, NUMBA_CACHE_DIR=str(tmp_path / "none"))
-    assert brought == cold

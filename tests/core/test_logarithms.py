@@ -1,14 +1,11 @@
 """Logarithms that loops over vectors can take, against the decimal module."""
 
 import decimal
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from drmdp.core import logarithms, shipped
+from drmdp.core import logarithms
 from drmdp.core.compiled import FAST, KERNEL, njit
 
 EPS = 2.0**-53
@@ -75,13 +72,3 @@ def test_sums_of_logarithms_keep_their_digits():
     assert _add(logarithms.log1p, numbers) == pytest.approx(np.log1p(numbers).sum(), rel=1e-12)
     numbers = np.random.default_rng(4).uniform(0.1, 4, 1001)
     assert _add(logarithms.log, numbers) == pytest.approx(np.log(numbers).sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("level", shipped.fitting())
-def test_every_level_of_processors_takes_the_same_logarithms(level):
-    run = f"import pytest, sys; sys.exit(pytest.main(['-q', '-k', 'digits', '-p', 'no:cacheprovider', {__file__!r}]))"
-    own = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", run], env=os.environ | own, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout

@@ -1,7 +1,7 @@
 """What tells whether two processes give the same bits: versions, the processor that is compiled for, and what the kernels make of a fixed example.
 
 The numbers of the example are exact in binary, so that nothing but the kernels and the arithmetic below them can change the digest. Its rows are long
-enough for vectorised loops and their ends. Where all kernels came with a wheel, the processor is the level that they were compiled for.
+enough for vectorised loops and their ends.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
-from drmdp.core import shipped
-from drmdp.core.kept import Kept
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 
@@ -30,10 +28,7 @@ RADIUS = 0.125
 def fingerprint(ball: AmbiguitySet, real: Any = np.float64) -> dict[str, str]:
     """What decides the bits of a solve with sets of this kind, by name; `real` is the type of the probabilities."""
     digest = _digest(ball, real)
-    triple, name, features = cpu_target.target_context.codegen().magic_tuple()
-    level = shipped.level()
-    if level is not None and not Kept.own:
-        _, name, features = shipped.machine(triple, level)
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
     used = sorted(feature[1:] for feature in features.split(",") if feature.startswith("+"))
     return {
         "drmdp": __version__, "numba": numba.__version__, "processor": name, "features": " ".join(used), "kernels": digest,

@@ -33,7 +33,6 @@ from drmdp.cli.simulate import simulate
 from drmdp.cli.solve import solve
 from drmdp.cli.sweep import sweep
 from drmdp.cli.verify import verify
-from drmdp.cli.warm_up import warm_up
 from drmdp.cli.words import spoken
 from drmdp.core.interrupts import terminated_like_interrupted
 from drmdp.core.progress import on_command_line
@@ -105,6 +104,6 @@ def main(context: click.Context) -> None:
 
 
 for _verb in (
-    instance, solve, resume, verify, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, plot, warm_up, bench, reproduce
+    instance, solve, resume, verify, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, plot, bench, reproduce
 ):  # fmt: skip
     main.add_command(_verb)

@@ -7,8 +7,6 @@ the source share what is kept, and an old entry can never answer for a new kerne
 **A file is whole or ignored.** It is written under another name and renamed, and begins with the SHA-256 of the rest. Processes may write the same file
 at once: each writes the same kernel. One that is cut off or changed does not fit its sum; the kernel is compiled and written again.
 
-**Kernels of a wheel** come first (`drmdp.core.shipped`).
-
 **The place** is NUMBA_CACHE_DIR, or else the cache folder of the user, or else beside the sources; what is there is read even where it cannot be written to.
 Where nothing can be written, every process compiles for itself, and a `Notice` says so once. Files that were not used for the longest time go when all
 together are larger than `LIMIT`.
@@ -36,7 +34,6 @@ from numba.core import config, serialize, sigutils
 from numba.core.compiler import CompileResult
 from numba.misc.appdirs import AppDirs
 
-from drmdp.core import shipped
 from drmdp.core.content import Content, UnknownError, options_text
 from drmdp.errors import Notice
 
@@ -51,8 +48,6 @@ SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VE
 class Kept:
     """What is kept of one function; takes the place of Numba's own cache."""
 
-    own: ClassVar[set[str]] = set()
-    """Kernels that this process did not take from a wheel."""
     written: ClassVar[int] = 0
     """Kernels that this process compiled and kept."""
 
@@ -67,18 +62,14 @@ class Kept:
         folder = place()
         return None if folder is None else str(folder)
 
-    def name(self, signature: Any, context: Any, level: str | None = None) -> str | None:
-        """The file for a signature, for this processor or a level; none if the kernel cannot be kept."""
+    def name(self, signature: Any, context: Any) -> str | None:
+        """The file for a signature; none if the kernel cannot be kept."""
         arguments, result = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
         try:
             text = Content(self._function, (*arguments, *([] if result is None else [result])))
         except UnknownError:
             return None
-        machine = context.codegen().magic_tuple()
-        if level is not None:
-            machine = shipped.machine(machine[0], level)
-        versions = versions_shared() if machine[1] in shipped.LEVELS else _versions(None)
-        parts = str(text), self._options, versions, str(machine), str(settings())
+        parts = str(text), self._options, versions(), str(context.codegen().magic_tuple()), str(settings())
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
         return f"{plain_name(self._function)}-{digest}{SUFFIX}"
 
@@ -86,23 +77,9 @@ class Kept:
         """What is kept for a signature, or None."""
         name = self._names[signature] = self.name(signature, context)
         if name is None:
-            self.own.add(str(self._function))
             return None
         context.refresh()
-        level = shipped.level()
-        brought = None if level is None else shipped.FOLDER / level / str(self.name(signature, context, level))
-        found = None if brought is None else load(brought, context)
-        if found is None:
-            self.own.add(name)
-            files = [folder / name for folder in folders()]
-            found = next(filter(None, (load(path, context) for path in files)), None)
-        if found is None:
-            reason = shipped.why_not(versions_shared(), str(settings()))
-            if reason is None and brought is not None and brought.exists():
-                reason = f"{brought} is spoiled"
-            if reason is not None:
-                _say_once(f"kernels that came with the package are compiled again here: {reason}")
-        return found
+        return next(filter(None, (load(folder / name, context) for folder in folders())), None)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what was just compiled, under the name that it had before."""
@@ -214,16 +191,11 @@ def _say_once(text: str) -> None:
     warnings.warn(text, Notice, stacklevel=2)
 
 
-def versions_shared() -> str:
-    """Versions as far as kernels of a wheel depend on them: those of Python and NumPy without their repairs."""
-    return _versions(2)
-
-
 @cache
-def _versions(length: int | None) -> str:
-    """Versions, those of Python and NumPy with so many numbers."""
-    python, arrays = (".".join(version.split(".")[:length]) for version in (platform.python_version(), np.__version__))
-    return f"{platform.python_implementation()} {python} {numba.__version__} {llvmlite.__version__} {arrays}"
+def versions() -> str:
+    """Of everything that compiles."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{python} {numba.__version__} {llvmlite.__version__} {np.__version__}"
 
 
 def settings() -> list[Any]:

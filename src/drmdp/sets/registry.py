@@ -108,8 +108,12 @@ CONE = "cone:ConeProgram"
 WITNESSES = "drmdp.proof.witnesses"
 SQUARES, SHARES = "certificate.membership_squares:least_squares", "certificate.membership_linear:linear"
 ENTRIES |= {
-    ("l1", 1): _wasserstein("native:L1", "native:L1", "linear:L1Shared", Kept(False, True, width=3), "l1:SHARED", "L1_MEAN"),
-    ("l2", 2): _wasserstein("native:L2", "native:L2", CONE, Kept(False, True, width=3), "l2:SHARED", "L2", nearest=SQUARES),
+    ("l1", 1): _wasserstein(
+        "native:L1", "native:L1", "linear:L1Shared", Kept(False, True, width=3), "l1:SHARED", "L1_MEAN"
+    ),
+    ("l2", 2): _wasserstein(
+        "native:L2", "native:L2", CONE, Kept(False, True, width=3), "l2:SHARED", "L2", nearest=SQUARES
+    ),
     ("linf", 1): _wasserstein(
         "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", "LINF", nearest=SHARES
     ),
