@@ -84,8 +84,8 @@ def test_linf_radii_are_surely_in_the_ball():
 
 
 def test_linf_duals_carry_their_rounding():
-    """The value of h at r = θ, and the maximum of h(r) − μ r, of pieces whose sums are off."""
-    rng, needed = np.random.default_rng(14), 0
+    """The maximum of h(r) − μ r, of pieces whose sums are off."""
+    rng = np.random.default_rng(14)
     for K in (3, 64, 1000):
         _, _, room = one_state(np.full((1, K), 1 / K), np.where(np.arange(K) % 2, -1.0, 0.0))
         ends, drops = room.reals[0], room.reals[1]
@@ -95,17 +95,12 @@ def test_linf_duals_carry_their_rounding():
                 ends[::3] = rng.random(ends[::3].size) * theta
                 worth, rise, terms = -rng.random(), rng.random(), 2 * sums_.depth(K) + 17
                 e, d, own, up = exact(ends), exact(drops), Fraction(worth), Fraction(rise)
-                true = own + Fraction(theta) * up + sum(a * min(b, Fraction(theta)) for a, b in zip(d, e, strict=True))
-                found = [Fraction(float(linf._at_radius(worth, rise, K, theta, n, room))) for n in (terms, 0)]
-                assert found[0] >= true
-                needed += found[1] < true
                 mu = float(rise + drops[rng.random(K) < 0.5].sum())
                 best, at, slope = own, Fraction(0), up + sum(d) - Fraction(mu)
                 for end, drop in [*sorted(zip(e, d, strict=True)), (Fraction(theta), Fraction(0))]:
                     best += max(slope, 0) * (min(end, Fraction(theta)) - at)
                     at, slope = min(end, Fraction(theta)), slope - drop
                 assert Fraction(float(linf_radii.climb(worth, rise, K, mu, theta, terms, room))) >= best
-    assert needed > 1
 
 
 def test_linf_slopes_carry_what_even_careful_sums_lose():

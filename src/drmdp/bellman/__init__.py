@@ -3,7 +3,7 @@
 An engine (`operator.ENGINES`) offers `update` and `evaluate`. The exact one (`exact`) looks up the family of its set in `drmdp.sets.registry`,
 and a family (`family`) is a combination of few pieces. Three of them:
 
-    (ℓ∞, ∞) = rows.linf                                   every row bends by the radius, the best action is played
+    (ℓ∞, ∞) = native/solve/linf_inf.hpp                   every row bends by the radius, the best action is played
     (ℓ2, 2) = rows.l2 + l2_newton                         one multiplier an action, one Newton iteration for all of them
     (ℓ1, ∞) = rows.l1 + piecewise.budget_per_kernel + piecewise.method + piecewise.columns + piecewise.warm_l1
                                                           gains are piecewise linear; the policy is a vector of unknowns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drmdp import _native
-from drmdp.bellman.nature_rows import Answer, Question
+from drmdp.bellman.nature_rows import EACH, Answer, Question
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
@@ -70,3 +70,4 @@ CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
 L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
 L2 = NativeFamily("l2", tops=0, prefixes=2)
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
+LINF_INF = NativeFamily("linf_inf", tops=EACH, prefixes=1)

@@ -1,10 +1,10 @@
-"""The proof of ℓ∞ balls, every row bent by the full radius; see `drmdp.certificate.compressed`. `linf_radii` has one radius for each kernel.
+"""Rows of ℓ∞ balls and bounds on them, for `linf_radii` and `orders`; where every row bends by the full radius, the proof is `native/judge/linf.hpp`.
 
 L: the value of rows bent by the radii handed over. U: with a threshold τ_a for each row, whatever it is,
 
     h_a(r) = ŷ·u + r Σ_{u>τ_a} (u − τ_a) + Σ_{u<τ_a} (τ_a − u) min(r, ŷ)      bounds the row's value at r,
 
-with equality at the pivot's u. For order ∞, r = θ.
+with equality at the pivot's u.
 
 **Rounding.** A walk takes min(r, ŷ) from every entry and hands it out from the top, r to each and to the last what is left. What arrives is what was
 taken up to (n + steps) ε/2, relatively; so after division by that no entry has changed by more than r (1 + (n + steps) ε), which the radius makes
@@ -19,8 +19,8 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.certificate.dense import Block
-from drmdp.certificate.sums import BLOCK, EPS, add, depth, finish, normalise, prefix, weigh_rows
-from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
+from drmdp.certificate.sums import BLOCK, EPS, add, depth, normalise, prefix, weigh_rows
+from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
 
@@ -161,23 +161,6 @@ def pieces_of(spot, tau, work):
 
 
 @njit(**INLINE)
-def _at_radius(worth, rise, n, theta, terms, work):
-    """Upper bound on Σ_a x_a h_ia at r = θ.
-
-    reads   worth (at r = 0), rise (slope of what never ends), n (pieces), theta, terms (depth of the sums), work.reals[0], work.reals[1]
-    returns the value, its margin included
-    """
-    ends, drops = work.reals[0], work.reals[1]
-    more = theta * rise
-    for lo in range(0, n, BLOCK):
-        part = 0.0
-        for m in range(lo, min(lo + BLOCK, n)):
-            part += drops[m] * min(theta, ends[m])
-        more += part
-    return worth + more + terms * EPS * (more - worth)
-
-
-@njit(**INLINE)
 def share_of(theta, radius, w, terms, joint, share):
     """Share of each radius that is surely in the ball.
 
@@ -238,30 +221,6 @@ def lower_state(layout, view, s, claim, joint, bounds, work):
                 weigh_rows(layout, s, a, work)
                 work.worth[a] = worth_of(layout, view, s, a, radius, share, work)
     return base, unit, 2 * depth(entries) + A + 16
-
-
-@njit(**KERNEL)
-def states(start, stop, layout, view, claim, bounds, work):
-    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal, every row bent by the full radius.
-
-    reads   layout, view, claim
-    fills   bounds, work
-    """
-    A, N = layout.available.shape[1], layout.weights.size
-    w, tau = layout.weights, work.actions[0]
-    for s in range(start, stop):
-        base, unit, terms = lower_state(layout, view, s, claim, False, bounds, work)
-        if not base < np.inf:
-            continue
-        theta, x = layout.radius[s], claim.policy[s]
-        above = 0.0
-        for i in range(N):
-            for a in range(A):
-                tau[a] = work.gain[a, i]
-            worth, rise, n = pieces_of(Spot(layout, view, s, i, x), tau, work)
-            bound = min(_at_radius(worth, rise, n, theta, terms, work), 0.0)
-            above += w[i] * bound + (N + 8) * EPS * w[i] * abs(bound)
-        finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)
 
 
 # ---------------------------------------------------------------------- dense data

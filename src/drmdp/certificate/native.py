@@ -9,7 +9,7 @@ import numpy as np
 
 from drmdp import _native
 from drmdp._typing import Array
-from drmdp.certificate import additive, l1, l2
+from drmdp.certificate import additive, l1, l2, linf
 
 ONE = np.ones(1)
 
@@ -39,3 +39,4 @@ KL, KL_MEAN = NativeProof("kl", additive.KL), NativeProof("kl", additive.KL_MEAN
 BURG, BURG_MEAN = NativeProof("burg", additive.BURG), NativeProof("burg", additive.BURG_MEAN, mean=True)
 CHI2, CHI2_MEAN = NativeProof("chi2", additive.CHI2), NativeProof("chi2", additive.CHI2_MEAN, mean=True)
 L1, TV, L2 = NativeProof("l1", l1, mean=True), NativeProof("tv", l1.TV, mean=True), NativeProof("l2", l2)
+LINF_INF = NativeProof("linf_inf", linf)

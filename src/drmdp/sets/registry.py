@@ -120,8 +120,8 @@ ENTRIES |= {
     ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", "L1", nearest=SHARES),
     ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", "L2", nearest=SQUARES),
     ("linf", math.inf): _wasserstein(
-        "linf_inf",
-        "linf",
+        "native:LINF_INF",
+        "native:LINF_INF",
         "linear:LinfEach",
         Kept(True, False),
         "linf:EACH",
