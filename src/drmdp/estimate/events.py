@@ -15,8 +15,9 @@ from drmdp.core import validation as checks
 from drmdp.core.names import natural
 from drmdp.core.random import generator
 from drmdp.errors import InputError, shown
+from drmdp.estimate.opening import open_source
 from drmdp.estimate.sample import SAMPLED
-from drmdp.estimate.source import Reading, open_source, polars
+from drmdp.estimate.source import Reading, polars, used_columns
 from drmdp.model import Model
 
 
@@ -43,19 +44,19 @@ def fit_events(table: Any, event: str | None, given: dict[str, Any], reading: Re
 
 def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading: Reading) -> Array:
     """How often each event was seen, (groups, E); the names of the groups are put into `given`."""
-    pl, source = polars(), open_source(table, reading)
     by, weight = given["by"], given["weight"]
     group = by if by not in (None, *SAMPLED) else None
     wanted = [name for name in (event, group, weight) if name is not None]
+    source = open_source(table, reading, wanted)
     for name in wanted:
         if name not in source.header:
             raise InputError(
                 f"{source.name}: there is no column {name!r}; there are {', '.join(map(repr, source.header))}"
             )
-    frame = source.collect(source.frame.select([pl.col(name) for name in wanted]))[0]
+    frame = source.collect(used_columns(source, {name: polars().col(name) for name in wanted}, wanted, reading)[0])[0]
     index = {str(name): k for k, name in enumerate(events)}
     seen = frame[event].to_list()
-    for row, value in enumerate(seen):
+    for row, value in zip(frame["_row"], seen, strict=True):
         if value is None or _plain(value) not in index:
             line = source.lines([row])[0]
             raise InputError(

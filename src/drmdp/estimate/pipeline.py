@@ -19,7 +19,7 @@ from drmdp.estimate.stages import (
     discount_for,
     discount_odd,
     kernel_weights,
-    labels_odd,
+    odd_cells,
     read_log,
     samples_of,
     terminal_of,
@@ -59,7 +59,7 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     initial, start = start_of(settings.initial, settings.typed, samples.pooled, seen.facts.starts, found.terminal)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
-    odd = [*seen.findings, *labels_odd(seen, samples, settings), *discount_odd(settings)]
+    odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
     model = Model(
