@@ -227,7 +227,7 @@ def test_the_exit_code_stays_if_nobody_reads_the_output(more, run, tmp_path):
     for name, code in (("clean.csv", 0), ("typo.csv", 4), ("dirty.csv", 2)):
         read, write = os.pipe()
         os.close(read)
-        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, *more]
+        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, "--no-progress", *more]
         done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
         os.close(write)
         assert (done.returncode, done.stderr) == (code, b"")
