@@ -10,6 +10,7 @@ Rows stored in float32 stand for what they are after division by their sum, both
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -97,6 +98,13 @@ class Kernels:
             with np.errstate(over="ignore"):
                 sums[filled] = np.add.reduceat(self.data, self.row_starts()[filled], dtype=np.float64)
         return sums
+
+    def exact_sum(self, row: int) -> float:
+        """Sum of the row pair·N + kernel, correctly rounded."""
+        pair, i = divmod(row, self.n_kernels)
+        length = int(self.lengths[pair])
+        first = self.n_kernels * int(self.indptr[pair]) + i * length
+        return math.fsum(self.data[first : first + length].tolist())
 
     def entries(self, i: int) -> Array:
         """Probabilities of kernel i in the order of `indices`, (nnz,)."""
