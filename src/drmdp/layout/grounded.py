@@ -18,6 +18,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
+from drmdp.core.sums import add
 from drmdp.errors import InputError
 from drmdp.layout.layout import Layout, choose
 from drmdp.layout.sorting import rank
@@ -227,9 +228,9 @@ def _cost(places, dense, j, k):
     """
     if dense:
         return places[j, k]
-    total = 0.0
+    total, lost = 0.0, 0.0
     for d in range(places.shape[1]):
-        total += abs(places[j, d] - places[k, d])
+        total, lost = add(total, lost, abs(places[j, d] - places[k, d]))
     return total
 
 

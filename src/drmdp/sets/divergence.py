@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.sums import LEAST
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, moved
@@ -76,6 +77,8 @@ KINDS = {
     ),
 }
 """Every divergence by its name."""
+UNKNOWN, NOTHING = 1e-290, 1e-280
+"""Means of products below this may have underflowed: no row of the set that is known has more than nothing there."""
 AROUND = {"mean": "the mean kernel", "kernels": "each kernel, the mean divergence being bounded"}
 
 
@@ -169,7 +172,9 @@ class Divergence(AmbiguitySet):
         """What it is around, rows (…, N, K) and weights (N,): the data or their mean."""
         if self.around == "kernels":
             return nominal, weights
-        return np.einsum("i,...ik->...k", weights, nominal)[..., None, :], np.ones(1)
+        mean = np.einsum("i,...ik->...k", weights, nominal)
+        seen = ((nominal > 0) & (weights > 0)[:, None]).any(axis=-2)
+        return np.where(seen, np.maximum(mean, LEAST), mean)[..., None, :], np.ones(1)
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """Divergence of kernels (…, A, N, K) from the data, (…, 1)."""
@@ -178,7 +183,8 @@ class Divergence(AmbiguitySet):
         with np.errstate(divide="ignore", invalid="ignore"):
             each = KINDS[self.kind].apart(y, nominal, ratio)
             if KINDS[self.kind].stays:
-                each = np.where(~seen & (y > 0), np.inf, each)
+                unknown = (y > NOTHING) & (nominal < UNKNOWN) if self.around == "mean" else False
+                each = np.where(unknown | (~seen & (y > 0)), np.inf, each)
             return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
