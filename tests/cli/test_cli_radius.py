@@ -169,9 +169,6 @@ def test_an_interrupted_path_is_printed_and_its_exit_code_kept(run, monkeypatch)
         return usual(self, *given)
 
     monkeypatch.setattr(ExactOperator, "update", update)
-    monkeypatch.setattr(
-        "drmdp.solvers.policy_iteration.possible", lambda problem: False
-    )  # or several sweeps are one call
     more = ("--critical", "--held-out", "held.npz")
     found = document(run("sweep", "machine.npz", "--radii", "0,0.1,0.2,0.3", *more, "--json", code=130))
     assert found["status"] == "interrupted"
