@@ -209,7 +209,7 @@ DECK = {
     "a title, said": Case(put(5, "Cost", "x"), write=lambda rows: b"Presses,,,,\n\n" + text(rows).encode(), header_row=3, error="line 7, column 'Cost': 'x'"),
     "names in two rows": Case(write=lambda rows: b"Presses,,,,\n" + text(rows).replace("Cost\n", "\n,,,,Cost\n", 1).encode(), header_row=3),
     "no names there": Case(write=lambda rows: b"\n\n" + text(rows).encode(), header_row=2, error="`header_row=2`: there is no name in that row, nor above"),
-    "no such row": Case(header_row=0, error="`header_row`: expected the number of a row, from 1 on, got 0"),
+    "no such row": Case(header_row=0, error="`header_row`: expected the number of a row, from 1 to 1000, got 0"),
     "machines once": Case(once, error="line 3, column 'Machine': the episode is missing, one of 138 such cells; `fill_down='Machine'` if it stands above"),
     "machines once, said": Case(once, fill_down="Machine", notes=("an empty cell of 'Machine' means what stands above it",)),
     "a total": Case(

@@ -11,6 +11,7 @@ from drmdp.cli.options import RADIUS, Asked, common, exit_code
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.progress import stage
+from drmdp.errors import InputError
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -25,13 +26,13 @@ ROWS = 12
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="[POLICY]", required=False)
 @RADIUS
-@click.option("--loss", type=float, default=0.0, show_default=True, help="List actions that cost at most so much more.")
+@click.option("--loss", type=float, help="List actions that cost at most so much more than the best; without POLICY.")
 @click.option(
     "--bent", "n_bent", type=int, default=8, show_default=True, help="Transitions shown that nature bent most."
 )
 @common
 def inspect(
-    model_path: str, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
+    model_path: str, policy_path: str | None, loss: float | None, n_bent: int, discount: float | None,
     tol: float | None, rtol: float, as_json: bool, **region: Any,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
@@ -45,6 +46,9 @@ def inspect(
     from drmdp import api, policies
     from drmdp.solution import reached
 
+    if loss is not None and policy_path is not None:
+        raise InputError("--loss: actions are compared with those of the best policy; leave POLICY away")
+    loss = loss or 0.0
     asked = Asked(**region)
     model, ball = asked.read(model_path, discount)
     rounded = near = None

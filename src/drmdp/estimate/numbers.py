@@ -144,7 +144,10 @@ def cure(cells: list[str], given: Reading) -> str:
     odd = next((cell for cell in cells if not said.fits([cell])), None)
     if odd is None:
         return ""
-    return "; ".join(f"with {_options(one, given)} {odd!r} is {one.value(odd):.12g}" for one in _fitting(cells))
+    ways: dict[tuple[float, ...], Writing] = {}
+    for one in _fitting(cells):
+        ways.setdefault(tuple(map(one.value, cells)), one)
+    return "; ".join(f"with {_options(one, given)} {odd!r} is {one.value(odd):.12g}" for one in ways.values())
 
 
 def _fitting(cells: list[str]) -> list[Writing]:

@@ -30,14 +30,16 @@ from drmdp.estimate.source import Reading, Source, guarded, polars
 from drmdp.estimate.textfile import SEPARATORS, open_text
 
 SUFFIXES = (*SEPARATORS, ".parquet", ".xlsx")
+DEEPEST = 1000
+"""Row that may name the columns; the rows above it are read into memory."""
 
 
 def open_source(given: Any, reading: Reading, wanted: Collection[str] = ()) -> Source:
     """Open a frame, a mapping of columns or a file; nothing is read but the header. `wanted` columns choose the sheet."""
     pl = polars()
     row = reading.header_row
-    if row is not None and (not isinstance(row, int) or isinstance(row, bool) or row < 1):
-        raise InputError(f"`header_row`: expected the number of a row, from 1 on, got {shown(row)}")
+    if row is not None and (not isinstance(row, int) or isinstance(row, bool) or not 1 <= row <= DEEPEST):
+        raise InputError(f"`header_row`: expected the number of a row, from 1 to {DEEPEST}, got {shown(row)}")
     suffix = Path(given).suffix.lower() if isinstance(given, str | os.PathLike) else ""
     if reading.sheet is not None and suffix != ".xlsx":
         raise InputError(f"`sheet={reading.sheet!r}`: only a workbook (.xlsx) has sheets")

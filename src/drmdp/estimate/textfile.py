@@ -196,9 +196,15 @@ def _decoded(path: Path, encoding: str) -> str:
 
 
 def _separator(name: str, path: Path, given: str | None) -> str:
-    found = {"tab": "\t", "\\t": "\t"}.get(given, given) if given is not None else SEPARATORS[path.suffix.lower()]
+    found = given if given is not None else SEPARATORS[path.suffix.lower()]
     if found is None:
         raise InputError(f"{name}: say what separates the cells of a .txt file: `separator=';'`, `separator='tab'`")
+    return checked_mark(found)
+
+
+def checked_mark(given: str) -> str:
+    """A mark between cells, as it was said."""
+    found = {"tab": "\t", "\\t": "\t"}.get(given, given)
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
         raise InputError(f"`separator`: expected one character, or tab, got {shown(given)}")
     return found

@@ -30,6 +30,7 @@ from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
+from drmdp.solvers.horizon import with_models
 
 STEPS = 4
 """So many changes of the plan are told in sentences, and fewer if these take more than `LINES` lines."""
@@ -110,6 +111,8 @@ class Told(Worth):
 def write_plan(
     plan: HorizonSolution,
     path: str | os.PathLike[str],
+    models: Any = None,
+    ball: Any = None,
     title: str | None = None,
     command: str | None = None,
     baseline: Any = None,
@@ -118,6 +121,7 @@ def write_plan(
 ) -> None:
     """Write the page about a plan; see `drmdp.HorizonSolution.report`."""
     page.check_target(path)
+    plan = plan if models is None and ball is None else with_models(plan, models, ball)
     others = _checked(plan, sweep)
     visits = _visits(plan)
     told, more = decisions(plan, visits)

@@ -199,6 +199,8 @@ class HorizonSolution:
         title: str | None = None,
         command: str | None = None,
         *,
+        models: Any = None,
+        ball: Any = None,
         baseline: Any = None,
         unit: str = "",
         sweep: Mapping[float, HorizonSolution] | None = None,
@@ -215,8 +217,10 @@ class HorizonSolution:
             Of the page.
         command : str, optional
             How the result was made, shown for whoever wants it again.
+        models, ball : optional
+            For a plan that was loaded: it does not hold them. What needs them is left out of the page otherwise.
         baseline : plan or policy, optional
-            Current practice, in any form that `drmdp.evaluate` takes. A plan that was loaded does not hold its models and cannot be compared.
+            Current practice, in any form that `drmdp.evaluate` takes.
         unit : str
             Of costs and rewards, as in "€".
         sweep : mapping, optional
@@ -224,7 +228,17 @@ class HorizonSolution:
         """
         from drmdp.report import write_plan
 
-        write_plan(self, path, title=title, command=command, baseline=baseline, unit=unit, sweep=sweep)
+        write_plan(
+            self,
+            path,
+            models=models,
+            ball=ball,
+            title=title,
+            command=command,
+            baseline=baseline,
+            unit=unit,
+            sweep=sweep,
+        )
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""

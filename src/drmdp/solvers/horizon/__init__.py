@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from drmdp._typing import ArrayLike
@@ -16,6 +18,7 @@ from drmdp.core.progress import counted, showing
 from drmdp.core.signs import pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
+from drmdp.errors import InputError
 from drmdp.solution import Status
 from drmdp.solution.plan import HorizonSolution
 from drmdp.solvers.horizon.induction import Natures, Plan
@@ -93,6 +96,23 @@ def worst_case(
         discount = policy.discount if discount is None else discount
     own = stages_of(model, ball, length_of(model, policy), final, costs, discount, nature)
     return _run(own, policies_of(own.models, policy), costs, backend, None, **ends)
+
+
+def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolution:
+    """A plan that was loaded, and the models and sets that it is of."""
+    if models is None or ball is None:
+        raise InputError("models and ball go together: give both")
+    T, settings = plan.n_stages, plan.settings
+    stages = stages_of(models, ball, T, plan.final, plan.costs, plan.discount, settings["nature"])
+    for name, own, given in (
+        ("models", plan.fingerprints, [model.fingerprint for model in _once(stages.given)]),
+        ("ball", settings["balls"], [repr(one) for one in _once(stages.balls)]),
+    ):
+        if [*own] * (T // len(own)) != given * (T // len(given)):
+            raise InputError(f"{name}: the plan was made with others")
+    found = copy.copy(plan)
+    vars(found).update(natures=SimpleNamespace(stages=stages))  # no sweep is known
+    return found
 
 
 def _run(
