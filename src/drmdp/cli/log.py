@@ -58,7 +58,10 @@ LOG = (
         "--min-count", type=float, default=0, show_default=True, help="Pairs seen fewer times are unavailable."
     ),
     click.option(
-        "--start", "initial", help="Where the process starts: first (as episodes began), rows, uniform, or a state."
+        "--start",
+        "--initial",
+        "initial",
+        help="Where the process starts: first (as episodes began), rows, uniform, or a state.",
     ),
     click.option("--separator", help="What separates cells: ';', tab …; a comma by default, in .tsv files a tab."),
     click.option("--encoding", help="Of text files: latin-1, cp1252, utf-16 …; UTF-8 by default."),

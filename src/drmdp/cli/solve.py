@@ -90,6 +90,7 @@ def solve(
     if chosen_cluster is not None:
         past.refuse(
             start=start,
+            initial=asked.initial,
             report=report,
             report_radii=report_radii,
             title=title,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from drmdp._typing import Array
 from drmdp.core import html as _html
 from drmdp.core.files import check_path, naming
@@ -185,9 +187,14 @@ class HorizonSolution:
     # ------------------------------------------------------------------ tables and files
 
     def to_frame(self) -> Any:
-        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played."""
+        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played.
+
+        If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
+        """
         values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
-        return tables.frame(self.states, self.actions, self.policy, values)
+        seen = [] if self.natures is None else [model.pair_counts for model in self.natures.stages.given]
+        rows = np.stack(seen) if seen and all(own is not None for own in seen) else None
+        return tables.frame(self.states, self.actions, self.policy, values, rows)
 
     def to_dict(self, stage: int) -> dict[Any, Any]:
         """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""

@@ -21,6 +21,7 @@ from drmdp.core.validation import limits, numbers
 from drmdp.errors import InputError
 from drmdp.solution import Status
 from drmdp.solution.plan import HorizonSolution
+from drmdp.solution.rows import few_rows_note
 from drmdp.solvers.horizon.induction import Natures, Plan
 from drmdp.solvers.horizon.stages import Stages, is_plan, is_sequence, length_of, policies_of, stages_of
 
@@ -165,7 +166,10 @@ def _run(
             "max_seconds": max_seconds,
         },
         fingerprints=tuple(prints),
-        notes=tuple(dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model)))),
+        notes=(
+            *dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model))),
+            *few_rows_note(list(zip(stages.given, plan.policy, strict=True))),
+        ),
         seconds=clock.now() - begin,
         compile_seconds=clock.compiled() - compiled,
         costs=None if costs is None else numbers("costs", costs),
