@@ -27,7 +27,7 @@ from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 from drmdp.solution import Solution, Status
-from drmdp.solution.rows import few_rows_note
+from drmdp.solution.rows import notes_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -141,7 +141,7 @@ def solve(
     later: Any = {"kernel": found.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
     later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
-    later |= {"notes": lambda: _notes(model, ball, found.policy, value)}
+    later |= {"notes": lambda: notes_of(model, ball, found.policy, value)}
     return Solution._of(
         later,
         value=value,
@@ -161,14 +161,6 @@ def solve(
         problem=(model, ball),
         sweep=found.nature.sweep,
     )
-
-
-def _notes(model: Model, ball: AmbiguitySet, policy: Array, value: Array) -> tuple[str, ...]:
-    """What there is to say of a model, a set, and the policy that was found."""
-    from drmdp.policies import single
-
-    alone = single.remarks(model, ball, policy, dot(model.initial, value)) if model.n_kernels > 1 else ()
-    return (*model.notes, *ball.remarks(model), *few_rows_note([(model, policy)]), *alone)
 
 
 def _check_unread(path: Any, ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:

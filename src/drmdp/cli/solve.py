@@ -89,15 +89,9 @@ def solve(
         return past.foresee(model_path, asked.alone(), chosen_cluster, as_json)
     if chosen_cluster is not None:
         past.refuse(
-            start=start,
-            initial=asked.initial,
-            report=report,
-            report_radii=report_radii,
-            title=title,
-            unit=unit,
-            baseline=baseline,
+            start=start, initial=asked.initial, report=report, report_radii=report_radii, title=title, unit=unit, baseline=baseline,
             discount=discount,
-        )
+        )  # fmt: skip
         return past.solve(
             model_path, asked.alone(), chosen_cluster, out, proof, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,

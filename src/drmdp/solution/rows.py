@@ -1,4 +1,4 @@
-"""On how many observed transitions a policy rests, where the model has counts."""
+"""What there is to say of a policy that was found: on how many observed transitions it rests, where the model has counts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core.counts import FEW
 from drmdp.core.text import some
+from drmdp.core.vectors import dot
 from drmdp.solution.results import SELDOM, likeliest
 
 if TYPE_CHECKING:
     from drmdp.model import Model
+    from drmdp.sets import AmbiguitySet
 
 LISTED = 5
 """Pairs that a note lists."""
@@ -51,6 +53,14 @@ def few_rows_note(stages: Sequence[tuple[Model, Array]]) -> list[str]:
     found = dict.fromkeys(pair for model, policy in stages for pair in few_rows(model, policy))
     pairs = sorted(found, key=lambda pair: pair.rows)
     return [some(pairs, LISTED)] if pairs else []
+
+
+def notes_of(model: Model, ball: AmbiguitySet, policy: Array, value: Array) -> tuple[str, ...]:
+    """What there is to say of a model, of a set, and of the policy that was found with its value."""
+    from drmdp.policies import single
+
+    alone = single.remarks(model, ball, policy, dot(model.initial, value)) if model.n_kernels > 1 else ()
+    return (*model.notes, *ball.remarks(model), *few_rows_note([(model, policy)]), *alone)
 
 
 def rows_played(row: Array, seen: Array) -> str:
