@@ -47,7 +47,7 @@ from math import fsum, inf, isfinite, nan, nextafter, prod
 
 FORMAT, COARSE = "drmdp proof 1", 1e-9  # share of the largest bound that floats may lose of what is claimed
 LIMIT, SAFE = 1 << 33, 1 << 30  # bytes of all arrays, or of a line; and of arrays that may be packed ever so tightly
-SHAPE = {"support": ("observed", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
+SHAPE = {"support": ("observed", "state", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
 KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), **SHAPE}
 class Refused(Exception):
     """What is wrong with a file."""
@@ -250,13 +250,13 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         self.columns, self.rows, self.seen, self.costs, self._z, self.there = {}, {}, {}, {}, {}, {}
         for a in self.actions:
             self.columns[a], stored, self.costs[a], there = model.row(s, a)
-            self.there[a] = there if model.moves == "events" else range(model.S)
-            rows = [stored[i] for i in model.used]
+            self.there[a], rows = there if model.moves == "events" else range(model.S), [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
             sums = [number.add(map(number, row)) for row in rows]
             rows = [[number(x) / mass for x in row] for row, mass in zip(rows, sums, strict=True)]
             rows = [[number.dot(mixture, column) for column in zip(*rows, strict=True)]] if region.mean else rows
             self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
+        self.seen = dict.fromkeys(self.actions, set().union(*self.seen.values())) if region.support == "state" else self.seen  # under any action
     def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
         if (a, t) not in self._z:
             cost = self.costs[a].get(t, nan) if isinstance(self.costs[a], dict) else self.costs[a]
@@ -266,7 +266,7 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
     def allowed(self, a, t): return self.region.support == "all" or t in self.seen[a]  # whether nature may bring mass to t
     def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
         common = isinstance(self.there[a], range) and not isinstance(self.costs[a], dict)  # v alone decides: a few from the top do
-        states = self.seen[a] if self.region.support == "observed" else self.v.order[: len(named) + 1] if common else range(self.width)
+        states = self.seen[a] if self.region.support != "all" else self.v.order[: len(named) + 1] if common else range(self.width)
         left = [self.z(a, t) for t in states if t not in named]
         return largest(left) if left else None
     def nominal(self, a, i): return self.number.add(y * self.z(a, t) for t, y in self.rows[a][i].items() if high(y) > 0)  # loss of the data, ŷ_ia·z_a

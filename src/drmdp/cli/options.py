@@ -71,7 +71,8 @@ OPTIONS = {
     ),
     "level": click.option("--level", type=float, help="For --set reweight-cvar: share of the worst kernels."),
     "support": click.option(
-        "--support", help="Where mass may move: observed next states, the default, or all; not for every set."
+        "--support",
+        help="Where mass may move: observed next states, the default; state, those seen under any action; or all. Not for every set.",
     ),
     "order": click.option(
         "--order", help="Order of the ball, from 1 on, or inf; by default the metric's: l1 1, l2 2, linf inf."

@@ -153,6 +153,15 @@ class Kernels:
         add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
         return total
 
+    def seen(self, weights: Array) -> BoolArray:
+        """Which entries some kernel of positive weight has, in the order of `indices`, (nnz,)."""
+        if (weights > 0).all():
+            return np.ones(self.indices.size, dtype=bool)
+        found = np.zeros(self.indices.size, dtype=bool)
+        for i in np.flatnonzero(weights > 0).tolist():
+            found |= self.data[self.positions(i)] > 0
+        return found
+
     def mask(self, start: int, stop: int) -> BoolArray:
         """Which next states are stored, for the states start … stop − 1, (n, A, S)."""
         n, A, S = stop - start, self.n_actions, self.n_states
@@ -179,6 +188,22 @@ class Kernels:
         shape = (self.indptr.size - 1, self.n_states)
         short = self.indptr.astype(np.int32) if self.indices.size < 2**31 else self.indptr  # or the indices are copied
         return sparse.csr_array((values, self.indices, short), shape=shape)
+
+
+def shared(indptr: IntArray, indices: Any, available: BoolArray, S: int) -> tuple[IntArray, Any]:
+    """`indptr` and `indices` where each available pair lists the next states that some pair of its state does, (n, A) pairs in all."""
+    n, A = available.shape
+    keys = np.unique(np.repeat(np.arange(n) * S, np.diff(indptr[::A])) + indices)  # state·S + next state
+    first = np.searchsorted(keys, np.arange(n + 1) * S)
+    lengths = np.where(available, np.diff(first)[:, None], 0).ravel()
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    place = np.arange(ends[-1]) + np.repeat(np.repeat(first[:-1], A) - ends[:-1], lengths)
+    return ends, (keys % S).astype(np.int32)[place]
+
+
+def entry_keys(indptr: IntArray, indices: Any, S: int) -> IntArray:
+    """Keys pair·S + next state of all entries, ascending."""
+    return np.asarray(np.repeat(np.arange(indptr.size - 1) * S, np.diff(indptr)) + indices)
 
 
 def unsigned(values: Array, slack: float = NEGATIVE) -> Array:
@@ -290,5 +315,4 @@ def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Ar
 
 def _keys(matrix: Any) -> IntArray:
     """Keys row·S + column of the entries of a CSR matrix, as they lie."""
-    rows, S = matrix.shape
-    return np.asarray(np.repeat(np.arange(rows, dtype=np.int64) * S, np.diff(matrix.indptr)) + matrix.indices)
+    return entry_keys(matrix.indptr, matrix.indices, matrix.shape[1])

@@ -77,7 +77,7 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     """The layout of a model and a ball of transport."""
     check_fits(ball, model)
     layout, ground = choose(model, ball), ball.ground
-    seen = model.facts.shortest_seen if ball.support == "observed" else model.facts.shortest
+    seen = model.facts.shortest if ball.support == "all" else model.facts.shortest_seen
     if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
         return _joined(layout, _fixed(by_state(ground)), layout.indices, ground)
     near = Near(ground)

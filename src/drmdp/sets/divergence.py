@@ -94,8 +94,9 @@ class Divergence(AmbiguitySet):
         Σ y log(y/ŷ), Σ ŷ log(ŷ/y), Σ (y − ŷ)²/ŷ (no ½), or ½ ‖y − ŷ‖₁.
     around : "mean" or "kernels"
         Whether nature bends the mean kernel, or each kernel with the mean divergence bounded.
-    support : "observed" or "all"
-        Where burg and tv may bring mass; kl and chi2 never leave the support of a row.
+    support : "observed", "state" or "all"
+        Where burg and tv may bring mass: to next states seen from the same state and action, from the state under any action, or anywhere; kl and chi2
+        never leave the support of a row.
     rectangular : "s" or "sa"
         Whether the actions of a state share one budget, or each has its own; "s" by default.
     moves : "states" or "events"
@@ -164,7 +165,7 @@ class Divergence(AmbiguitySet):
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""
-        if KINDS[self.kind].stays and self.support == "all":
+        if KINDS[self.kind].stays and self.support != "observed":
             return replace(self, support="observed").fitted(model)
         return super().fitted(model)
 
