@@ -239,7 +239,10 @@ def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
         ("sweep none.npz", "none.npz"),
         ("inspect machine.npz --radius -1", "radius must be finite and not negative, got -1.0"),
         ("inspect machine.npz --radius .1 --loss -1", "loss must not be negative, got -1.0"),
-        ("inspect machine.npz machine.npz --radius .1 --loss 2", "--loss: actions are compared with those of the best policy; leave POLICY away"),
+        (
+            "inspect machine.npz machine.npz --radius .1 --loss 2",
+            "--loss: actions are compared with those of the best policy; leave POLICY away",
+        ),
         ("simulate machine.npz solution.npz --kernel worst", "Missing option '--radius'"),
         (
             "simulate machine.npz solution.npz --kernel best",

@@ -144,8 +144,8 @@ def print_summary(
     out = console()
     helps = ", cooperative nature" if ball.nature == "cooperative" else ""
     region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
-    what = "cost under the mean kernel" if ball.certain else worst(model, ball.nature)
-    what = what.replace("cost", "reward") if model.maximise else what
+    what = worst(model, ball.nature)
+    what = f"{what.split()[-1]} under the mean kernel" if ball.certain else what
     mean = f"{float(model.initial @ value):.6g} {what}, mean over the start distribution"
     mean += f" ({model.start})" if model.start else ""
     out.print(
@@ -175,7 +175,9 @@ def outcome(solution: Solution) -> dict[str, str]:
 def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
     """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
     bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
-    return {worst(model, solution.settings.get("nature")): solution.value, f"optimum {bound[0]}": bound[1]}
+    certain = solution.problem is not None and solution.problem[1].certain
+    what = worst(model, solution.settings.get("nature")).split()[-1 if certain else 0 :]
+    return {" ".join(what): solution.value, f"optimum {bound[0]}": bound[1]}
 
 
 def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any], seen: Any = None) -> None:

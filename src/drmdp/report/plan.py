@@ -94,6 +94,11 @@ class Told(Worth):
         """That of a stage."""
         return self.plan.discount
 
+    @property
+    def stages(self) -> list[tuple[Any, Array]]:
+        """The model and the policy of each."""
+        return list(zip(self.plan.natures.stages.models, self.plan.policy, strict=True))
+
     @cached_property
     def singles(self) -> Singles | None:
         """The plan under each kernel alone."""

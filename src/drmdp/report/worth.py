@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp.core.counts import FEW
 from drmdp.core.text import amount, count, discount
 from drmdp.model.events import EventModel
 from drmdp.policies.single import noun_of
+from drmdp.report.decision import named
+from drmdp.solution.rows import few_rows, in_words
+
+LISTED = 6
+"""So many pairs, or actions, are named."""
 
 
 class Paragraph(NamedTuple):
@@ -28,7 +34,8 @@ class Worth:
 
     Who has one adds: unit, noun, what, policy; `model` and `ball`, None if they are not known (or several); `mean`, the value under the mean kernel, if known;
     `worst`, the certified one; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what totals are over and how they are
-    discounted; `singles`, `spread`; and `rate(total)`, the same amount at every step that is worth as much, None where there is no such thing.
+    discounted; `singles`, `spread`; `stages`, models and policies of each, one if all are alike;
+    and `rate(total)`, the same amount at every step that is worth as much, None where there is no such thing.
     """
 
     @property
@@ -74,8 +81,8 @@ class Worth:
 
 
 def paragraphs(own: Any) -> list[Paragraph]:
-    """What it is worth, what that covers, and what single kernels make of it."""
-    return [part for part in (_costs(own), _planned(own), _alone(own)) if part is not None]
+    """What it is worth, what that covers, what single kernels make of it, and what all of it rests on."""
+    return [part for part in (_costs(own), _planned(own), _alone(own), _rests(own)) if part is not None]
 
 
 def _costs(own: Any) -> Paragraph | None:
@@ -144,3 +151,39 @@ def _apart(own: Any) -> str:
     return (
         f" The {own.kernels}s lie {own.spread:.3g} from their mean by the measure of the set, {ratio} times the radius."
     )
+
+
+def _rests(own: Any) -> Paragraph | None:
+    """How many transitions were seen, of which pairs that are played the fewest, which were never tried, and where the process starts."""
+    if own.model is None:
+        return None
+    models = {id(model): model for model, _ in own.stages}.values()
+    parts, thin = [], False
+    if all(model.pair_counts is not None for model in models):
+        total = sum(float(model.pair_counts.sum()) for model in models)
+        played = dict.fromkeys(pair for model, policy in own.stages for pair in few_rows(model, policy, np.inf, LISTED))
+        least = sorted(played, key=lambda pair: pair.rows)
+        thin = bool(least) and least[0].rows < FEW
+        shown = [pair for pair in least if pair.rows < FEW][:LISTED] or least[:3]
+        rests = ", ".join(f"{pair.action} when {pair.state} ({in_words(pair.rows)})" for pair in shown)
+        parts.append(f"{total:,.12g} transitions. The least of what is played rests on: {rests}.")
+        if len(models) == 1:
+            parts += _untried(own.model)
+    if own.model.start is not None:
+        parts.append(f"All figures are means over the start: {own.model.start}.")
+    return Paragraph("What it rests on.", " ".join(parts), "warn" if thin else "") if parts else None
+
+
+def _untried(model: Any) -> list[str]:
+    """Pairs that were never seen, by action: those that are left out, and those for which something was assumed."""
+    never = (model.pair_counts == 0) & ~model.terminal[:, None]
+    told = []
+    for own, words in (
+        (never & ~model.available, "Never tried, and therefore not considered"),
+        (never & model.available, "Never tried, and assumed"),
+    ):
+        actions = np.flatnonzero(own.any(axis=0)).tolist()
+        places = [f"{model.actions[a]} {named(model.states, np.flatnonzero(own[:, a]))}" for a in actions[:LISTED]]
+        more = f"; {count(len(actions) - LISTED, 'more action')}" if len(actions) > LISTED else ""
+        told += [f"{words}: {'; '.join(places)}{more}."] if places else []
+    return told

@@ -37,13 +37,16 @@ def in_words(rows: float) -> str:
     return "no row at all" if rows == 0 else f"{rows:,.6g} row{'' if rows == 1 else 's'}"
 
 
-def few_rows(model: Model, policy: Array, few: float = FEW) -> list[Rests]:
-    """Pairs that a policy (S, A) plays, not just now and then, and that were seen fewer times, the rarest first; none if counts are unknown."""
+def few_rows(model: Model, policy: Array, few: float = FEW, most: int | None = None) -> list[Rests]:
+    """Pairs that a policy (S, A) plays, not just now and then, and that were seen fewer times, the rarest first; none if counts are unknown.
+
+    With `most`, the first so many.
+    """
     seen = model.pair_counts
     if seen is None:
         return []
     s, a = np.nonzero((np.asarray(policy) >= SELDOM) & (seen < few))
-    order = np.argsort(seen[s, a], kind="stable")
+    order = np.argsort(seen[s, a], kind="stable")[:most]
     pairs = zip(s[order].tolist(), a[order].tolist(), strict=True)
     return [Rests(model.states[k], model.actions[b], float(seen[k, b])) for k, b in pairs]
 
