@@ -67,7 +67,7 @@ def test_a_slip_is_listed_as_thin_and_the_policy_says_that_it_rests_on_one_row()
         "state 'good', action 'service': seen 9 times, and always led to 'good'",
     ]
     assert thin.cure.startswith(
-        "nature cannot change these 4 rows within observed next states (1, 1, 9, 14 observations)"
+        "nature cannot change these 4 rows within observed next states (1, 1, 9 and 14 observations)"
     )
     model = estimate(slipped(), **SLIPS)
     assert model.counts[0, model.actions.index("scrap")].tolist() == [1, 0, 0, 0, 0]
