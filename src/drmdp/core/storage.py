@@ -190,17 +190,6 @@ class Kernels:
         return sparse.csr_array((values, self.indices, short), shape=shape)
 
 
-def shared(indptr: IntArray, indices: Any, available: BoolArray, S: int) -> tuple[IntArray, Any]:
-    """`indptr` and `indices` where each available pair lists the next states that some pair of its state does, (n, A) pairs in all."""
-    n, A = available.shape
-    keys = np.unique(np.repeat(np.arange(n) * S, np.diff(indptr[::A])) + indices)  # state·S + next state
-    first = np.searchsorted(keys, np.arange(n + 1) * S)
-    lengths = np.where(available, np.diff(first)[:, None], 0).ravel()
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    place = np.arange(ends[-1]) + np.repeat(np.repeat(first[:-1], A) - ends[:-1], lengths)
-    return ends, (keys % S).astype(np.int32)[place]
-
-
 def entry_keys(indptr: IntArray, indices: Any, S: int) -> IntArray:
     """Keys pair·S + next state of all entries, ascending."""
     return np.asarray(np.repeat(np.arange(indptr.size - 1) * S, np.diff(indptr)) + indices)

@@ -107,7 +107,7 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
         part = Layout(*own, *kind)
-        yield 0, last - first, finish(uniform(widen(part, model.n_next)) if layout.wide else part), slice(first, last)
+        yield 0, last - first, finish(uniform(widen(part)) if layout.wide else part), slice(first, last)
 
 
 class Room:

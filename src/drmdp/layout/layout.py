@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.storage import entry_keys, shared
+from drmdp.core.unions import moved, shared
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.reach import costs_of
@@ -131,22 +131,15 @@ def choose(model: Model, ball: AmbiguitySet) -> Layout:
     )  # fmt: skip
     if ball.support != "state":
         return layout
-    layout = widen(layout, S)
+    layout = widen(layout)
     return layout._replace(next_costs=costs_of(model, layout.indptr, layout.indices)) if model.next_costs else layout
 
 
-def widen(layout: Layout, S: int) -> Layout:
+def widen(layout: Layout) -> Layout:
     """The same rows over all that some pair of their state lists, with probability 0 where they did not."""
-    N, lengths = layout.weights.size, np.diff(layout.indptr)
-    indptr, indices = shared(layout.indptr, layout.indices, layout.available, S)
-    at = np.searchsorted(entry_keys(indptr, indices, S), entry_keys(layout.indptr, layout.indices, S))
-    mean, data = np.zeros(indices.size), np.zeros(N * indices.size, layout.data.dtype)
-    mean[at] = layout.mean
-    pair = np.repeat(np.arange(lengths.size), lengths)
-    there, here = at + (N - 1) * indptr[pair], np.arange(pair.size) + (N - 1) * layout.indptr[pair]
-    for i in range(N):
-        data[there + i * np.diff(indptr)[pair]] = layout.data[here + i * lengths[pair]]
-    return layout._replace(indptr=indptr, indices=indices, data=data, mean=mean)
+    ends, there = shared(layout.indptr, layout.indices, layout.available)
+    data, mean = moved(layout.indptr, layout.indices, (layout.data, layout.mean), ends, there)
+    return layout._replace(indptr=ends, indices=there, data=data, mean=mean)
 
 
 def _radius(model: Model, ball: AmbiguitySet) -> Array:
