@@ -141,6 +141,20 @@ def test_one_state_and_one_step():
     assert not any("cost more" in note for note in solution.notes)
 
 
+def test_what_rounding_makes_of_nothing_is_nothing():
+    """The first state costs nothing for ever; its certified value is a margin for rounding above that."""
+    y = np.zeros((2, 2, 1, 2))
+    y[:, 0, 0, 0] = 1
+    y[:, 1, 0] = [[0.5, 0.5], [0.4, 0.6]]
+    model = drmdp.Model(y, costs=[[0.0], [5000.0]], discount=0.99, initial=[1, 0])
+    parts, solution = told(model, drmdp.Wasserstein(0.1))
+    assert solution.value[0] > 0
+    assert f"Plan with {euro(0)} a step" in parts
+    assert parts["That also covers each of the 2 kernels alone."].text.endswith(
+        f"it would cost {euro(0)} under each of them."
+    )
+
+
 def test_where_the_process_may_end_there_is_no_rate():
     model = machines(terminal=["broken"])
     parts, solution = told(model, drmdp.Wasserstein(0.05))

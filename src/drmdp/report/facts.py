@@ -88,6 +88,11 @@ class Subject(Worth):
         return every(self.solution.notes if self.model is None else self.model.notes)
 
     @property
+    def scale(self) -> float:
+        """The largest amount."""
+        return self.solution.scale
+
+    @property
     def over(self) -> str:
         """What totals are over."""
         return "in one step" if self.model is not None and self.discount == 0 else "in all"

@@ -54,6 +54,11 @@ class Told(Worth):
     spread: float | None = None
 
     @property
+    def scale(self) -> float:
+        """The largest amount."""
+        return self.plan.scale
+
+    @property
     def over(self) -> str:
         """What totals are over."""
         return f"over {count(self.plan.n_stages, 'stage')}"

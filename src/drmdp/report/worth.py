@@ -17,6 +17,8 @@ from drmdp.policies.single import noun_of
 from drmdp.report.decision import named
 from drmdp.solution.rows import few_rows, in_words
 
+NONE = 1e-7
+"""A total below this share of the largest amount is what bounds and rounding make of nothing."""
 LISTED = 6
 """So many pairs, or actions, are named."""
 
@@ -33,9 +35,9 @@ class Worth:
     """What is told of a policy or a plan; figures are means over the start distribution.
 
     Who has one adds: unit, noun, what, policy; `model` and `ball`, None if they are not known (or several); `mean`, the value under the mean kernel, if known;
-    `worst`, the certified one; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what totals are over and how they are
-    discounted; `singles`, `spread`; `stages`, models and policies of each, one if all are alike;
-    and `rate(total)`, the same amount at every step that is worth as much, None where there is no such thing.
+    `worst`, the certified one; `scale`, the largest amount; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what
+    totals are over and how they are discounted; `singles`, `spread`; `stages`, models and policies of each, one if all are alike; and `rate(total)`, the
+    same amount at every step that is worth as much, None where there is no such thing.
     """
 
     @property
@@ -76,6 +78,7 @@ class Worth:
 
     def amounts(self: Any, total: float) -> tuple[str, str]:
         """An amount as it is told first, and the total if that was a rate."""
+        total = total if abs(total) > NONE * self.scale else 0.0
         rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}"
         return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
 
@@ -127,7 +130,10 @@ def _alone(own: Any) -> Paragraph | None:
     ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
     mean = amount(float(found.values.mean()), own.unit)
     does = "earn" if found.maximise else "cost"
-    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {ends[0]} to {ends[1]}, {mean} in the mean of them"
+    told = (
+        f"{ends[0]} to {ends[1]}, {mean} in the mean of them" if np.ptp(found.values) else f"{mean} under each of them"
+    )
+    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {told}"
     if own.helps:
         return Paragraph(f"A single {noun}.", f"{would}.")
     if not found.beyond:
