@@ -317,7 +317,7 @@ SOLVE = "solve machine.npz --radius 0.3"
         (f"{SOLVE} --metric l3", "metric is 'l1', 'l2', 'linf', 'transport', got 'l3'"),
         (f"{SOLVE} --metric l1 --order 0.5", "order is a number from 1 on or inf, got 0.5"),
         (f"{SOLVE} --order two", "order is a number from 1 on or inf, got 'two'"),
-        (f"{SOLVE} --support some", "support is 'observed' or 'all', got 'some'"),
+        (f"{SOLVE} --support some", "support is 'observed', 'state' or 'all', got 'some'"),
         (f"{SOLVE} --method newton", "unknown method 'newton'; known: auto, policy-iteration"),
         (f"{SOLVE} --backend gurobi", "unknown backend 'gurobi'; known: "),
         (f"{SOLVE} --tol -1", "tol"),
