@@ -207,6 +207,11 @@ DECK = {
     # ------------------------------------------------------------------ rows
     "a title": Case(write=lambda rows: b"Presses;;;\n\n" + text(rows).encode(), error="no column 'Condition'.*; row 3 has them: `header_row=3`"),
     "a title, said": Case(put(5, "Cost", "x"), write=lambda rows: b"Presses,,,,\n\n" + text(rows).encode(), header_row=3, error="line 7, column 'Cost': 'x'"),
+    "a title of a spreadsheet": Case(
+        write=lambda rows: ("\ufeff\"Presses, hall 3\",,,,\r\n" + text(rows, end="\r\n")).encode(), header_row=2
+    ),
+    "a title in UTF-16": Case(write=lambda rows: ("Presses,,,,\n" + text(rows)).encode("utf-16"), header_row=2),
+    "three digits after each point, and a unit": Case(each("Cost", lambda cell: f"CHF {cell}.000"), error="'CHF 3.000' may be 3 or 3000: .*thousands"),
     "names in two rows": Case(write=lambda rows: b"Presses,,,,\n" + text(rows).replace("Cost\n", "\n,,,,Cost\n", 1).encode(), header_row=3),
     "no names there": Case(write=lambda rows: b"\n\n" + text(rows).encode(), header_row=2, error="`header_row=2`: there is no name in that row, nor above"),
     "no such row": Case(header_row=0, error="`header_row`: expected the number of a row, from 1 to 1000, got 0"),

@@ -185,6 +185,10 @@ def test_two_sheets_that_fit_are_refused(tmp_path):
     write_sheets(path, SHEETS)
     with pytest.raises(InputError, match="2 sheets have these columns: 'Old', 'Log'; say which: `sheet='Old'`"):
         estimate(path, discount=0.9, **COLUMNS)
+    with pytest.raises(
+        InputError, match=r"sheet 'Old': no column 'Price' for `cost`; .*; sheet 'Old' was read; also: 'Notes', 'Log'$"
+    ):
+        estimate(path, discount=0.9, **{**COLUMNS, "cost": "Price"})
     assert estimate(path, discount=0.9, sheet="Log", **COLUMNS) == estimate(frame(presses()), discount=0.9, **COLUMNS)
 
 
@@ -218,6 +222,12 @@ def test_events_are_read_like_visits(tmp_path):
     model = estimate(tmp_path / "log.xlsx", **options)
     assert model.kernel_names == ("one", "two")
     np.testing.assert_array_equal(model.laws, [[[0.5, 0.5], [0.0, 1.0]]])
+    (tmp_path / "log.csv").write_text("sold;n\n0;1.000,5\n1;3.001,5\n")
+    options = {
+        name: options[name] for name in ("event", "events", "states", "actions", "transition", "costs", "discount")
+    }
+    model = estimate(tmp_path / "log.csv", separator=";", decimal=",", thousands=".", weight="n", **options)
+    np.testing.assert_allclose(model.laws, [[[1000.5 / 4002, 3001.5 / 4002]]], rtol=1e-15)
 
 
 def test_without_fastexcel_it_says_what_to_install(tmp_path, monkeypatch):
@@ -259,6 +269,32 @@ def test_files_of_costs_are_read_by_themselves(tmp_path):
     (tmp_path / "c.csv").write_text("state;action;cost\nb;a;1.200\nä;a;2\n")
     with pytest.raises(InputError, match=r"c\.csv: line 2, column 'cost': '1\.200' may be 1\.2 or 1200"):
         estimate(tmp_path / "log.csv", encoding="latin-1", **options)
+
+
+@pytest.mark.parametrize("unit", ["", "{} CHF", "CHF {}", "{}€", "${}", "{} %", "{} kr./h"])
+@pytest.mark.parametrize(
+    ("decimal", "thousands"), [(".", None), (".", ","), (".", "'"), (",", None), (",", "."), (",", " ")]
+)
+def test_numbers_are_read_however_they_are_written(decimal, thousands, unit):
+    rng = np.random.default_rng(3)
+    values = np.round(rng.choice([-1, 1], 40) * 10 ** rng.uniform(-1, 7, 40), 2)
+    digits = str.maketrans({".": decimal, ",": thousands or ""})
+    plain = [f"{abs(x):,.2f}".translate(digits) for x in values]
+    signs = ["-" if x < 0 else "" for x in values]
+    if unit.startswith("$"):  # as Americans write it
+        cells = [f"{sign}${cell}" for sign, cell in zip(signs, plain, strict=True)]
+    else:
+        cells = [(unit or "{}").format(sign + cell) for sign, cell in zip(signs, plain, strict=True)]
+    table = {"state": [*range(40)], "action": [0] * 40, "next_state": [*range(40)], "cost": cells}
+    options = {"decimal": decimal, "thousands": thousands}
+    model = estimate(table, cost="cost", discount=0.9, **options)
+    np.testing.assert_array_equal(model.costs[:, 0], values)
+    assert any("unit" in note for note in model.notes) == bool(unit)
+    if options != {"decimal": ".", "thousands": None}:
+        said = {name: value for name, value in options.items() if value is not None}
+        said.pop("decimal") if said["decimal"] == "." or thousands == "." else None
+        cure = " and ".join(f"`{name}={value!r}`" for name, value in said.items())
+        assert check_log(table, cost="cost").findings[0].cure.startswith(f"with {cure} ")
 
 
 # ---------------------------------------------------------------------- kernels
@@ -401,6 +437,7 @@ def test_what_one_row_does_to_a_mean_is_right():
     assert not outliers_of({**table, "cost": [*costs[:5], 20.0]}, cost="cost")  # moves it by a sixth
     few = {name: values[2:] for name, values in table.items()}
     assert not outliers_of(few, cost="cost")  # four rows say little
+    assert not outliers_of({**table, "w": [1] * 5 + [0]}, cost="cost", weight="w")  # with weights the means are others
 
 
 @pytest.mark.parametrize("draw", ["normal", "exponential", "uniform", "zeros"])

@@ -15,6 +15,7 @@ from drmdp.core import validation as checks
 from drmdp.core.names import natural
 from drmdp.core.random import generator
 from drmdp.errors import InputError, shown
+from drmdp.estimate.numbers import writing
 from drmdp.estimate.opening import open_source
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.source import Reading, polars, used_columns
@@ -62,7 +63,7 @@ def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading:
             raise InputError(
                 f"{source.name}: {source.word} {line}, column {event!r}: {shown(value)} is no event; events are {_range(events)}"
             )
-    amount = np.ones(len(seen)) if weight is None else _amounts(frame[weight])
+    amount = np.ones(len(seen)) if weight is None else _amounts(frame[weight], reading)
     if not len(seen) or (amount < 0).any() or not np.isfinite(amount).all() or not amount.sum() > 0:
         raise InputError(f"{source.name}: there are no events, or weights that are negative or no numbers")
     groups = [None] * len(seen) if group is None else frame[group].to_list()
@@ -113,6 +114,9 @@ def _range(events: Any) -> str:
     return f"0 … {len(events) - 1}" if isinstance(events, range) else ", ".join(map(repr, events[:8]))
 
 
-def _amounts(column: Any) -> Array:
+def _amounts(column: Any, reading: Reading) -> Array:
     """Numbers; NaN where there is none."""
-    return np.asarray(column.cast(polars().Float64, strict=False).fill_null(np.nan).to_numpy())
+    pl = polars()
+    text = pl.col(column.name).str.strip_chars()
+    number = writing(reading).read(text) if column.dtype == pl.String else pl.col(column.name).cast(pl.Float64)
+    return np.asarray(column.to_frame().select(number).to_series().fill_null(np.nan).to_numpy())

@@ -7,7 +7,7 @@ A row is listed if its cost x is
 * decisive for its pair: the mean m of the n ≥ `FEW` costs of its state and action differs from m', that of the others, by more than |m'|/2, and x lies
   further from m' than `FAR` standard deviations of the others.
 
-All of this follows from five numbers a pair, which are counted with the transitions. Weights of rows are left aside.
+All of this follows from a few numbers a pair, which are counted with the transitions. Where rows have weights, no row is called decisive.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def outliers(table: Table, frame: Any, prices: Any) -> list[Finding]:
     prices = None if prices is None else prices.filter(pl.col("n") > 0).sort("state", "action")
     if prices is None or not prices.height:
         return []
-    reasons = [*_nines(prices, kind), *_signs(prices, kind), *_decisive(prices, kind)][:LIMIT]
+    decisive = [] if "weight" in table.wanted else _decisive(prices, kind)
+    reasons = [*_nines(prices, kind), *_signs(prices, kind), *decisive][:LIMIT]
     if not reasons:
         return []
     first = pl.coalesce(pl.when(rule).then(pl.lit(k)) for k, (rule, _) in enumerate(reasons))

@@ -224,7 +224,7 @@ def _check_header(opened: Source, wanted: dict[str, str]) -> None:
             meant = f" (did you mean {near!r}?)" if near is not None and near not in wanted.values() else ""
             texts.append(f"{column!r} for `{spoken(role)}`{meant}")
         known = f"there are: {shown_names(header)}{separator_hint(header)}{header_hint(opened, [part for _, part in missing])}"
-        raise InputError(f"{opened.name}: no column {', '.join(texts)}; {known}")
+        raise InputError("; ".join((f"{opened.name}: no column {', '.join(texts)}; {known}", *opened.told)))
     for _, column in parts:
         if header.count(column) > 1:
             raise InputError(f"{opened.name}: {header.count(column)} columns are called {column!r}")
