@@ -271,6 +271,16 @@ def test_files_of_costs_are_read_by_themselves(tmp_path):
         estimate(tmp_path / "log.csv", encoding="latin-1", **options)
 
 
+def test_one_late_cell_tells_points_from_thousands():
+    """Beyond the sample: 1200 has no point, so 5.204 is no 5204."""
+    table = {"state": [0] * 3000, "action": [0] * 3000, "next_state": [0] * 3000, "cost": ["5.204"] * 3000}
+    assert check_log(table, cost="cost").refused
+    table["cost"][-1] = "1200"
+    assert not check_log(table, cost="cost").refused
+    table["cost"][-1] = "5.2"
+    assert not check_log(table, cost="cost").refused
+
+
 @pytest.mark.parametrize("unit", ["", "{} CHF", "CHF {}", "{}€", "${}", "{} %", "{} kr./h"])
 @pytest.mark.parametrize(
     ("decimal", "thousands"), [(".", None), (".", ","), (".", "'"), (",", None), (",", "."), (",", " ")]
@@ -435,6 +445,8 @@ def test_what_one_row_does_to_a_mean_is_right():
     mean = "alone takes the mean cost of state 0, action 0 from 10 to 125 (6 rows)"
     assert str(found[0].places[0]) == f"row 6, column 'cost': 700 {mean}"
     assert not outliers_of({**table, "cost": [*costs[:5], 20.0]}, cost="cost")  # moves it by a sixth
+    steady = [100.0, 101.0, 99.0, 100.0, 100.0, 160.0]  # far from the others, and moves their mean by a tenth
+    assert not outliers_of({**table, "cost": steady}, cost="cost")
     few = {name: values[2:] for name, values in table.items()}
     assert not outliers_of(few, cost="cost")  # four rows say little
     assert not outliers_of({**table, "w": [1] * 5 + [0]}, cost="cost", weight="w")  # with weights the means are others
