@@ -252,7 +252,8 @@ def bellman(
     update = Problem(build(model, ball.facing(nature), backend)).proved(v)
     low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
     lower, upper = sides(model, low, high)
-    return BellmanStep(outward(model, update.value), update.policy, lower, upper, update.kernel)
+    found = np.clip(outward(model, update.value), lower, upper)
+    return BellmanStep(found, update.policy, lower, upper, update.kernel)
 
 
 @dataclass(frozen=True)
