@@ -1,5 +1,7 @@
 """Radii so small that no double tells them from 0: bounds are as near as at 0, and are proved."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,38 @@ def test_steps_of_every_kind_are_finite(radius):
         assert (step.upper - step.lower).max() <= 1e-12
         drmdp.finite_horizon(model, ball, stages=2, discount=1.0)
         assert drmdp.solve(model, ball).status == "solved"
+
+
+def test_probabilities_whose_squares_vanish_have_bounds():
+    """A mean kernel next to rows with probabilities of 1e-300: the system that is solved on the way may be singular."""
+    for seed in (3, 11):
+        rng = np.random.default_rng(seed)
+        kernels = rng.dirichlet(np.full(3, 0.5), (2, 3, 2))
+        kernels[rng.random(kernels.shape) < 0.3] = 1e-300
+        kernels /= kernels.sum(axis=-1, keepdims=True)
+        model = drmdp.Model(kernels, costs=rng.normal(size=(3, 2)), discount=0.9)
+        for radius in (0.047, 5.0, 5e199):
+            found = drmdp.certify(
+                model,
+                drmdp.Divergence(radius, "kl", "kernels"),
+                np.full((3, 2), 0.5),
+                rng.dirichlet(np.full(3, 0.3), (3, 2)),
+            )
+            assert np.isfinite(found.upper).all()
+
+
+def test_a_value_that_is_off_is_told_within_its_bounds(monkeypatch):
+    from drmdp.solvers.problem import Problem
+
+    usual = Problem.proved
+    monkeypatch.setattr(Problem, "proved", lambda self, v: replace(usual(self, v), value=np.full(6, 1e18)))
+    step = drmdp.bellman(MODEL, drmdp.Wasserstein(0.1), np.zeros(6))
+    assert (step.lower <= step.value).all()
+    assert (step.value <= step.upper).all()
+
+
+def test_a_sweep_that_is_not_finite_is_told_in_words(monkeypatch):
+    monkeypatch.setattr("drmdp.solvers.problem.are_finite", lambda *arrays: False)
+    with pytest.raises(drmdp.InputError, match="leave the range of double precision"):
+        drmdp.bellman(MODEL, drmdp.Wasserstein(0.1), np.zeros(6))
+    assert drmdp.solve(MODEL, drmdp.Wasserstein(0.1)).status == "diverged"
