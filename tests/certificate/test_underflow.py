@@ -6,6 +6,7 @@ import pytest
 from numba import njit
 
 import drmdp
+import drmdp_check
 from drmdp.certificate.rows import chi2, kl
 from drmdp.core.sums import LEAST
 
@@ -138,3 +139,11 @@ def test_rows_of_events_have_the_same_mean():
     found = drmdp.solve(model, ball)
     assert found.upper[0] >= 1
     assert np.array_equal(found.upper, drmdp.solve(model.stored(), ball).upper)
+
+
+@pytest.mark.parametrize(("kind", "radius"), [("kl", 1.0), ("kl", 2000.0), ("burg", 0.1)])
+def test_the_checker_agrees(tmp_path, kind, radius):
+    model = model_of(*TINY["product"])
+    drmdp.write(model, tmp_path / "model.npz")
+    drmdp.solve(model, drmdp.Divergence(radius, kind)).proof(tmp_path / "run.proof")
+    assert drmdp_check.main([str(tmp_path / "run.proof"), str(tmp_path / "model.npz")]) == 0

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 
 LEAST = 1e-300
@@ -31,6 +34,12 @@ def added(total: Any, lost: Any, x: Any) -> Any:
 
 
 add = njit(**INLINE)(added)
+
+
+def raised(mean: Array, weights: Array, rows: Array) -> Array:
+    """The mean (…, K) of rows (…, N, K), at least `LEAST` where a kernel of positive weight has a probability."""
+    seen = ((rows > 0) & (weights > 0)[:, None]).any(axis=-2)
+    return np.where(seen, np.maximum(mean, LEAST), mean)
 
 
 @njit(**KERNEL)

@@ -10,6 +10,7 @@ import numpy as np
 
 from drmdp._typing import Array, IntArray
 from drmdp.core.cached import cached_property
+from drmdp.core.sums import raised
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.lifted import Lifted, width
@@ -164,7 +165,8 @@ class States:
     def row(self, s: int, a: int, p: float) -> Row:
         """Stakes below the top, and rows, over all that nature may use, the listed next states first."""
         pair = self.pair(s, a)
-        y = (self.weights @ pair.rows)[None] if self.witness.mean else pair.rows
+        y, w = pair.rows, self.weights
+        y = raised(w @ y, w, y)[None] if self.witness.mean else y
         places = self._places(s, pair)
         listed, others = np.isin(pair.columns, places), np.setdiff1d(places, pair.columns)
         states, y = np.concatenate([pair.columns[listed], others]), np.pad(y[:, listed], ((0, 0), (0, others.size)))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.core.sums import LEAST
+from drmdp.core.sums import raised
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, moved
@@ -173,9 +173,8 @@ class Divergence(AmbiguitySet):
         """What it is around, rows (…, N, K) and weights (N,): the data or their mean."""
         if self.around == "kernels":
             return nominal, weights
-        mean = np.einsum("i,...ik->...k", weights, nominal)
-        seen = ((nominal > 0) & (weights > 0)[:, None]).any(axis=-2)
-        return np.where(seen, np.maximum(mean, LEAST), mean)[..., None, :], np.ones(1)
+        mean = raised(np.einsum("i,...ik->...k", weights, nominal), weights, nominal)
+        return mean[..., None, :], np.ones(1)
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """Divergence of kernels (…, A, N, K) from the data, (…, 1)."""
