@@ -265,13 +265,17 @@ def check_log(
     --------
     >>> import drmdp
     >>> log = {"state": ["ok", "ok", "OK"], "action": [0, 0, 0], "next_state": ["ok", "ok", "ok"], "cost": [1, "x", 2]}
-    >>> print(drmdp.check_log(log, cost="cost"))
-    table: 2 things odd; an estimate is refused
+    >>> print(drmdp.check_log(log, cost="cost"))  # doctest: +ELLIPSIS
+    table: 3 things odd; an estimate is refused
     number, 1 place, refused
       row 2, column 'cost': 'x' is no number
     look-alike, 1 place
-      row 3, column 'state': 'OK' (once) looks like 'ok' (2 times): the same but for capitals
+      row 3, column 'state': 'OK' (once) looks like 'ok' (3 times): the same but for capitals
       cure: `rename={'OK': 'ok'}` if they are the same; `states` if all are meant
+    thin, 2 places
+      state 'OK', action 0: seen once, and led to 'ok'
+      state 'ok', action 0: seen 2 times, and always led to 'ok'
+      cure: nature cannot change these 2 rows within observed next states (1 and 2 observations): look at them; ...
     """
     from drmdp.estimate.check import check
     from drmdp.estimate.order import Ordering
