@@ -27,6 +27,7 @@ from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 from drmdp.solution import Solution, Status
+from drmdp.solution.rows import notes_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -139,16 +140,8 @@ def solve(
 
     later: Any = {"kernel": found.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
-
-    def notes() -> tuple[str, ...]:
-        alone: tuple[str, ...] = ()
-        if model.n_kernels > 1:
-            from drmdp.policies import single
-
-            alone = single.remarks(model, ball, found.policy, dot(model.initial, value))
-        return (*model.notes, *ball.remarks(model), *alone)
-
-    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint, "notes": notes}
+    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
+    later |= {"notes": lambda: notes_of(model, ball, found.policy, value)}
     return Solution._of(
         later,
         value=value,
@@ -259,7 +252,8 @@ def bellman(
     update = Problem(build(model, ball.facing(nature), backend)).proved(v)
     low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
     lower, upper = sides(model, low, high)
-    return BellmanStep(outward(model, update.value), update.policy, lower, upper, update.kernel)
+    found = np.clip(outward(model, update.value), lower, upper)
+    return BellmanStep(found, update.policy, lower, upper, update.kernel)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ Around the mean there is one row, Σ_i w_i ŷ_i. The ℓ1 ball of order 1, total
 tuples are the ball around the mean. With a budget for each action (sa) every action is bounded alone, and U = Σ_a x_a U_a. Where nature moves the laws
 of events, events e are in the place of next states, and z_a(e) = c(s, a, e) + λ v(f(s, a, e)).
 
+**Reading.** In `kernels`, numbers from −1e-9 to 0 are 0. Rows, laws and weights of K numbers, but for float32 in `data`, are divided in doubles by their sums,
+correctly rounded, where these are off 1 by more than 2 (K + 2) 2⁻⁵². What that gives is the model, and stands for itself divided by its sums, exactly.
+
 **L, one state.** Rows of the file are divided by their sums, and must not leave where nature may go. Their cost C is measured by the set's definition, from
 above. All costs are convex and 0 at the data: if C exceeds the budget B, the rows ŷ + (B/C)(y − ŷ) are in the set and count instead.
 """
@@ -42,8 +45,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import fsum, inf, isfinite, nan, nextafter, prod
 
-FORMAT, LIMIT, COARSE = "drmdp proof 1", 1 << 33, 1e-9  # bytes of an array or of a line; share of the largest bound that floats may lose of what is claimed
-SHAPE = {"support": ("observed", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
+FORMAT, COARSE = "drmdp proof 1", 1e-9  # share of the largest bound that floats may lose of what is claimed
+LIMIT, SAFE = 1 << 33, 1 << 30  # bytes of all arrays, or of a line; and of arrays that may be packed ever so tightly
+SHAPE = {"support": ("observed", "state", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
 KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), **SHAPE}
 class Refused(Exception):
     """What is wrong with a file."""
@@ -57,8 +61,7 @@ def told(where):  # whatever goes wrong here is wrong with a file
     except Exception as error:
         what = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:200]
         raise Refused(f"{where() if callable(where) else where}: {what}") from None
-def plain(text):  # what a file says, on one line and without commands to a terminal
-    return "".join(c if c.isprintable() else "?" for c in str(text))
+def plain(text): return "".join(c if c.isprintable() else "?" for c in str(text))  # what a file says, on one line and without commands to a terminal
 
 # ------------------------------------------------------------------ numbers
 class Interval:  # numbers between two floats; every operation rounds outwards, and 0 is exact
@@ -69,8 +72,7 @@ class Interval:  # numbers between two floats; every operation rounds outwards, 
         self.lo, self.hi = lo, hi
     def __add__(self, other):
         return other if self.lo == self.hi == 0 else Interval(nextafter(self.lo + other.lo, -inf), nextafter(self.hi + other.hi, inf))
-    def __sub__(self, other):
-        return Interval(nextafter(self.lo - other.hi, -inf), nextafter(self.hi - other.lo, inf))
+    def __sub__(self, other): return Interval(nextafter(self.lo - other.hi, -inf), nextafter(self.hi - other.lo, inf))
     def __mul__(self, other):
         a, b, c, d = self.lo, self.hi, other.lo, other.hi
         if a == b == 0 or c == d == 0:
@@ -82,15 +84,11 @@ class Interval:  # numbers between two floats; every operation rounds outwards, 
         need(other.lo > 0, "a division by what may be 0")
         a, b = self.lo / (other.hi if self.lo >= 0 else other.lo), self.hi / (other.lo if self.hi >= 0 else other.hi)
         return Interval(nextafter(a, -inf), nextafter(b, inf)) if self.hi or self.lo else self
-    def __neg__(self):
-        return Interval(-self.hi, -self.lo)
-    def __abs__(self):
-        return self if self.lo >= 0 else Interval(max(-self.hi, 0.0), max(-self.lo, self.hi))
+    def __neg__(self): return Interval(-self.hi, -self.lo)
+    def __abs__(self): return self if self.lo >= 0 else Interval(max(-self.hi, 0.0), max(-self.lo, self.hi))
 ZERO = Interval(0.0, 0.0)
-def low(x):  # a rational or a float that is not above x
-    return x.lo if isinstance(x, Interval) else x
-def high(x):  # and one that is not below x
-    return x.hi if isinstance(x, Interval) else x
+def low(x): return x.lo if isinstance(x, Interval) else x  # a rational or a float that is not above x
+def high(x): return x.hi if isinstance(x, Interval) else x  # and one that is not below x
 def largest(numbers):
     found = list(numbers)
     return Interval(max([x.lo for x in found]), max([x.hi for x in found])) if isinstance(found[0], Interval) else max(found)
@@ -118,22 +116,19 @@ class Numbers:  # how to calculate: exactly or with intervals, and to how many d
     def log(self, x, up):  # log x, from above or from below
         need((x := high(x) if up else low(x)) > 0, "the logarithm of a number that is not positive")
         return self._bound(Context.ln, x, up)
-    def sqrt(self, x):  # √x of x ≥ 0, from above
-        return self._bound(Context.sqrt, high(x)) if high(x) > 0 else self.zero
-    def power(self, x, p):  # x^p of x ≥ 0, p > 0, from above
-        return self.exp(self.log(x, up=True) * self(p)) if high(x) > 0 else self.zero
+    def sqrt(self, x): return self._bound(Context.sqrt, high(x)) if high(x) > 0 else self.zero  # √x of x ≥ 0, from above
+    def power(self, x, p): return self.exp(self.log(x, up=True) * self(p)) if high(x) > 0 else self.zero  # x^p of x ≥ 0, p > 0, from above
     def add(self, terms):
         found = [x for x in terms if x.hi or x.lo] if self.interval else terms
         if not self.interval or len(found) < 2:  # nothing is rounded
             return sum(found, self.zero)
         return Interval(nextafter(fsum([x.lo for x in found]), -inf), nextafter(fsum([x.hi for x in found]), inf))
-    def dot(self, a, b):
-        return self.add(x * y for x, y in zip(a, b, strict=True))
+    def dot(self, a, b): return self.add(x * y for x, y in zip(a, b, strict=True))
 
 # ------------------------------------------------------------------ models
 COSTS = ("costs", "rewards", "next_costs", "next_rewards", "event_costs")
 NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "discount", "weights", "available", "terminal", "laws", "next", "classes"}
-TYPES = {"<f8": "d", "<f4": "f", "<i8": "q", "<i4": "i", "<u2": "H", "|b1": "b"}
+TYPES = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "b", "f2": "H"}
 def parsed(text):  # JSON whose numbers are finite, and not longer than they need to be
     def number(digits, kind=float):
         need(len(digits) < 40 and isfinite(found := kind(digits)), f"{digits[:20]} is no finite number, or has too many digits")
@@ -144,14 +139,19 @@ def read_npy(stream, name, size):  # shape and numbers of an .npy stream of `siz
     head = stream.read(10)
     need(head[:8] == b"\x93NUMPY\x01\x00", f"{name}: not an array of format 1")
     header = ast.literal_eval(stream.read(struct.unpack("<H", head[8:])[0]).decode("latin-1"))
-    shape, numbers = header["shape"], array(TYPES[header["descr"]])
-    need(all(type(n) is int and n >= 0 for n in shape) and (header["fortran_order"] is False or len(shape) < 2), f"{name}: shape {shape!r}, or its order")
-    need((length := prod(shape) * numbers.itemsize) <= min(size, LIMIT), f"{name}: longer than its file")
+    shape, order, kind = header["shape"], header["descr"][:1], header["descr"][1:]
+    need(kind in TYPES and all(type(n) is int and n >= 0 for n in shape), f"{name}: shape {shape!r}, numbers {header['descr']!r}")
+    need((length := prod(shape) * (numbers := array(TYPES[kind])).itemsize) <= min(size, LIMIT), f"{name}: longer than its file")
     numbers.frombytes(stream.read(length))
     need(len(numbers) == prod(shape), f"{name}: cut off")
-    if sys.byteorder == "big":
+    if order != "|" and (order == ">") != (sys.byteorder == "big"):
         numbers.byteswap()
-    return shape, numbers
+    numbers = array("d", struct.unpack(f"={len(numbers)}e", numbers)) if kind == "f2" else numbers
+    return shape, turned(numbers, shape) if header["fortran_order"] else numbers
+def turned(numbers, shape):  # to the order in which the last index runs fastest from that in which the first one does
+    return numbers if len(shape) < 2 else [x for i in range(shape[0]) for x in turned(numbers[i :: shape[0]], shape[1:])]
+def divided(row):  # as it is read: a row that is off 1 by more than rounding is divided by its sum
+    return row if abs((total := fsum(row)) - 1) <= 2 * (len(row) + 2) * 2.0**-52 or not 0 < total < inf else [x / total for x in row]
 def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: of an .npz file, or of a directory with a model.json
     fields, small = {}, {}
     if os.path.isdir(path):
@@ -163,9 +163,10 @@ def read_fields(path):  # the arrays of a model by name, (shape, numbers) each: 
                 fields[name] = read_npy(stream, name, os.path.getsize(whole))
         return fields, small
     with zipfile.ZipFile(path) as archive:
+        size, packed = (sum(getattr(info, name) for info in archive.infolist()) for name in ("file_size", "compress_size"))
+        need(size <= LIMIT and size <= max(SAFE, 100 * packed), f"{size:,} bytes of arrays packed in {packed:,}: too many")
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            need(info.file_size <= 1000 * (info.compress_size + 100), f"{name}: packed too tightly to be numbers")
             need(name not in fields and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), f"{name}: is there twice, or packed in an odd way")
             if name in NEEDED:
                 with archive.open(info) as stream:
@@ -187,9 +188,10 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
             (N, S, A), held = fields["shape"][1], len(fields["weights"][1])
             self._indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
             need(held == N and len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
+        self._single = fields.get("data", ((), array("d")))[1].typecode == "f"
         self.N, self.S, self.A, self.width, self.discount = N, S, A, E if self.moves == "events" else S, fields["discount"][1][0]
         need(all(type(n) is int and n > 0 for n in (N, S, A)) and 0 <= self.discount < 1, f"shape {N, S, A}, discount {self.discount!r}")
-        self.stored_weights = weights = [Fraction(float(w)) for w in fields.get("weights", ((), [1 / N] * N))[1]]
+        self.stored_weights = weights = list(map(Fraction, divided(list(map(float, fields.get("weights", ((), [1 / N] * N))[1])))))
         need(len(weights) == N and min(weights) >= 0 and sum(weights) > 0, "weights: not N of them")
         self.used = [i for i, w in enumerate(weights) if w > 0]
         self.weights = [w / sum(weights) for w in weights if w > 0]
@@ -201,9 +203,8 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         self.terminal, self._available = fields.get("terminal", ((), [0] * S))[1], fields.get("available", ((), [1] * (S * A)))[1]
         need(len(self.terminal) == S and len(self._available) == S * A, "terminal, available: of another size")
         self.digest = self._digest()
-    def actions(self, s):
-        return [] if self.terminal[s] else [a for a in range(self.A) if self._available[s * self.A + a]]
-    def row(self, s, a):  # next states of a pair, the N rows over them as they are stored, its costs {next state: cost} or one for all, and where they lead
+    def actions(self, s): return [] if self.terminal[s] else [a for a in range(self.A) if self._available[s * self.A + a]]
+    def row(self, s, a):  # next states of a pair, the N rows over them as they are read, its costs {next state: cost} or one for all, and where they lead
         N, S, W, k, there = self.N, self.S, self.width, s * self.A + a, None
         if self.moves == "events":
             columns, there, first = list(range(W)), list(self._next[k * W : (k + 1) * W]), self._classes[k] * N
@@ -211,6 +212,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
             need(all(0 <= t < S for t in there), f"next: of state {s}, action {a}")
         elif self._kernels:
             whole = [self._kernels[(i * S * self.A + k) * S : (i * S * self.A + k + 1) * S] for i in range(N)]
+            whole = [[0.0 if -1e-9 <= x < 0 else float(x) for x in row] for row in whole]
             columns = [t for t in range(S) if any(row[t] != 0 for row in whole)]
             rows = [[row[t] for t in columns] for row in whole]
         else:
@@ -220,6 +222,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
             need(fine, f"indptr, indices: of state {s}, action {a}")
             rows = [list(data[i * K : (i + 1) * K]) for i in range(N)]
         need(all(0 <= x < inf for row in rows for x in row) and all(map(sum, rows)), f"state {s}, action {a}: rows are no distributions")
+        rows = rows if self._single else list(map(divided, rows))
         if not self._listed and len(self._shape) < 3:
             return columns, rows, self._sign * float(self._costs[k if len(self._shape) == 2 else s]) + 0.0, there or columns
         own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * W : (k + 1) * W])
@@ -247,28 +250,26 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         self.columns, self.rows, self.seen, self.costs, self._z, self.there = {}, {}, {}, {}, {}, {}
         for a in self.actions:
             self.columns[a], stored, self.costs[a], there = model.row(s, a)
-            self.there[a] = there if model.moves == "events" else range(model.S)
-            rows = [stored[i] for i in model.used]
+            self.there[a], rows = there if model.moves == "events" else range(model.S), [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
             sums = [number.add(map(number, row)) for row in rows]
             rows = [[number(x) / mass for x in row] for row, mass in zip(rows, sums, strict=True)]
             rows = [[number.dot(mixture, column) for column in zip(*rows, strict=True)]] if region.mean else rows
             self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
+        self.seen = dict.fromkeys(self.actions, set().union(*self.seen.values())) if region.support == "state" else self.seen  # under any action
     def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
         if (a, t) not in self._z:
             cost = self.costs[a].get(t, nan) if isinstance(self.costs[a], dict) else self.costs[a]
             need(isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
             self._z[a, t] = self.number(self.v.sign * cost) + self.v.ahead[self.there[a][t]]
         return self._z[a, t]
-    def allowed(self, a, t):  # whether nature may bring mass to t
-        return self.region.support == "all" or t in self.seen[a]
+    def allowed(self, a, t): return self.region.support == "all" or t in self.seen[a]  # whether nature may bring mass to t
     def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
         common = isinstance(self.there[a], range) and not isinstance(self.costs[a], dict)  # v alone decides: a few from the top do
-        states = self.seen[a] if self.region.support == "observed" else self.v.order[: len(named) + 1] if common else range(self.width)
+        states = self.seen[a] if self.region.support != "all" else self.v.order[: len(named) + 1] if common else range(self.width)
         left = [self.z(a, t) for t in states if t not in named]
         return largest(left) if left else None
-    def nominal(self, a, i):  # loss of the data, ŷ_ia·z_a
-        return self.number.add(y * self.z(a, t) for t, y in self.rows[a][i].items() if high(y) > 0)
+    def nominal(self, a, i): return self.number.add(y * self.z(a, t) for t, y in self.rows[a][i].items() if high(y) > 0)  # loss of the data, ŷ_ia·z_a
     def spread(self, a, row, kind=None):  # A row of the file, {next state: number}: one for each listed state, then [state, number] for others
         own = self.columns[a]
         need(isinstance(row, list) and len(row) >= len(own), f"action {a}: a row is too short")
@@ -315,7 +316,7 @@ class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_
         return nominal, st.number.add(p * st.z(a, t) for t, p in y.items() if high(p) > 0)
 def norm(number, parts, order, weights=None):  # (Σ w |x|^order)^{1/order}, from above; the largest |x| for None. Orders but 1 and 2 have weights, of sum 1
     sizes = [abs(x) for x in parts]
-    top = largest([number.zero, *sizes])
+    top = number(high(largest([number.zero, *sizes])))
     if order is None or not high(top) > 0:
         return top
     powers = sizes if order == 1 else [x * x for x in sizes] if order == 2 else [number.power(min(high(x / top), 1), order) for x in sizes]
@@ -356,14 +357,15 @@ class Divergence(Region):  # balls by a divergence, added up over the actions, a
         need(side["kappa"] > 0 and (self.kind != "burg" or -side["eta"][k][i] <= side["kappa"]), "kappa, eta: out of range")
         terms = (self.conjugate(number, number(high((p * (z - top) - eta) / kappa)), y) for z, y in own)
         return p * top + eta + kappa * number.add(terms)
-    def conjugate(self, number, s, y):  # φ*(s; ŷ) of one entry, from above; it increases in s
+    def conjugate(self, number, s, y):  # φ*(s; ŷ) of one entry, from above; it increases in s. Small s: two terms, and |s|³ is more than the rest
+        if number.interval and self.kind != "chi2" and -1e-5 < s.lo <= s.hi < 1e-5:
+            return y * (s + s * s * (number(0.5) + abs(s)))
         if self.kind == "kl":
             return y * (number.exp(s) - number.one)
         if self.kind == "burg":
             return y * -number.log(number.one - s, up=False)
         return y * (s + s * s * number(0.25)) if high(s) >= -2 else -y
-    def price(self, st, budget, side, kept):
-        return st.number(side["kappa"]) * budget
+    def price(self, st, budget, side, kept): return st.number(side["kappa"]) * budget
     def costs(self, st, parts):
         return [st.number.dot(st.weights, (st.number.add(self.cost(st.number, *pair) for pair in own) for own in parts))] * len(parts)
     def cost(self, number, y, base):  # what an entry adds to D(y ‖ ŷ), from above
@@ -392,8 +394,7 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         need(low(kappa := st.number(side["kappa"][i])) >= 0, "kappa is negative")
         best = ((y, self.near(st, a, j)) for j, y in st.rows[a][i].items() if high(y) > 0)
         return st.number.add(y * largest(p * st.z(a, t) - kappa * d for t, d in near.items()) for y, near in best)
-    def price(self, st, budget, side, kept):
-        return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
+    def price(self, st, budget, side, kept): return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts
         nominal = value = st.nominal(a, i)
         moves, out, near = [(j, t, st.number.exact(f)) for j, t, f in row or ()], {}, {}
@@ -405,8 +406,7 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
             value += mass * (st.z(a, t) - st.z(a, j))
             parts.append(mass * near[j][t])
         return nominal, value
-    def costs(self, st, parts):
-        return map(st.number.add, parts)
+    def costs(self, st, parts): return map(st.number.add, parts)
 class Intervals(Region):  # an interval for each probability, one for both sides, in the line of the state
     still = False
     def __init__(self, given, support, number):

@@ -145,7 +145,7 @@ def test_dense_and_sparse_models_agree(pair):
     matrices = [sparse.csr_array(kernel.reshape(S * A, S)) for kernel in model.kernels]
     twin = drmdp.Model(matrices, costs=model.costs, discount=model.discount)
     for radius in (0.1, 0.6):
-        for support in ("all", "observed"):
+        for support in ("all", "observed", "state"):
             ball = drmdp.Wasserstein(radius, *pair, support)
             assert_twins(pair, *(sweep(lay_out(m, ball), pair, value)[0] for m in (model, twin)))
 

@@ -130,7 +130,7 @@ def test_the_environment_sets_the_number_of_threads(monkeypatch):
         drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.1, support="all"))
 
 
-@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("support", ["all", "observed", "state"])
 @pytest.mark.parametrize(
     "pair",
     [

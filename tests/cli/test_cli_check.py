@@ -47,6 +47,7 @@ def test_a_clean_log_ends_with_0(run):
     for part in (
         "clean.csv: 144 rows, 6 episodes, 138 transitions; 6 rows end an episode",
         "Step 1 month (guessed); times like 2020-01-31",
+        "order: alphabet; --states fair,good,poor in another order changes it",
         "Actions repair ",
         "× 3 actions × 6 kernels; kernels by Machine",
         "Weights equal",
@@ -54,6 +55,31 @@ def test_a_clean_log_ends_with_0(run):
     ):
         assert part in words, words
     assert result.stdout.endswith("clean.csv: nothing is odd\n")
+
+
+def test_cures_can_be_pasted(run):
+    """Each is an option with its value, quoted for a shell; with it the log is read."""
+    rows = presses()
+    for row in rows:
+        row[4] = f"0'{int(row[4]):03} CHF"
+    Path("swiss.csv").write_text(text(rows))
+    result = run("check", "swiss.csv", *LOG, *RULES)
+    assert (result.exit_code, '  cure: with --thousands "\'" "0\'003" is 3\n' in result.stdout) == (2, True)
+    result = run("check", "swiss.csv", *LOG, *RULES, "--thousands", "'")
+    assert (result.exit_code, "column 'Cost': the unit 'CHF' is removed" in result.stdout) == (0, True)
+    for row in rows:
+        row[4] = row[4][2:5].lstrip("0") + ".000"
+    Path("points.csv").write_text(text(rows))
+    result = run("check", "points.csv", *LOG, *RULES)
+    assert (
+        result.exit_code,
+        "say which: --decimal . for the first, --thousands . for the second" in result.stdout,
+    ) == (2, True)
+    costs = []
+    for options in (["--decimal", "."], ["--thousands", "."]):
+        assert run("estimate", "points.csv", *LOG, *RULES, *options, "--discount", 0.9, "-o", "m.npz").exit_code == 0
+        costs.append(drmdp.read("m.npz").costs)
+    assert costs[1].tolist() == (1000 * costs[0]).tolist()
 
 
 def test_an_odd_log_ends_with_2_and_every_line(run):
@@ -162,6 +188,10 @@ def test_kernels_have_the_names_of_their_column(run):
         (["clean.csv", *LOG, "--rename", "x"], "--rename 'x': expected OLD=NEW"),
         (["clean.csv", *LOG, "--separator", ";"], "look separated by ',': --separator ,"),
         (["clean.csv", *LOG, "--encoding", "klingon"], "--encoding klingon is unknown"),
+        (["clean.csv", *LOG, "--sheet", "Log"], "--sheet Log: only a workbook (.xlsx) has sheets"),
+        (["clean.csv", *LOG, "--header-row", "3"], "no column 'Condition' for --state"),
+        (["clean.csv", *LOG, "--fill-down", "Hall"], "--fill-down: 'Hall' is none of the columns used"),
+        (["clean.csv", *LOG, "--skip-rows-without", "Hall"], "--skip-rows-without: 'Hall' is no column"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_that_speaks_of_options(args, message, run):
@@ -227,7 +257,7 @@ def test_the_exit_code_stays_if_nobody_reads_the_output(more, run, tmp_path):
     for name, code in (("clean.csv", 0), ("typo.csv", 4), ("dirty.csv", 2)):
         read, write = os.pipe()
         os.close(read)
-        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, *more]
+        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, "--no-progress", *more]
         done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
         os.close(write)
         assert (done.returncode, done.stderr) == (code, b"")

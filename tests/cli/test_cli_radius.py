@@ -169,9 +169,6 @@ def test_an_interrupted_path_is_printed_and_its_exit_code_kept(run, monkeypatch)
         return usual(self, *given)
 
     monkeypatch.setattr(ExactOperator, "update", update)
-    monkeypatch.setattr(
-        "drmdp.solvers.policy_iteration.possible", lambda problem: False
-    )  # or several sweeps are one call
     more = ("--critical", "--held-out", "held.npz")
     found = document(run("sweep", "machine.npz", "--radii", "0,0.1,0.2,0.3", *more, "--json", code=130))
     assert found["status"] == "interrupted"
@@ -242,6 +239,10 @@ def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
         ("sweep none.npz", "none.npz"),
         ("inspect machine.npz --radius -1", "radius must be finite and not negative, got -1.0"),
         ("inspect machine.npz --radius .1 --loss -1", "loss must not be negative, got -1.0"),
+        (
+            "inspect machine.npz machine.npz --radius .1 --loss 2",
+            "--loss: actions are compared with those of the best policy; leave POLICY away",
+        ),
         ("simulate machine.npz solution.npz --kernel worst", "Missing option '--radius'"),
         (
             "simulate machine.npz solution.npz --kernel best",

@@ -39,7 +39,7 @@ UPWARDS = {
     ("solution.results", "policies.tables"),
     ("solution.results", "proof"),
     ("solution.plan", "proof"),
-    ("api", "policies.single"),
+    ("solution.rows", "policies.single"),
     ("api", "cluster"),
     ("api", "cluster.solve"),
     ("solution.results", "cluster.results"),

@@ -16,7 +16,7 @@ from drmdp.solvers.problem import Problem
 
 EVERY = pytest.mark.parametrize("name", SETS)
 SOLVED = pytest.mark.parametrize("name", often(SETS))
-SUPPORTS = pytest.mark.parametrize("support", ["observed", "all"])
+SUPPORTS = pytest.mark.parametrize("support", ["observed", "state", "all"])
 METHODS = pytest.mark.parametrize("method", drmdp.METHODS)
 
 
@@ -210,7 +210,14 @@ def _alike(own):
     orders = [drmdp.Wasserstein(0.2, "l1", p) for p in (1.5, 2)]
     sizes = [drmdp.Wasserstein(r) for r in (0.3, np.array([0.1, 0.5, 0.0, 0.2, 0.3]), 0.0)]
     sides = [ball.facing(nature) for ball in (bounds[0], sizes[0]) for nature in ("adversarial", "cooperative")]
-    return [*bounds, *moved, *orders, *sizes, *sides, *(drmdp.Wasserstein(0.3, support=s) for s in ("all", "observed"))]
+    return [
+        *bounds,
+        *moved,
+        *orders,
+        *sizes,
+        *sides,
+        *(drmdp.Wasserstein(0.3, support=s) for s in ("all", "observed", "state")),
+    ]
 
 
 def test_what_is_kept_with_a_model_is_for_its_own_set():

@@ -62,7 +62,7 @@ some = callees_first[:: len(callees_first) // MOST + 1]
 loaded = [function._cache.load_overload(signature, context) for _, _, function, signature in some]
 assert len(loaded) > 20
 """
-SUPPORTS = ("all", "observed")
+SUPPORTS = ("all", "state", "observed")
 
 
 def compiled():

@@ -106,6 +106,12 @@ def shuffle(rows):
     np.random.default_rng(1).shuffle(rows)
 
 
+def once(rows):
+    """Machines are named in their first rows only, as where cells are merged."""
+    for row, above in reversed(list(zip(rows[1:], rows, strict=False))):
+        row[0] = "" if row[0] == above[0] else row[0]
+
+
 def date(form):
     """From 2020-01-01 to another way of writing it."""
     return each("Month", lambda cell: datetime.date.fromisoformat(cell).strftime(form))
@@ -149,7 +155,7 @@ DECK = {
     "UTF-16 without a mark": Case(write=encoded("utf-16-le"), error="zero bytes; if it is UTF-16"),
     "UTF-16 without a mark, said": Case(write=encoded("utf-16-le"), encoding="utf-16-le"),
     "UTF-16 with a mark, said": Case(write=lambda rows: b"\xff\xfe" + text(rows).encode("utf-16-le"), encoding="utf-16-le"),
-    "latin-1": Case(put(9, "Machine", "Präs"), write=encoded("latin-1"), error="line 9: byte 0xe4 is no UTF-8.*`encoding='latin-1'`"),
+    "latin-1": Case(put(9, "Machine", "Präs"), write=encoded("latin-1"), error="line 9: byte 0xe4 is no UTF-8: `encoding='cp1252'` reads 'Präs' there"),
     "wrong encoding": Case(put(9, "Machine", "Präs"), write=encoded("latin-1"), encoding="ascii", error="line 9: not ascii"),
     "unknown encoding": Case(encoding="klingon", error="`encoding='klingon'` is unknown"),
     "Windows line ends": Case(write=encoded("utf-8", end="\r\n")),
@@ -170,15 +176,72 @@ DECK = {
     "two columns missing": Case(time="When", cost="Price", error="no column 'When' for `time`, 'Price' for `cost`; there are: Machine, Month"),
     # ------------------------------------------------------------------ numbers
     "dollars": Case(put(17, "Cost", "$0"), error=r"line 17, column 'Cost': '\$0' is no number"),
-    "thousands": Case(put(17, "Cost", "1,000"), error=r"line 17, column 'Cost': '1,000' is no number; `decimal=','`"),
+    "thousands": Case(put(17, "Cost", "1,000"), error=(
+        r"line 17, column 'Cost': '1,000' is no number; with `thousands=','` '1,000' is 1000; with `thousands='.'` '1,000' is 1$"
+    )),
+    "three digits after each point": Case(
+        each("Cost", lambda cell: f"{cell}.000"),
+        error="line 2, column 'Cost': '3.000' may be 3 or 3000: every '.' has three digits .*: `decimal='.'` for the first, `thousands='.'` for the second",
+    ),
+    "three digits after each point, said": Case(each("Cost", lambda cell: f"{cell}.000"), decimal="."),
+    "three digits after each comma": Case(
+        each("Cost", lambda cell: f"{cell},000"), decimal=",",
+        error="'3,000' may be 3 or 3000: .* say which: `thousands='.'` for the first, `decimal='.'` and `thousands=','` for the second",
+    ),
+    "three digits after each comma, said": Case(each("Cost", lambda cell: f"{cell},000"), decimal=",", thousands="."),
+    "three digits after each point but one": Case(both(each("Cost", lambda cell: f"{cell}.000"), put(MONTHS + 1, "Cost", "0.125"))),
+    "thousands of Switzerland": Case(
+        each("Cost", lambda cell: f"0'{int(cell):03},00 CHF"), decimal=",", error='with `thousands="\'"` "0\'003,00" is 3$'
+    ),
+    "thousands of Switzerland, said": Case(
+        each("Cost", lambda cell: f"0'{int(cell):03},00 CHF"), decimal=",", thousands="'", notes=("column 'Cost': the unit 'CHF' is removed",)
+    ),
+    "a mark that is none of thousands": Case(put(17, "Cost", "10'3"), thousands="'", error="line 17, column 'Cost': \"10'3\" is no number"),
+    "dollars everywhere": Case(each("Cost", lambda cell: f"${cell}"), notes=("column 'Cost': the unit '$' is removed",)),
+    "two units": Case(
+        both(each("Cost", lambda cell: f"{cell} €"), put(17, "Cost", "3 CHF")), error="all cells need the same unit, or none; there are 'CHF' and '€'"
+    ),
+    "costs in brackets": Case(each("Cost", lambda cell: f"({cell})"), error=r"line 2, column 'Cost': '\(3\)' is no number"),
+    "one mark for both": Case(thousands=",", decimal=",", error="`thousands` and `decimal` are both ','"),
+    "another mark for thousands": Case(thousands="*", error="`thousands`: expected one of"),
+    # ------------------------------------------------------------------ rows
+    "a title": Case(write=lambda rows: b"Presses;;;\n\n" + text(rows).encode(), error="no column 'Condition'.*; row 3 has them: `header_row=3`"),
+    "a title, said": Case(put(5, "Cost", "x"), write=lambda rows: b"Presses,,,,\n\n" + text(rows).encode(), header_row=3, error="line 7, column 'Cost': 'x'"),
+    "a title of a spreadsheet": Case(
+        write=lambda rows: ("\ufeff\"Presses, hall 3\",,,,\r\n" + text(rows, end="\r\n")).encode(), header_row=2
+    ),
+    "a title in UTF-16": Case(write=lambda rows: ("Presses,,,,\n" + text(rows)).encode("utf-16"), header_row=2),
+    "three digits after each point, and a unit": Case(each("Cost", lambda cell: f"CHF {cell}.000"), error="'CHF 3.000' may be 3 or 3000: .*thousands"),
+    "names in two rows": Case(write=lambda rows: b"Presses,,,,\n" + text(rows).replace("Cost\n", "\n,,,,Cost\n", 1).encode(), header_row=3),
+    "no names there": Case(write=lambda rows: b"\n\n" + text(rows).encode(), header_row=2, error="`header_row=2`: there is no name in that row, nor above"),
+    "no such row": Case(header_row=0, error="`header_row`: expected the number of a row, from 1 to 1000, got 0"),
+    "machines once": Case(once, error="line 3, column 'Machine': the episode is missing, one of 138 such cells; `fill_down='Machine'` if it stands above"),
+    "machines once, said": Case(once, fill_down="Machine", notes=("an empty cell of 'Machine' means what stands above it",)),
+    "a total": Case(
+        lambda rows: rows.append(["", "", "", "Total", "9"]), error=f"line {6 * MONTHS + 2}, .* is missing; `skip_rows_without='Condition'` skips such rows"
+    ),
+    "a total, said": Case(
+        lambda rows: rows.insert(30, ["Sum", "", "", "Total", "9"]), skip_rows_without="Condition",
+        notes=("rows without 'Condition' are skipped: 1, the first in line 32",),
+    ),
+    "sums between machines that are named once": Case(
+        both(once, lambda rows: rows.insert(30, ["Sum", "", "", "Total", "9"])), skip_rows_without="Condition", fill_down=["Machine"]
+    ),
+    "filled and skipped": Case(fill_down="Machine", skip_rows_without="Machine", error="`skip_rows_without`: 'Machine' is filled down"),
+    "another column to fill": Case(fill_down="Hall", error="`fill_down`: 'Hall' is none of the columns used: 'Condition'"),
+    "a sheet of a text": Case(sheet="Log", error="`sheet='Log'`: only a workbook"),
     "not available": Case(both(put(17, "Cost", "n/a"), put(40, "Cost", "NA")), error="line 17, column 'Cost': 'n/a' is no number, one of 2 such cells"),
     "no cost": Case(put(17, "Cost", ""), error="line 17, column 'Cost': the cost is missing"),
     "not a number": Case(put(17, "Cost", "nan"), error="line 17, column 'Cost': the cost is missing"),
     "an infinite cost": Case(put(17, "Cost", "inf"), error="line 17, column 'Cost': the cost must be finite, got 'inf'"),
     "no cost where none is needed": Case(put(MONTHS + 1, "Cost", "")),
-    "a bad cost where none is needed": Case(put(MONTHS + 1, "Cost", "-"), error=f"line {MONTHS + 1}, column 'Cost': '-' is no number"),
+    "a bad cost where none is needed": Case(put(MONTHS + 1, "Cost", "?"), error=f"line {MONTHS + 1}, column 'Cost': '.' is no number"),
+    "a dash where no cost is needed": Case(put(MONTHS + 1, "Cost", "–"), notes=("column 'Cost': a dash is an empty cell, in 1 row",)),
+    "a dash for a cost": Case(put(17, "Cost", "-"), error="line 17, column 'Cost': the cost is missing; write 0 if a dash means that"),
     "blanks around costs": Case(each("Cost", lambda cell: f" {cell} ")),
-    "decimal commas": Case(each("Cost", lambda cell: f"{cell},0"), error="line 2, column 'Cost': '.*,0' is no number, one of 144 such cells; `decimal=','`"),
+    "decimal commas": Case(
+        each("Cost", lambda cell: f"{cell},0"), error="line 2, column 'Cost': '3,0' is no number, one of 144 such cells; with `decimal=','` '3,0' is 3$"
+    ),
     "decimal commas, said": Case(each("Cost", lambda cell: f"{cell},0"), decimal=","),
     "a point among decimal commas": Case(put(17, "Cost", "1.000"), decimal=",", error="line 17, column 'Cost': '1.000' is no number"),
     "another decimal": Case(decimal=";", error="`decimal`: expected '.' or ','"),
@@ -266,7 +329,7 @@ DECK = {
     "a spreadsheet of Europe": Case(EUROPE, write=encoded("latin-1", ";"), error=r"byte 0xe4 is no UTF-8|separated by ';': `separator=';'`"),
     "a spreadsheet of Europe, but for its numbers": Case(
         EUROPE, write=encoded("latin-1", ";"), separator=";", encoding="latin-1",
-        error="line 2, column 'Cost': '3,0' is no number, one of 144 such cells; `decimal=','`",
+        error="line 2, column 'Cost': '3,0' is no number, one of 144 such cells; with `decimal=','` '3,0' is 3",
     ),
     "a spreadsheet of Europe, said": Case(EUROPE, write=encoded("latin-1", ";"), separator=";", encoding="latin-1", decimal=","),
     "out of order, and a month is missing": Case(
@@ -285,7 +348,7 @@ DECK = {
     "a bad cell in a row twice": Case(both(put(9, "Cost", "$7"), again(9, 10)), error=r"line 9, column 'Cost': '\$7' is no number, one of 2 such cells"),
     "everything": Case(
         both(put(FAIR, "Condition", "fiar"), put(40, "Cost", "$5"), put(60, "Condition", ""), again(80, 81), delete(100)),
-        error="line 40, column 'Cost': '.5' is no number; 3 more problems, which `check_log` lists",
+        error="line 40, column 'Cost': '.5' is no number; all cells need the same unit, or none; there are none and '.'; 3 more problems, which",
     ),
 }  # fmt: skip
 

@@ -350,6 +350,44 @@ def test_of_transitions_at_one_time_one_is_kept():
     assert "of several rows of an episode in one step the last is kept: 1 dropped" in kept.notes
 
 
+def test_the_last_of_equal_times_is_the_last_of_the_table():
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame(
+        {
+            "episode": rng.integers(0, 50, 20_000),
+            "time": rng.integers(0, 20, 20_000),
+            "state": rng.integers(0, 5, 20_000),
+        }
+    )
+    table = rows.with_columns(action=pl.lit("go"))
+    options = {"episode": "episode", "time": "time", "costs": "1", "discount": 0.9}
+    for rule in ("first", "last"):
+        kept = table.unique(["episode", "time"], keep=rule, maintain_order=True)
+        assert estimate(table, duplicates=rule, **options) == estimate(kept, **options)
+
+
+def test_a_state_that_is_none_of_those_given_is_not_dropped():
+    options = {"episode": "episode", "time": "time", "costs": "1", "discount": 0.9, "step": "month"}
+    with pytest.raises(InputError, match="row 2, column 'state': the state 'poor' is none of those given"):
+        estimate(TWICE, duplicates="worst", states=["good", "fair"], **options)
+
+
+def test_periods_are_those_of_the_clock():
+    stamps = ["2019-12-31T23:00-08:00", "2020-01-31T12:00-08:00", "2020-02-28T12:00-08:00", "2020-03-28T12:00-07:00"]
+    options = {
+        "episode": "episode",
+        "time": "time",
+        "costs": "1",
+        "discount": 0.9,
+        "by": "time:year",
+        "partial": "pooled",
+    }
+    assert list(map(str, estimate(chain(stamps), **options).kernel_names)) == ["2019", "2020"]
+    assert [str(name) for name in estimate(chain(stamps), zone="UTC", **options, gaps="bridge").kernel_names] == [
+        "2020"
+    ]
+
+
 def test_rows_of_one_step_that_differ_are_refused_with_a_cure():
     options = {"episode": "episode", "time": "time", "step": "month", "unvisited": "self-loop"}
     same, near, _ = check_log(TWICE, **options).findings
@@ -362,7 +400,9 @@ def test_rows_of_one_step_that_differ_are_refused_with_a_cure():
 def test_next_states_that_contradict_the_next_row_are_told():
     rows = presses()
     table = frame(rows)
-    then = [*table["Condition"][1:], "good"]
+    then = [
+        "poor" if k % MONTHS == MONTHS - 1 else row[2] for k, row in enumerate([*rows[1:], rows[0]])
+    ]  # of the last: not there
     table["next"] = then
     options = {**COLUMNS, "next_state": "next", "discount": 0.9}
     with warnings.catch_warnings():

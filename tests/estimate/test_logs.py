@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from test_dirty_logs import COLUMNS, HEADER, frame, presses, text
+from test_dirty_logs import COLUMNS, HEADER, MONTHS, frame, once, presses, text
 
 from drmdp import InputError, MissingExtra, Notice, check_log, estimate
 from drmdp.estimate.labels import look_alikes
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.settings import Settings
 from drmdp.estimate.table import Columns
-from workbook import write_workbook
+from workbook import write_sheets, write_workbook
 
 # ---------------------------------------------------------------------- labels
 
@@ -163,6 +163,73 @@ def test_workbooks_are_read_as_they_are_seen(tmp_path):
         estimate(path, discount=0.9, **COLUMNS)
 
 
+SHEETS = {"Old": [HEADER, *presses(2)], "Notes": [["who", "what"], ["me", "nothing"]], "Log": [HEADER, *presses()]}
+
+
+def test_hidden_sheets_are_not_read_and_others_are_told(tmp_path):
+    path = tmp_path / "log.xlsx"
+    write_sheets(path, SHEETS, hidden=("Old",))
+    whole = estimate(frame(presses()), discount=0.9, **COLUMNS)
+    model = estimate(path, discount=0.9, **COLUMNS)
+    assert model == whole
+    assert model.notes[0] == "sheet 'Log' was read; also: 'Notes'; hidden: 'Old'"
+    assert check_log(path, sheet="Old", **COLUMNS).summary.rows == 2 * MONTHS
+    with pytest.raises(
+        InputError, match=r"log\.xlsx: no sheet 'log' \(did you mean 'Log'\?\); there are: 'Old', 'Notes', 'Log'"
+    ):
+        check_log(path, sheet="log", **COLUMNS)
+
+
+def test_two_sheets_that_fit_are_refused(tmp_path):
+    path = tmp_path / "log.xlsx"
+    write_sheets(path, SHEETS)
+    with pytest.raises(InputError, match="2 sheets have these columns: 'Old', 'Log'; say which: `sheet='Old'`"):
+        estimate(path, discount=0.9, **COLUMNS)
+    with pytest.raises(
+        InputError, match=r"sheet 'Old': no column 'Price' for `cost`; .*; sheet 'Old' was read; also: 'Notes', 'Log'$"
+    ):
+        estimate(path, discount=0.9, **{**COLUMNS, "cost": "Price"})
+    assert estimate(path, discount=0.9, sheet="Log", **COLUMNS) == estimate(frame(presses()), discount=0.9, **COLUMNS)
+
+
+def test_a_sheet_for_people_is_read(tmp_path):
+    """A title, names in two rows, machines in merged cells and a total."""
+    path = tmp_path / "log.xlsx"
+    rows = presses()
+    once(rows)
+    titles = [["Presses, hall 3"], [*HEADER[:2], "State", None, None], [None, None, *HEADER[2:]]]
+    write_workbook(path, [*titles, *rows, [None, None, None, "Total", 9.0]])
+    with pytest.raises(InputError, match="row 3 has them: `header_row=3`"):
+        estimate(path, discount=0.9, **COLUMNS)
+    found = check_log(path, header_row=3, **COLUMNS)
+    assert {(finding.kind, finding.count, finding.places[0].lines[0]) for finding in found.findings} == {
+        ("missing", 6 * MONTHS - 5, 5), ("missing", 1, 6 * MONTHS + 4)
+    }  # fmt: skip
+    options = {"header_row": 3, "fill_down": "Machine", "skip_rows_without": "Condition"}
+    model = estimate(path, discount=0.9, **options, **COLUMNS)
+    assert model == estimate(frame(presses()), discount=0.9, **COLUMNS)
+    assert f"rows without 'Condition' are skipped: 1, the first in row {6 * MONTHS + 4}" in model.notes
+
+
+def test_events_are_read_like_visits(tmp_path):
+    """Of a workbook, with a title, weeks in merged cells and sums."""
+    rows = [["Sales"], ["week", "sold"], ["one", "0"], [None, "1"], ["Sum", None], ["two", "1"], [None, "1"]]
+    write_sheets(tmp_path / "log.xlsx", {"A": [["x"]], "B": rows})
+    options = {
+        "event": "sold", "events": 2, "states": 2, "actions": 1, "transition": lambda s, a, e: e, "costs": [[0.0], [1.0]],
+        "by": "week", "discount": 0.9, "sheet": "B", "header_row": 2, "fill_down": "week", "skip_rows_without": "sold",
+    }  # fmt: skip
+    model = estimate(tmp_path / "log.xlsx", **options)
+    assert model.kernel_names == ("one", "two")
+    np.testing.assert_array_equal(model.laws, [[[0.5, 0.5], [0.0, 1.0]]])
+    (tmp_path / "log.csv").write_text("sold;n\n0;1.000,5\n1;3.001,5\n")
+    options = {
+        name: options[name] for name in ("event", "events", "states", "actions", "transition", "costs", "discount")
+    }
+    model = estimate(tmp_path / "log.csv", separator=";", decimal=",", thousands=".", weight="n", **options)
+    np.testing.assert_allclose(model.laws, [[[1000.5 / 4002, 3001.5 / 4002]]], rtol=1e-15)
+
+
 def test_without_fastexcel_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     (tmp_path / "log.xlsx").write_bytes(b"")
@@ -183,6 +250,61 @@ def test_files_of_costs_are_read_like_the_log(tmp_path):
     (tmp_path / "log.csv").write_text("state;action;next_state\n0;a;1\n1;a;0\n")
     options = {"costs": tmp_path / "c.csv", "discount": 0.9, "separator": ";", "decimal": ","}
     np.testing.assert_array_equal(estimate(tmp_path / "log.csv", **options).costs, [[1.5], [2]])
+
+
+def test_files_of_costs_are_read_by_themselves(tmp_path):
+    """Whatever the log looks like: separators, decimals and encodings are their own."""
+    (tmp_path / "log.csv").write_text("state,action,next_state\nä,a,b\nb,a,ä\n")
+    options = {"costs": tmp_path / "c.csv", "discount": 0.9}
+    for content in (
+        "state;action;cost\nb;a;1.200,50\nä;a;2\n",
+        "\ufeffstate\taction\tcost\r\nb\ta\t1200.5\r\nä\ta\t2 \r\n",
+    ):
+        (tmp_path / "c.csv").write_text(content, encoding="utf-8", newline="")
+        np.testing.assert_array_equal(estimate(tmp_path / "log.csv", **options).costs, [[1200.5], [2]])
+    (tmp_path / "log.csv").write_text("state,action,next_state\nä,a,b\nb,a,ä\n", encoding="latin-1")
+    for encoding in ("utf-8", "latin-1"):
+        (tmp_path / "c.csv").write_text("state;action;cost\nb;a;7\nä;a;2\n", encoding=encoding)
+        np.testing.assert_array_equal(estimate(tmp_path / "log.csv", encoding="latin-1", **options).costs, [[7], [2]])
+    (tmp_path / "c.csv").write_text("state;action;cost\nb;a;1.200\nä;a;2\n")
+    with pytest.raises(InputError, match=r"c\.csv: line 2, column 'cost': '1\.200' may be 1\.2 or 1200"):
+        estimate(tmp_path / "log.csv", encoding="latin-1", **options)
+
+
+def test_one_late_cell_tells_points_from_thousands():
+    """Beyond the sample: 1200 has no point, so 5.204 is no 5204."""
+    table = {"state": [0] * 3000, "action": [0] * 3000, "next_state": [0] * 3000, "cost": ["5.204"] * 3000}
+    assert check_log(table, cost="cost").refused
+    table["cost"][-1] = "1200"
+    assert not check_log(table, cost="cost").refused
+    table["cost"][-1] = "5.2"
+    assert not check_log(table, cost="cost").refused
+
+
+@pytest.mark.parametrize("unit", ["", "{} CHF", "CHF {}", "{}€", "${}", "{} %", "{} kr./h"])
+@pytest.mark.parametrize(
+    ("decimal", "thousands"), [(".", None), (".", ","), (".", "'"), (",", None), (",", "."), (",", " ")]
+)
+def test_numbers_are_read_however_they_are_written(decimal, thousands, unit):
+    rng = np.random.default_rng(3)
+    values = np.round(rng.choice([-1, 1], 40) * 10 ** rng.uniform(-1, 7, 40), 2)
+    digits = str.maketrans({".": decimal, ",": thousands or ""})
+    plain = [f"{abs(x):,.2f}".translate(digits) for x in values]
+    signs = ["-" if x < 0 else "" for x in values]
+    if unit.startswith("$"):  # as Americans write it
+        cells = [f"{sign}${cell}" for sign, cell in zip(signs, plain, strict=True)]
+    else:
+        cells = [(unit or "{}").format(sign + cell) for sign, cell in zip(signs, plain, strict=True)]
+    table = {"state": [*range(40)], "action": [0] * 40, "next_state": [*range(40)], "cost": cells}
+    options = {"decimal": decimal, "thousands": thousands}
+    model = estimate(table, cost="cost", discount=0.9, **options)
+    np.testing.assert_array_equal(model.costs[:, 0], values)
+    assert any("unit" in note for note in model.notes) == bool(unit)
+    if options != {"decimal": ".", "thousands": None}:
+        said = {name: value for name, value in options.items() if value is not None}
+        said.pop("decimal") if said["decimal"] == "." or thousands == "." else None
+        cure = " and ".join(f"`{name}={value!r}`" for name, value in said.items())
+        assert check_log(table, cost="cost").findings[0].cure.startswith(f"with {cure} ")
 
 
 # ---------------------------------------------------------------------- kernels
@@ -262,17 +384,109 @@ def test_check_lists_everything_with_lines(tmp_path):
     assert found.refused
     assert not found
     kinds = {finding.kind: finding for finding in found.findings}
-    assert set(kinds) == {"number", "missing", "blanks", "duplicate", "same time", "gap", "look-alike", "thin"}
+    assert set(kinds) == {
+        "number",
+        "missing",
+        "blanks",
+        "duplicate",
+        "same time",
+        "gap",
+        "look-alike",
+        "outlier",
+        "thin",
+    }
     assert "state 'Fair', action 'repair': seen once, and led to 'fair'" in str(kinds.pop("thin"))
     lines = {kind: [place.lines for place in finding.places] for kind, finding in kinds.items()}
     assert lines == {
         "number": [(12,), (22,)], "missing": [(32,)], "blanks": [(42,)], "duplicate": [(61, 62)],
-        "same time": [(81, 82)], "gap": [(101, 102)], "look-alike": [(fair + 2,)],
+        "same time": [(81, 82)], "gap": [(101, 102)], "look-alike": [(fair + 2,)], "outlier": [(82,)],
     }  # fmt: skip
     assert [place.value for place in kinds["number"].places] == ["$1", "n/a"]
     assert found.summary.transitions > 100
     assert "line 12, column 'Cost': '$1' is no number" in str(found)
     assert found.as_dict()["findings"][0]["places"][0]["lines"] == (12,)
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"),
+    [
+        ("-99999", "-99999 looks like a placeholder"),
+        ("9999", "9999 looks like a placeholder"),
+        ("-1", "-1 is the only negative cost of 138"),
+        ("30000", "30000 alone takes the mean cost of state 'good', action 'run' from 3 to "),
+    ],
+)
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_costs_that_stand_out_are_listed_and_noted(cell, what, order, tmp_path):
+    rows = presses()
+    good = next(k for k, row in enumerate(rows) if row[2:4] == ["good", "run"])
+    rows[good][4] = cell
+    if order == "shuffled":
+        np.random.default_rng(0).shuffle(rows)
+    line = 2 + next(k for k, row in enumerate(rows) if row[4] == cell)
+    (tmp_path / "log.csv").write_text(text(rows))
+    found = check_log(tmp_path / "log.csv", by="Machine", partial="pooled", **COLUMNS)
+    assert [(one.kind, one.refused, one.count) for one in found.findings] == [("outlier", False, 1)]
+    assert str(found.findings[0].places[0]).startswith(f"line {line}, column 'Cost': {what}")
+    assert found.findings[0].places[0].value == float(cell)
+    with pytest.warns(Notice, match=f"line {line}, column 'Cost': {what}"):
+        model = estimate(tmp_path / "log.csv", discount=0.9, **COLUMNS)
+    assert any(what in note for note in model.notes)
+
+
+def outliers_of(table, **options):
+    return [finding for finding in check_log(table, **options).findings if finding.kind == "outlier"]
+
+
+def test_what_one_row_does_to_a_mean_is_right():
+    costs = [10.0, 12.0, 11.0, 9.0, 8.0, 700.0]
+    table = {"state": [0] * 6, "action": [0] * 6, "next_state": [0] * 6, "cost": costs}
+    found = outliers_of(table, cost="cost")
+    mean = "alone takes the mean cost of state 0, action 0 from 10 to 125 (6 rows)"
+    assert str(found[0].places[0]) == f"row 6, column 'cost': 700 {mean}"
+    assert not outliers_of({**table, "cost": [*costs[:5], 20.0]}, cost="cost")  # moves it by a sixth
+    steady = [100.0, 101.0, 99.0, 100.0, 100.0, 160.0]  # far from the others, and moves their mean by a tenth
+    assert not outliers_of({**table, "cost": steady}, cost="cost")
+    few = {name: values[2:] for name, values in table.items()}
+    assert not outliers_of(few, cost="cost")  # four rows say little
+    assert not outliers_of({**table, "w": [1] * 5 + [0]}, cost="cost", weight="w")  # with weights the means are others
+
+
+@pytest.mark.parametrize("draw", ["normal", "exponential", "uniform", "zeros"])
+def test_random_costs_rarely_stand_out(draw):
+    """At most one false alarm in 50 logs of 30 pairs."""
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(50):
+        n = 30 * 20
+        kinds = {
+            "normal": rng.normal(0, 20, n), "exponential": rng.exponential(10, n), "uniform": rng.uniform(0, 1000, n),
+            "zeros": np.where(rng.random(n) < 0.5, 0.0, 100.0),
+        }  # fmt: skip
+        state = np.arange(n) % 30
+        alarms += len(
+            outliers_of({"state": state, "action": 0 * state, "next_state": state, "c": kinds[draw]}, cost="c")
+        )
+    assert alarms <= 1
+
+
+def test_unreadable_costs_hide_nothing_else(tmp_path):
+    rows = presses()
+    fair = next(k for k, row in enumerate(rows) if row[2] == "fair")
+    rows[fair][2] = "Fair"
+    for row in rows:
+        row[4] = f"{row[4]},00"
+    (tmp_path / "log.csv").write_text(text(rows))
+    found = check_log(tmp_path / "log.csv", **COLUMNS)
+    assert [(one.kind, one.count) for one in found.findings] == [("number", 6 * MONTHS), ("look-alike", 1), ("thin", 1)]
+    assert found.summary.transitions == 6 * (MONTHS - 1)
+
+
+def test_the_order_of_states_is_told():
+    found = check_log(frame(presses()), **COLUMNS)
+    assert found.summary.order == "alphabet"
+    assert check_log(frame(presses()), states=["good", "fair", "poor"], **COLUMNS).summary.order == "given"
+    assert check_log({"state": [0, 1], "action": [0, 0], "next_state": [1, 0]}).summary.order == "numbers"
 
 
 def test_check_of_a_clean_log_says_what_would_be_assumed():
@@ -298,7 +512,8 @@ def test_a_log_without_a_usable_row_is_checked_all_the_same():
     table = frame(presses())
     table["Month"] = ["x"] * 10 + ["2020-13"] * 134
     found = check_log(table, time_format="%Y-%m", **COLUMNS)
-    assert [(finding.kind, finding.count) for finding in found.findings] == [("time", 144), ("transitions", 1)]
+    assert [(finding.kind, finding.count) for finding in found.findings] == [("time", 144)]
+    assert found.refused  # that there are no transitions follows from it
     with pytest.raises(InputError, match="row 1, column 'Month': 'x' is none of the times like %Y-%m, one of 144"):
         estimate(table, time_format="%Y-%m", discount=0.9, **COLUMNS)
 

@@ -107,19 +107,19 @@ def start(model, seed=5):
     return np.where(model.terminal, 0, 4 * np.random.default_rng(seed).random(model.n_states))
 
 
-@pytest.mark.parametrize("support", ["observed", "all"])
+@pytest.mark.parametrize("support", ["observed", "all", "state"])
 @pytest.mark.parametrize("name", SETS)
 def test_sweeps_have_the_bits_of_the_stored_model(name, support):
     ball = SETS[name](support=support)
     for seed, priced in ((1, False), (2, True), (3, False)):
-        if priced and support == "all" and ball.support == "all":
+        if priced and support == ball.support != "observed":
             continue
         model = deal(seed, priced)
         same(swept(model, ball, start(model)), swept(model.stored(), ball, start(model)))
 
 
 @pytest.mark.parametrize("name", decks.often(decks.SETS, HERE))
-@pytest.mark.parametrize("support", ["observed", "all"])
+@pytest.mark.parametrize("support", ["observed", "all", "state"])
 def test_so_have_those_of_every_set_whatever_the_threads_and_batches(name, support, monkeypatch):
     """All that are registered; those of intervals, and of transport where events cost, are made of arrays."""
     kind = decks.SETS[name]

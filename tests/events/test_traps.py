@@ -64,7 +64,7 @@ def test_every_event_may_be_used_where_next_states_repeat():
     table, law = rng.integers(0, 3, (5, 1, 6)), np.array([0.3, 0.0, 0.2, 0.5, 0.0, 0.0])
     model = Model.from_events(5, 1, 6, lambda s, a, e: table[s, a, e], [law], discount=0.9, costs=np.zeros(5))
     value = 4 * rng.random(5)
-    for support in ("all", "observed"):
+    for support in ("all", "observed", "state"):
         ball = Wasserstein(0.4, "l1", 1, support=support, moves="events")
         assert not layouts.spread_out(model, ball).unlisted
         live = np.full(6, True) if support == "all" else law > 0
@@ -172,15 +172,22 @@ def test_rows_are_made_without_liberties():
         assert not kernel.targetoptions.get("fastmath")
 
 
+@pytest.mark.parametrize("support", ["state", "all"])
+def test_events_of_another_class_may_cost_more(support):
+    """Bounds were false: what no event of a pair's own class costs was taken for what nothing costs."""
+    costs = np.array([[[0.0, 100.0], [50.0, 1.0]]])
+    laws = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    model = Model.from_events(1, 2, 2, lambda s, a, e: (0 * s, costs[s, a, e]), laws, law=lambda s, a: a, discount=0.5)
+    found = drmdp.solve(model, Wasserstein(2.0, "l1", 1, support=support, moves="events"))
+    assert found.lower[0] <= 100 <= found.upper[0]
+    np.testing.assert_allclose(found.value, 100)
+
+
 def test_the_range_of_costs_is_that_of_what_can_happen():
-    """Of live events of open pairs, whoever adds it up; nobody can give another one."""
+    """Of open pairs and events that some law has, whoever adds it up; nobody can give another one."""
     model = deal(3, True, sizes=(40, 3, 6, 4, 2))
-    live = (model.laws[:, model.weights > 0] > 0).any(axis=1)
-    seen = [
-        float(model.rule.costs[s, a, e])
-        for s, a in np.argwhere(model.available)
-        for e in np.flatnonzero(live[model.classes[s, a]])
-    ]
+    live = (model.laws[:, model.weights > 0] > 0).any(axis=(0, 1))
+    seen = [float(model.rule.costs[s, a, e]) for s, a in np.argwhere(model.available) for e in np.flatnonzero(live)]
     assert model.cost_range == (min(seen), max(seen))
     assert together([model.piece(0, 13).facts, model.piece(13, 40).facts]) == model.facts
     prices = np.array([[[0.0, 1e6]], [[-1e6, 1.0]]])

@@ -132,9 +132,23 @@ def test_odd_tables_are_named():
 # ---------------------------------------------------------------------- the command line
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json", ".npz"])
+EUROPE = ["--separator", ";", "--decimal", ","]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        (".csv", []),
+        (".csv", EUROPE),
+        (".csv", ["--separator", "tab"]),
+        (".xlsx", []),
+        (".parquet", []),
+        (".json", []),
+        (".npz", []),
+    ],
+)
 @pytest.mark.parametrize("names", ["text", "numbers", "tuples"])
-def test_out_is_read_back(tmp_path, monkeypatch, suffix, names):
+def test_out_is_read_back(tmp_path, monkeypatch, suffix, options, names):
     monkeypatch.chdir(tmp_path)
     model = model_of(names)
     drmdp.write(model, "m.npz")
@@ -144,11 +158,11 @@ def test_out_is_read_back(tmp_path, monkeypatch, suffix, names):
         assert found.exit_code == 0, found.stderr
         return json.loads(found.stdout)
 
-    solved = run("solve", "m.npz", "--out", f"x{suffix}")
+    solved = run("solve", "m.npz", "--out", f"x{suffix}", *options)
     again = run("evaluate", "m.npz", f"x{suffix}")
     np.testing.assert_allclose(again["policy"], solved["policy"], atol=1e-15)
     np.testing.assert_allclose(again["value"], solved["value"], rtol=1e-5)
-    plan = run("horizon", "m.npz", "--stages", 3, "--out", f"plan{suffix}")
+    plan = run("horizon", "m.npz", "--stages", 3, "--out", f"plan{suffix}", *options)
     worst = run("evaluate", "m.npz", f"plan{suffix}")
     np.testing.assert_allclose(worst["value"], plan["value"], rtol=1e-9, atol=1e-9)
 
@@ -157,8 +171,19 @@ def test_out_refuses_what_it_cannot_write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drmdp.write(model_of(), "m.npz")
     runner = CliRunner()
-    found = runner.invoke(main, ["solve", "m.npz", "--radius", "0.3", "--out", "x.xlsx"])
-    assert (found.exit_code, "tables as .csv or .parquet" in found.stderr) == (2, True)
+    found = runner.invoke(main, ["solve", "m.npz", "--radius", "0.3", "--out", "x.ods"])
+    assert (found.exit_code, "tables as .csv, .xlsx or .parquet" in found.stderr) == (2, True)
+    for options, message in (
+        ([*EUROPE, "--out", "x.xlsx"], "--separator: goes with --out and a .csv file"),
+        (["--decimal", ","], "--decimal: goes with --out and a .csv file"),
+        (
+            ["--decimal", ",", "--separator", ",", "--out", "x.csv"],
+            "--decimal: expected '.' or ',', and no separator, got ','",
+        ),
+        (["--separator", ";;", "--out", "x.csv"], "--separator: expected one character, or tab, got ';;'"),
+    ):
+        found = runner.invoke(main, ["solve", "m.npz", "--radius", "0.3", *options])
+        assert (found.exit_code, message in found.stderr) == (2, True), found.stderr
     odd = drmdp.Model(np.full((1, 2, 1, 2), 0.5), costs=[1, 2], discount=0.5, states=["=1+1", "b"])
     drmdp.write(odd, "odd.npz")
     found = runner.invoke(main, ["solve", "odd.npz", "--radius", "0.3", "--out", "x.csv"])
@@ -167,4 +192,83 @@ def test_out_refuses_what_it_cannot_write(tmp_path, monkeypatch):
     assert found.exit_code == 0
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     found = runner.invoke(main, ["evaluate", "m.npz", "bad.csv", "--radius", "0.3"])
-    assert (found.exit_code, "bad.csv: expected the columns state, action" in found.stderr) == (2, True)
+    assert (
+        found.exit_code,
+        "bad.csv: expected the columns state and action, and probability where" in found.stderr,
+    ) == (2, True)
+
+
+def test_a_table_for_spreadsheets_of_europe(tmp_path, monkeypatch):
+    """A byte order mark, semicolons and decimal commas: what such a program opens with a double click."""
+    monkeypatch.chdir(tmp_path)
+    drmdp.write(model_of(), "m.npz")
+    for suffix, options in ((".csv", EUROPE), (".xlsx", [])):
+        assert (
+            CliRunner().invoke(main, ["solve", "m.npz", "--radius", "0.3", "--out", f"x{suffix}", *options]).exit_code
+            == 0
+        )
+    frame = drmdp.solve(drmdp.read("m.npz"), BALL).to_frame()
+    raw = (tmp_path / "x.csv").read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbf")
+    assert pl.read_csv(raw, separator=";", decimal_comma=True).equals(
+        frame.cast(dict.fromkeys(["state", "action"], pl.String)), null_equal=True
+    )
+    book = pl.read_excel(tmp_path / "x.xlsx")
+    assert [book[name].dtype for name in ("state", "probability")] == [pl.String, pl.Float64]
+    for name in frame.columns:
+        assert book[name].to_list() == frame[name].to_list()
+
+
+def test_workbooks_hold_any_text_and_number(tmp_path):
+    from drmdp.cli.workbook import MOST, workbook
+
+    texts = ["=1+1", " a ", "<&>\"'", "ä–\U0001f600", "x\ty\nz", "_x0041_", "007", "1e5", ""]
+    values = [0.1, 1e-300, 1.7976931348623157e308, -0.0, 2**53, 3, -5, 0.30000000000000004, None]
+    (tmp_path / "x.xlsx").write_bytes(
+        workbook(
+            ["text", *map(str, range(30))],
+            [[text, value, *[1] * 29] for text, value in zip(texts, values, strict=True)],
+        )
+    )
+    book = pl.read_excel(tmp_path / "x.xlsx", infer_schema_length=None, drop_empty_rows=False)
+    assert [text or "" for text in book["text"]] == texts
+    assert book["0"].to_list() == values
+    assert book.columns[-1] == "29"
+    with pytest.raises(InputError, match="a sheet has at most 1,048,576 rows, the table 1,048,577"):
+        workbook(["a"], [()] * MOST)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("p.csv", "\ufeffstate;action\r\ngood;run\r\nfair;fix\r\n1;stop\r\n\"a,b \"\"c\"\"\";run\r\n;\r\n"),
+        ("p.csv", "state\taction\tprobability\ngood\trun\t0,25\ngood\tfix\t 0,75\nfair\tfix\t1\n1\tstop\t\n\"a,b \"\"c\"\"\"\trun\t1,000\n"),
+        ("p.tsv", "state\taction\ngood\trun\nfair\tfix\n1\tstop\n\"a,b \"\"c\"\"\"\trun\n"),
+        ("p.csv", "state;action;who\ngood;run;Ångström\nfair;fix;\n1;stop;\n\"a,b \"\"c\"\"\";run;\n".encode("utf-16")),
+    ],
+    ids=["excel", "tabs", "tsv", "utf-16"],
+)  # fmt: skip
+def test_a_rule_is_read_as_a_spreadsheet_saves_it(name, content, tmp_path):
+    from drmdp.cli.policy_file import read_policy
+
+    model = model_of()
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    found = read_policy(str(tmp_path / name), model)
+    mixed = b"0,25" in (tmp_path / name).read_bytes()
+    rule = {"good": {"run": 0.25, "fix": 0.75} if mixed else "run", "fair": "fix", "1": "stop", 'a,b "c"': "run"}
+    np.testing.assert_array_equal(found, model.policy(rule))
+
+
+def test_a_rule_of_a_workbook_and_one_with_a_word_for_a_number(tmp_path):
+    from drmdp.cli.policy_file import read_policy
+    from drmdp.cli.workbook import workbook
+
+    model = model_of("numbers")
+    (tmp_path / "p.xlsx").write_bytes(workbook(["state", "action"], [[name, "run"] for name in (3, 1, 4, 15)]))
+    rule = dict.fromkeys((3, 1, 4, 15), "run")
+    np.testing.assert_array_equal(read_policy(str(tmp_path / "p.xlsx"), model), model.policy(rule))
+    (tmp_path / "p.csv").write_text("state,action\n3.0,run\n1.0,run\n4.0,run\n15.0,run\n")
+    np.testing.assert_array_equal(read_policy(str(tmp_path / "p.csv"), model), model.policy(rule))
+    (tmp_path / "p.csv").write_text("state,action,probability\n3,run,1\n1,run,often\n")
+    with pytest.raises(InputError, match=r"p\.csv: line 3, column 'probability': 'often' is no number"):
+        read_policy(str(tmp_path / "p.csv"), model)

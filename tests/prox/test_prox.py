@@ -35,7 +35,7 @@ DECKS = {
     "S": (1, 2, 3, 5, 8, 5, 8),
     "rows": ("dense", "sparse", "deterministic", "tied", "same"),
     "weights": ("equal", "random", "zero", "tiny"),
-    "support": ("all", "observed"),
+    "support": ("all", "observed", "state"),
     "radius": ("0", "1e-6", "0.01", "0.1", "0.1", "0.3", "0.3", "1", "boundary", "saturating"),
     "point": ("step", "near", "random", "tied", "far", "large", "small", "inside", "data", "level"),
 }
@@ -119,9 +119,13 @@ def distance(pair, e, w):
 
 
 def allowed(case):
-    if case.ball.support == "all":
-        return np.ones(case.kernels.shape[1:], dtype=bool)
-    return (case.kernels[case.weights > 0] > 0).any(axis=0)
+    seen = (case.kernels[case.weights > 0] > 0).any(axis=0)
+    return places(seen, case.ball.support)
+
+
+def places(seen, support):
+    """Where rows may have mass, (A, S), of what was seen."""
+    return seen | {"observed": np.False_, "state": seen.any(axis=0), "all": np.True_}[support]
 
 
 def check_feasible(case, y):
@@ -365,7 +369,7 @@ def every_state(model, ball):
     return layout._replace(**parts, unlisted=False)
 
 
-@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("support", ["all", "observed", "state"])
 @each_pair
 def test_steps_of_many_states_are_projections_of_each(pair, support):
     rng = np.random.default_rng(9)
@@ -386,7 +390,7 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
             registry.project_states(family, start, stop, layout, Push(step, value), y, memory)
     for s in range(S):
         lo, hi = layout.indptr[s * A], layout.indptr[(s + 1) * A]
-        on = (kernels[:, s] > 0).any(axis=0) if support == "observed" else np.ones((A, S), dtype=bool)
+        on = places((kernels[:, s] > 0).any(axis=0), support)
         point = np.zeros((A, N, S))
         point[np.broadcast_to(on[:, None], point.shape)] = before[N * lo : N * hi]
         stakes = model.costs[s] + 0.9 * value

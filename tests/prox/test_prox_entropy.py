@@ -49,7 +49,7 @@ def log_u(layout, y, step, value):
 
 
 @pytest.mark.parametrize("dtype", [None, "float32"])
-@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("support", ["all", "observed", "state"])
 @pytest.mark.parametrize("equal", [True, False])
 def test_no_mass_would_rather_be_elsewhere(equal, support, dtype):
     """Feasible, and log(y/u) of what may still grow is at least that of what may still shrink."""

@@ -137,9 +137,20 @@ def test_what_does_not_go_with_a_plan_is_refused(tmp_path):
     loaded = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
     loaded.report(tmp_path / "loaded.html", sweep={0.2: loaded})
     assert "is drawn from the mean" not in (tmp_path / "loaded.html").read_text("utf-8")
+    practice = {"baseline": [0, 0, 1]}
+    plan.report(tmp_path / "plan.html", **practice)
+    loaded.report(tmp_path / "known.html", models=model, ball=ball, **practice)
+    assert (tmp_path / "known.html").read_text("utf-8") == (tmp_path / "plan.html").read_text("utf-8")
     other = drmdp.finite_horizon(model, ball, 5)
     for own, given, message in (
         (loaded, {"baseline": [0, 0, 1]}, "baseline: a loaded plan does not hold its models"),
+        (loaded, {**practice, "models": model}, "models and ball go together: give both"),
+        (
+            loaded,
+            {**practice, "models": presses(initial=[1, 0, 0]), "ball": ball},
+            "models: the plan was made with others",
+        ),
+        (loaded, {**practice, "models": model, "ball": drmdp.Wasserstein(0.3)}, "ball: the plan was made with others"),
         (plan, {"baseline": [0, 0, 7]}, "policy: "),
         (plan, {"sweep": [plan]}, "sweep: expected a mapping of radii to plans, got a list"),
         (plan, {"sweep": {0.1: 3}}, r"sweep: radius 0.1: expected a drmdp\.HorizonSolution, got 3"),

@@ -10,7 +10,7 @@ import drmdp
 from drmdp import cli
 from drmdp.core.text import amount, every
 from drmdp.policies.single import noun_of, plan_singles, singles
-from drmdp.report import facts, plan, worth
+from drmdp.report import facts, lead, plan, worth
 
 RADIUS = 0.05
 
@@ -139,6 +139,20 @@ def test_one_state_and_one_step():
     assert f"Plan with {euro(2)} in one step." in parts
     assert "That also covers each of the 2 kernels alone." in parts
     assert not any("cost more" in note for note in solution.notes)
+
+
+def test_what_rounding_makes_of_nothing_is_nothing():
+    """The first state costs nothing for ever; its certified value is a margin for rounding above that."""
+    y = np.zeros((2, 2, 1, 2))
+    y[:, 0, 0, 0] = 1
+    y[:, 1, 0] = [[0.5, 0.5], [0.4, 0.6]]
+    model = drmdp.Model(y, costs=[[0.0], [5000.0]], discount=0.99, initial=[1, 0])
+    parts, solution = told(model, drmdp.Wasserstein(0.1))
+    assert solution.value[0] > 0
+    assert f"Plan with {euro(0)} a step" in parts
+    assert parts["That also covers each of the 2 kernels alone."].text.endswith(
+        f"it would cost {euro(0)} under each of them."
+    )
 
 
 def test_where_the_process_may_end_there_is_no_rate():
@@ -367,3 +381,85 @@ def test_a_plan_that_draws_says_how_not_to():
     assert (sure.policy.max(axis=2) > 0.999).all()
     assert plan.NO_DRAWS in plan.decisions(drawn)[1]
     assert plan.NO_DRAWS not in plan.decisions(sure)[1]
+
+
+# ---------------------------------------------------------------------- what it rests on
+
+
+def counted(**more):
+    """Nobody ever fixed a good one, and one fix of a worn one is all there is; fixing the broken is assumed."""
+    counts = np.zeros((3, 2, 3))
+    counts[0, 0] = [80, 20, 0]
+    counts[1, 0] = [0, 30, 10]
+    counts[1, 1] = [1, 0, 0]
+    counts[2, 0] = [0, 0, 7]
+    available = np.array([[True, False], [True, True], [True, True]])
+    return machines(counts=counts, available=available, **more)
+
+
+def test_what_a_policy_rests_on_is_told_with_what_was_never_tried():
+    model = counted()
+    policy = {"good": "run", "worn": "fix", "broken": "fix"}
+    fixed = drmdp.solve(model, drmdp.Wasserstein(0.05))
+    assert fixed.to_dict() == policy
+    (part,) = [
+        part
+        for part in worth.paragraphs(facts.Subject(fixed, model, fixed.problem[1], None, None, ""))
+        if part.head == "What it rests on."
+    ]
+    assert part.mark == "warn"
+    assert part.text == (
+        "148 transitions. The least of what is played rests on: fix when broken (no row at all), fix when worn (1 row). "
+        "Never tried, and therefore not considered: fix when good. Never tried, and assumed: fix when broken."
+    )
+
+
+def test_where_enough_was_seen_the_rarest_pairs_are_told_without_a_warning():
+    counts = np.full((3, 2, 3), 7.0)
+    counts[1, 1] = [5, 0, 0]
+    model = machines(counts=counts)
+    parts, _ = told(model, drmdp.Wasserstein(0.05))
+    assert parts["What it rests on."].mark == ""
+    assert parts["What it rests on."].text == (
+        "110 transitions. The least of what is played rests on: fix when worn (5 rows), run when good (21 rows), fix when broken (21 rows)."
+    )
+    assert "What it rests on." not in told(machines(), drmdp.Wasserstein(0.05))[0]
+
+
+def test_the_headline_and_the_table_say_on_how_many_rows_an_action_rests(tmp_path):
+    model = counted()
+    solution = drmdp.solve(model, drmdp.Wasserstein(0.05))
+    subject = facts.Subject(solution, model, solution.problem[1], None, None, "")
+    assert lead.lead(subject)["decisions"][0][1] == ["Run when good; otherwise fix."]
+    counts = model.counts.copy()
+    counts[2, 1, 0] = 4
+    other = drmdp.solve(machines(counts=counts, available={"worn": ["run"]}), drmdp.Wasserstein(0.05))
+    shown = facts.Subject(other, other.problem[0], other.problem[1], None, None, "")
+    assert lead.lead(shown)["decisions"][0][1] == ["Fix when broken (4 rows); otherwise run."]
+    table = facts.states_table(subject)
+    assert table["columns"][:3] == ["state", "action", "rests on rows"]
+    assert [row[2] for row in table["rows"]] == ["100", "1", "0"]
+    assert (
+        facts.states_table(
+            facts.Subject(drmdp.solve(machines(), drmdp.Wasserstein(0.05)), machines(), None, None, None)
+        )["columns"][2]
+        != "rests on rows"
+    )
+
+
+def test_a_plan_rests_on_all_its_stages():
+    model = counted()
+    found = drmdp.finite_horizon(model, drmdp.Wasserstein(0.05), 30)
+    played = {(s, a) for x in found.policy for s, a in zip(*np.nonzero(x > 0.5), strict=True)}
+    assert (1, 1) in played
+    parts = {part.head: part for part in worth.paragraphs(plan.Told(found, "", None))}
+    assert "fix when worn (1 row)" in parts["What it rests on."].text
+    assert parts["What it rests on."].mark == "warn"
+
+
+def test_at_radius_0_no_column_is_a_worst_case():
+    model = machines()
+    solution = drmdp.solve(model, drmdp.Wasserstein(0))
+    table = facts.states_table(facts.Subject(solution, model, solution.problem[1], None, None, "CHF"))
+    assert table["columns"] == ["state", "action", "cost under the mean kernel, CHF", "share of time"]
+    assert "worst" not in lead.lead(facts.Subject(solution, model, solution.problem[1], None, None, "CHF"))["assumed"]

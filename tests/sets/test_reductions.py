@@ -46,7 +46,7 @@ def test_with_one_action_balls_share_nothing_either(metric, order):
     same(problem(N=3, A=1), *(drmdp.Wasserstein(0.2, metric, order, rectangular=each) for each in ("s", "sa")))
 
 
-@pytest.mark.parametrize("support", ["observed", "all"])
+@pytest.mark.parametrize("support", ["observed", "all", "state"])
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
 def test_total_variation_is_half_of_l1(support, rectangular):
     for around in ("mean", "kernels"):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -261,3 +262,34 @@ def test_parts_of_a_model_on_disk_give_the_same_bits(tmp_path, order):
             )
             np.testing.assert_array_equal(whole.value, parts.value)
             np.testing.assert_array_equal(whole.policy, parts.policy)
+
+
+@pytest.mark.parametrize("order", [1, np.inf])
+@pytest.mark.parametrize("dimensions", [1_000, 30_000])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_grid_may_have_any_number_of_dimensions(dimensions, order, listed):
+    """Mass r/D reaches the state that costs 1, D the sum of many equal numbers; lists are of all states, or of entries."""
+    coordinates = np.zeros((3, dimensions))
+    coordinates[1], coordinates[2] = 0.1, 7.0
+    D = dimensions * Fraction(0.1)
+    kernels = np.zeros((1, 3, 1, 3))
+    kernels[0, :, 0, 0] = 1
+    if listed:
+        kernels = np.concatenate([kernels, np.roll(kernels, 1, axis=3)])
+    weights = [1.0, 1e-30][: len(kernels)]
+    ball = drmdp.Wasserstein(
+        0.3 * float(D), "transport", order, "observed" if listed else "all", ground=("grid", coordinates)
+    )
+    model = drmdp.Model(kernels, costs=[0.0, 1.0, 0.0], discount=0.5, weights=weights)
+    found, true = drmdp.solve(model, ball, rtol=1e-14), Fraction(0.3 * float(D)) / D
+    assert Fraction(float(found.lower[0])) <= true * (1 + Fraction(1, 10**29))
+    assert true <= Fraction(float(found.upper[0]))
+    assert found.gap < 1e-12
+    states = np.arange(3)
+    exact = [[math.fsum(np.abs(x - y)) for y in coordinates] for x in coordinates]
+    assert np.allclose(ball.ground.between(states, states), exact, rtol=1e-15, atol=0)
+
+
+def test_coordinates_whose_distance_is_no_number_are_refused():
+    with pytest.raises(drmdp.InputError, match=r"coordinates from -1e\+308 to 1e\+308 are too far apart"):
+        drmdp.Wasserstein(1.0, "transport", ground=("grid", [[1e308], [-1e308]]))

@@ -88,7 +88,7 @@ def test_other_pairs_are_refused_with_what_is_known(metric, order):
 
 @pytest.mark.parametrize("support", ["some", None, True, ["all"], np.array(["all", "all"]), b"all"], ids=str)
 def test_other_supports_are_refused(support):
-    with pytest.raises(drmdp.InputError, match="support is 'observed' or 'all', got "):
+    with pytest.raises(drmdp.InputError, match="support is 'observed', 'state' or 'all', got "):
         drmdp.Wasserstein(1, support=support)
 
 
@@ -241,7 +241,7 @@ VARIANTS = {
 
 
 @pairs
-@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("support", ["all", "observed", "state"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_saturation_is_where_nature_becomes_free(metric, order, support, variant):
     for seed in range(5):
@@ -272,7 +272,7 @@ def test_saturation_is_the_same_for_sparse_models(metric, order):
     thin = drmdp.Model(
         [sparse.csr_array(k.reshape(-1, 3)) for k in given.kernels], costs=np.zeros((3, 2)), discount=0.5
     )
-    for support in ("all", "observed"):
+    for support in ("all", "observed", "state"):
         ball = drmdp.Wasserstein(1, metric, order, support)
         assert ball.saturation(thin).tolist() == ball.saturation(given).tolist()
 

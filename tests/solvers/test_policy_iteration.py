@@ -79,7 +79,7 @@ def random_problem(rng, pair):
     discount = float(rng.choice([0.5, 0.8, 0.9, 0.95, 0.99, 0.999]))
     model = drmdp.Model(kernels, costs=costs, discount=discount, weights=rng.dirichlet(np.ones(N)))
     radius = float(10 ** rng.uniform(-3, math.log10(5)))
-    return model, drmdp.Wasserstein(radius, *pair, str(rng.choice(["all", "observed"])))
+    return model, drmdp.Wasserstein(radius, *pair, str(rng.choice(["all", "observed", "state"])))
 
 
 def check_random(pair, seed, n):

@@ -125,7 +125,7 @@ def test_the_value_is_that_of_the_returned_policy(method, limit):
 def test_sparse_models_are_solved_like_dense_ones(method):
     kinds = {"n_kernels": 2, "discount": 0.8}
     dense, thin = instances.ring(5, **kinds), instances.ring(5, **kinds, sparse=True)
-    for support in ("all", "observed"):
+    for support in ("all", "observed", "state"):
         ball = drmdp.Wasserstein(0.1, "l1", 1, support)
         found = [drmdp.solve(model, ball, method, tol=1e-2) for model in (dense, thin)]
         assert near(*found)

@@ -204,7 +204,7 @@ def same(one, two):
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
-@pytest.mark.parametrize("support", ["observed", "all"])
+@pytest.mark.parametrize("support", ["observed", "all", "state"])
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 def test_save_and_load_lose_nothing(tmp_path, as_sparse, support, kind):
     models = ages(as_sparse=as_sparse, kind=kind)[:6]

@@ -30,13 +30,13 @@ DECKS = {
     "discount": (0.5, 0.5, 0.5, 0.9, 0.9, 0.9, 0.99, 0.99, 0.99, 0.0),
     "available": ("every", "every", "some"),
     "terminal": ("none", "none", "some"),
-    "support": ("all", "observed"),
+    "support": ("all", "observed", "state"),
     "radius": ("0", "1e-6", "1e-4", *("moderate",) * 5, "almost", "saturating", "beyond", "varied", "varied"),
 }
 """The kinds of each property, named once or, to be more frequent, several times.
 
-cost: by pair (s, a), by state, by next state, or the same with NaN at transitions that were not seen (for which
-support is "observed"). levels: tied, nearly tied, over nine orders of magnitude, or balanced such that the
+cost: by pair (s, a), by state, by next state, or the same with NaN at transitions that nature may not use (for which
+support is not "all"). levels: tied, nearly tied, over nine orders of magnitude, or balanced such that the
 nominal values of the actions tie, exactly or nearly, which is where policies mix. value: ties, plateaus equal up to
 a few ulps, a common level of 1e6, two values. radius: relative to where nature is unconstrained, or one per state.
 """
@@ -88,7 +88,7 @@ def named(number, draw, model, ball):
     special = {
         f"scale-{draw['scale']:g}": draw["scale"] != 1,
         f"{draw['weights']}-weights": draw["weights"] != "equal" and N > 1,
-        "observed": ball.support == "observed",
+        ball.support: ball.support != "all",
         "scipy": model.is_sparse,
         "closed": not model.available[~model.terminal].all(),
         "terminal": model.terminal.any(),
@@ -108,8 +108,12 @@ def _problem(rng, draw):
     seen = (kernels > 0).any(axis=0)
     costs[terminal if costs.ndim == 1 else closed] = np.nan
     kernels[:, closed] = np.nan
+    support = draw["support"]
     if draw["cost"] == "unseen":
-        costs[~seen] = np.nan
+        every = draw["storage"] != "scipy"  # sparse costs are those of seen transitions
+        support = "state" if every and support == "state" else "observed"
+        known = seen | ((seen & ~closed[:, :, None]).any(axis=1, keepdims=True) & (support == "state"))
+        costs[~known] = np.nan
     if draw["storage"] == "scipy":
         kernels = [sparse.csr_array(kernel.reshape(S * A, S)) for kernel in kernels]
         if draw["cost"] == "unseen":  # zeros are stored too
@@ -123,7 +127,7 @@ def _problem(rng, draw):
         available=available,
         terminal=terminal,
     )
-    return model, draw["scale"] * value, "observed" if draw["cost"] == "unseen" else draw["support"]
+    return model, draw["scale"] * value, support
 
 
 def _open_pairs(rng, S, A, draw):

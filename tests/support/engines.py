@@ -17,7 +17,7 @@ from drmdp import formats
 from drmdp.sets import PAIRS
 from drmdp.sets.registry import ENTRIES
 
-SUPPORTS = ("observed", "all")
+SUPPORTS = ("observed", "state", "all")
 RTOL = 1e-4
 ORDERS = {"l1": (2, 300), "l2": (1, 3), "linf": (2,)}
 """Some that share a solver."""

@@ -126,7 +126,8 @@ class Lumped:
         games = []
         for a in actions:
             chances = list(zip(*rows[g, a], strict=True))
-            used = [h for h in range(len(sizes)) if self.support == "all" or any(chances[h])]
+            seen = [rows[g, b] for b in (actions if self.support == "state" else [a])]
+            used = [h for h in range(len(sizes)) if self.support == "all" or any(row[h] for own in seen for row in own)]
             cost = [Fraction(float(self.costs[g, a] if self.costs.ndim == 2 else self.costs[g, a, h])) for h in used]
             games.append(
                 [

@@ -28,7 +28,7 @@ DECKS = {
     "scale": (1.0, 1.0, 1.0, 1e9, 1e-9, 1e-150, 1e-300),
     "discount": (0.5, 0.9, 0.99, 0.99, 0.999, 0.99999, 0.0),
     "radius": ("0", "1e-9", "1e-3", *("moderate",) * 5, "almost", "saturating", "beyond", "varied"),
-    "support": ("all", "all", "observed"),
+    "support": ("all", "all", "observed", "state"),
     "sign": ("costs", "costs", "rewards"),
     "dtype": ("float64", "float64", "float32"),
     "closed": ("none", "none", "action", "terminal"),

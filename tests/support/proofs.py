@@ -87,7 +87,7 @@ def of_events(seed):
 def around_laws(name, model, seed):
     """A set of laws of events; nothing is known of the costs of events that never happen."""
     ball = ball_of(name, model, seed)
-    support = ball.support if not model.priced else "observed"
+    support = ball.support if not model.priced or ball.support == "state" else "observed"
     made = {"support": support, "rectangular": ball.rectangular, "moves": "events"}
     if name[0] == "divergence":
         return drmdp.Divergence(ball.radius, *name[1:], **made)
@@ -100,7 +100,7 @@ def ball_of(name, model, seed):
     r, rectangular, support = (
         float(rng.choice(SIZES)),
         str(rng.choice(["s", "sa"])),
-        str(rng.choice(["observed", "all"])),
+        str(rng.choice(["observed", "state", "all"])),
     )
     if name[0] == "intervals":
         return drmdp.Intervals.of(model, min(r, 1.0))

@@ -180,10 +180,9 @@ def _problem(model: drmdp.Model, ball: drmdp.Wasserstein) -> _Problem:
         rows = [[[_fraction(p) for p in kernel[s, a]] for a in actions] for kernel in kernels]
         if any(sum(row) != 1 for own in rows for row in own):
             raise ValueError(f"state {s} has a row that does not sum to 1 exactly")
-        everywhere = ball.support == "all"
-        allowed = [
-            [t for t in range(S) if everywhere or any(own[k][t] > 0 for own in rows)] for k in range(len(actions))
-        ]
+        seen = [{t for t in range(S) if any(own[k][t] > 0 for own in rows)} for k in range(len(actions))]
+        places = {"observed": seen, "state": [set().union(*seen)] * len(seen), "all": [set(range(S))] * len(seen)}
+        allowed = [sorted(own) for own in places[ball.support]]
         paid = [
             [_fraction(costs[s, a, t]) if t in allowed[k] else None for t in range(S)] for k, a in enumerate(actions)
         ]
@@ -368,7 +367,7 @@ def cases(n: int, seed: int) -> Iterator[tuple[str, drmdp.Model, drmdp.Wasserste
         S, A = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (3, 2), (3, 3)][rng.integers(7)]
         N = int(rng.integers(1, 4))
         model, features = _model(rng, S, A, N)
-        support = "observed" if model.costs_missing or rng.random() < 0.25 else "all"
+        support = "observed" if model.costs_missing else str(rng.choice(["observed", "state", "all", "all"]))
         kind = RADII[k // 4 % len(RADII)]
         radius = _radius(rng, kind, model, drmdp.Wasserstein(0, metric, order, support))
         ball = drmdp.Wasserstein(radius, metric, order, support)

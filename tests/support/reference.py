@@ -301,4 +301,5 @@ def support(model, ball):
     if ball.support == "all":
         S = len(model.terminal)
         return np.repeat(model.available[:, :, None], S, axis=2)
-    return (dense_kernels(model)[model.weights > 0] > 0).any(axis=0) & model.available[:, :, None]
+    seen = (dense_kernels(model)[model.weights > 0] > 0).any(axis=0) & model.available[:, :, None]
+    return seen.any(axis=1, keepdims=True) & model.available[:, :, None] if ball.support == "state" else seen

@@ -350,6 +350,7 @@ def test_cases_are_reproducible_and_cover_what_they_promise():
         "rewards": lambda m, b: m.maximise,
         "sparse": lambda m, b: m.is_sparse,
         "observed": lambda m, b: b.support == "observed",
+        "state": lambda m, b: b.support == "state",
         "discount0-": lambda m, b: m.discount == 0,
         "S3A3N3": lambda m, b: (m.n_states, m.n_actions, m.n_kernels) == (3, 3, 3),
     }

@@ -12,6 +12,7 @@ and, if its kernels read other data than a layout holds, or need room that depen
 
     prepared(layout)                                   the layout that all of the above are given, made once for a model and a set
     FRESH = True                                       work space is made for every sweep
+    FAINTEST = 1e-14                                   the least radius that its kernels tell from 0, if that is above the one below
 
 The arguments say where (start, stop), what is read (layout, point), what is written (memory, out) and how (tol, work). Both functions
 fill upper, lower and passes of `out` and what the registry says of `memory`, for every state of the range that is not terminal;
@@ -85,9 +86,19 @@ def close_trivial(theta, cheapest, lowest, bottom, x):
     return bottom if theta <= 0.0 else 0.0, bottom
 
 
+FAINTEST = 1e-40
+"""Radii below count as this one: what it buys no double can tell, and kernels divide by radii. Bounds are proved at those of the set."""
+
+
 def prepared(family: Any, layout: Any) -> Any:
     """The data as the kernels of a family read them."""
     own = getattr(family, "prepared", None)
+    least = getattr(family, "FAINTEST", FAINTEST)
+    faint = (layout.radius > 0.0) & (layout.radius < least)
+    if faint.any():
+        radius = np.where(faint, least, layout.radius)
+        radius.setflags(write=False)
+        layout = layout._replace(radius=radius)
     return layout if own is None else own(layout)
 
 

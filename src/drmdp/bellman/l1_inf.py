@@ -35,6 +35,7 @@ from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point, Scratch, normalise, row_scales, scratch
 from drmdp.layout.sorting import SortSpace, rank, sort_space
 
+FAINTEST = 1e-14  # nature gains at most θ/2 of the stakes' range: of a smaller one differences of masses keep no digit
 TABLED = -1.0  # in place of the probability of an action that has tables, or is held
 
 

@@ -71,7 +71,12 @@ def _newton(kind: str, y: Array, w: Array, goal: Array, mean: Array) -> Array:
         size = np.trace(curve) / theta.size
         for k in range(TRIES):
             held = curve + size * (1 / theta.size + 1e-13 * 10.0**k * np.eye(theta.size))
-            step = np.linalg.solve(held, slope)
+            try:
+                step = np.linalg.solve(held, slope)
+            except (
+                np.linalg.LinAlgError
+            ):  # probabilities so small that nothing is left of their squares: the next is farther from singular
+                continue
             there = theta + step
             tried = _tilt(kind, y, there)
             new, high = goal - w @ tried[0], goal @ there - w @ tried[2]

@@ -12,7 +12,8 @@ from above; W_D is convex and 0 at the data, so that the share s = min(1, B/cost
 
 **Rounding.** With k the best target of j, D(j, k) ≤ t (u_k − u_j) ≤ t, so that t u_k − D(j, k) is off by at most 2 ε t, and so is h, beside
 (depth(K) + 16) ε t for the sum of numbers of size ≤ t. A plan's cost is a sum of numbers ≥ 0, right up to (depth(K) + 16) ε, relatively, and its value
-one of numbers of size ≤ 1. The mean kernel is off by 4 (K + N + 4) ε, relatively, in all of this.
+one of numbers of size ≤ 1. D itself is off by 2 ε, relatively, so by 2 ε t where it is used. The mean kernel is off by 4 (K + N + 4) ε, relatively, in all
+of this.
 """
 
 from __future__ import annotations

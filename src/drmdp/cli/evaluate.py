@@ -50,7 +50,8 @@ def evaluate(
 
     MODEL is read as by `drmdp solve`. POLICY is a saved solution (.npz, or a folder), or a .json file that maps every
     state to an action, or to probabilities of actions: {"1": "repair", "2": {"repair": 0.6, "no repair": 0.4}}. Or it is a table
-    that --out wrote (.csv, .parquet). A plan that `drmdp horizon --out` saved is evaluated over its stages, with several models as there; a table of a plan
+    (.csv, .tsv, .xlsx, .parquet) with the columns state and action, and probability where it is not 1, as --out or a spreadsheet writes it.
+    A plan that `drmdp horizon --out` saved is evaluated over its stages, with several models as there; a table of a plan
     holds its policies only: discount and costs are then those of the models, and final values 0.
     """
     from drmdp import api

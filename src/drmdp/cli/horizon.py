@@ -10,7 +10,6 @@ import numpy as np
 
 from drmdp.cli import report as page
 from drmdp.cli.options import (
-    KEEP_FORMULAS,
     MAX_SECONDS,
     RADIUS,
     THREADS,
@@ -20,7 +19,7 @@ from drmdp.cli.options import (
     exit_code,
     paths,
 )
-from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
+from drmdp.cli.outputs import HELP, check_labels, check_out, table_options, write_out
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import print_json
@@ -41,14 +40,15 @@ if TYPE_CHECKING:
     "--costs", help=".npy file with the costs, or rewards, of each stage, (stages, S, A) or (stages, S, A, S)."
 )
 @click.option("--out", help=f"{HELP}.")
-@KEEP_FORMULAS
+@table_options
 @page.options
 @MAX_SECONDS
 @THREADS
 @common
 def horizon(
     model_paths: tuple[str, ...], stages: int | None, stage_discount: float | None, final: str | None, costs: str | None,
-    out: str | None, keep_formulas: bool, report: str | None, report_radii: int | None, title: str | None, unit: str | None,
+    out: str | None, keep_formulas: bool, separator: str | None, decimal: str | None,
+    report: str | None, report_radii: int | None, title: str | None, unit: str | None,
     baseline: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool, max_seconds: float | None,
     threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
@@ -61,7 +61,7 @@ def horizon(
     from drmdp.solution import reached
     from drmdp.solvers import horizon as plans
 
-    check_out(out)
+    style = check_out(out, separator, decimal)
     page.check(report, report_radii, title=title, unit=unit, baseline=baseline)
     check_outputs(
         {"--out": paths(out), "--report": paths(report)},
@@ -82,7 +82,7 @@ def horizon(
     about = document(models, found)
     try:
         if out is not None:
-            write_out(out, found, about)
+            write_out(out, found, about, style)
         if report is not None:
             words = {"title": title, "unit": unit or "", "baseline": practice}
             page.write_plan(found, report, report_radii, deadline, **words)

@@ -9,8 +9,9 @@ import numpy as np
 
 from drmdp.cli.options import RADIUS, Asked, common, exit_code
 from drmdp.cli.policy_file import read_policy
-from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
+from drmdp.cli.show import columns, console, first_states, grid, named, print_json, problem, said
 from drmdp.core.progress import stage
+from drmdp.errors import InputError
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -25,13 +26,13 @@ ROWS = 12
 @click.argument("model_path", metavar="MODEL")
 @click.argument("policy_path", metavar="[POLICY]", required=False)
 @RADIUS
-@click.option("--loss", type=float, default=0.0, show_default=True, help="List actions that cost at most so much more.")
+@click.option("--loss", type=float, help="List actions that cost at most so much more than the best; without POLICY.")
 @click.option(
     "--bent", "n_bent", type=int, default=8, show_default=True, help="Transitions shown that nature bent most."
 )
 @common
 def inspect(
-    model_path: str, policy_path: str | None, loss: float, n_bent: int, discount: float | None,
+    model_path: str, policy_path: str | None, loss: float | None, n_bent: int, discount: float | None,
     tol: float | None, rtol: float, as_json: bool, **region: Any,
 ) -> int:  # fmt: skip
     """Understand a policy: its values, its alternatives, and what nature did.
@@ -45,6 +46,9 @@ def inspect(
     from drmdp import api, policies
     from drmdp.solution import reached
 
+    if loss is not None and policy_path is not None:
+        raise InputError("--loss: actions are compared with those of the best policy; leave POLICY away")
+    loss = loss or 0.0
     asked = Asked(**region)
     model, ball = asked.read(model_path, discount)
     rounded = near = None
@@ -100,14 +104,13 @@ def _worst_kernel(model: Model, found: Values) -> int:
 
 
 def _print_inspected(model: Model, ball: AmbiguitySet, policy: Any, found: Values, rounded: Rounded | None) -> None:
-    from drmdp.solution import choice
-
     out, p0 = console(), model.initial
     single = found.by_kernel.min(axis=0) if model.maximise else found.by_kernel.max(axis=0)
     means = found.by_kernel @ p0
     worst_one = model.kernel_names[_worst_kernel(model, found)]
     lines = {
         "Problem": problem(model),
+        **_data(model),
         "Ball": repr(ball),
         "Worst case": f"{p0 @ found.worst.value:.6g} over the start distribution, gap {found.worst.gap:.1e}",
         "Mean kernel": f"{p0 @ found.mean:.6g}",
@@ -121,13 +124,19 @@ def _print_inspected(model: Model, ball: AmbiguitySet, policy: Any, found: Value
         lines["Notes"] = "\n".join(notes)
     out.print(grid(lines))
     out.print("\nValues in the worst case, under the mean kernel, and under the worst kernel:")
-    table = columns(["state", "action"], ["worst case", "mean kernel", "worst kernel"])
-    for s in range(min(model.n_states, ROWS)):
-        cells = [f"{x[s]:.6g}" for x in (found.worst.value, found.mean, single)]
-        table.add_row(str(model.states[s]), choice(policy[s], model.actions), *cells)
-    out.print(table)
-    if model.n_states > ROWS:
-        out.print(f"… {model.n_states - ROWS:,} more")
+    figures = {"worst case": found.worst.value, "mean kernel": found.mean, "worst kernel": single}
+    first_states(model.states, model.actions, policy, figures, model.pair_counts)
+
+
+def _data(model: Model) -> dict[str, str]:
+    """What the model rests on."""
+    seen = model.pair_counts
+    if seen is None or not model.available.any():
+        return {}
+    own = seen[model.available]
+    return {
+        "Data": f"{seen.sum():,.12g} transitions; those of an available pair are {own.min():,.6g} to {own.max():,.6g}"
+    }
 
 
 def _print_actions(model: Model, rounded: Rounded, near: ActionLosses, limit: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,11 +58,21 @@ LOG = (
         "--min-count", type=float, default=0, show_default=True, help="Pairs seen fewer times are unavailable."
     ),
     click.option(
-        "--start", "initial", help="Where the process starts: first (as episodes began), rows, uniform, or a state."
+        "--start",
+        "--initial",
+        "initial",
+        help="Where the process starts: first (as episodes began), rows, uniform, or a state.",
     ),
     click.option("--separator", help="What separates cells: ';', tab …; a comma by default, in .tsv files a tab."),
     click.option("--encoding", help="Of text files: latin-1, cp1252, utf-16 …; UTF-8 by default."),
-    click.option("--decimal", default=".", show_default=True, help="The point of numbers: '.' or ','."),
+    click.option("--decimal", help="The point of numbers: '.', the default, or ','."),
+    click.option("--thousands", help="What stands between thousands: \"'\", '.', ',' or ' '."),
+    click.option("--sheet", help="Of a workbook; by default the visible one that has the columns."),
+    click.option("--header-row", type=int, help="Row, or line, with the names of the columns; the first by default."),
+    click.option(
+        "--fill-down", multiple=True, help="Column whose empty cells mean what stands above them; may be repeated."
+    ),
+    click.option("--skip-rows-without", help="Column that is empty in rows to skip, as in those of sums."),
     click.option(
         "--unvisited",
         default="refuse",
@@ -157,7 +168,7 @@ def summary_lines(summary: Summary) -> dict[str, str]:
         "Table": f"{summary.table}: {rows}, {summary.transitions:,} transitions{ends}",
         "Columns": ", ".join(role if role == name else f"{role} {name}" for role, name in summary.columns.items()),
         "Step": "; ".join(filter(None, (summary.step, summary.time))),
-        "States": _counts(summary.states),
+        "States": _counts(summary.states) + _alphabet(summary),
         "Actions": _counts(summary.actions),
         "Model": f"{sizes}; kernels by {summary.by}",
         "Weights": f"{summary.weights}" if len(summary.kernels) > 1 else "",
@@ -168,6 +179,14 @@ def summary_lines(summary: Summary) -> dict[str, str]:
         "Assumed": "\n".join(summary.assumed) or "nothing",
     }
     return {name: text for name, text in lines.items() if text}
+
+
+def _alphabet(summary: Summary) -> str:
+    """How to put states in another order than that of the alphabet."""
+    names = [str(name) for name, _ in summary.states]
+    if summary.order != "alphabet" or len(names) < 3:
+        return ""
+    return f"\norder: alphabet; --states {shlex.quote(','.join(names[:ROWS]) + (',…' if len(names) > ROWS else ''))} in another order changes it"
 
 
 def _counts(labels: list[tuple[Any, int]]) -> str:

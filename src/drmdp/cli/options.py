@@ -71,7 +71,8 @@ OPTIONS = {
     ),
     "level": click.option("--level", type=float, help="For --set reweight-cvar: share of the worst kernels."),
     "support": click.option(
-        "--support", help="Where mass may move: observed next states, the default, or all; not for every set."
+        "--support",
+        help="Where mass may move: observed next states, the default; state, those seen under any action; or all. Not for every set.",
     ),
     "order": click.option(
         "--order", help="Order of the ball, from 1 on, or inf; by default the metric's: l1 1, l2 2, linf inf."
@@ -93,6 +94,9 @@ OPTIONS = {
         default="wasserstein",
         show_default=True,
         help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
+    ),
+    "initial": click.option(
+        "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."
     ),
     "discount": click.option(
         "--discount", type=float, callback=_asked_back, help="For files that hold none (.csv, .tra, .umb)."
@@ -123,12 +127,15 @@ SIZES = {"reweight-cvar": "level", "reweight-any": ""}
 class Asked:
     """The set of the options, checked as far as it can be before a model is read."""
 
-    def __init__(self, kind: str, nature: str, sized: bool = True, **given: Any) -> None:
-        """`given` holds what options may say of a set, None where they do not; not `sized`: the size comes later."""
+    def __init__(self, kind: str, nature: str, sized: bool = True, initial: str | None = None, **given: Any) -> None:
+        """`given` holds what options may say of a set, None where they do not; not `sized`: the size comes later.
+
+        `initial` is where models that are read start, if not as they say.
+        """
         from drmdp.sets.registry import MAKERS, load
         from drmdp.sets.wasserstein import parse_order
 
-        self.name, self.nature = kind.lower(), nature.lower()
+        self.name, self.nature, self.initial = kind.lower(), nature.lower(), initial
         if self.name not in MAKERS:
             raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
         self._new, size = load(MAKERS[self.name]), SIZES.get(self.name, "radius")
@@ -182,8 +189,8 @@ class Asked:
 
         if self._stored and formats.holds_intervals(path):
             model, found = formats.read_intervals(path, discount=discount)
-            return model, found.facing(self.nature)
-        model = formats.read(path, discount=discount)
+            return _starting(model, self.initial), found.facing(self.nature)
+        model = _starting(formats.read(path, discount=discount), self.initial)
         return model, self.around(model)
 
     def around(self, model: Model | None) -> AmbiguitySet:
@@ -201,6 +208,18 @@ class Asked:
                     raise InputError(f"{self._given[name]}: {error}") from None
         found: AmbiguitySet = self._new(*bounds) if bounds else self._new.of(model, self._given.get("radius", 0.0))
         return found.facing(self.nature)
+
+
+def _starting(model: Model, initial: str | None) -> Model:
+    """The same model with another start; the note about the start is replaced too."""
+    from drmdp.estimate.start import stated
+    from drmdp.model import changed
+
+    if initial is None:
+        return model
+    mass, said = stated(initial, model.states, model.terminal, typed=True)
+    notes = (*(note for note in model.notes if not note.startswith("start: ")), f"start: {said}")
+    return changed(model, initial=mass, start=said, notes=notes)
 
 
 def _ground(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""What `--out` writes: a result (.npz), its table (.csv, .parquet), or the document of --json (.json)."""
+"""What `--out` writes: a result (.npz), its table (.csv, .xlsx, .parquet), or the document of --json (.json)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,63 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from drmdp.cli.options import KEEP_FORMULAS
 from drmdp.cli.show import plain
+from drmdp.cli.workbook import workbook
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError, imported, shown
+from drmdp.estimate.textfile import checked_mark
 
 if TYPE_CHECKING:
     from drmdp.model import Model
 
-SUFFIXES = (".npz", ".csv", ".parquet", ".json")
-HELP = "Save the result here (.npz), its table (.csv, .parquet) or its document (.json)"
+TABLES = (".csv", ".xlsx", ".parquet")
+SUFFIXES = (".npz", *TABLES, ".json")
+HELP = "Save the result here (.npz), its table (.csv, .xlsx, .parquet) or its document (.json)"
 FORMULA = tuple("=+-@\t\r")
 """What a formula begins with."""
 
 
-def check_out(path: str | None) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+def table_options(command: Any) -> Any:
+    """Add the options that say how tables are written."""
+    for option in (
+        click.option("--decimal", help="The point of numbers in a .csv table: '.', the default, or ','."),
+        click.option(
+            "--separator", help="What separates its cells: ';', tab …; a comma by default, ';' with --decimal ,."
+        ),
+        KEEP_FORMULAS,
+    ):
+        command = option(command)
+    return command
+
+
+def check_out(path: str | None, separator: str | None = None, decimal: str | None = None) -> dict[str, Any]:
+    """Refuse a file that cannot be written, before any work is done; how a .csv table is written."""
+    suffix = "" if path is None else Path(path).suffix.lower()
+    if suffix != ".csv" and (separator is not None or decimal is not None):
+        raise InputError(f"--{'decimal' if separator is None else 'separator'}: goes with --out and a .csv file")
     if path is None:
-        return
-    check_suffix(path, SUFFIXES, "results are written as .npz, tables as .csv or .parquet, documents as .json")
+        return {}
+    check_suffix(path, SUFFIXES, "results are written as .npz, tables as .csv, .xlsx or .parquet, documents as .json")
     check_file(path)
-    if Path(path).suffix.lower() in (".csv", ".parquet"):
+    if suffix in TABLES:
         imported("polars", "data")
+    if separator is None and decimal is None:
+        return {}
+    mark = checked_mark(separator) if separator is not None else ";" if decimal == "," else ","
+    if decimal not in (None, ".", ",") or mark == decimal:
+        raise InputError(f"--decimal: expected '.' or ',', and no separator, got {decimal!r}")
+    return {
+        "separator": mark,
+        "decimal_comma": decimal == ",",
+        "include_bom": True,
+    }  # by the mark spreadsheets know UTF-8
 
 
-def write_out(path: str, found: Any, document: dict[str, Any]) -> None:
-    """Write a solution or a plan by the suffix of the path, completely or not at all."""
+def write_out(path: str, found: Any, document: dict[str, Any], style: dict[str, Any]) -> None:
+    """Write a solution or a plan by the suffix of the path, completely or not at all; `style` is what `check_out` gave."""
     suffix = Path(path).suffix.lower()
     if suffix == ".npz":
         found.save(path)
@@ -40,8 +72,11 @@ def write_out(path: str, found: Any, document: dict[str, Any]) -> None:
         content = json.dumps(plain(document), allow_nan=False).encode()
     else:
         table, stream = found.to_frame(), io.BytesIO()
-        table.write_csv(stream) if suffix == ".csv" else table.write_parquet(stream)
-        content = stream.getvalue()
+        if suffix == ".csv":
+            table.write_csv(stream, **style)
+        elif suffix == ".parquet":
+            table.write_parquet(stream)
+        content = workbook(table.columns, table.rows()) if suffix == ".xlsx" else stream.getvalue()
     write_whole(path, lambda stream: stream.write(content))
 
 

@@ -10,7 +10,7 @@ from drmdp.core.files import check_path
 from drmdp.core.names import back, same
 from drmdp.core.policies import is_table
 from drmdp.core.validation import numbers
-from drmdp.errors import InputError, brief, imported, shown
+from drmdp.errors import InputError, shown
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 def read_policy(path: str, model: Model) -> Any:
     """Read an (S, A) policy, or a plan, from a saved result, a table or a JSON file."""
+    from drmdp.estimate.opening import SUFFIXES
     from drmdp.solution import HorizonSolution, Solution
 
     suffix = Path(path).suffix.lower()
     folder = (Path(path) / "solution.json").exists()
-    if suffix not in (".npz", ".json", ".csv", ".parquet") and not folder:
+    if suffix not in (".npz", ".json", *SUFFIXES) and not folder:
         raise InputError(
-            f"{path}: expected a saved solution (.npz, or a folder), a table (.csv, .parquet) or a .json file"
+            f"{path}: expected a saved solution (.npz, or a folder), a table ({', '.join(SUFFIXES)}) or a .json file"
         )
     try:
-        if suffix in (".csv", ".parquet") and not folder:
-            table = _table(path, suffix)
+        if suffix in SUFFIXES and not folder:
+            table = _table(path)
             return table if "stage" in table.columns else model.policy(table)
         if suffix == ".json" and not folder:
             document = read_json(path)
@@ -45,24 +46,29 @@ def read_policy(path: str, model: Model) -> Any:
         raise InputError(reason if reason.startswith(path) else f"{path}: {reason}") from None
 
 
-def _table(path: str, suffix: str) -> Any:
-    """A table of a policy."""
+def _table(path: str) -> Any:
+    """A table of a policy, written in whatever way: separator, encoding and decimal mark are seen."""
+    from drmdp.estimate.opening import open_source
+    from drmdp.estimate.source import Reading, polars
+    from drmdp.estimate.textfile import sniffed
+
     check_path(path)
-    pl = imported("polars", "data")
-    try:
-        found = (
-            pl.read_csv(path, infer_schema_length=None, glob=False)
-            if suffix == ".csv"
-            else pl.read_parquet(path, glob=False)
-        )
-    except OSError as error:
-        raise InputError(error.strerror or str(error)) from None
-    except Exception as error:  # polars raises errors of its own kinds
-        raise InputError(f"cannot be read: {brief(str(error).splitlines()[0], 160)}") from None
+    pl = polars()
+    source = open_source(path, sniffed(path, Reading()), ("state", "action"))
+    found = source.collect(source.frame)[0]
     if not is_table(found):
-        raise InputError(
-            f"expected the columns state, action and probability, got {', '.join(map(shown, found.columns))}"
-        )
+        there = ", ".join(map(shown, source.header))
+        raise InputError(f"expected the columns state and action, and probability where it is not 1, got {there}")
+    text = pl.col(pl.String).str.strip_chars()
+    found = found.with_columns(pl.when(text != "").then(text))
+    for name in ("probability", "stage"):
+        if name in found.columns and found[name].dtype == pl.String:
+            number = found[name].str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+            bad = (number.is_null() & found[name].is_not_null()).arg_true().to_list()[:1]
+            for row in bad:
+                where = f"{source.word} {source.lines([row])[0]}, column {name!r}"
+                raise InputError(f"{where}: {shown(found[name][row])} is no number")
+            found = found.with_columns(number.alias(name))
     return found
 
 

@@ -57,7 +57,8 @@ def plain(value: Any) -> Any:
 def named(model: Model, ball: AmbiguitySet) -> dict[str, Any]:
     """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON document."""
     names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
-    return {**names, "notes": said(model, ball), "fingerprint": model.fingerprint}
+    rows = {} if model.pair_counts is None else {"rows": model.pair_counts}
+    return {**names, **rows, "notes": said(model, ball), "fingerprint": model.fingerprint}
 
 
 def said(model: Model, ball: AmbiguitySet) -> list[str]:
@@ -143,9 +144,10 @@ def print_summary(
     out = console()
     helps = ", cooperative nature" if ball.nature == "cooperative" else ""
     region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
-    what = "cost under the mean kernel" if ball.certain else worst(model, ball.nature)
-    what = what.replace("cost", "reward") if model.maximise else what
+    what = worst(model, ball.nature)
+    what = f"{what.split()[-1]} under the mean kernel" if ball.certain else what
     mean = f"{float(model.initial @ value):.6g} {what}, mean over the start distribution"
+    mean += f" ({model.start})" if model.start else ""
     out.print(
         grid(
             {
@@ -157,7 +159,7 @@ def print_summary(
             }
         )
     )
-    first_states(model.states, model.actions, policy, figures)
+    first_states(model.states, model.actions, policy, figures, model.pair_counts)
 
 
 def outcome(solution: Solution) -> dict[str, str]:
@@ -173,17 +175,21 @@ def outcome(solution: Solution) -> dict[str, str]:
 def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
     """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
     bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
-    return {worst(model, solution.settings.get("nature")): solution.value, f"optimum {bound[0]}": bound[1]}
+    certain = solution.problem is not None and solution.problem[1].certain
+    what = worst(model, solution.settings.get("nature")).split()[-1 if certain else 0 :]
+    return {" ".join(what): solution.value, f"optimum {bound[0]}": bound[1]}
 
 
-def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any]) -> None:
-    """Print the policy and some figures of the first states."""
+def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any], seen: Any = None) -> None:
+    """Print the policy and some figures of the first states, and on how many transitions actions rest if that is known, (S, A)."""
     from drmdp.solution import choice
+    from drmdp.solution.rows import rows_played
 
     out = console()
-    table = columns(["state", "action"], list(figures))
+    table = columns(["state", "action"], [*([] if seen is None else ["rows"]), *figures])
     for s in range(min(len(states), ROWS)):
-        table.add_row(str(states[s]), choice(policy[s], actions), *(f"{x[s]:.6g}" for x in figures.values()))
+        rests = [] if seen is None else [rows_played(policy[s], seen[s])]
+        table.add_row(str(states[s]), choice(policy[s], actions), *rests, *(f"{x[s]:.6g}" for x in figures.values()))
     out.print(table)
     if len(states) > ROWS:
         out.print(f"… {len(states) - ROWS:,} more")

@@ -10,7 +10,6 @@ from drmdp.cli import past
 from drmdp.cli import report as page
 from drmdp.cli.options import (
     BACKEND,
-    KEEP_FORMULAS,
     MAX_SECONDS,
     RADIUS,
     THREADS,
@@ -20,7 +19,7 @@ from drmdp.cli.options import (
     exit_code,
     paths,
 )
-from drmdp.cli.outputs import HELP, check_labels, check_out, write_out
+from drmdp.cli.outputs import HELP, check_labels, check_out, table_options, write_out
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import ARRAYS, NUMBERS, limits, named, outcome, print_json, print_summary
 from drmdp.core.progress import stage
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 @THREADS
 @click.option("--start", help="Saved solution to begin from.")
 @click.option("--out", help=f"{HELP}; with --cluster a folder of arrays.")
-@KEEP_FORMULAS
+@table_options
 @page.options
 @click.option("--proof", help="Write here what `drmdp verify` needs to check the bounds.")
 @past.engine_options
@@ -63,6 +62,8 @@ def solve(
     start: str | None,
     out: str | None,
     keep_formulas: bool,
+    separator: str | None,
+    decimal: str | None,
     report: str | None,
     report_radii: int | None,
     title: str | None,
@@ -88,14 +89,9 @@ def solve(
         return past.foresee(model_path, asked.alone(), chosen_cluster, as_json)
     if chosen_cluster is not None:
         past.refuse(
-            start=start,
-            report=report,
-            report_radii=report_radii,
-            title=title,
-            unit=unit,
-            baseline=baseline,
+            start=start, initial=asked.initial, report=report, report_radii=report_radii, title=title, unit=unit, baseline=baseline,
             discount=discount,
-        )
+        )  # fmt: skip
         return past.solve(
             model_path, asked.alone(), chosen_cluster, out, proof, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
             max_seconds=max_seconds, backend=backend, checkpoint=checkpoint,
@@ -107,7 +103,7 @@ def solve(
     from drmdp.solution import Solution, reached
     from drmdp.solvers.registry import resolve
 
-    check_out(out)
+    style = check_out(out, separator, decimal)
     page.check(report, report_radii, title=title, unit=unit, baseline=baseline)
     outputs = {"--out": paths(out), "--report": paths(report), "--proof": paths(proof)}
     check_outputs(
@@ -129,7 +125,7 @@ def solve(
     document["notes"] = solution.notes
     try:
         if out is not None:
-            write_out(out, solution, document)
+            write_out(out, solution, document, style)
         if proof is not None:
             solution.proof(proof)
         if report is not None:

@@ -65,7 +65,7 @@ def _assigned(message: str, name: str, option: str) -> str:
 
     def text(found: re.Match[str]) -> str:
         _, quoted, bare = found.groups()
-        value = shlex.quote(quoted) if quoted is not None else bare
+        value = (f'"{quoted}"' if quoted == "'" else shlex.quote(quoted)) if quoted is not None else bare
         return option if value == "True" else f"{option} {value}"
 
     return re.sub(rf"`?(?<![\w'\"-]){name}=(?:(['\"])(.*?)\1|([\w.+-]+))`?", text, message)

@@ -31,8 +31,8 @@ class Laws(NamedTuple):
     weights: Array  # (N,) of the mean rows
 
 
-def laws_of(laws: Array, weights: Array, used: Any, every: bool = False) -> Laws:
-    """Laws (C, N, E) of the kernels that are used, (N,) flags; live is what one of them has, or every event."""
+def laws_of(laws: Array, weights: Array, used: Any, every: Any = False) -> Laws:
+    """Laws (C, N, E) of the kernels that are used, (N,) flags; live is what one of them has, and what is to be besides: every event, or (C, E) flags."""
     own = laws[:, used]
     alive = (own > 0).any(axis=1) | every
     order = np.argsort(~alive, axis=1, kind="stable")

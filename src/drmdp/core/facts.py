@@ -44,7 +44,7 @@ def facts_of(model: Model) -> Facts:
     shortest = shortest_seen = int(lengths.min(initial=S))
     if not (model.weights > 0).all():
         pair = np.repeat(np.arange(open_pairs.size), blocks.lengths)
-        seen = np.bincount(pair[model.mean > 0], minlength=open_pairs.size)
+        seen = np.bincount(pair[blocks.seen(model.weights)], minlength=open_pairs.size)
         shortest_seen = int(seen[open_pairs].min(initial=S))
     missing = (costs.ndim == 1 and shortest < S) or (costs.ndim == 3 and bool(np.isnan(costs).any()))
     return Facts(

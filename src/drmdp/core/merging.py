@@ -26,7 +26,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.core.seen import Seen, copy, keep, look, room_for_seen
-from drmdp.core.sums import add
+from drmdp.core.sums import add, keep_seen
 
 
 class Asked(NamedTuple):
@@ -51,7 +51,7 @@ class Block(NamedTuple):
     place: Any  # (E,) of each slot in ascending order
     spare: Any  # (E,) states
     price: Array  # (E,)
-    rest: Array  # (E·N,) what the sums of a pair's slots leave out
+    lost: Array  # (E·N,) what the sums of a pair's slots leave out
     seen: Seen
     same: Any  # (1,) entries that hold the only rows there are
 
@@ -225,6 +225,7 @@ def _average(weights, at, K, block):
         if weights[i] > 0.0:
             for j in range(K):
                 block.mean[at + j] += weights[i] * block.data[N * at + i * K + j]
+    keep_seen(weights, block.data, N * at, K, block.mean, at)
 
 
 @njit(**INLINE)
@@ -301,7 +302,7 @@ def _rows(laws, c, K, runs, base, block):
     """Write the N rows of a pair.
 
     reads   laws, c (its class), K (its slots), runs, base (where its rows begin), block: slot, first, place
-    fills   block.data, block.rest
+    fills   block.data, block.lost
     """
     n_live, step = laws.n_live[c], np.uint64(K)
     for k in range(n_live):
@@ -311,11 +312,11 @@ def _rows(laws, c, K, runs, base, block):
         column = laws.tail[c, k] if rest else laws.p[c, k]
         if block.first[j] == k:
             for i in range(column.size):
-                block.data[q], block.rest[r] = column[i], 0.0
+                block.data[q], block.lost[r] = column[i], 0.0
                 q, r = q + step, r + np.uint64(1)
         else:
             for i in range(column.size):
-                block.data[q], block.rest[r] = add(block.data[q], block.rest[r], column[i])
+                block.data[q], block.lost[r] = add(block.data[q], block.lost[r], column[i])
                 q, r = q + step, r + np.uint64(1)
         if rest:
             break

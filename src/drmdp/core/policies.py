@@ -88,6 +88,12 @@ def is_table(given: Any) -> bool:
     return hasattr(given, "columns") and {"state", "action"} <= set(given.columns)
 
 
+def _known(names: Mapping[Any, Any], label: Any) -> Any:
+    """The name that a label means, if it is there as it is or as a text; "1.0" is 1, as other programs write it."""
+    text = str(label)
+    return next((names[key] for key in (label, text, text.removesuffix(".0")) if key in names), label)
+
+
 def from_table(model: Any, table: Any) -> Any:
     """The policy of a table with the columns state, action and, unless it is 1, probability; with a stage, a list of policies.
 
@@ -110,8 +116,8 @@ def from_table(model: Any, table: Any) -> Any:
     for t, state, action, p in zip(stages, table["state"], table["action"], chances, strict=True):
         if action is None or action != action:
             continue
-        own = found[t].setdefault(states.get(state, states.get(str(state), state)), {})
-        name = actions.get(action, actions.get(str(action), action))
+        own = found[t].setdefault(_known(states, state), {})
+        name = _known(actions, action)
         if name in own:
             raise InputError(f"policy: the table has state {shown(state)}, action {shown(action)} twice")
         own[name] = p

@@ -10,6 +10,7 @@ Rows stored in float32 stand for what they are after division by their sum, both
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -98,6 +99,13 @@ class Kernels:
                 sums[filled] = np.add.reduceat(self.data, self.row_starts()[filled], dtype=np.float64)
         return sums
 
+    def exact_sum(self, row: int) -> float:
+        """Sum of the row pair·N + kernel, correctly rounded."""
+        pair, i = divmod(row, self.n_kernels)
+        length = int(self.lengths[pair])
+        first = self.n_kernels * int(self.indptr[pair]) + i * length
+        return math.fsum(self.data[first : first + length].tolist())
+
     def entries(self, i: int) -> Array:
         """Probabilities of kernel i in the order of `indices`, (nnz,)."""
         values = self.data[self.positions(i)]
@@ -145,6 +153,15 @@ class Kernels:
         add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
         return total
 
+    def seen(self, weights: Array) -> BoolArray:
+        """Which entries some kernel of positive weight has, in the order of `indices`, (nnz,)."""
+        if (weights > 0).all():
+            return np.ones(self.indices.size, dtype=bool)
+        found = np.zeros(self.indices.size, dtype=bool)
+        for i in np.flatnonzero(weights > 0).tolist():
+            found |= self.data[self.positions(i)] > 0
+        return found
+
     def mask(self, start: int, stop: int) -> BoolArray:
         """Which next states are stored, for the states start … stop − 1, (n, A, S)."""
         n, A, S = stop - start, self.n_actions, self.n_states
@@ -171,6 +188,11 @@ class Kernels:
         shape = (self.indptr.size - 1, self.n_states)
         short = self.indptr.astype(np.int32) if self.indices.size < 2**31 else self.indptr  # or the indices are copied
         return sparse.csr_array((values, self.indices, short), shape=shape)
+
+
+def entry_keys(indptr: IntArray, indices: Any, S: int) -> IntArray:
+    """Keys pair·S + next state of all entries, ascending."""
+    return np.asarray(np.repeat(np.arange(indptr.size - 1) * S, np.diff(indptr)) + indices)
 
 
 def unsigned(values: Array, slack: float = NEGATIVE) -> Array:
@@ -282,5 +304,4 @@ def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Ar
 
 def _keys(matrix: Any) -> IntArray:
     """Keys row·S + column of the entries of a CSR matrix, as they lie."""
-    rows, S = matrix.shape
-    return np.asarray(np.repeat(np.arange(rows, dtype=np.int64) * S, np.diff(matrix.indptr)) + matrix.indices)
+    return entry_keys(matrix.indptr, matrix.indices, matrix.shape[1])

@@ -235,8 +235,7 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
         if bad.any():
             k = int(np.argmax(bad))
             raise InputError(f"{name} {rule}: {kind} {names[k]!r} has {float(p[k])!r}")
-    with np.errstate(over="ignore"):
-        total = p.sum()
+    total = math.fsum(p.tolist()) if p.max(initial=0.0) < 1e200 else math.inf
     if abs(total - 1) > tol:
         raise InputError(f"{name} must sum to 1, got {float(total)!r}")
     return p / total if abs(total - 1) > storage.rounding(size) else p

@@ -6,7 +6,7 @@ What does the work is imported when it is called for.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drmdp.core.validation import Names
@@ -56,7 +56,12 @@ def estimate(
     weights: str = "equal",
     separator: str | None = None,
     encoding: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
+    fill_down: str | Collection[str] = (),
+    skip_rows_without: str | None = None,
     event: str | None = None,
     events: Any = None,
     transition: Any = None,
@@ -130,8 +135,13 @@ def estimate(
     weights : "equal", "rows" or "counts"
         Whether the kernels of a column `by` weigh the same, or as much as they have data; with "counts" they weigh the same, and their rows are drawn to those
         of all data together, the more the less data they have, so that the mean kernel is that of all data together.
-    separator, encoding, decimal : str, optional
-        How text files are written: what separates cells (a character, or "tab"), how letters are coded ("latin-1"), and the point or comma of numbers.
+    separator, encoding, decimal, thousands : str, optional
+        How text files are written: what separates cells (a character, or "tab"), how letters are coded ("latin-1"), the point or comma of numbers, and
+        what stands between thousands: "'", ".", "," or " ".
+    sheet, header_row : str and int, optional
+        Sheet of a workbook, by default the visible one that has the columns; and the row, or line of a text file, that names the columns.
+    fill_down, skip_rows_without : column names, optional
+        Columns whose empty cells mean what stands above them, and a column that is empty in rows to skip, such as sums.
     event, events, transition
         For a log of events, such as sales: the column that says what happened, all events there are, and the function that says where they lead. What is
         estimated are laws of the events, the model is that of `Model.from_events(states, actions, events, transition, laws)`, and of the other arguments
@@ -169,6 +179,7 @@ def estimate(
     from drmdp.estimate.source import Reading
     from drmdp.estimate.table import Columns
 
+    reading = Reading(separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without)
     if event is not None or transition is not None or events is not None:
         from drmdp.estimate.events import fit_events
 
@@ -176,11 +187,10 @@ def estimate(
             "discount": discount, "n_kernels": n_kernels, "by": by, "seed": seed, "prior": prior, "weight": weight, "weights": weights, "costs": costs,
             "rewards": rewards, "terminal": terminal, "states": states, "actions": actions, "events": events, "transition": transition,
         }  # fmt: skip
-        model: Model = fit_events(table, event, given, Reading(separator, encoding, decimal))
+        model: Model = fit_events(table, event, given, reading)
         return model
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     ordering = Ordering(step, gaps, duplicates, time_format, within, zone)
-    reading = Reading(separator, encoding, decimal)
     settings = Settings(
         discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions,
         rename, weights, min_count, initial, ordering, reading, interest,
@@ -218,7 +228,12 @@ def check_log(
     zone: str | None = None,
     separator: str | None = None,
     encoding: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
+    fill_down: str | Collection[str] = (),
+    skip_rows_without: str | None = None,
 ) -> LogCheck:
     """Find everything that is odd in a log: what `estimate` would refuse or warn of, not only the first.
 
@@ -232,8 +247,8 @@ def check_log(
         What an estimate would assume, as for `estimate`.
     step, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
-    separator, encoding, decimal : str, optional
-        How text files are written, as for `estimate`.
+    separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without : optional
+        How files are written, as for `estimate`.
 
     Returns
     -------
@@ -250,13 +265,17 @@ def check_log(
     --------
     >>> import drmdp
     >>> log = {"state": ["ok", "ok", "OK"], "action": [0, 0, 0], "next_state": ["ok", "ok", "ok"], "cost": [1, "x", 2]}
-    >>> print(drmdp.check_log(log, cost="cost"))
-    table: 2 things odd; an estimate is refused
+    >>> print(drmdp.check_log(log, cost="cost"))  # doctest: +ELLIPSIS
+    table: 3 things odd; an estimate is refused
     number, 1 place, refused
       row 2, column 'cost': 'x' is no number
     look-alike, 1 place
-      row 3, column 'state': 'OK' (once) looks like 'ok' (2 times): the same but for capitals
+      row 3, column 'state': 'OK' (once) looks like 'ok' (3 times): the same but for capitals
       cure: `rename={'OK': 'ok'}` if they are the same; `states` if all are meant
+    thin, 2 places
+      state 'OK', action 0: seen once, and led to 'ok'
+      state 'ok', action 0: seen 2 times, and always led to 'ok'
+      cure: nature cannot change these 2 rows within observed next states (1 and 2 observations): look at them; ...
     """
     from drmdp.estimate.check import check
     from drmdp.estimate.order import Ordering
@@ -267,6 +286,7 @@ def check_log(
     columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
     settings = Settings(
         None, by, unvisited=unvisited, partial=partial, min_count=min_count, terminal=terminal, states=states, actions=actions,
-        rename=rename, ordering=Ordering(step, gaps, duplicates, time_format, within, zone), reading=Reading(separator, encoding, decimal),
+        rename=rename, ordering=Ordering(step, gaps, duplicates, time_format, within, zone),
+        reading=Reading(separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without),
     )  # fmt: skip
     return check(table, columns, settings)

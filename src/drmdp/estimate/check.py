@@ -8,15 +8,15 @@ from typing import Any
 from drmdp.core.progress import stage
 from drmdp.core.random import generator
 from drmdp.errors import InputError
-from drmdp.estimate.count import lacking
+from drmdp.estimate.count import NOTHING, lacking
 from drmdp.estimate.findings import LIMIT, Finding, LogCheck, Place, RefusedError
+from drmdp.estimate.opening import open_source
 from drmdp.estimate.order import Survey
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.rules import available_pairs, rule_findings, visited
 from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
-from drmdp.estimate.source import open_source
-from drmdp.estimate.stages import discount_for, discount_odd, labels_odd, read_log, samples_of, terminal_of
+from drmdp.estimate.stages import discount_for, discount_odd, odd_cells, read_log, samples_of, terminal_of
 from drmdp.estimate.start import start_of
 from drmdp.estimate.summary import Summary, summarise
 from drmdp.estimate.table import Columns
@@ -82,9 +82,9 @@ def _check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
         findings += error.findings
         summary, odd = _counted(seen, replace(settings, states=None, actions=None), kind)
     except InputError as error:
-        odd = [
-            Finding("transitions", True, 1, "problems", (Place(str(error).removeprefix(f"{seen.steps.table.name}: ")),))
-        ]
+        why = str(error).removeprefix(f"{seen.steps.table.name}: ")
+        follows = why == NOTHING and any(finding.refused for finding in findings)  # of what was found already
+        odd = [] if follows else [Finding("transitions", True, 1, "problems", (Place(why),))]
     return LogCheck(seen.steps.table.name, tuple(findings + odd), summary)
 
 
@@ -92,7 +92,7 @@ def _counted(seen: Survey, settings: Settings, kind: str | None) -> tuple[Summar
     samples = samples_of(seen, settings, generator(0, "estimate"))
     found = visited(samples, terminal_of(samples, settings), settings.min_count)
     rules = settings.unvisited, settings.partial_rule
-    odd = [*labels_odd(seen, samples, settings), *discount_odd(settings)]
+    odd = [*odd_cells(seen, samples, settings), *discount_odd(settings)]
     if settings.interest is not None:
         discount_for(settings, seen.facts)
     open_pairs = available_pairs(found, *rules)

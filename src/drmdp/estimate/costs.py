@@ -18,14 +18,17 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core.validation import find, lookup
 from drmdp.errors import InputError, shown
+from drmdp.estimate import numbers
 from drmdp.estimate.count import Cells, cells_of
 from drmdp.estimate.findings import refuse
 from drmdp.estimate.labels import Named
+from drmdp.estimate.opening import SUFFIXES, open_source
 from drmdp.estimate.order import Ordering
 from drmdp.estimate.rules import Filled
-from drmdp.estimate.source import SUFFIXES, Reading, guarded, polars
+from drmdp.estimate.source import Reading, guarded, polars
 from drmdp.estimate.survey import survey
 from drmdp.estimate.table import Columns, open_table
+from drmdp.estimate.textfile import sniffed
 
 LONGEST, DEEPEST = 1000, 30
 """Characters of an expression, and levels of brackets: Polars ends the process at some thousands of characters (measured: 500 terms), and never
@@ -109,9 +112,19 @@ def _from_expression(cells: Cells, columns: Columns, text: str, kind: str) -> Ar
     return np.array(np.broadcast_to(found, S * A)).reshape(S, A)
 
 
+def _own_reading(path: Any, columns: Columns, kind: str, reading: Reading) -> Reading:
+    """How a table of costs is written, which need not be as the log is."""
+    own = sniffed(path, reading)
+    source = open_source(path, own, (columns.state, columns.action, kind))
+    if source.frame.collect_schema().get(kind) != polars().String:
+        return own
+    cells = source.collect(source.frame.select(kind))[0][kind].drop_nulls().to_list()
+    return numbers.likely(numbers.bare(cells), own)
+
+
 def _from_file(cells: Cells, columns: Columns, path: Any, kind: str, reading: Reading) -> Array:
     own = Columns(state=columns.state, action=columns.action, next_state=columns.state, **{kind: kind})
-    table = open_table(path, own, None, reading)
+    table = open_table(path, own, None, _own_reading(path, own, kind, reading))
     seen = survey(table, Ordering())
     refuse(table.name, seen.findings)
     found = cells_of(seen.steps, Named(cells.states, True), Named(cells.actions, True), [])

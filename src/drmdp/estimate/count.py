@@ -15,11 +15,15 @@ from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimate.findings import Finding, refuse
 from drmdp.estimate.labels import Named, codes
+from drmdp.estimate.numbers import DASHES
 from drmdp.estimate.order import Steps
+from drmdp.estimate.outliers import spread, spread_of_pairs
 from drmdp.estimate.source import polars
-from drmdp.estimate.table import UntidyError, is_tidy
+from drmdp.estimate.table import NUMBERS, UntidyError, is_tidy
 
 CELL = ("state", "action", "next_state")
+PRICES = ("cost", "reward")
+NOTHING = "no transitions"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Cells:
     rows: IntArray  # not weighted
     cost: Array | None  # weighted sum
     extra: dict[str, Any]  # further columns asked for
+    prices: Any = None  # a frame: `spread` of the costs, or rewards, of each pair
 
     @property
     def keys(self) -> IntArray:
@@ -46,7 +51,7 @@ class Cells:
         extra = {name: values[chosen] for name, values in self.extra.items()}
         return Cells(
             self.states, self.actions, self.pair[chosen], self.column[chosen], self.count[chosen], self.rows[chosen],
-            cost, extra,
+            cost, extra, self.prices,
         )  # fmt: skip
 
 
@@ -54,7 +59,7 @@ def _rules(names: list[str]) -> dict[str, Any]:
     """Where a transition lacks what it needs, by role."""
     pl = polars()
     rules = {role: pl.col(role).is_null() for role in (*CELL, "unit") if role in names}
-    rules |= {role: ~pl.col(role).is_finite().fill_null(False) for role in ("cost", "reward") if role in names}
+    rules |= {role: ~pl.col(role).is_finite().fill_null(False) for role in PRICES if role in names}
     if "weight" in names:
         weight = pl.col("weight")
         rules["weight"] = ~(weight.is_finite() & (weight >= 0)).fill_null(False)
@@ -62,22 +67,27 @@ def _rules(names: list[str]) -> dict[str, Any]:
 
 
 def lacking(steps: Steps) -> tuple[list[Finding], Steps]:
-    """What transitions lack, and those that lack nothing."""
+    """What transitions lack, and those that can be counted; prices may be null there."""
     pl = polars()
     table = steps.table
-    rules = _rules(steps.frame.collect_schema().names())
-    asked = [rule.sum().alias(role) for role, rule in rules.items()]
+    names = steps.frame.collect_schema().names()
+    rules = _rules(names)
+    new = {role: rule & ~pl.col(f"_bad_{role}") if f"_bad_{role}" in names else rule for role, rule in rules.items()}
     found = []
+    asked = [rule.sum().alias(role) for role, rule in new.items()]
     for role, count in table.collect(steps.frame.select(asked))[0].row(0, named=True).items():
         if not count:
             continue
-        cells = table.cells(rules[role], role, steps.frame)
-        empty = cells[0][1] is None or str(cells[0][1]).strip() in ("", "nan")
+        cells = table.cells(new[role], role, steps.frame)
+        empty = cells[0][1] is None or str(cells[0][1]).strip() in ("", "nan", *DASHES)
         low = " and not negative" if role == "weight" else ""
         what = f"the {role} is missing" if empty else f"the {role} must be finite{low}, got {{value}}"
-        found.append(table.finding("missing" if empty else "number", int(count), cells, role, what))
-    good = steps.frame.filter(~pl.any_horizontal(rules.values())) if found else steps.frame
-    return found, Steps(table, good, steps.n_ends)
+        cure = "write 0 if a dash means that" if empty and str(cells[0][1]).strip() in DASHES else ""
+        found.append(table.finding("missing" if empty else "number", int(count), cells, role, what, cure=cure))
+    needed = [rule for role, rule in rules.items() if role not in PRICES]
+    prices = [pl.when(~rules[role]).then(pl.col(role)).alias(role) for role in PRICES if role in rules]
+    good = steps.frame.filter(~pl.any_horizontal(needed)).with_columns(prices)
+    return found, Steps(table, good, steps.n_ends, checked=True)
 
 
 def cells_of(steps: Steps, states: Named, actions: Named, by: list[str], sums: dict[str, Any] | None = None) -> Cells:
@@ -86,18 +96,19 @@ def cells_of(steps: Steps, states: Named, actions: Named, by: list[str], sums: d
     table = steps.table
     names = steps.frame.collect_schema().names()
     weight = pl.col("weight") if "weight" in names else pl.lit(1.0)
-    cost = next((pl.col(name) for name in ("cost", "reward") if name in names), None)
+    cost = next((pl.col(name) for name in PRICES if name in names), None)
     asked = {"rows": pl.len(), "count": weight.sum() if "weight" in names else pl.len().cast(pl.Float64)}
     if cost is not None:
         asked["cost"] = (weight * cost).sum()
-    numbers = {role: rule for role, rule in _rules(names).items() if role in ("cost", "reward", "weight")}
+        asked |= spread(cost)
+    numbers = {} if steps.checked else {role: rule for role, rule in _rules(names).items() if role in NUMBERS}
     asked |= {f"bad_{name}": rule.sum() for name, rule in numbers.items()}
     asked |= {name: (weight * factor).sum() for name, factor in (sums or {}).items()}
     cells = table.collect(steps.frame.group_by(*CELL, *by).agg(**asked))[0]
     if not cells.height and table.tidy:
         raise UntidyError
     if not cells.height:
-        raise InputError(f"{table.name}: no transitions")
+        raise InputError(f"{table.name}: {NOTHING}")
     cells = cells.with_columns(pl.col(pl.Categorical).cast(pl.String), pl.col(pl.Int32).cast(pl.Int64))
     tidy = all(is_tidy(cells[role]) for role in (*CELL, *by)) and not any(
         cells[f"bad_{name}"].sum() for name in numbers
@@ -122,6 +133,6 @@ def _coded(steps: Steps, cells: Any, states: Named, actions: Named, extra: list[
     cost = cells["cost"].to_numpy() if "cost" in cells.columns else None
     found = Cells(
         state_names, action_names, pair, t, cells["count"].to_numpy(), cells["rows"].to_numpy().astype(np.int64), cost,
-        {name: cells[name].to_numpy() for name in extra},
+        {name: cells[name].to_numpy() for name in extra}, None if cost is None else spread_of_pairs(cells),
     )  # fmt: skip
     return found.keep(order)

@@ -23,7 +23,7 @@ from drmdp.errors import InputError, shown
 from drmdp.estimate.findings import Finding
 from drmdp.estimate.order import Facts, Ordering
 from drmdp.estimate.source import guarded, polars
-from drmdp.estimate.table import Table, cell_text, parsed_number
+from drmdp.estimate.table import Table, cell_text
 
 SAMPLE = 200
 """Cells that decide on the form, in a table that is taken for tidy."""
@@ -68,9 +68,13 @@ class Form:
         """The time that a text is, or null; in UTC if there is a zone."""
         pl = polars()
         if not self.format:
-            return text.cast(pl.Int64, strict=False) if self.pattern == INTEGER else parsed_number(text).fill_nan(None)
+            return (
+                text.cast(pl.Int64, strict=False)
+                if self.pattern == INTEGER
+                else text.cast(pl.Float64, strict=False).fill_nan(None)
+            )
         if self.format == EXCEL:
-            days = parsed_number(text)
+            days = text.cast(pl.Float64, strict=False)
             days = pl.when(days.is_between(61, 2_958_465)).then(days)
             return pl.lit(ORIGIN, pl.Datetime("us")) + (days * 86_400e6).round().cast(pl.Int64).cast(pl.Duration("us"))
         if "%q" in self.format:  # a quarter is where it begins

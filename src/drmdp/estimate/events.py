@@ -15,8 +15,10 @@ from drmdp.core import validation as checks
 from drmdp.core.names import natural
 from drmdp.core.random import generator
 from drmdp.errors import InputError, shown
+from drmdp.estimate.numbers import writing
+from drmdp.estimate.opening import open_source
 from drmdp.estimate.sample import SAMPLED
-from drmdp.estimate.source import Reading, open_source, polars
+from drmdp.estimate.source import Reading, polars, used_columns
 from drmdp.model import Model
 
 
@@ -43,25 +45,25 @@ def fit_events(table: Any, event: str | None, given: dict[str, Any], reading: Re
 
 def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading: Reading) -> Array:
     """How often each event was seen, (groups, E); the names of the groups are put into `given`."""
-    pl, source = polars(), open_source(table, reading)
     by, weight = given["by"], given["weight"]
     group = by if by not in (None, *SAMPLED) else None
     wanted = [name for name in (event, group, weight) if name is not None]
+    source = open_source(table, reading, wanted)
     for name in wanted:
         if name not in source.header:
             raise InputError(
                 f"{source.name}: there is no column {name!r}; there are {', '.join(map(repr, source.header))}"
             )
-    frame = source.collect(source.frame.select([pl.col(name) for name in wanted]))[0]
+    frame = source.collect(used_columns(source, {name: polars().col(name) for name in wanted}, wanted, reading)[0])[0]
     index = {str(name): k for k, name in enumerate(events)}
     seen = frame[event].to_list()
-    for row, value in enumerate(seen):
+    for row, value in zip(frame["_row"], seen, strict=True):
         if value is None or _plain(value) not in index:
             line = source.lines([row])[0]
             raise InputError(
                 f"{source.name}: {source.word} {line}, column {event!r}: {shown(value)} is no event; events are {_range(events)}"
             )
-    amount = np.ones(len(seen)) if weight is None else _amounts(frame[weight])
+    amount = np.ones(len(seen)) if weight is None else _amounts(frame[weight], reading)
     if not len(seen) or (amount < 0).any() or not np.isfinite(amount).all() or not amount.sum() > 0:
         raise InputError(f"{source.name}: there are no events, or weights that are negative or no numbers")
     groups = [None] * len(seen) if group is None else frame[group].to_list()
@@ -112,6 +114,9 @@ def _range(events: Any) -> str:
     return f"0 … {len(events) - 1}" if isinstance(events, range) else ", ".join(map(repr, events[:8]))
 
 
-def _amounts(column: Any) -> Array:
+def _amounts(column: Any, reading: Reading) -> Array:
     """Numbers; NaN where there is none."""
-    return np.asarray(column.cast(polars().Float64, strict=False).fill_null(np.nan).to_numpy())
+    pl = polars()
+    text = pl.col(column.name).str.strip_chars()
+    number = writing(reading).read(text) if column.dtype == pl.String else pl.col(column.name).cast(pl.Float64)
+    return np.asarray(column.to_frame().select(number).to_series().fill_null(np.nan).to_numpy())

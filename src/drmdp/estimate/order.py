@@ -31,7 +31,7 @@ from drmdp.estimate.findings import Finding
 from drmdp.estimate.gaps import clock_findings, contradictions, distance_findings, twice_findings
 from drmdp.estimate.neighbours import Look, delta_of, guess, look_at, one_step, same_episode
 from drmdp.estimate.source import polars
-from drmdp.estimate.table import Table
+from drmdp.estimate.table import NUMBERS, Table
 from drmdp.estimate.times import CALENDAR, DAYS, NEAR, UNEVEN, Step, parse_step
 
 GAPS = ("refuse", "cut", "bridge")
@@ -58,6 +58,7 @@ class Steps:
     table: Table
     frame: Any
     n_ends: int = 0  # rows that only end an episode
+    checked: bool = False  # whether rows that lack something are left out
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,9 @@ class Survey:
 def _sorted(table: Table, stable: bool) -> Table:
     """Rows by episode and time, in memory, with labels as short as they can be; `stable`: equal times as in the table."""
     pl = polars()
+    kept = ("_odd", "_clock", *(f"_bad_{role}" for role in NUMBERS))
     names = table.frame.collect_schema().names()
-    frame = table.frame.select("_row", *table.roles, *(name for name in names if name in ("_odd", "_clock")))
+    frame = table.frame.select("_row", *table.roles, *(name for name in names if name in kept))
     schema = frame.collect_schema()
     whole = [name for name, dtype in schema.items() if dtype.is_integer() and name != "time"]
     bounds = [pl.col(name).min().alias(f"{name}_low") for name in whole]

@@ -19,7 +19,7 @@ from drmdp.estimate.stages import (
     discount_for,
     discount_odd,
     kernel_weights,
-    labels_odd,
+    odd_cells,
     read_log,
     samples_of,
     terminal_of,
@@ -55,11 +55,12 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     prior = settings.prior if settings.by == "posterior" else None
     weights = kernel_weights(samples, settings)
     rules, shrunk = (settings.unvisited, settings.partial_rule), settings.weights == "counts"
+    counts = _counts(samples)  # `fill` makes shares of them in place
     filled = fill(name, samples, found, *rules, prior, rng, shrunk)
     initial, start = start_of(settings.initial, settings.typed, samples.pooled, seen.facts.starts, found.terminal)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
-    odd = [*seen.findings, *labels_odd(seen, samples, settings), *discount_odd(settings)]
+    odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
     model = Model(
@@ -74,21 +75,17 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         terminal=filled.terminal,
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
         notes=[*summary.assumed, *thin, *(finding.note for finding in odd)],
-        counts=_counts(samples, filled.kernels),
+        counts=counts,
     )
     return Estimate(changed(model, start=start), samples.labels, replace(summary, thin=thin))
 
 
-def _counts(samples: Samples, kernels: Kernels) -> Kernels:
+def _counts(samples: Samples) -> Kernels:
     """How often each transition was seen: by kernel where each has data of its own, else in all."""
-    own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [_seen(samples)]
-    S = kernels.n_states
-    return from_parts(list(own), S, S, kernels.n_actions, kernels.is_sparse)
-
-
-def _seen(samples: Samples) -> tuple[Any, Any]:
-    cells = samples.pooled
-    return cells.keys[cells.count > 0], cells.count[cells.count > 0]
+    cells, S = samples.pooled, len(samples.pooled.states)
+    seen = cells.count > 0
+    own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [(cells.keys[seen], cells.count[seen])]
+    return from_parts(list(own), S, S, len(cells.actions), is_sparse=False)
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

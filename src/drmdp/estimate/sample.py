@@ -179,5 +179,13 @@ def _pooled(cells: Cells) -> Cells:
 
     cost = None if cells.cost is None else total(cells.cost)
     return Cells(
-        cells.states, cells.actions, pair, column, total(cells.count), total(cells.rows).astype(np.int64), cost, {}
+        cells.states,
+        cells.actions,
+        pair,
+        column,
+        total(cells.count),
+        total(cells.rows).astype(np.int64),
+        cost,
+        {},
+        cells.prices,
     )

@@ -1,51 +1,40 @@
-"""A file or a frame as a lazy Polars frame, and the way back from a row to a line of the file.
+"""A table as a lazy Polars frame, and the way back from a row to a line of the file.
 
-Cells of text files and workbooks come as text: what a column means is decided by its role, over all rows, and not by
-its first rows. Paths are taken literally: ``log[1].csv`` is that file.
-
-====================== ===============================================================================================
-suffix                 what is read
-====================== ===============================================================================================
-.csv, .tsv, .txt       text in UTF-8, or in UTF-16 with a byte order mark; separated by commas (.tsv: by tabs; .txt: by
-                       what `separator` says). Other encodings are decoded in memory.
-.parquet               columns with types
-.xlsx                  the first sheet, in memory; its first row names the columns. Needs the extra ``excel``.
-====================== ===============================================================================================
-
-A Parquet file that is none, or was cut off, is refused. One from a stranger is only as safe as Polars. Damage in its footer is an error
-(4 000 flipped bits tried). Damage inside its pages goes unnoticed where it makes other numbers, for pages need not have checksums: of 956 flipped
-bits, 811 were read, 144 refused, and one ended the process.
+The first row that is not blank names the columns, or the row that `header_row` says; a name that is missing there stands above it, as where cells are
+merged.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
-from drmdp.core.archives import check_parquet
 from drmdp.core.environment import check_threads
-from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.errors import InputError, MissingExtra
 
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
-SUFFIXES = (*SEPARATORS, ".parquet", ".xlsx")
-HEAD = 1 << 16
-"""Bytes that are looked at to tell encodings and line ends."""
+if TYPE_CHECKING:
+    from drmdp.estimate.textfile import TextFile
+
+
+KEEP = "\0keep"
+TOP = 20
+"""Rows among which names of columns are looked for."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a text file is written."""
+    """How a table is written; see `drmdp.estimate`."""
 
     separator: str | None = None
     encoding: str | None = None
-    decimal: str = "."
+    decimal: str | None = None  # None: a point, if that is the only reading
+    thousands: str | None = None
+    sheet: str | None = None
+    header_row: int | None = None
+    fill_down: str | Collection[str] = ()
+    skip_rows_without: str | None = None
     ragged: bool = False  # cut lines with too many cells, instead of an error
 
 
@@ -59,6 +48,8 @@ class Source:
     word: str = "row"  # what a row is called, "line" in text files
     first: int = 1  # number of the first row
     text: TextFile | None = None
+    top: tuple[tuple[str, ...], ...] = ()  # the first rows of a file, line by line
+    told: tuple[str, ...] = ()  # what was assumed
 
     def lines(self, rows: list[int]) -> list[int]:
         """Numbers of rows, counted from 0, as a reader of the file counts them."""
@@ -99,236 +90,65 @@ def guarded(work: Any, name: str) -> Any:
         raise InputError(f"{name}: {error.strerror or str(error).splitlines()[0]}") from None
 
 
-def open_source(given: Any, reading: Reading) -> Source:
-    """Open a frame, a mapping of columns or a file; nothing is read but the header."""
+def used_columns(
+    source: Source, cells: Mapping[str, Any], names: Collection[str], reading: Reading
+) -> tuple[Any, tuple[str, ...]]:
+    """Expressions in some columns, and `_row`; cells are filled and rows skipped as `reading` says. Also what to tell of that."""
     pl = polars()
-    frame = None
-    if isinstance(given, pl.LazyFrame | pl.DataFrame):
-        frame = given.lazy()
-    elif _is_pandas(given) and hasattr(given, "columns"):
-        frame = _from_columns({str(name): given[name] for name in given.columns})
-    elif isinstance(given, Mapping):
-        frame = _from_columns(given)
-    if frame is not None:
-        return Source(frame, "table", tuple(guarded(lambda: frame.collect_schema().names(), "table")))
-    if not isinstance(given, str | os.PathLike):
-        raise InputError(f"table: expected a Polars or pandas frame, a mapping or a path, got {type(given).__name__}")
-    path = Path(given)
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise InputError(f"{path}: unknown suffix {suffix!r}; a table is a {known} file")
-    if not path.is_file():
-        what = (
-            "is a directory"
-            if path.is_dir()
-            else "is a pipe or a device, not a file"
-            if path.exists()
-            else "no such file"
-        )
-        raise InputError(f"{path}: {what}")
-    if suffix == ".parquet":
-        try:
-            check_parquet(path)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        frame = guarded(lambda: pl.scan_parquet(path, glob=False), os.fspath(path))
-        return Source(frame, os.fspath(path), tuple(guarded(lambda: frame.collect_schema().names(), os.fspath(path))))
-    return _workbook(path) if suffix == ".xlsx" else _text(path, reading)
+    filled = (reading.fill_down,) if isinstance(reading.fill_down, str) else tuple(reading.fill_down)
+    for name in filled:
+        if name not in names:
+            known = ", ".join(map(repr, names))
+            raise InputError(f"{source.name}: `fill_down`: {name!r} is none of the columns used: {known}")
+    without = reading.skip_rows_without
+    if without is not None and (without not in source.header or without in filled):
+        why = "is filled down" if without in filled else "is no column"
+        raise InputError(f"{source.name}: `skip_rows_without`: {without!r} {why}")
+    schema = guarded(source.frame.collect_schema, source.name)
+
+    def there(name: str) -> Any:
+        column = pl.col(name)
+        return (column.str.strip_chars() != "").fill_null(False) if schema[name] == pl.String else column.is_not_null()
+
+    keep = pl.lit(True) if without is None else there(without)
+    down = {name: pl.when(there(name) & keep).then(pl.col(name)).forward_fill() for name in filled}
+    frame = source.frame.with_columns(**down, **{KEEP: keep}).select(_keep=pl.col(KEEP), **cells)
+    frame = frame.with_row_index("_row")
+    told = [f"an empty cell of {name!r} means what stands above it" for name in filled]
+    if without is not None:
+        gone = frame.filter(~pl.col("_keep"))
+        n, first = source.collect(gone.select(pl.len()), gone.select("_row").head(1))
+        where = f", the first in {source.word} {source.lines(first['_row'].to_list())[0]}" if first.height else ""
+        told.append(f"rows without {without!r} are skipped: {n.item():,}{where}")
+        frame = frame.filter("_keep")
+    return frame.drop("_keep"), (*source.told, *told)
 
 
-# ---------------------------------------------------------------------- frames and workbooks
+def header_of(rows: Collection[tuple[str, ...]], number: int | None) -> tuple[tuple[str, ...], int]:
+    """Names of columns in the first rows, and how many rows they take; names that are missing in row `number` stand above."""
+    rows = list(rows)
+    if number is None:
+        number = next((k for k, row in enumerate(rows, 1) if any(cell.strip() for cell in row)), 0)
+        return (rows[number - 1] if number else ()), number
+    columns = zip_longest(*rows[:number], fillvalue="") if number <= len(rows) else ()
+    return tuple(next((cell for cell in reversed(cells) if cell.strip()), "") for cells in columns), number
 
 
-def _is_pandas(given: Any) -> bool:
-    return type(given).__module__.partition(".")[0] == "pandas"
+def titles(name: str, rows: Collection[tuple[str, ...]], number: int | None) -> tuple[tuple[str, ...], int]:
+    """The same; refused if there is none."""
+    header, taken = header_of(rows, number)
+    if number is not None and not any(header):
+        raise InputError(f"{name}: `header_row={number}`: there is no name in that row, nor above")
+    return header, taken
 
 
-def _from_columns(columns: Mapping[Any, Any]) -> Any:
-    """Make a frame column by column: a conversion of pandas as a whole would need pyarrow."""
-    pl = polars()
-
-    def series(values: Any) -> Any:
-        if not _is_pandas(values):
-            return values
-        if hasattr(values.dtype, "freq") and hasattr(values, "dt"):  # periods: where they begin
-            values = values.dt.to_timestamp()
-        plain = values.to_numpy()
-        if plain.dtype != object:
-            return plain
-        return [None if missing else value for value, missing in zip(plain, list(values.isna()), strict=True)]
-
-    return guarded(lambda: pl.DataFrame({n: series(v) for n, v in columns.items()}, strict=False), "table").lazy()
+def new_names(columns: list[str], header: tuple[str, ...]) -> dict[str, str]:
+    """Names of the header for columns of a frame, as far as they are there once."""
+    return {old: new for old, new in zip(columns, header, strict=False) if new and header.count(new) == 1}
 
 
-def _workbook(path: Path) -> Source:
-    """Read the first sheet as text: typed columns would silently empty the cells of another type."""
-    pl = polars()
-    name = os.fspath(path)
-    try:
-        import fastexcel
-    except ImportError as error:
-        raise MissingExtra("fastexcel", "excel") from error
-
-    def work() -> tuple[Any, str]:
-        try:
-            sheet = fastexcel.read_excel(path).sheet_names[0]
-            options = {"dtypes": "string"}
-            return pl.read_excel(path, sheet_name=sheet, drop_empty_rows=False, read_options=options), sheet
-        except fastexcel.FastExcelError as error:
-            raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
-
-    frame, sheet = guarded(work, name)
-    return Source(frame.lazy(), f"{name}, sheet {sheet!r}", tuple(frame.columns), first=2)
-
-
-# ---------------------------------------------------------------------- text
-
-
-@dataclass(frozen=True)
-class TextFile:
-    """A separated text file: what Polars reads, and where a record stands."""
-
-    path: Path
-    encoding: str
-    separator: str
-
-    def records(self, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """Line where each record begins, and its cells; blank lines are records without cells."""
-        with open(self.path, encoding=self.encoding, errors="replace", newline="") as text:
-            reader = csv.reader(text, delimiter=self.separator, strict=strict)
-            begin = 1
-            try:
-                for cells in reader:
-                    yield begin, cells
-                    begin = reader.line_num + 1
-            except csv.Error as error:
-                raise csv.Error(f"the record that begins in line {begin} cannot be read: {error}") from None
-
-    def body(self) -> Iterator[tuple[int, list[str]]]:
-        """Records after the header; Polars skips blank lines before it, and only there."""
-        records = self.records()
-        next((cells for _, cells in records if cells), None)
-        return records
-
-    def header(self) -> tuple[str, ...]:
-        """Names of the columns, as written."""
-        try:
-            first = next((cells for _, cells in self.records() if cells), [])
-        except csv.Error as error:
-            raise InputError(f"{self.path}: {error}") from None
-        return tuple(name.removeprefix("\ufeff") for name in first)  # a mark of byte order
-
-    def lines(self, rows: list[int]) -> dict[int, int]:
-        """Line of each of some rows: not row + 2 where cells hold line breaks or blank lines precede the header."""
-        if not rows:
-            return {}
-        wanted = set(rows)
-        try:
-            body = islice(self.body(), max(rows) + 1)
-            return {row: line for row, (line, _) in enumerate(body) if row in wanted}
-        except csv.Error:  # a cell beyond the limit of the module `csv`
-            return {}
-
-    def wide(self) -> list[tuple[int, int]]:
-        """Lines with more cells than the header, and how many they have."""
-        width = len(self.header())
-        try:
-            return [(line, len(cells)) for line, cells in self.body() if len(cells) > width]
-        except csv.Error:
-            return []
-
-    def fault(self) -> str | None:
-        """Why Polars could not read it, with a line; None if that is not seen from here."""
-        if self.encoding in ("utf-8", "utf-8-sig"):
-            with open(self.path, "rb") as raw:
-                for number, content in enumerate(raw, 1):
-                    try:
-                        content.decode()
-                    except UnicodeDecodeError as error:
-                        byte = f"byte 0x{content[error.start]:02x} is no UTF-8"
-                        return f"line {number}: {byte}; if it was saved by an older program: `encoding='latin-1'`"
-        width = len(self.header())
-        try:
-            for line, cells in self.records(strict=True):
-                if len(cells) > width:
-                    what = f"{len(cells)} cells, but the header has {width}"
-                    return f"line {line} has {what}: cells that hold {self.separator!r} need quotes"
-        except csv.Error as error:
-            return str(error)
-        return None
-
-
-def _text(path: Path, reading: Reading) -> Source:
-    pl = polars()
-    name = os.fspath(path)
-    head = guarded(lambda: _head(path), name)
-    file = TextFile(path, _encoding(name, head, reading.encoding), _separator(name, path, reading.separator))
-    if b"\r" in head and b"\n" not in head and b"\x00" not in head:
-        raise InputError(f"{name}: lines end with a carriage return alone: save it with ordinary line ends")
-    content: Any = path
-    if file.encoding not in ("utf-8", "utf-8-sig"):
-        content = io.BytesIO(guarded(lambda: _decoded(path, file.encoding), name).encode())
-    header = file.header()
-    if not header:
-        raise InputError(f"{name}: empty")
-    options = {"separator": file.separator, "infer_schema": False, "glob": False}
-    options["truncate_ragged_lines"] = reading.ragged
-    frame = guarded(lambda: pl.scan_csv(content, **options), name)
-    source = Source(frame, name, header, "line", 2, file)
-    guarded(frame.collect_schema, name)
-    return source
-
-
-def _head(path: Path) -> bytes:
-    with open(path, "rb") as raw:
-        return raw.read(HEAD)
-
-
-def _encoding(name: str, head: bytes, given: str | None) -> str:
-    if given is not None:
-        try:
-            b"a".decode(given, "replace")  # some codecs are not for text
-            return codecs.lookup(given).name
-        except (LookupError, ValueError):
-            raise InputError(
-                f"`encoding={given!r}` is unknown; common ones are utf-8, latin-1, cp1252, utf-16"
-            ) from None
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if b"\x00" in head:
-        raise InputError(f"{name}: holds zero bytes; if it is UTF-16: `encoding='utf-16-le'`")
-    return "utf-8-sig"
-
-
-def _decoded(path: Path, encoding: str) -> str:
-    raw = path.read_bytes()
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}: line {line}: not {encoding}: {error.reason}") from None
-    except LookupError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def _separator(name: str, path: Path, given: str | None) -> str:
-    found = {"tab": "\t", "\\t": "\t"}.get(given, given) if given is not None else SEPARATORS[path.suffix.lower()]
-    if found is None:
-        raise InputError(f"{name}: say what separates the cells of a .txt file: `separator=';'`, `separator='tab'`")
-    if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        raise InputError(f"`separator`: expected one character, or tab, got {shown(given)}")
-    return found
-
-
-def separator_hint(header: tuple[str, ...]) -> str:
-    """What to try if a file has a single column whose name looks like several."""
-    if len(header) != 1:
-        return ""
-    found: Callable[[str], int] = header[0].count
-    mark = max((";", "\t", "|", ","), key=found)
-    return (
-        f"; its cells look separated by {mark!r}: `separator={'tab' if mark == chr(9) else mark!r}`"
-        if found(mark)
-        else ""
-    )
+def header_hint(source: Source, missing: Collection[str]) -> str:
+    """The first row that has the names which the header has not."""
+    rows = range(1, len(source.top) + 1)
+    found = next((k for k in rows if set(missing) <= set(header_of(source.top, k)[0])), None)
+    return "" if found is None else f"; row {found} has them: `header_row={found}`"

@@ -13,6 +13,7 @@ from drmdp.estimate import times
 from drmdp.estimate.findings import Finding, Place
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
+from drmdp.estimate.outliers import outliers
 from drmdp.estimate.rules import names_by_text
 from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.scales import scale_findings
@@ -99,8 +100,8 @@ def kernel_weights(samples: Samples, settings: Settings) -> Any:
     return None if settings.weights == "counts" else samples.totals / samples.totals.sum()
 
 
-def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Finding]:
-    """Labels that look alike, where the user did not say which there are."""
+def odd_cells(seen: Survey, samples: Samples, settings: Settings) -> list[Finding]:
+    """Labels that look alike, where the user did not say which there are, and costs that stand out."""
     table, cells = seen.steps.table, samples.pooled
     S, A = len(cells.states), len(cells.actions)
     state = np.maximum(np.bincount(cells.pair // A, cells.rows, S), np.bincount(cells.column, cells.rows, S))
@@ -116,4 +117,4 @@ def labels_odd(seen: Survey, samples: Samples, settings: Settings) -> list[Findi
     episodes = seen.facts.episodes
     if episodes is not None and episodes.height <= MANY and table.wanted.get("unit") != table.wanted["episode"]:
         found += label_findings(table, "episode", dict(episodes.rows()))
-    return found
+    return found + outliers(table, seen.steps.frame, cells.prices)

@@ -35,6 +35,7 @@ class Summary:
     ends: int  # rows that only end an episode, or come before a gap
     time: str | None  # how times are written, if they are text
     step: str | None
+    order: str  # of the states: given, numbers or alphabet
     states: list[tuple[Any, int]]  # names in order, and how many transitions begin there
     actions: list[tuple[Any, int]]
     pairs: int  # that are not terminal
@@ -87,6 +88,7 @@ def summarise(
         ends=seen.steps.n_ends,
         time=facts.form,
         step=None if facts.step is None else f"{facts.step}{' (guessed)' if facts.guessed else ''}",
+        order="given" if settings.states is not None else "alphabet" if isinstance(cells.states[0], str) else "numbers",
         states=list(zip(cells.states, often.sum(axis=1).tolist(), strict=True)),
         actions=list(zip(cells.actions, often.sum(axis=0).tolist(), strict=True)),
         pairs=int(open_pairs.sum()),
@@ -102,6 +104,7 @@ def summarise(
         kernel_assumed=assumed.sum(axis=1).tolist(),
         costs=None if kind is None else _costs(table, settings, kind),
         assumed=[
+            *table.told,
             *_order(facts, settings.ordering, table),
             *_left_out(seen.steps, kind),
             *(f"labels renamed: {old} is {new}" for old, new in (settings.rename or {}).items()),

@@ -12,11 +12,12 @@ from typing import Any
 
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
+from drmdp.estimate import numbers
 from drmdp.estimate.dates import hint, read_times
 from drmdp.estimate.findings import Finding
 from drmdp.estimate.order import Ordering, Steps, Survey, ordered, whole_rows
 from drmdp.estimate.source import polars
-from drmdp.estimate.table import Table
+from drmdp.estimate.table import NUMBERS, Table, first_cells
 
 
 def survey(table: Table, ordering: Ordering, states: Names | None = None) -> Survey:
@@ -29,6 +30,7 @@ def survey(table: Table, ordering: Ordering, states: Names | None = None) -> Sur
     if not visits and (ordering.step is not None or ordering.gaps != "refuse"):
         raise InputError(f"{table.name}: `step` and `gaps` are for rows without `next_state`, where time joins them")
     table, findings, facts = read_times(table, ordering)
+    findings += table.findings
     if not table.tidy:
         counts = _odd_cells(table)
         if not counts["n"]:
@@ -72,7 +74,7 @@ def _cell_findings(table: Table, counts: dict[str, int], form: str | None) -> tu
             kind, role = name[1:].split("_", 1)
             finding = _cell_finding(table, kind, role, counts[name], table.cells(rule, role), form)
             found.append(finding)
-            bad += [rule] if finding.refused else []
+            bad += [rule] if finding.refused and role not in NUMBERS else []
     if bad:
         table = replace(table, frame=table.frame.with_columns(_odd=pl.any_horizontal(bad).fill_null(False)))
     return sorted(found, key=lambda finding: not finding.refused), table
@@ -82,7 +84,13 @@ def _cell_finding(
     table: Table, kind: str, role: str, count: int, cells: list[tuple[int, Any]], form: str | None
 ) -> Finding:
     if kind == "null":
-        return table.finding("missing", count, cells, role, f"the {role} is missing")
+        name = table.wanted[role]
+        skip, above = (
+            f"`skip_rows_without={name!r}` skips such rows, as sums are",
+            f"`fill_down={name!r}` if it stands above",
+        )
+        cure = f"{above}; {skip}" if role == "episode" else skip
+        return table.finding("missing", count, cells, role, f"the {role} is missing", cure=cure)
     if kind == "blank":
         what = "{value} has blanks around it, which are removed"
         return table.finding("blanks", count, cells, role, what, refused=False)
@@ -91,6 +99,5 @@ def _cell_finding(
         return table.finding(
             "time", count, cells, role, f"{{value}} is none of the {form}{several}", cure=hint(cells[0][1])
         )
-    comma = "`decimal=','` reads decimal commas; thousands must not be marked"
-    cure = comma if any("," in str(value) for _, value in cells) else ""
+    cure = numbers.cure([*first_cells(table, role), *(str(value) for _, value in cells)], table.reading)
     return table.finding("number", count, cells, role, "{value} is no number", cure=cure)

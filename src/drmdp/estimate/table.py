@@ -25,9 +25,13 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
+from drmdp.core.text import count
 from drmdp.errors import InputError
+from drmdp.estimate import numbers
 from drmdp.estimate.findings import LIMIT, Finding, Place
-from drmdp.estimate.source import Reading, Source, guarded, open_source, polars, separator_hint
+from drmdp.estimate.opening import open_source
+from drmdp.estimate.source import Reading, Source, guarded, header_hint, polars, used_columns
+from drmdp.estimate.textfile import separator_hint
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
 NUMBERS = ("cost", "reward", "weight")
@@ -67,6 +71,8 @@ class Table:
     source: Source
     reading: Reading
     rename: Mapping[Any, Any]
+    told: tuple[str, ...] = ()  # what was assumed of cells
+    findings: tuple[Finding, ...] = ()  # columns of numbers with two readings
     tidy: bool = True  # whether it is taken for granted that each text means something and has no blanks around it
 
     @property
@@ -133,15 +139,18 @@ def open_table(
 ) -> Table:
     """Open a frame or a file and give its columns their fixed names and types; nothing is read but the header."""
     reading = reading or Reading()
-    if reading.decimal not in (".", ","):
-        raise InputError(f"`decimal`: expected '.' or ',', got {reading.decimal!r}")
-    opened = open_source(source, reading)
+    numbers.writing(reading)
+    times = (columns.time or "").split(",")  # a time may have several columns
+    needed = {*vars(replace(columns, time=None)).values(), *(part.strip() for part in times), unit} - {None, ""}
+    opened = open_source(source, reading, needed)
     if columns.next_state is None and "next_state" in opened.header:
         columns = replace(columns, next_state="next_state")
     wanted = {role: column for role, column in {**vars(columns), "unit": unit}.items() if column is not None}
     _check_header(opened, wanted)
-    raw = opened.frame.select(_cells(opened, role, column) for role, column in wanted.items()).with_row_index("_row")
-    return typed(Table(raw, raw, wanted, columns, opened, reading, rename or {}), tidy)
+    cells = {role: _cells(opened, role, column) for role, column in wanted.items()}
+    names = [part for role, column in wanted.items() for part in _parts(opened, role, column)]
+    raw, told = used_columns(opened, cells, names, reading)
+    return typed(Table(raw, raw, wanted, columns, opened, reading, rename or {}, told), tidy)
 
 
 def typed(table: Table, tidy: bool) -> Table:
@@ -151,8 +160,11 @@ def typed(table: Table, tidy: bool) -> Table:
     exprs: list[Any] = []
     for role in table.wanted:
         where = f"{table.name}: column {table.wanted[role]!r} ({role})"
-        if role in NUMBERS:
-            exprs += _number(role, schema[role], table.reading.decimal, tidy, where)
+        if role in NUMBERS and schema[role] in (pl.String, pl.Categorical):
+            table, found = _read_numbers(table, role, cell_text(role, schema[role], tidy), tidy)
+            exprs += found
+        elif role in NUMBERS:
+            exprs += _number(role, schema[role], where)
         elif role in LABELS:
             exprs += _label(role, schema[role], table.rename if role != "episode" else {}, tidy, where)
     frame = table.raw
@@ -211,8 +223,8 @@ def _check_header(opened: Source, wanted: dict[str, str]) -> None:
             near = folded.get(column.strip().casefold()) or next(iter(get_close_matches(column, header, 1)), None)
             meant = f" (did you mean {near!r}?)" if near is not None and near not in wanted.values() else ""
             texts.append(f"{column!r} for `{spoken(role)}`{meant}")
-        known = f"there are: {shown_names(header)}{separator_hint(header)}"
-        raise InputError(f"{opened.name}: no column {', '.join(texts)}; {known}")
+        known = f"there are: {shown_names(header)}{separator_hint(header)}{header_hint(opened, [part for _, part in missing])}"
+        raise InputError("; ".join((f"{opened.name}: no column {', '.join(texts)}; {known}", *opened.told)))
     for _, column in parts:
         if header.count(column) > 1:
             raise InputError(f"{opened.name}: {header.count(column)} columns are called {column!r}")
@@ -226,20 +238,58 @@ def _there(role: str, dtype: Any) -> Any:
     return column.is_not_nan() if dtype.is_float() else column.is_not_null()
 
 
-def parsed_number(text: Any, decimal: str = ".") -> Any:
-    """The number that a text is, or null."""
+def _read_numbers(table: Table, role: str, text: Any, tidy: bool) -> tuple[Table, list[Any]]:
+    """Numbers of a column of text, and which cells are none; with more care their unit is removed and dashes are empty."""
     pl = polars()
-    if decimal == ",":  # a point would be one of thousands, or a mistake
-        text = pl.when(~text.str.contains(".", literal=True)).then(text.str.replace(",", ".", literal=True))
-    return text.cast(pl.Float64, strict=False)
+    how, told, findings = numbers.writing(table.reading), list(table.told), list(table.findings)
+    cells = first_cells(table, role)
+    if not tidy:
+        units = numbers.units(cells)
+        if len(units) == 1 and all(map(numbers.is_unit, *units)):
+            how = replace(how, **dict(zip(("before", "after"), units.pop(), strict=True)))
+        text = pl.when(~text.is_in(numbers.DASHES)).then(text)
+    asked: dict[str, Any] = {}
+    column = table.raw.select(text=cell_text(role, None, False))
+    unsaid = table.reading.thousands is None and table.reading.decimal in (None, ",")
+    if unsaid and numbers.may_be_ambiguous(numbers.bare(cells), how.decimal):
+        asked |= numbers.ambiguity(how.core(pl.col("text")), how.decimal)
+    if not tidy:
+        asked["dashes"] = pl.col("text").is_in(numbers.DASHES).sum()
+    seen = table.collect(column.select(**asked))[0].row(0, named=True) if asked else {}
+    if seen.get("marked") and not seen["certain"] and (seen["largest"] or 0) <= 999:
+        findings.append(_two_readings(table, role, how))
+    if how.unit:
+        told.append(f"column {table.wanted[role]!r}: the unit {how.unit!r} is removed")
+    if seen.get("dashes"):
+        told.append(f"column {table.wanted[role]!r}: a dash is an empty cell, in {count(seen['dashes'], 'row')}")
+    number = how.read(text)
+    exprs = [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
+    return replace(table, told=tuple(told), findings=tuple(findings)), exprs
 
 
-def _number(role: str, dtype: Any, decimal: str, tidy: bool, where: str) -> list[Any]:
+def first_cells(table: Table, role: str) -> list[str]:
+    """The first cells of a column of text, without empty ones."""
+    cells = table.collect(table.raw.select(text=cell_text(role, None, False)).head(numbers.SAMPLE))[0]["text"]
+    return [cell for cell in cells.drop_nulls().to_list() if cell not in numbers.DASHES]
+
+
+def _two_readings(table: Table, role: str, how: numbers.Writing) -> Finding:
+    """A column whose marks may be those of fractions or of thousands."""
+    mark = how.decimal
+    other = numbers.Writing("," if mark == "." else ".", mark)
+    cells = table.cells(cell_text(role, None, False).str.contains(mark, literal=True), role, table.raw)[:1]
+    cell = numbers.bare([cells[0][1]])[0]
+    what = (
+        f"{{value}} may be {how.value(cell):.12g} or {other.value(cell):.12g}: every {mark!r} has three digits after it"
+    )
+    point, group = "`decimal='.'`", f"`thousands={mark!r}`"
+    first, second = (point, group) if mark == "." else ("`thousands='.'`", f"{point} and {group}")
+    cure = f"say which: {first} for the first, {second} for the second"
+    return table.finding("number", 1, cells, role, f"{what}, and no cell without it is above 999", cure=cure)
+
+
+def _number(role: str, dtype: Any, where: str) -> list[Any]:
     pl = polars()
-    if dtype in (pl.String, pl.Categorical):
-        text = cell_text(role, dtype, tidy)
-        number = parsed_number(text, decimal)
-        return [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
     if not (dtype.is_numeric() or dtype in (pl.Null, pl.Boolean)):
         raise InputError(f"{where} must hold numbers, got {dtype}")
     return [pl.col(role).cast(pl.Float64)]

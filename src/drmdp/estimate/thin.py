@@ -36,11 +36,16 @@ def thin_finding(cells: Cells, open_pairs: BoolArray) -> list[Finding]:
     places = tuple(_place(cells, k, seen[k], led[k] if single[k] else None) for k in pairs[:LIMIT].tolist())
     cure = f"look at them; `min_count={FEW}` makes pairs seen fewer times unavailable"
     if fixed.size:
-        own = some([f"{n:g}" for n in seen[fixed[np.argsort(seen[fixed], kind="stable")]].tolist()], LIMIT)
+        own = _joined([f"{n:g}" for n in np.sort(seen[fixed]).tolist()])
         rows = "this row" if fixed.size == 1 else f"these {fixed.size} rows"
         noun = "observation" if own == "1" else "observations"
         cure = f"nature cannot change {rows} within observed next states ({own} {noun}): {cure}"
     return [Finding("thin", False, int(pairs.size), "pairs", places, cure)]
+
+
+def _joined(texts: list[str]) -> str:
+    """List "1, 2 and 12"; what there is beyond `LIMIT` is left out."""
+    return some(texts, LIMIT) if len(texts) > LIMIT else " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def _place(cells: Cells, pair: int, n: float, to: int | None) -> Place:

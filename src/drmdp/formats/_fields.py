@@ -210,7 +210,7 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
     """Everything that a model holds, as arrays and, for `SMALL`, JSON values.
 
     Without `compress`, the kernels of dense models are one plain array, unless it would be huge or lose something:
-    costs known only where a kernel has mass, or stored zeros.
+    costs known only where a kernel has mass, stored zeros, or the bits of float32.
     """
     fields: dict[str, Any] = {"format": FORMAT, "discount": model.discount}
     costs, blocks = model.costs, model.blocks
@@ -243,7 +243,11 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
 
 def _plain_kernels(model: Model) -> Any:
     """(N, S, A, S), if the model can be made of it again exactly; else None."""
-    if model.is_sparse or model.n_kernels * model.n_actions * model.n_states**2 > PLAIN_ENTRIES:
+    if (
+        model.is_sparse
+        or model.blocks.data.dtype != np.float64
+        or model.n_kernels * model.n_actions * model.n_states**2 > PLAIN_ENTRIES
+    ):
         return None
     kernels, blocks = model.kernels, model.blocks
     again = compress_dense(kernels, model.available)

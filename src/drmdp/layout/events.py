@@ -13,9 +13,10 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.event_laws import Laws, laws_of
-from drmdp.layout.layout import Layout, lay_out
+from drmdp.layout.layout import Layout, lay_out, uniform, widen
 from drmdp.model import Model
 from drmdp.model.events import EventModel
+from drmdp.model.reach import reached
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -34,11 +35,14 @@ class EventLayout(NamedTuple):
     light: bool  # thresholds of the first kernel only are kept, see `drmdp.layout.light`
     merged: bool  # entries are next states; else events, whatever state they lead to
     finish: Callable[[], Callable[[Layout], Any]] | None = None  # makes of a piece what the kernels of the set read
+    wide: bool = False  # pairs list what any pair of their state has
 
     @property
     def longest(self) -> int:
         """Most entries that a pair can have."""
-        return self.model.facts.longest if self.merged else int(self.laws.n_live.max())
+        if not self.merged:
+            return int(self.laws.n_live.max())
+        return int(reached(self.model).max()) if self.wide else self.model.facts.longest
 
 
 LIGHT = 2**28
@@ -54,7 +58,8 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     large = keeps.thresholds and 8 * S * model.n_actions * int((model.weights > 0).sum()) > LIGHT
     if ball.moves == "events":
         used = model.weights > 0
-        laws = laws_of(model.laws, model.weights, used, every=ball.support == "all")
+        model, every = model.by_state if ball.support == "state" else (model, ball.support == "all")
+        laws = laws_of(model.laws, model.weights, used, every)
         return EventLayout(
             model, laws, np.array(model.weights[used]), model.available, ball.radii(model), model.discount, False, False, large, False
         )  # fmt: skip
@@ -69,7 +74,8 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     if entry.layout:
         own = model.kept[key] = model.kept.get(key) or _by_pieces(entry)(model, ball, common)
     return EventLayout(
-        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True, own
+        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True, own,
+        ball.support == "state",
     )  # fmt: skip
 
 
@@ -100,7 +106,8 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
             np.ascontiguousarray(model._prices[first:last]), block.costs[:n] if priced else np.zeros(0), np.ascontiguousarray(layout.radius[first:last]),
         )  # fmt: skip
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
-        yield 0, last - first, finish(Layout(*own, *kind)), slice(first, last)
+        part = Layout(*own, *kind)
+        yield 0, last - first, finish(uniform(widen(part)) if layout.wide else part), slice(first, last)
 
 
 class Room:
@@ -132,7 +139,9 @@ def lengths(layout: Any) -> Any:
         return layout.indptr[1:] - layout.indptr[:-1]
     model, each = layout.model, layout.laws.n_live
     own = (
-        model.lengths
+        reached(model)[:, None]
+        if layout.wide
+        else model.lengths
         if layout.merged
         else each[model.classes]
         if model.classes.size

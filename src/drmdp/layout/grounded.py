@@ -18,6 +18,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compiled import KERNEL, njit
+from drmdp.core.sums import add
 from drmdp.errors import InputError
 from drmdp.layout.layout import Layout, choose
 from drmdp.layout.sorting import rank
@@ -76,7 +77,7 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     """The layout of a model and a ball of transport."""
     check_fits(ball, model)
     layout, ground = choose(model, ball), ball.ground
-    seen = model.facts.shortest_seen if ball.support == "observed" else model.facts.shortest
+    seen = model.facts.shortest if ball.support == "all" else model.facts.shortest_seen
     if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
         return _joined(layout, _fixed(by_state(ground)), layout.indices, ground)
     near = Near(ground)
@@ -227,9 +228,9 @@ def _cost(places, dense, j, k):
     """
     if dense:
         return places[j, k]
-    total = 0.0
+    total, lost = 0.0, 0.0
     for d in range(places.shape[1]):
-        total += abs(places[j, d] - places[k, d])
+        total, lost = add(total, lost, abs(places[j, d] - places[k, d]))
     return total
 
 

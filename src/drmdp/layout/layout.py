@@ -1,9 +1,10 @@
 """The data as compiled code reads it.
 
 Pair k = s·A + a owns the entries indptr[k] … indptr[k+1] − 1 (its K listed next states) and the (N, K) block of `data` at
-N·indptr[k]; kernels of weight 0 are left out. Three layouts cover every model and ball:
+N·indptr[k]; kernels of weight 0 are left out. Four layouts cover every model and ball:
 
 * support "observed": the listed states are all that nature may use;
+* support "state": the same, and every pair of a state lists what any of them has, with zeros (`widen`);
 * support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
   enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
 * support "all", costs (S, A, S): stakes differ per action, so every state is listed.
@@ -19,8 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.core.unions import moved, shared
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.reach import costs_of
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, load
 
@@ -52,7 +55,7 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     kept, key = model.kept, ("layout", ball.listing)
     if key not in kept:
         own = entry_of(ball).layout
-        kept[key] = _uniform(load(own)(model, ball) if own else choose(model, ball))
+        kept[key] = uniform(load(own)(model, ball) if own else choose(model, ball))
     asked = (ball.kin, ball.radius) if type(ball.radius) is float else id(ball)
     last: Any = kept.get("last layout")
     if last is None or last[0] != asked:
@@ -66,7 +69,7 @@ def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
     layout = lay_out(model, ball)
     if not layout.unlisted:
         return layout
-    return _uniform(_list_all(model, ball))
+    return uniform(_list_all(model, ball))
 
 
 def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
@@ -84,11 +87,11 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
         return layout
     key = "full layout", ball.listing
     if key not in model.kept:
-        model.kept[key] = _uniform(_list_all(model, ball))
+        model.kept[key] = uniform(_list_all(model, ball))
     return at_radius(model.kept[key], model, ball)
 
 
-def _uniform(layout: Layout) -> Layout:
+def uniform(layout: Layout) -> Layout:
     """Plain and read-only arrays, so that a kernel is compiled once and not for each mixture; kernels make weights of their own."""
     parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
     made: Layout = type(layout)(*parts)
@@ -117,15 +120,26 @@ def choose(model: Model, ball: AmbiguitySet) -> Layout:
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
     if not used.all():
         data = np.ascontiguousarray(_rows(blocks, used))
-        if ball.support == "observed":
+        if ball.support != "all":
             indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
     costs = np.zeros(model.available.shape) if model.next_costs else model.costs
     unlisted = ball.support == "all" and not model.next_costs and bool(facts.shortest < S or facts.closed)
-    full = (facts.shortest_seen if ball.support == "observed" else facts.shortest) == S
-    return Layout(
+    full = (facts.shortest if ball.support == "all" else facts.shortest_seen) == S
+    layout = Layout(
         indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
         model.discount, unlisted, not model.next_costs and (ball.support == "all" or full),
     )  # fmt: skip
+    if ball.support != "state":
+        return layout
+    layout = widen(layout)
+    return layout._replace(next_costs=costs_of(model, layout.indptr, layout.indices)) if model.next_costs else layout
+
+
+def widen(layout: Layout) -> Layout:
+    """The same rows over all that some pair of their state lists, with probability 0 where they did not."""
+    ends, there = shared(layout.indptr, layout.indices, layout.available)
+    data, mean = moved(layout.indptr, layout.indices, (layout.data, layout.mean), ends, there)
+    return layout._replace(indptr=ends, indices=there, data=data, mean=mean)
 
 
 def _radius(model: Model, ball: AmbiguitySet) -> Array:
@@ -143,7 +157,7 @@ def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tupl
     blocks = model.blocks
     lengths = blocks.lengths
     pair = np.repeat(np.arange(lengths.size), lengths)
-    keep = model.mean > 0
+    keep = blocks.seen(model.weights)
     new_lengths = np.bincount(pair[keep], minlength=lengths.size)
     first = np.repeat(N * blocks.indptr[:-1], N * lengths)  # of each number's block
     column = (np.arange(data.size) - first) % np.repeat(np.maximum(lengths, 1), N * lengths)

@@ -326,7 +326,8 @@ class Model(Made):
     def choices(self) -> Any:
         """How many next states kernels of positive weight have for each pair, (S, A)."""
         pairs = np.repeat(np.arange(self.available.size), self.blocks.lengths)
-        return np.bincount(pairs[self.mean > 0], minlength=self.available.size).reshape(self.available.shape)
+        seen = self.blocks.seen(self.weights)
+        return np.bincount(pairs[seen], minlength=self.available.size).reshape(self.available.shape)
 
     def mean_matrix(self) -> tuple[Any, Array | None]:
         """The mean kernel, sparse (S·A, S); costs that go with it, (S, A), where they do not follow from those of the transitions."""

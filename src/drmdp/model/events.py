@@ -117,15 +117,20 @@ class EventModel(Model):
         """The laws of positive weight."""
         return laws_of(self.laws, self.weights, self.weights > 0)
 
+    @property
+    def bare(self) -> Laws:
+        """The same without their probabilities: for rows of which only the places are asked."""
+        none = np.zeros((len(self.laws), self.n_events, 0))
+        return self.used._replace(p=none, tail=none, weights=np.zeros(0))
+
     @cached_property
     def lengths(self) -> Any:
         """How many slots of positive weight each pair has, (S, A)."""
         found = np.zeros(self.available.shape, np.uint8 if self.n_events < 256 else np.int32)
-        none = np.zeros((len(self.laws), self.n_events, 0))
-        laws = self.used._replace(p=none, tail=none, weights=np.zeros(0))
+        bare = self.bare
 
         def over(lo: int, hi: int) -> None:
-            for first, last, block, _ in self.batches(laws, lo, hi):
+            for first, last, block, _ in self.batches(bare, lo, hi):
                 ends = block.indptr[: (last - first) * self.n_actions + 1]
                 found[first:last] = np.diff(ends).reshape(last - first, -1)
 
@@ -148,6 +153,21 @@ class EventModel(Model):
             row[:, : hi - lo] = block.data[N * lo : N * hi].reshape(N, -1)
         return y, (y[:, self.weights > 0] > 0).any(axis=1, keepdims=True)
 
+    @cached_property
+    def by_state(self) -> tuple[EventModel, Any]:
+        """The same model, classes told apart by the events that their states have under any action, and which events these are, (C, E)."""
+        live: Any = (self.laws[:, self.weights > 0] > 0).any(axis=1)
+        if not self.classes.size:
+            return self, live
+        C, (s, a) = len(live), np.nonzero(self.available)
+        held = np.zeros((self.n_states, C), bool)
+        held[s, self.classes[s, a]] = True
+        kinds, kind = np.unique(held, axis=0, return_inverse=True)
+        codes, place = np.unique(kind.ravel()[s] * C + self.classes[s, a], return_inverse=True)
+        classes = np.zeros(self.classes.shape, np.uint16 if codes.size < 2**16 else np.uint32)
+        classes[s, a] = place
+        return self._with(laws=self.laws[codes % C], classes=classes), (kinds @ live)[codes // C]
+
     @property
     def choices(self) -> Any:
         """How many next states, or pairs of next state and cost, each pair can lead to, (S, A)."""
@@ -158,12 +178,13 @@ class EventModel(Model):
         """Extremes and sums over the available pairs."""
         lengths = self.lengths[self.available]
         least, most = [np.inf], [-np.inf]
-        live = np.zeros((len(self.laws), self.n_events), bool)
-        np.put_along_axis(live, self.used.live, np.arange(self.n_events) < self.used.n_live[:, None], axis=1)
+        live = (self.laws[:, self.weights > 0] > 0).any(
+            axis=(0, 1)
+        )  # of any class: nature may bring events of one to another
 
         def over(lo: int, hi: int) -> None:
             asked = self.asked(lo, hi)
-            counts = asked.available[:, :, None] & live[asked.classes if asked.classes.size else 0]
+            counts = asked.available[:, :, None] & live
             least.append(float(asked.costs.min(where=counts, initial=np.inf)))
             most.append(float(asked.costs.max(where=counts, initial=-np.inf)))
 

@@ -46,4 +46,7 @@ def to_frame(solution: Solution, model: Model | None) -> object:
     found = known_model(solution, model)
     nominal = None if found is None else fixed.values(found, solution.policy, fixed.matrices_of(found, [None]))[0]
     values = {name: getattr(solution, name) for name in ("value", "lower", "upper")}
-    return frame(solution.states, solution.actions, np.asarray(solution.policy), values | {"nominal_value": nominal})
+    rows = None if found is None else found.pair_counts
+    return frame(
+        solution.states, solution.actions, np.asarray(solution.policy), values | {"nominal_value": nominal}, rows
+    )

@@ -23,6 +23,7 @@ from drmdp.proof import text
 from drmdp.proof.identity import digest
 from drmdp.proof.states import States, Sweep
 from drmdp.sets import AmbiguitySet
+from drmdp.sets.base import SUPPORTS
 from drmdp.sets.registry import entry_of, load
 
 FORMAT = "drmdp proof 1"
@@ -133,7 +134,7 @@ def fitted_to(model: Model, ball: AmbiguitySet) -> AmbiguitySet:
 def about_set(ball: AmbiguitySet) -> dict[str, Any]:
     """What a file says of a set, which is fitted to its model."""
     return {
-        "set": witness_of(ball).told(ball), "support": "observed" if ball.support == "observed" else "all",
+        "set": witness_of(ball).told(ball), "support": ball.support if ball.support in SUPPORTS else "all",
         "rectangular": "sa" if ball.by_pair else "s", "moves": ball.moves, "nature": ball.nature,
     }  # fmt: skip
 

@@ -28,6 +28,10 @@ class Steps(NamedTuple):
     end: Array  # (n,) distances at which they end
 
 
+FAINT = 1e-150
+"""Radii are taken for at least this where they are squared or divided by: any e will do, and prices hardly change."""
+
+
 def _prices(curves: list[Steps], weights: Array, radius: float, order: float) -> Array:
     """The price of each kernel's distance, (N,)."""
     if order == 1:
@@ -38,7 +42,7 @@ def _prices(curves: list[Steps], weights: Array, radius: float, order: float) ->
     if order == math.inf:
         return np.array([_crossed(*own, radius) for own in curves])
     steps = [(own, (own.slope > 0) & (own.end > 0)) for own in curves]
-    logs = [(np.log(own.slope[some]), np.log(own.end[some] / radius)) for own, some in steps]
+    logs = [(np.log(own.slope[some]), np.log(own.end[some] / max(radius, FAINT))) for own, some in steps]
 
     def prices(mu: float) -> Array:
         """λ with λ = μ (d/θ)^(p − 1), where a falling step meets a rising power."""
@@ -141,6 +145,7 @@ def l2(rows: list[Row], weights: Array, radius: float, order: float) -> list[Arr
 
 def _kappas(data: Stacked, weights: Array, radius: float, order: float) -> Array:
     """κ of each kernel; 0 where nothing is scarce."""
+    radius = max(radius, FAINT)
     lo, hi = (np.full(weights.size, math.log(end)) for end in (1e-30, 1e30))
     if order == math.inf:
 

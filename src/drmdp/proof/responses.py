@@ -53,10 +53,36 @@ def scale(rows: list[Row]) -> float:
 # ---------------------------------------------------------------------- divergences
 
 
+SLIGHT = 1 / 16
+"""Stakes in units of κ up to which a row is hardly bent, and its cost is a sum of squares, each relatively precise."""
+ENOUGH = 1e18
+"""A price of so many times what stakes are apart leaves nature nothing that a double can tell."""
+
+
+def _slight(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
+    """The same of a row that is hardly bent; s is how far stakes are above the threshold, in units of κ."""
+    mean = float(y @ g / y.sum())
+    s, more = (g - mean) / kappa, 0.0
+    if kind == "chi2":
+        return mean, float(y @ (s / 2) ** 2)
+    if kind == "kl":  # z = ŷ e^s/Z, Σ ŷ s = 0
+        bent = np.expm1(s)
+        mass = float(y @ np.where(np.abs(s) < 1e-3, s * s * (1 / 2 + s / 6 + s * s / 24), bent - s))
+        return mean + kappa * math.log1p(mass), max(float(y @ (s * bent)) / (1 + mass) - math.log1p(mass), 0.0)
+    for _ in range(60):  # z = ŷ/(1 − s), and Σ z = 1 where the threshold is above the mean by Σ ŷ s²/(1 − s)
+        x = more - s
+        more = float(y @ (x * x / (1 + x)))
+    x = more - s
+    each = np.where(np.abs(x) < 1e-3, x * x * (1 / 2 - 2 * x / 3 + 3 * x * x / 4), np.log1p(x) - x / (1 + x))
+    return mean + kappa * more, float(y @ each)
+
+
 def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
     """Threshold of a row at a price κ, and what the row costs."""
     own = y > 0
     g, y = g[own], y[own]
+    if g.max() - g.min() <= SLIGHT * kappa and (kind != "burg" or g.min() >= -SLIGHT * kappa):
+        return _slight(kind, g, y, kappa)
     if kind == "kl":
         high = g.max()
         mass = float(y @ np.exp((g - high) / kappa))
@@ -99,7 +125,7 @@ def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dic
             sum(w * _tilted(kind, row.g, y, kappa)[1] for row in rows for w, y in zip(weights, row.y, strict=True))
         )
 
-    kappa = bisect(spent, budget, scale(rows))
+    kappa = min(bisect(spent, budget, scale(rows)), ENOUGH * scale(rows))
     if kappa == 0.0:
         return {"kappa": 0, "eta": [[0] * weights.size for _ in rows]}
     return {"kappa": kappa, "eta": [[_tilted(kind, row.g, y, kappa)[0] for y in row.y] for row in rows]}

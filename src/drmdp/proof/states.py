@@ -10,6 +10,7 @@ import numpy as np
 
 from drmdp._typing import Array, IntArray
 from drmdp.core.cached import cached_property
+from drmdp.core.sums import raised
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.lifted import Lifted, width
@@ -164,25 +165,39 @@ class States:
     def row(self, s: int, a: int, p: float) -> Row:
         """Stakes below the top, and rows, over all that nature may use, the listed next states first."""
         pair = self.pair(s, a)
-        y = (self.weights @ pair.rows)[None] if self.witness.mean else pair.rows
-        if self.ball.support == "observed":
-            seen = (pair.rows > 0).any(axis=0)
-            states, y = pair.columns[seen], y[:, seen]
-        else:
-            others = np.setdiff1d(np.arange(width(self.model)), pair.columns)
-            states, y = np.concatenate([pair.columns, others]), np.pad(y, ((0, 0), (0, others.size)))
+        y, w = pair.rows, self.weights
+        y = raised(w @ y, w, y)[None] if self.witness.mean else y
+        places = self._places(s, pair)
+        listed, others = np.isin(pair.columns, places), np.setdiff1d(places, pair.columns)
+        states, y = np.concatenate([pair.columns[listed], others]), np.pad(y[:, listed], ((0, 0), (0, others.size)))
         return Row(below_top(p, self.stakes(pair, states)), y, states, pair.columns)
+
+    def _places(self, s: int, pair: Pair) -> Any:
+        """Next states, or events, that nature may use for a pair of state s, ascending."""
+        if self.ball.support == "observed":
+            return pair.columns[(pair.rows > 0).any(axis=0)]
+        if self.ball.support != "state":
+            return np.arange(width(self.model))
+        if s not in self._reached:
+            self._reached.clear()
+            pairs = [self.pair(s, a) for a in np.flatnonzero(self.model.available[s]).tolist()]
+            self._reached[s] = np.unique(np.concatenate([own.columns[(own.rows > 0).any(axis=0)] for own in pairs]))
+        return self._reached[s]
+
+    @cached_property
+    def _reached(self) -> dict[int, Any]:
+        """What the pairs of the last state that was asked for have together."""
+        return {}
 
     def rows(self, s: int, a: int) -> list[Any]:
         """Nature's rows of a pair as they are written."""
         pair = self.pair(s, a)
         if isinstance(self.model, Lifted):
-            return [self._events(pair, *entries(kernel, s, a)) for kernel in self.kernels]
+            return [self._events(pair, self._places(s, pair), *entries(kernel, s, a)) for kernel in self.kernels]
         return all_written([entries(kernel, s, a) for kernel in self.kernels], pair.columns)
 
-    def _events(self, pair: Pair, states: IntArray, masses: Array) -> list[float]:
+    def _events(self, pair: Pair, own: IntArray, states: IntArray, masses: Array) -> list[float]:
         """A row over events, from the entries of a compact one: those that nature may use, in their order, and what she brings to the best one."""
-        own = pair.columns if self.ball.support == "all" else np.flatnonzero((pair.rows > 0).any(axis=0))
         row = np.bincount(own, masses[: own.size], pair.columns.size)
         for k in own.size + np.flatnonzero(masses[own.size :] > 0):
             best = own[pair.there[own] == states[k]]

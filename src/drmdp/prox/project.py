@@ -62,9 +62,9 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: A
     N, A, S = y_hat.shape
     w = checks.distribution("weights", weights, range(N), "kernel")
     used = w > 0
-    allowed: BoolArray = np.ones((A, S), dtype=bool)
-    if ball.support == "observed":
-        allowed = np.asarray((y_hat[used] > 0).any(axis=0))
+    seen: Any = (y_hat[used] > 0).any(axis=0)
+    more: Any = {"observed": False, "state": seen.any(axis=0), "all": True}[ball.support]
+    allowed: BoolArray = seen | more
     layout = _layout(y_hat[used], w[used], allowed, ball.radius)
     y = _flat(z[used], allowed)
     family = family_of(ball)

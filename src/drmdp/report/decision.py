@@ -15,7 +15,7 @@ pattern, and what is done most is counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +84,11 @@ class Decision:
 
 def decide(
     states: Sequence[Any], actions: Sequence[Any], policy: Array, weight: Array | None = None, exact: bool = True,
-    least: float = 1 - SURE,
+    least: float = 1 - SURE, rows: Mapping[int, str] | None = None,
 ) -> Decision:  # fmt: skip
     """Put a policy (S, A) into words; `weight` (S,) says how often states are visited, not `exact` that probabilities are not to be told.
 
-    Probabilities below `least` are not told.
+    Probabilities below `least` are not told. `rows` says of some states on how little rests what is played there.
     """
     running = np.flatnonzero(policy.any(axis=1))
     if not running.size:
@@ -105,9 +105,8 @@ def decide(
     words = [_what(actions, keys[g], x[group == g], exact) for g in range(len(keys))]
     if len(keys) == 1:
         return Decision(((words[0], ""),), 0, 0.0)
-    named = [_named(states, running[group == g]) for g in order[:-1]]
-    if all(named) and len(keys) <= NAMES:
-        clauses = [(words[g], where) for g, where in zip(order[:-1], named, strict=True)]
+    if sizes[order[:-1]].max() <= NAMES and len(keys) <= NAMES:
+        clauses = [(words[g], named(states, running[group == g], rows)) for g in order[:-1]]
         return Decision((*clauses, (words[order[-1]], "")), 0, 0.0)
     runs = _runs(states, running, group)
     if runs is not None:
@@ -137,11 +136,12 @@ def _action(name: Any) -> str:
     return f"action {name}" if isinstance(name, int | float) or str(name).isdigit() else _short(name)
 
 
-def _named(states: Sequence[Any], members: IntArray) -> str:
-    """The names of a group, if they are few; nothing otherwise."""
+def named(states: Sequence[Any], members: IntArray, rows: Mapping[int, str] | None = None) -> str:
+    """The names of a group, with what they rest on where that is known, if they are few; how many otherwise."""
     if members.size > NAMES:
-        return ""
-    names = _spans([_short(states[int(s)]) for s in members])
+        return f"in {members.size:,} states"
+    rests = rows or {}
+    names = _spans([_short(states[int(s)]) + (f" ({rests[int(s)]})" if int(s) in rests else "") for s in members])
     return "when " + (" or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0])
 
 

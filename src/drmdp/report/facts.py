@@ -23,6 +23,7 @@ from drmdp.radius import Path
 from drmdp.report.worth import Worth
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import Solution, choice
+from drmdp.solution.rows import rows_played
 
 ALL = 40
 """So many states are all listed; of more, this many."""
@@ -71,6 +72,11 @@ class Subject(Worth):
         """The same, mean over the start."""
         return None if self.model is None else float(self.start @ self.means)
 
+    @property
+    def stages(self) -> list[tuple[Any, Array]]:
+        """All are alike."""
+        return [(self.model, self.solution.policy)]
+
     @cached_property
     def singles(self) -> Singles | None:
         """The policy under each kernel alone, if that does not take too long."""
@@ -80,6 +86,11 @@ class Subject(Worth):
     def every(self) -> str:
         """How often there is a step."""
         return every(self.solution.notes if self.model is None else self.model.notes)
+
+    @property
+    def scale(self) -> float:
+        """The largest amount."""
+        return self.solution.scale
 
     @property
     def over(self) -> str:
@@ -225,21 +236,27 @@ def states_table(subject: Subject) -> dict[str, Any]:
     """Action, bounds and values of the states, or of those visited most."""
     solution, model, noun = subject.solution, subject.model, subject.noun
     total = len(solution.states)
-    columns = ["state", "action", in_unit(f"{subject.side}-case {noun}", subject.unit)]
+    told = f"{noun} under the mean kernel" if subject.certain else f"{subject.side}-case {noun}"
+    columns = ["state", "action", in_unit(told, subject.unit)]
     order = np.arange(min(total, ALL))
-    if model is not None:
-        columns += ["under the mean kernel", "share of time"]
-        share = policies.visits(model, solution.policy)
-        mean = subject.means
-        if total > ALL:
-            order = np.argsort(-share, kind="stable")[:ALL]
+    share = None if model is None else policies.visits(model, solution.policy)
+    if share is not None and total > ALL:
+        order = np.argsort(-share, kind="stable")[:ALL]
     cells = [
         [str(solution.states[s]) for s in order.tolist()],
         [choice(solution.policy[s], solution.actions) for s in order.tolist()],
         column(solution.value[order]),
     ]
-    if model is not None:
-        cells += [column(mean[order]), [f"{part:.2%}" for part in share[order]]]
+    if model is not None and not subject.certain:
+        columns.append("under the mean kernel")
+        cells.append(column(subject.means[order]))
+    if share is not None:
+        columns.append("share of time")
+        cells.append([f"{part:.2%}" for part in share[order]])
+    seen = None if model is None else model.pair_counts
+    if seen is not None:
+        columns.insert(2, "rests on rows")
+        cells.insert(2, [rows_played(solution.policy[s], seen[s]) for s in order.tolist()])
     rows = [list(row) for row in zip(*cells, strict=True)]
     which = "visited most" if model is not None else "that come first"
     note = f"The {len(rows)} states {which}, of {total:,}." if total > len(rows) else ""

@@ -8,12 +8,15 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array
+from drmdp.core.counts import FEW
 from drmdp.core.text import amount, count, some
 from drmdp.report.decision import SURE, Decision, decide
 from drmdp.report.facts import Subject
 from drmdp.report.worth import paragraphs
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import reached
+from drmdp.solution.results import SELDOM
+from drmdp.solution.rows import in_words
 
 SAME = 5e-4
 """Differences of less than this share of the larger amount are none."""
@@ -25,7 +28,7 @@ def lead(subject: Subject) -> dict[str, Any]:
     """The first screen of the page."""
     solution, model = subject.solution, subject.model
     share = None if model is None else policies.visits(model, solution.policy)
-    decision = decide(solution.states, solution.actions, solution.policy, share)
+    decision = decide(solution.states, solution.actions, solution.policy, share, rows=_few(subject))
     known = None if model is None or subject.ball is None else (*model.notes, *subject.ball.remarks(model))
     return {
         "decisions": [("", decision.lines, decision.caveat)],
@@ -36,6 +39,16 @@ def lead(subject: Subject) -> dict[str, Any]:
         "assumed": _assumed(subject),
         "notes": list(dict.fromkeys(solution.notes if known is None else known)),  # singles are told above
     }
+
+
+def _few(subject: Subject) -> dict[int, str]:
+    """On how many rows it rests what a state plays, where these are few."""
+    model = subject.model
+    if model is None or model.pair_counts is None:
+        return {}
+    played = subject.policy >= SELDOM
+    least = np.where(played, model.pair_counts, np.inf).min(axis=1)
+    return {int(s): in_words(float(least[s])) for s in np.flatnonzero(least < FEW)}
 
 
 def against(subject: Any, rival: Any) -> str:
@@ -96,6 +109,10 @@ def _assumed(subject: Subject) -> str:
     """What the worst case is over."""
     if subject.ball is None:
         return f"The {subject.side} case is over {subject.solution.settings['ball']}."
+    if subject.certain:
+        return (
+            f"Nothing was considered but {subject.centre}." if subject.model is not None else "No doubt about the data."
+        )
     return assumed(subject, subject.ball)
 
 

@@ -75,6 +75,7 @@ def render(subject: Subject, title: str | None = None) -> str:
         title=title or "A robust policy",
         noun=subject.noun,
         side=subject.side,
+        certain=subject.certain,
         lead=lead(subject),
         panels=panels,
         trust=trust(panels),

@@ -30,6 +30,7 @@ from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
+from drmdp.solvers.horizon import with_models
 
 STEPS = 4
 """So many changes of the plan are told in sentences, and fewer if these take more than `LINES` lines."""
@@ -51,6 +52,11 @@ class Told(Worth):
     what: str = "plan"
     every: str = "a stage"
     spread: float | None = None
+
+    @property
+    def scale(self) -> float:
+        """The largest amount."""
+        return self.plan.scale
 
     @property
     def over(self) -> str:
@@ -93,6 +99,11 @@ class Told(Worth):
         """That of a stage."""
         return self.plan.discount
 
+    @property
+    def stages(self) -> list[tuple[Any, Array]]:
+        """The model and the policy of each."""
+        return list(zip(self.plan.natures.stages.models, self.plan.policy, strict=True))
+
     @cached_property
     def singles(self) -> Singles | None:
         """The plan under each kernel alone."""
@@ -110,6 +121,8 @@ class Told(Worth):
 def write_plan(
     plan: HorizonSolution,
     path: str | os.PathLike[str],
+    models: Any = None,
+    ball: Any = None,
     title: str | None = None,
     command: str | None = None,
     baseline: Any = None,
@@ -118,6 +131,7 @@ def write_plan(
 ) -> None:
     """Write the page about a plan; see `drmdp.HorizonSolution.report`."""
     page.check_target(path)
+    plan = plan if models is None and ball is None else with_models(plan, models, ball)
     others = _checked(plan, sweep)
     visits = _visits(plan)
     told, more = decisions(plan, visits)

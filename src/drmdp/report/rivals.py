@@ -57,7 +57,7 @@ def plan_rivals(plan: HorizonSolution, baseline: Any = None) -> list[Rival]:
     """The same for a plan."""
     found: list[Rival] = []
     if plan.natures is None:
-        _known(baseline, "plan", "models: compare with drmdp.evaluate(models, set, plan)")
+        _known(baseline, "plan", "models: give models=… and ball=…")
         return found
     models = list(plan.natures.stages.models)
     if baseline is not None:

@@ -10,9 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp.core.counts import FEW
 from drmdp.core.text import amount, count, discount
 from drmdp.model.events import EventModel
 from drmdp.policies.single import noun_of
+from drmdp.report.decision import named
+from drmdp.solution.rows import few_rows, in_words
+
+NONE = 1e-7
+"""A total below this share of the largest amount is what bounds and rounding make of nothing."""
+LISTED = 6
+"""So many pairs, or actions, are named."""
 
 
 class Paragraph(NamedTuple):
@@ -27,8 +35,9 @@ class Worth:
     """What is told of a policy or a plan; figures are means over the start distribution.
 
     Who has one adds: unit, noun, what, policy; `model` and `ball`, None if they are not known (or several); `mean`, the value under the mean kernel, if known;
-    `worst`, the certified one; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what totals are over and how they are
-    discounted; `singles`, `spread`; and `rate(total)`, the same amount at every step that is worth as much, None where there is no such thing.
+    `worst`, the certified one; `scale`, the largest amount; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what
+    totals are over and how they are discounted; `singles`, `spread`; `stages`, models and policies of each, one if all are alike; and `rate(total)`, the
+    same amount at every step that is worth as much, None where there is no such thing.
     """
 
     @property
@@ -69,13 +78,14 @@ class Worth:
 
     def amounts(self: Any, total: float) -> tuple[str, str]:
         """An amount as it is told first, and the total if that was a rate."""
+        total = total if abs(total) > NONE * self.scale else 0.0
         rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}"
         return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
 
 
 def paragraphs(own: Any) -> list[Paragraph]:
-    """What it is worth, what that covers, and what single kernels make of it."""
-    return [part for part in (_costs(own), _planned(own), _alone(own)) if part is not None]
+    """What it is worth, what that covers, what single kernels make of it, and what all of it rests on."""
+    return [part for part in (_costs(own), _planned(own), _alone(own), _rests(own)) if part is not None]
 
 
 def _costs(own: Any) -> Paragraph | None:
@@ -120,7 +130,10 @@ def _alone(own: Any) -> Paragraph | None:
     ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
     mean = amount(float(found.values.mean()), own.unit)
     does = "earn" if found.maximise else "cost"
-    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {ends[0]} to {ends[1]}, {mean} in the mean of them"
+    told = (
+        f"{ends[0]} to {ends[1]}, {mean} in the mean of them" if np.ptp(found.values) else f"{mean} under each of them"
+    )
+    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {told}"
     if own.helps:
         return Paragraph(f"A single {noun}.", f"{would}.")
     if not found.beyond:
@@ -144,3 +157,39 @@ def _apart(own: Any) -> str:
     return (
         f" The {own.kernels}s lie {own.spread:.3g} from their mean by the measure of the set, {ratio} times the radius."
     )
+
+
+def _rests(own: Any) -> Paragraph | None:
+    """How many transitions were seen, of which pairs that are played the fewest, which were never tried, and where the process starts."""
+    if own.model is None:
+        return None
+    models = {id(model): model for model, _ in own.stages}.values()
+    parts, thin = [], False
+    if all(model.pair_counts is not None for model in models):
+        total = sum(float(model.pair_counts.sum()) for model in models)
+        played = dict.fromkeys(pair for model, policy in own.stages for pair in few_rows(model, policy, np.inf, LISTED))
+        least = sorted(played, key=lambda pair: pair.rows)
+        thin = bool(least) and least[0].rows < FEW
+        shown = [pair for pair in least if pair.rows < FEW][:LISTED] or least[:3]
+        rests = ", ".join(f"{pair.action} when {pair.state} ({in_words(pair.rows)})" for pair in shown)
+        parts.append(f"{total:,.12g} transitions. The least of what is played rests on: {rests}.")
+        if len(models) == 1:
+            parts += _untried(own.model)
+    if own.model.start is not None:
+        parts.append(f"All figures are means over the start: {own.model.start}.")
+    return Paragraph("What it rests on.", " ".join(parts), "warn" if thin else "") if parts else None
+
+
+def _untried(model: Any) -> list[str]:
+    """Pairs that were never seen, by action: those that are left out, and those for which something was assumed."""
+    never = (model.pair_counts == 0) & ~model.terminal[:, None]
+    told = []
+    for own, words in (
+        (never & ~model.available, "Never tried, and therefore not considered"),
+        (never & model.available, "Never tried, and assumed"),
+    ):
+        actions = np.flatnonzero(own.any(axis=0)).tolist()
+        places = [f"{model.actions[a]} {named(model.states, np.flatnonzero(own[:, a]))}" for a in actions[:LISTED]]
+        more = f"; {count(len(actions) - LISTED, 'more action')}" if len(actions) > LISTED else ""
+        told += [f"{words}: {'; '.join(places)}{more}."] if places else []
+    return told

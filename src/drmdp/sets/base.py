@@ -23,9 +23,13 @@ from drmdp.errors import InputError, described, shown
 from drmdp.model import Model, check_model
 from drmdp.model.events import EventModel
 from drmdp.model.lifted import width
+from drmdp.model.reach import COSTS, check_priced, reached
+from drmdp.sets.rows import classed, rows_of
 
 NATURES = ("adversarial", "cooperative")
 DOWN = decimal.Context(prec=3, rounding=decimal.ROUND_FLOOR)
+SUPPORTS = ("observed", "state", "all")
+"""Where mass may move: to what was seen under the same action, under any action of the state, or anywhere."""
 
 
 class AmbiguitySet(ABC):
@@ -54,9 +58,11 @@ class AmbiguitySet(ABC):
     @property
     def reach(self) -> str:
         """Where mass may move, in words."""
-        if self.moves == "events":
-            return {"all": "to any event", "observed": "only to events that some law has seen"}[self.support]
-        return {"all": "to any state", "observed": "only to next states that some kernel has seen"}[self.support]
+        events = self.moves == "events"
+        if self.support == "all":
+            return "to any event" if events else "to any state"
+        where = " in the same state, under any action" if self.support == "state" else ""
+        return f"only to {'events that some law' if events else 'next states that some kernel'} has seen{where}"
 
     def facing(self, nature: str) -> Self:
         """The same set in the hands of a nature that is "adversarial" or "cooperative"; a set that already faces one that helps stays so."""
@@ -97,8 +103,8 @@ class AmbiguitySet(ABC):
         if not isinstance(self.rectangular, str) or self.rectangular not in ("s", "sa"):
             raise InputError(f"rectangular is 's' or 'sa', got {shown(self.rectangular)}")
         object.__setattr__(self, "radius", checked_radius(self.radius, by_pair=self.by_pair))
-        if not isinstance(self.support, str) or self.support not in ("all", "observed"):
-            raise InputError(f"support is 'observed' or 'all', got {shown(self.support)}")
+        if not isinstance(self.support, str) or self.support not in SUPPORTS:
+            raise InputError(f"support is 'observed', 'state' or 'all', got {shown(self.support)}")
 
     @property
     @abstractmethod
@@ -153,8 +159,8 @@ class AmbiguitySet(ABC):
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take, after checking that the two fit together.
 
-        With support "all" nature needs the cost of every transition. At radius 0 she cannot move: then it is the
-        same with either support, and what she would need is not asked for.
+        With support "all" nature needs the cost of every transition, with "state" of those to next states of the same state. At radius 0 she
+        cannot move: then it is the same with any support, and what she would need is not asked for.
         """
         self._check_radius(model)
         if self.moves == "events":
@@ -162,12 +168,20 @@ class AmbiguitySet(ABC):
             return self
         if self.support == "observed" or not model.costs_missing:
             return self
-        if np.any(self.radius):
+        if not (np.any(self.radius) or self.free):
+            return replace(self, support="observed")  # type: ignore[type-var]
+        return self.priced(model)
+
+    def priced(self, model: Model) -> Self:
+        """The set for a model some of whose transitions have no cost, if nature cannot use these."""
+        if self.support == "all":
             raise InputError(
-                "costs of transitions that no kernel has are unknown, and with support='all' nature may use them: "
-                "give every cost as an (S, A, S) array, or take support='observed'"
+                f"costs of transitions that no kernel has are unknown, and with support='all' nature may use them: {COSTS}"
             )
-        return replace(self, support="observed")  # type: ignore[type-var]
+        check_priced(model)
+        if isinstance(model, EventModel):  # every action has all next states of its state
+            return replace(self, support="observed")  # type: ignore[type-var]
+        return self
 
     def _check_events(self, model: Model) -> None:
         """Refuse a model without laws of events, or events whose costs may be beyond those of the model."""
@@ -207,8 +221,10 @@ class AmbiguitySet(ABC):
 
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
         """Next states that may receive mass, for the states start … stop − 1, (n, A, width); none where unavailable."""
-        if self.support == "observed":
-            return model.observed(start, stop)
+        if self.support != "all":
+            seen = model.observed(start, stop)
+            together = self.support == "state"
+            return seen.any(axis=1, keepdims=True) & model.available[start:stop, :, None] if together else seen
         shape = (stop - start, model.n_actions, width(model))
         return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
 
@@ -224,7 +240,7 @@ class AmbiguitySet(ABC):
         out = np.zeros(asked.size)
         for k, s in enumerate(asked.tolist()):
             if not model.terminal[s]:
-                y, allowed = self._rows(model, s)
+                y, allowed = rows_of(self, model, s)
                 parts = (
                     zip(y[:, None], allowed[:, None], strict=True) if self.by_pair else zip([y], [allowed], strict=True)
                 )
@@ -243,7 +259,7 @@ class AmbiguitySet(ABC):
         w, found = model.weights[used], []
         for s in np.asarray(states).tolist():
             if isinstance(model, EventModel):
-                y = self._rows(model, s)[0][:, used]
+                y = rows_of(self, model, s)[0][:, used]
             else:
                 y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
             mean = np.einsum("i,ait->at", w, y)[:, None, :]
@@ -254,8 +270,10 @@ class AmbiguitySet(ABC):
     def places(self, model: Model) -> Any:
         """Between how many next states, or events, mass may move, (S, A)."""
         if isinstance(model, EventModel) and self.moves == "events":
-            counts = self._live(model).sum(axis=1)
-            return counts[model.classes] if model.classes.size else np.broadcast_to(counts, model.available.shape)
+            classes, _, live = classed(self, model)
+            return live.sum(axis=1)[classes]
+        if self.support == "state":
+            return np.where(model.available, reached(model)[:, None], 0)
         if isinstance(model, EventModel) and self.support == "observed":
             return model.choices
         return np.stack([self.allowed(model, s, s + 1)[0].sum(axis=1) for s in range(model.n_states)])
@@ -266,6 +284,8 @@ class AmbiguitySet(ABC):
             return np.asarray((model.available & (self.places(model) > 1)).any(axis=1))
         if self.support == "all":
             return np.asarray(model.available.any(axis=1) & (model.n_states > 1))
+        if self.support == "state":
+            return np.asarray(reached(model) > 1)
         if "room" not in model.kept:
             model.kept["room"] = np.asarray((model.choices > 1).any(axis=1))
         found: BoolArray = model.kept["room"]
@@ -287,37 +307,11 @@ class AmbiguitySet(ABC):
             return ("the ball has no room: there is no other event, so any radius is the same as 0",)
         if self.support == "all":
             return ("the ball has no room: there is no other state to go to, so any radius is the same as 0",)
+        whose = "action was" if self.support == "observed" else "state was, under all actions,"
         return (
-            "the ball has no room: each action was seen to lead to one next state only, and with support='observed' nature has "
+            f"the ball has no room: each {whose} seen to lead to one next state only, and with support={self.support!r} nature has "
             "no other, so any radius is the same as 0",
         )
-
-    def _rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
-        """Available rows of state s on the next states some row lists and one that none does, (A', N, K), and which are allowed."""
-        own = np.flatnonzero(model.available[s])
-        if isinstance(model, EventModel) and self.moves == "events":
-            classes = model.classes[s, own] if model.classes.size else np.zeros(own.size, np.int64)
-            return model.laws[classes], self._live(model)[classes][:, None, :]
-        if isinstance(model, EventModel) and self.support == "observed":
-            return model.slots(s)
-        blocks, A, N = model.blocks, model.n_actions, model.n_kernels
-        listed = [blocks.indices[blocks.indptr[k] : blocks.indptr[k + 1]] for k in (s * A + own).tolist()]
-        columns = np.unique(np.concatenate(listed))
-        other = self.support == "all" and columns.size < model.n_states
-        y = np.zeros((own.size, N, columns.size + other))
-        for row, k, states in zip(y, (s * A + own).tolist(), listed, strict=True):
-            block = blocks.data[N * blocks.indptr[k] : N * blocks.indptr[k + 1]]
-            row[:, np.searchsorted(columns, states)] = block.reshape(N, -1)
-        if blocks.data.dtype != np.float64:
-            y /= y.sum(axis=2, keepdims=True)
-        if self.support == "all":
-            return y, np.ones((own.size, 1, y.shape[2]), dtype=bool)
-        return y, np.asarray((y[:, model.weights > 0] > 0).any(axis=1, keepdims=True))
-
-    def _live(self, model: EventModel) -> BoolArray:
-        """Events that may have mass, (C, E)."""
-        seen = (model.laws[:, model.weights > 0] > 0).any(axis=1)
-        return np.ones_like(seen) if self.support == "all" else np.asarray(seen)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AmbiguitySet):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
+from drmdp.core.sums import raised
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, moved
@@ -76,6 +77,8 @@ KINDS = {
     ),
 }
 """Every divergence by its name."""
+UNKNOWN, NOTHING = 1e-290, 1e-280
+"""Means of products below this may have underflowed: no row of the set that is known has more than nothing there."""
 AROUND = {"mean": "the mean kernel", "kernels": "each kernel, the mean divergence being bounded"}
 
 
@@ -91,8 +94,9 @@ class Divergence(AmbiguitySet):
         Σ y log(y/ŷ), Σ ŷ log(ŷ/y), Σ (y − ŷ)²/ŷ (no ½), or ½ ‖y − ŷ‖₁.
     around : "mean" or "kernels"
         Whether nature bends the mean kernel, or each kernel with the mean divergence bounded.
-    support : "observed" or "all"
-        Where burg and tv may bring mass; kl and chi2 never leave the support of a row.
+    support : "observed", "state" or "all"
+        Where burg and tv may bring mass: to next states seen from the same state and action, from the state under any action, or anywhere; kl and chi2
+        never leave the support of a row.
     rectangular : "s" or "sa"
         Whether the actions of a state share one budget, or each has its own; "s" by default.
     moves : "states" or "events"
@@ -161,7 +165,7 @@ class Divergence(AmbiguitySet):
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take: rows that cannot leave their support need no other states."""
-        if KINDS[self.kind].stays and self.support == "all":
+        if KINDS[self.kind].stays and self.support != "observed":
             return replace(self, support="observed").fitted(model)
         return super().fitted(model)
 
@@ -169,7 +173,8 @@ class Divergence(AmbiguitySet):
         """What it is around, rows (…, N, K) and weights (N,): the data or their mean."""
         if self.around == "kernels":
             return nominal, weights
-        return np.einsum("i,...ik->...k", weights, nominal)[..., None, :], np.ones(1)
+        mean = raised(np.einsum("i,...ik->...k", weights, nominal), weights, nominal)
+        return mean[..., None, :], np.ones(1)
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """Divergence of kernels (…, A, N, K) from the data, (…, 1)."""
@@ -178,7 +183,8 @@ class Divergence(AmbiguitySet):
         with np.errstate(divide="ignore", invalid="ignore"):
             each = KINDS[self.kind].apart(y, nominal, ratio)
             if KINDS[self.kind].stays:
-                each = np.where(~seen & (y > 0), np.inf, each)
+                unknown = (y > NOTHING) & (nominal < UNKNOWN) if self.around == "mean" else False
+                each = np.where(unknown | (~seen & (y > 0)), np.inf, each)
             return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:

@@ -86,8 +86,8 @@ def check_fits(ball: Wasserstein, model: Model) -> None:
     """Refuse a ground that is not one of the model's states, or moves whose costs are unknown."""
     if ball.ground.n_states != model.n_next:
         raise InputError(f"ground: expected costs between {model.n_next} states, got {ball.ground.n_states}")
-    if ball.free and ball.support == "all" and model.costs_missing:
-        raise InputError(
-            "ground: mass moves at no cost between some states, and costs of transitions that no kernel has are unknown: "
-            "give every cost as an (S, A, S) array, or take support='observed'"
-        )
+    if ball.free and ball.support != "observed" and model.costs_missing:
+        try:
+            ball.priced(model)
+        except InputError as error:
+            raise InputError(f"ground: mass moves at no cost between some states: {error}") from None

@@ -54,9 +54,9 @@ class Wasserstein(AmbiguitySet):
     rectangular : "s" or "sa"
         Whether the distance is stacked over the actions of a state, or bounded for each action on its own, with a number, (S,) or (S, A) radius;
         "s" by default.
-    support : "observed" or "all"
+    support : "observed", "state" or "all"
         Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
-        action, or to any state, as in the paper.
+        action, from the same state under any available action, or to any state, as in the paper.
     moves : "states" or "events"
         Whether nature moves probabilities of next states, "the transition probabilities may be wrong", or the laws of a model of events, "the law of the
         demand may be wrong" (`drmdp.Model.from_events`); rectangular is then "sa" by default.

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from drmdp._typing import Array
 from drmdp.core import html as _html
 from drmdp.core.files import check_path, naming
@@ -185,9 +187,14 @@ class HorizonSolution:
     # ------------------------------------------------------------------ tables and files
 
     def to_frame(self) -> Any:
-        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played."""
+        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played.
+
+        If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
+        """
         values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
-        return tables.frame(self.states, self.actions, self.policy, values)
+        seen = [] if self.natures is None else [model.pair_counts for model in self.natures.stages.given]
+        rows = np.stack(seen) if seen and all(own is not None for own in seen) else None
+        return tables.frame(self.states, self.actions, self.policy, values, rows)
 
     def to_dict(self, stage: int) -> dict[Any, Any]:
         """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""
@@ -199,6 +206,8 @@ class HorizonSolution:
         title: str | None = None,
         command: str | None = None,
         *,
+        models: Any = None,
+        ball: Any = None,
         baseline: Any = None,
         unit: str = "",
         sweep: Mapping[float, HorizonSolution] | None = None,
@@ -215,8 +224,10 @@ class HorizonSolution:
             Of the page.
         command : str, optional
             How the result was made, shown for whoever wants it again.
+        models, ball : optional
+            For a plan that was loaded: it does not hold them. What needs them is left out of the page otherwise.
         baseline : plan or policy, optional
-            Current practice, in any form that `drmdp.evaluate` takes. A plan that was loaded does not hold its models and cannot be compared.
+            Current practice, in any form that `drmdp.evaluate` takes.
         unit : str
             Of costs and rewards, as in "€".
         sweep : mapping, optional
@@ -224,7 +235,17 @@ class HorizonSolution:
         """
         from drmdp.report import write_plan
 
-        write_plan(self, path, title=title, command=command, baseline=baseline, unit=unit, sweep=sweep)
+        write_plan(
+            self,
+            path,
+            models=models,
+            ball=ball,
+            title=title,
+            command=command,
+            baseline=baseline,
+            unit=unit,
+            sweep=sweep,
+        )
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""

@@ -271,7 +271,8 @@ class Solution:
     def to_frame(self, model: Model | None = None) -> Any:
         """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
 
-        The nominal value is that of the policy under the mean kernel; a solution that was loaded needs the model for it.
+        The nominal value is that of the policy under the mean kernel. If the model has counts, the column rows tells on how many observed transitions the
+        action rests. A solution that was loaded needs the model for both.
 
         Parameters
         ----------
@@ -394,9 +395,18 @@ def time_in_words(seconds: float, compiled: float) -> str:
     return f"{seconds:.3g} s" + (f" and {compiled:.3g} s to compile, once" if compiled >= 0.05 else "")
 
 
+SELDOM = 0.005
+"""Actions of a smaller share are not named."""
+
+
+def likeliest(row: Array) -> list[int]:
+    """Up to four actions that a state plays, not just now and then, likeliest first."""
+    return [a for a in (-row).argsort(kind="stable")[:4].tolist() if row[a] >= SELDOM]
+
+
 def choice(row: Array, actions: Any) -> str:
     """Name the action of a state, or its actions with their shares, likeliest first."""
-    played = [(float(row[a]), str(actions[a])) for a in (-row).argsort(kind="stable")[:4] if row[a] >= 0.005]
+    played = [(float(row[a]), str(actions[a])) for a in likeliest(row)]
     if not played:
         return "(end)"
     if len(played) == 1:

@@ -17,8 +17,14 @@ SUFFIXES = (".csv", ".parquet")
 """Files that hold tables."""
 
 
-def frame(states: Sequence[Any], actions: Sequence[Any], policy: Array, values: Mapping[str, Array | None]) -> Any:
-    """A polars frame of a policy (S, A) or (T, S, A), and of values by state, (S,) or (T, S)."""
+def frame(
+    states: Sequence[Any],
+    actions: Sequence[Any],
+    policy: Array,
+    values: Mapping[str, Array | None],
+    rows: Array | None = None,
+) -> Any:
+    """A polars frame of a policy (S, A) or (T, S, A), of values by state, (S,) or (T, S), and of how many transitions were seen of each pair."""
     try:
         import polars as pl
     except ImportError as error:
@@ -37,6 +43,10 @@ def frame(states: Sequence[Any], actions: Sequence[Any], policy: Array, values: 
         columns[name] = (
             pl.Series([None] * len(a), dtype=pl.Float64) if value is None else pl.Series(value[tuple(place)])
         )
+    if rows is not None:
+        seen = np.broadcast_to(rows, policy.shape)[listed]
+        whole = seen.astype(np.int64) if (seen == np.floor(seen)).all() else seen
+        columns["rows"] = pl.Series(whole).set(pl.Series(~played), None)
     return pl.DataFrame(stage | columns)
 
 

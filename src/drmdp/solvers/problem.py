@@ -18,6 +18,7 @@ from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
 from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
+from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.solvers.mean_start import Rows
@@ -28,8 +29,14 @@ NOISY = 4
 """A residual, or a gap, of no more than so many times its noise says little."""
 
 
-class NotFinite(ArithmeticError):  # noqa: N818
-    """A point or a step is not a number any more; the loop ends the run."""
+class NotFinite(InputError):  # noqa: N818
+    """A point or a step is not a number any more; the loop ends the run, and who makes a single sweep is told."""
+
+    def __init__(self, ball: Any) -> None:
+        super().__init__(
+            f"{getattr(ball, 'short', 'this set')}: values, or a step of the operator, leave the range of double precision; "
+            "costs, probabilities or radii are too extreme: give costs in another unit, or a larger radius"
+        )
 
 
 @dataclass(frozen=True)
@@ -135,13 +142,13 @@ class Problem:
     def _call(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         self.checkpoint()
         if not is_finite(value):
-            raise NotFinite
+            raise NotFinite(self.operator.ball)
         if policy is None:
             update = self.operator.update(value, start, stop)
         else:
             update = self.operator.evaluate(value, policy, start, stop)
         if not are_finite(update.lower_step, update.upper_step):
-            raise NotFinite
+            raise NotFinite(self.operator.ball)
         return update
 
 

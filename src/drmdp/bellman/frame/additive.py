@@ -24,6 +24,7 @@ from drmdp.bellman.family import close_trivial, has_actions, longest_pair, open_
 from drmdp.bellman.frame.curves import (
     Curves,
     D,
+    E,
     T,
     V,
     begin_curve,
@@ -43,6 +44,10 @@ from drmdp.layout.sorting import copy
 
 ROUNDS = 100
 FIRST = 0.7  # multiplier of a curve of which nothing is known; at 1 costs of 1 and the widest stakes tie
+FAINT, NOTHING = (
+    7e-15,
+    1e-18,
+)  # budgets below which rounding hides what they buy at FIRST, and the least multiplier that is asked then
 
 
 class Work(NamedTuple):
@@ -69,6 +74,31 @@ def workspace(layout: Layout, point: Point, start: int, stop: int, aux: Any = 0.
     )  # fmt: skip
 
 
+@njit(**INLINE)
+def begin_faintly(rows, curves, x, budget, upper, best):
+    """Evaluate the curves at a multiplier t at which a budget that buys next to nothing is seen: it buys at most B/t, some 1e-14.
+
+    reads   rows, x (see `visit`), budget, upper
+    fills   curves; best: the multiplier behind U, if it is below `upper`
+    returns U of the one curve that is best played alone, or `upper`
+    """
+    t = max(budget * (FIRST / FAINT), NOTHING)
+    for k in range(curves.cost.size):
+        known = curves.count[k] > 1 and curves.points[k, 1, T] <= t
+        curves.next[k] = 0.0 if known or not curves.low[k] < np.inf else t
+    visit(rows, curves, x)
+    for k in range(curves.cost.size):
+        if curves.low[k] < np.inf:
+            point = curves.points[k, 1]
+            bound = curves.cost[k] + point[V] + (budget - point[E]) / point[T]
+            if bound < upper:
+                upper = bound
+                for j in range(best.size):
+                    best[j] = 0.0
+                best[k] = point[T]
+    return upper
+
+
 @njit(**LEAN)
 def climb(rows, curves, x, budget, tol, best, trial):
     """Rounds of evaluations until U − L ≤ tol or nothing new is to be learnt, from what is known of the curves.
@@ -85,6 +115,8 @@ def climb(rows, curves, x, budget, tol, best, trial):
         if curves.cost[k] == upper:
             best[k] = np.inf
             break
+    if budget < FAINT:
+        upper = begin_faintly(rows, curves, x, budget, upper, best)
     for rounds in range(1, ROUNDS + 1):
         lower, holds = level_of(curves, budget, upper)
         for k in range(curves.cost.size):

@@ -204,9 +204,10 @@ def knapsack(priced, i, mu, segment, end, m):
                 if best < 0 or d < mu:
                     mu = d
                     best = a
-        at = tables.start[best] + i * tables.stride[best] + end[best]
         end[best] -= 1
-        total -= lines[at, 0] - lines[at - 1, 0]
+        total = 0.0  # anew: what is left of a difference may be rounding alone, above B with nothing left to give
+        for a in range(n):
+            total += lines[tables.start[a] + i * tables.stride[a] + end[a], 0]
     while True:  # take more, the largest slope first
         best = -1
         mu = 0.0

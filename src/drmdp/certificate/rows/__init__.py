@@ -8,7 +8,8 @@ of the data, which stands for itself divided by its sum; stakes are −1 ≤ u �
     cost(z, top, mass, y, scale, off)   -> bound   ≥ C(z/mass | ŷ) by definition, margin included; inf where z is nothing that the model allows
 
 Any 0 ≤ t < ∞ is a price, and a wrong one gives a poor bound, not a false one. z (K,) holds masses ≥ 0 of the listed states, `top` is that of a top that is
-not listed, and `mass` their sum. ŷ may be off by `off` ε, relatively, beyond the sum behind its scale, as a mean is. Margins are in terms of
+not listed, and `mass` their sum. ŷ may be off by `off` ε, relatively, beyond the sum behind its scale, as a mean is; what is above 0 in a mean may
+also be too large by LEAST (`drmdp.core.sums`), which a dual, a bound from above, need not know. Margins are in terms of
 n = depth(K) + 16 + off, the roundings that a number meets in a sum (`drmdp.certificate.sums`), with ε = 2⁻⁵²; exp, log and their kin are right up to
 2 ε, relatively.
 """

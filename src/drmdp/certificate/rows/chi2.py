@@ -4,6 +4,9 @@
 
 **Rounding.** d = t u − η is off by ε (t |u| + |η|), and g grows by at most 1 + |d| per unit; terms are off by n ε, relatively, besides. In C, d is off by
 (n + 4) ε (1 + |d|).
+
+**Underflow.** C falls in ŷ < z and is taken at the least that ŷ can be; where that is
+nothing known above 0, a z of `NOTHING` is taken for 0, which is worth as much, and a larger one costs what nobody knows.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from drmdp.certificate.rows import FLAT
 from drmdp.certificate.rows.kl import own_top
 from drmdp.certificate.sums import BLOCK, EPS, depth
 from drmdp.core.compiled import LEAN, njit
+from drmdp.core.sums import LEAST
+
+NOTHING = 1e-280
 
 
 @njit(**LEAN)
@@ -98,11 +104,15 @@ def cost(z, top, mass, y, scale, off):
         part = 0.0
         for j in range(lo, min(lo + BLOCK, z.size)):
             if y[j] > 0.0:
-                p = scale * y[j]
+                p = scale * y[j] - off * LEAST
+                if not p > 0.0:
+                    if z[j] > NOTHING * mass:
+                        return np.inf
+                    continue
                 d = abs(z[j] / mass - p) / p
                 d += (n + 4.0) * EPS * (1.0 + d)
                 part += p * d * d
             elif z[j] > 0.0:
                 return np.inf
         total += part
-    return 0.5 * total * (1.0 + 2.0 * n * EPS)
+    return 0.5 * total * (1.0 + 2.0 * n * EPS) + 2.0 * off * z.size * LEAST

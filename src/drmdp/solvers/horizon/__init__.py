@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from drmdp._typing import ArrayLike
@@ -16,8 +18,10 @@ from drmdp.core.progress import counted, showing
 from drmdp.core.signs import pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
+from drmdp.errors import InputError
 from drmdp.solution import Status
 from drmdp.solution.plan import HorizonSolution
+from drmdp.solution.rows import few_rows_note
 from drmdp.solvers.horizon.induction import Natures, Plan
 from drmdp.solvers.horizon.stages import Stages, is_plan, is_sequence, length_of, policies_of, stages_of
 
@@ -95,6 +99,23 @@ def worst_case(
     return _run(own, policies_of(own.models, policy), costs, backend, None, **ends)
 
 
+def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolution:
+    """A plan that was loaded, and the models and sets that it is of."""
+    if models is None or ball is None:
+        raise InputError("models and ball go together: give both")
+    T, settings = plan.n_stages, plan.settings
+    stages = stages_of(models, ball, T, plan.final, plan.costs, plan.discount, settings["nature"])
+    for name, own, given in (
+        ("models", plan.fingerprints, [model.fingerprint for model in _once(stages.given)]),
+        ("ball", settings["balls"], [repr(one) for one in _once(stages.balls)]),
+    ):
+        if [*own] * (T // len(own)) != given * (T // len(given)):
+            raise InputError(f"{name}: the plan was made with others")
+    found = copy.copy(plan)
+    vars(found).update(natures=SimpleNamespace(stages=stages))  # no sweep is known
+    return found
+
+
 def _run(
     stages: Stages, given: Any, costs: ArrayLike, backend: str, callback: Callable[[int], Any] | None, tol: float | None,
     rtol: float, max_seconds: float | None, threads: int | None, progress: bool | None,
@@ -145,7 +166,10 @@ def _run(
             "max_seconds": max_seconds,
         },
         fingerprints=tuple(prints),
-        notes=tuple(dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model)))),
+        notes=(
+            *dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model))),
+            *few_rows_note(list(zip(stages.given, plan.policy, strict=True))),
+        ),
         seconds=clock.now() - begin,
         compile_seconds=clock.compiled() - compiled,
         costs=None if costs is None else numbers("costs", costs),

@@ -160,7 +160,7 @@ def outside(cost: float, later: float, side: int) -> float:
 
 def _free(model: Model, ball: AmbiguitySet) -> BoolArray:
     """States where every allowed transition costs 0 and nature has no other, (S,)."""
-    if ball.support != "observed":
+    if ball.support == "all" or (ball.support == "state" and model.next_costs):
         return model.terminal
     if isinstance(model, EventModel) and model.priced:
         return _free_events(model)

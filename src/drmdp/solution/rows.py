@@ -1,0 +1,71 @@
+"""What there is to say of a policy that was found: on how many observed transitions it rests, where the model has counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.core.counts import FEW
+from drmdp.core.text import some
+from drmdp.core.vectors import dot
+from drmdp.solution.results import SELDOM, likeliest
+
+if TYPE_CHECKING:
+    from drmdp.model import Model
+    from drmdp.sets import AmbiguitySet
+
+LISTED = 5
+"""Pairs that a note lists."""
+
+
+class Rests(NamedTuple):
+    """A pair that is played, and how many transitions of it were seen."""
+
+    state: Any
+    action: Any
+    rows: float
+
+    def __str__(self) -> str:
+        return f"{self.action} when {self.state} rests on {in_words(self.rows)}"
+
+
+def in_words(rows: float) -> str:
+    """Say how many: "1 row", "12 rows", "no row at all"."""
+    return "no row at all" if rows == 0 else f"{rows:,.6g} row{'' if rows == 1 else 's'}"
+
+
+def few_rows(model: Model, policy: Array, few: float = FEW, most: int | None = None) -> list[Rests]:
+    """Pairs that a policy (S, A) plays, not just now and then, and that were seen fewer times, the rarest first; none if counts are unknown.
+
+    With `most`, the first so many.
+    """
+    seen = model.pair_counts
+    if seen is None:
+        return []
+    s, a = np.nonzero((np.asarray(policy) >= SELDOM) & (seen < few))
+    order = np.argsort(seen[s, a], kind="stable")[:most]
+    pairs = zip(s[order].tolist(), a[order].tolist(), strict=True)
+    return [Rests(model.states[k], model.actions[b], float(seen[k, b])) for k, b in pairs]
+
+
+def few_rows_note(stages: Sequence[tuple[Model, Array]]) -> list[str]:
+    """What there is to say of that, in one note; of a plan, the model and the policy of each stage."""
+    found = dict.fromkeys(pair for model, policy in stages for pair in few_rows(model, policy))
+    pairs = sorted(found, key=lambda pair: pair.rows)
+    return [some(pairs, LISTED)] if pairs else []
+
+
+def notes_of(model: Model, ball: AmbiguitySet, policy: Array, value: Array) -> tuple[str, ...]:
+    """What there is to say of a model, of a set, and of the policy that was found with its value."""
+    from drmdp.policies import single
+
+    alone = single.remarks(model, ball, policy, dot(model.initial, value)) if model.n_kernels > 1 else ()
+    return (*model.notes, *ball.remarks(model), *few_rows_note([(model, policy)]), *alone)
+
+
+def rows_played(row: Array, seen: Array) -> str:
+    """How many transitions were seen of the actions that `drmdp.solution.choice` names, in its order."""
+    return ", ".join(f"{seen[a]:,.6g}" for a in likeliest(row)[:3])
