@@ -22,7 +22,8 @@
 //
 // **Data.** Rows and weights stand for what they are after division by their sums, which is done here;
 // the mean kernel was made before, from rows and weights that miss 1 by what rounding explains,
-// 2 (K + 2) e and 2 (N + 2) e, and is off by at most 4 (K + N + 4) e, relatively.
+// 2 (K + 2) e and 2 (N + 2) e, and is off by at most 4 (K + N + 4) e, relatively. Rows made of events are
+// such rows, however many events there are.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +35,7 @@
 namespace drmdp::judge {
 
 constexpr double TINY = 1e-280;
+constexpr double LEAST = 1e-300;  // what is seen has at least this much in a mean (drmdp.core.sums)
 constexpr Index BLOCK = 64;
 
 // v as a proof sees it: without its level, and as all actions see it, (v - max v)/span.
@@ -102,6 +104,10 @@ struct SeenRow {
         return double(y[j]);
     }
     double operator[](Index j) const { return scale * raw(j); }
+    // The least that an entry can be, and what leaving that out may cost: what is above 0 in a mean may be
+    // too large by LEAST.
+    double least(Index j) const { return scale * raw(j) - off * LEAST; }
+    double lost() const { return 2.0 * off * double(K) * LEAST; }
     double worth() const {
         return scale * block_sum(K, [&](Index j) { return raw(j) * u[j]; });
     }

@@ -69,6 +69,8 @@ private:
     static constexpr double ROUGH = 1e-4;  // accuracy of a start
     static constexpr double FIRST = 0.7;   // multiplier of a curve of which nothing is known; at 1
                                            // costs of 1 and the widest stakes tie
+    // Budgets below FAINT: rounding hides what they buy at FIRST; the least multiplier asked then.
+    static constexpr double FAINT = 7e-15, NOTHING = 1e-18;
     static constexpr double APART = 1e-10, NOISE = 64 * EPSILON, SATURATED = 1e12;
 
     struct Bracket {
@@ -184,6 +186,28 @@ private:
         visit(curves, policy);
     }
 
+    // Evaluate the curves at a multiplier t at which a budget that buys next to nothing is seen: it buys at
+    // most B/t, some 1e-14. Returns U of the one curve that is best played alone, or `upper`.
+    double begin_faintly(Curves curves, View<const double> policy, double budget, double upper,
+                         View<double> best) {
+        const double t = std::max(budget * (FIRST / FAINT), NOTHING);
+        for (Curve& curve : curves) {
+            const bool known = curve.count > 1 && curve.points[1].t <= t;
+            curve.next = known || !(curve.low < INFINITE) ? 0.0 : t;
+        }
+        visit(curves, policy);
+        for (Index k = 0; k < curves.size(); ++k) {
+            if (!(curves[k].low < INFINITE)) continue;
+            const Answer& point = curves[k].points[1];
+            const double bound = curves[k].cost + point.value + (budget - point.cost) / point.t;
+            if (!(bound < upper)) continue;
+            upper = bound;
+            std::fill(best.begin(), best.end(), 0.0);
+            best[k] = point.t;
+        }
+        return upper;
+    }
+
     // Rounds of evaluations until U - L <= tol or nothing new is to be learnt. `best` are the
     // multipliers behind U, infinite where a curve is played alone.
     Bracket climb(Curves curves, View<const double> policy, double budget, double tol,
@@ -195,6 +219,7 @@ private:
             if (curves[k].cost < upper) upper = curves[k].cost, cheapest = k;
         }
         best[cheapest] = INFINITE;
+        if (budget < FAINT) upper = begin_faintly(curves, policy, budget, upper, best);
         Level at;
         int round = 1;
         for (; round <= ROUNDS; ++round) {

@@ -3,6 +3,9 @@
 //
 // **Rounding.** d = t u - eta is off by e (t |u| + |eta|), and g grows by at most 1 + |d| per unit; terms
 // are off by n e, relatively, besides. In C, d is off by (n + 4) e (1 + |d|).
+//
+// **Underflow.** C falls in y < z and is taken at the least that y can be; where that is nothing known above
+// 0, a z of NOTHING is taken for 0, which is worth as much, and a larger one costs what nobody knows.
 #pragma once
 
 #include "row_proof.hpp"
@@ -55,14 +58,17 @@ public:
         if (top > 0.0) return INFINITE;
         const double total = block_sum(row.K, [&](Index j) {
             if (!(row.raw(j) > 0.0)) return z[j] > 0.0 ? INFINITE : 0.0;
-            const double p = row[j], far = std::fabs(z[j] / mass - p) / p;
+            const double p = row.least(j), far = std::fabs(z[j] / mass - p) / p;
+            if (!(p > 0.0)) return z[j] > NOTHING * mass ? INFINITE : 0.0;
             const double d = far + (n + 4.0) * EPSILON * (1.0 + far);
             return p * d * d;
         });
-        return 0.5 * total * (1.0 + 2.0 * n * EPSILON);
+        return 0.5 * total * (1.0 + 2.0 * n * EPSILON) + row.lost();
     }
 
 private:
+    static constexpr double NOTHING = 1e-280;
+
     static double gain(double d) { return d > -1.0 ? d + 0.5 * d * d : -0.5; }
 
     // An eta at which about as much is lost as is gained; it only grows, and so it is found.

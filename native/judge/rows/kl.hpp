@@ -5,6 +5,10 @@
 // h = t T + log sum y e^{t (u - T)}: the exponents are off by 2 e t, so the log by (n + 2 t) e + 2 e |log|,
 // and t T by e t. In C, d = r - 1 is off by (n + 4) e r, and phi grows by |log r| per unit of r;
 // computing it takes 4 e (r |log r| + |d|).
+//
+// **Underflow.** A term y e^{t (u - T)} is off by 2^-1073, which the sum is raised by. C falls in y < z and
+// is taken at the least that y can be; where that is nothing known above 0, or z/y overflows, y is a
+// product of two doubles at least, and -log y at most FAR.
 #pragma once
 
 #include "../../elementary.hpp"
@@ -25,16 +29,19 @@ public:
             return row.raw(j) * (t <= 1.0 ? expm1(t * row.u[j]) : exp(t * (row.u[j] - top)));
         });
         if (t <= 1.0) return log1p(total) - 3.0 * n * EPSILON * total;
-        const double logarithm = log(total);
+        const double logarithm = log(total + 0x1p-1072 * double(row.K + 1));
         return t * top + logarithm + EPSILON * (n + 4.0 * t + 2.0 * std::fabs(logarithm));
     }
 
     template <class Real>
     double point(const SeenRow<Real>& row, double t, View<double> z) const {
         const double top = own_top(row);
+        double seen = 0.0;
+        for (Index j = 0; j < row.K; ++j) seen += row.u[j] >= top - FLAT ? row.raw(j) : 0.0;
+        const double raised = seen < 1e-100 ? 600.0 : 0.0;  // what is divided by its sum must have one
         for (Index j = 0; j < row.K; ++j) {
             const double fall = row.u[j] < top - FLAT ? t * (row.u[j] - top) : 0.0;
-            z[j] = row.raw(j) > 0.0 ? row[j] * exp(fall) : 0.0;
+            z[j] = row.raw(j) > 0.0 ? row[j] * exp(fall + raised) : 0.0;
         }
         return 0.0;
     }
@@ -45,14 +52,18 @@ public:
         if (top > 0.0) return INFINITE;
         const double total = block_sum(row.K, [&](Index j) {
             if (!(row.raw(j) > 0.0)) return z[j] > 0.0 ? INFINITE : 0.0;
-            const double p = row[j], d = (z[j] / mass - p) / p;
+            const double p = row.least(j), d = p > 0.0 ? (z[j] / mass - p) / p : INFINITE;
+            if (d == INFINITE) return FAR * (z[j] / mass);
             if (!(d > -1.0)) return p * (1.0 + n * EPSILON);
             const double logarithm = log1p(d), each = (1.0 + d) * logarithm - d;
             const double moved = (n + 8.0) * (1.0 + d) * std::fabs(logarithm) + 4.0 * std::fabs(d);
             return p * (each + EPSILON * moved + n * EPSILON * std::fabs(each));
         });
-        return total * (1.0 + n * EPSILON);
+        return total * (1.0 + n * EPSILON) + row.lost();
     }
+
+private:
+    static constexpr double FAR = 1500.0;
 };
 
 }  // namespace drmdp::judge
