@@ -160,18 +160,24 @@ public:
         to.value = take<const double>(of, 0, "value");
         to.top = Arrays::number(of, 1, "top");
         to.span = Arrays::number(of, 2, "span");
-        const nb::handle order = Arrays::field(of, 3);
-        to.common = take<const double>(order, 0, "common");
-        to.order.states = take<const std::int32_t>(order, 1, "states");
-        const Index n = to.order.states.size();
-        to.order.u = take<const double>(order, 2, "u", n);
-        to.order.sum1 = take<const double>(order, 3, "sum1", n + (n > 0));
-        to.order.sum2 = take<const double>(order, 4, "sum2", n + (n > 0));
-        to.order.rank = take<const std::int32_t>(order, 5, "rank", n > 0 ? to.value.size() : 0);
-        to.order.below = take<const std::int32_t>(order, 6, "below", n);
-        to.order.second = Arrays::number(order, 7, "second");
-        to.order.level = Arrays::number(order, 8, "level");
-        to.order.beyond = take<std::int64_t>(order, 9, "beyond", 1);
+        to.common = take<const double>(Arrays::field(of, 3), 0, "common");
+        to.order = order(Arrays::field(of, 3), to.value.size());
+        return to;
+    }
+
+    // `next` states, or none of them, in descending order of v.
+    Order order(nb::handle of, Index next) {
+        Order to;
+        to.states = take<const std::int32_t>(of, 1, "states");
+        const Index n = to.states.size();
+        to.u = take<const double>(of, 2, "u", n);
+        to.sum1 = take<const double>(of, 3, "sum1", n + (n > 0));
+        to.sum2 = take<const double>(of, 4, "sum2", n + (n > 0));
+        to.rank = take<const std::int32_t>(of, 5, "rank", n > 0 ? next : 0);
+        to.below = take<const std::int32_t>(of, 6, "below", n);
+        to.second = Arrays::number(of, 7, "second");
+        to.level = Arrays::number(of, 8, "level");
+        to.beyond = take<std::int64_t>(of, 9, "beyond", 1);
         return to;
     }
 

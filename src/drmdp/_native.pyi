@@ -41,3 +41,12 @@ def prove(
     name: str, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, n_mean: int, extra: Any = None
 ) -> None:
     """Bounds from what a sweep claims."""
+
+def elementary(name: str, numbers: Any, found: Any) -> None:
+    """exp, expm1, log or log1p, as the routines take them."""
+
+def lane_sum(numbers: Any) -> float:
+    """A sum in eight lanes, as the routines add."""
+
+def count_above(order: Any, states: int, t: float, tau: float) -> int:
+    """How many u of an `Order` of so many states have t u > tau."""

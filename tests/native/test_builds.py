@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import recorded
 
 pytestmark = pytest.mark.builds
@@ -35,9 +36,16 @@ def built(compiler, level, flags):
     """A build of the routines, and its file."""
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
-    name = "-".join([compiler, level, *(flag.strip("-").replace("=", "-").replace(",", "-") for flag in flags.split(";"))])
+    name = "-".join(
+        [compiler, level, *(flag.strip("-").replace("=", "-").replace(",", "-") for flag in flags.split(";"))]
+    )
     folder = ROOT / "build" / name.strip("-")
-    given = {"CMAKE_CXX_COMPILER": compiler, "DRMDP_LEVEL": level, "DRMDP_FLAGS": flags, "Python_EXECUTABLE": sys.executable}
+    given = {
+        "CMAKE_CXX_COMPILER": compiler,
+        "DRMDP_LEVEL": level,
+        "DRMDP_FLAGS": flags,
+        "Python_EXECUTABLE": sys.executable,
+    }
     commands = [
         ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *(f"-D{name}={value}" for name, value in given.items())],
         ["cmake", "--build", folder],
