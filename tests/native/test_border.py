@@ -1,5 +1,6 @@
 """Arrays that do not fit are refused by name, and nothing is read or written outside of them."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -88,12 +89,8 @@ def test_an_array_that_does_not_fit_is_refused(calls, function, change):
             continue
         given = changed(plain(calls[function]), place, CHANGES[change])
         may_pass = change in ("longer", "shorter", "none") and not fixed_size(function, place)
-        try:
+        with contextlib.suppress(ValueError) if may_pass else pytest.raises(ValueError, match=r"^\w+: \w"):
             getattr(_native, function)(*given)
-        except ValueError as error:
-            assert re.match(r"\w+: \w", str(error))
-        else:
-            assert may_pass, (function, place, change)
 
 
 def fixed_size(function, place):

@@ -72,15 +72,16 @@ def test_numbers_and_parts_have_the_same_functions(name):
 
 
 EDGES = {
-    "exp": {0: 1, -0.0: 1, np.inf: np.inf, -np.inf: 0, 709.79: np.inf, -745.14: 0, -746: 0, 1e300: np.inf, -1e300: 0},
+    "exp": {-0.0: 1, np.inf: np.inf, -np.inf: 0, 709.79: np.inf, -745.14: 0, -746: 0, 1e300: np.inf, -1e300: 0},
     "expm1": {0: 0, np.inf: np.inf, -np.inf: -1, 710: np.inf, -50: -1, -1e300: -1, 1e-300: 1e-300, LEAST: LEAST, -LEAST: -LEAST},
-    "log": {0: -np.inf, -0.0: -np.inf, 1: 0, np.inf: np.inf, -1: np.nan, -LEAST: np.nan, -np.inf: np.nan},
+    "log": {-0.0: -np.inf, 1: 0, np.inf: np.inf, -1: np.nan, -LEAST: np.nan, -np.inf: np.nan},
     "log1p": {0: 0, -1: -np.inf, np.inf: np.inf, -1.5: np.nan, -np.inf: np.nan, 1e-300: 1e-300, LEAST: LEAST},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EDGES)
 def test_elementary_functions_at_the_edges(name):
+    assert found(name, [0.0, -0.0]).tolist() == [{"exp": 1, "log": -np.inf}.get(name, 0.0)] * 2
     numbers, right = np.array(list(EDGES[name])), np.array(list(EDGES[name].values()), dtype=float)
     np.testing.assert_array_equal(found(name, numbers), right)
     assert np.isnan(found(name, [np.nan] * 5)).all()
