@@ -55,6 +55,14 @@ lint: $(READY) $(BUILT)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The same bits by g++ and clang++ (left out where it is not there), -O1 and -O3, x86-64-v2 and v3; false bounds without margins.
+bits: $(READY) $(BUILT)
+	$(BIN)/python -m pytest -q -n 0 -m builds -k "bits or margins" tests/native
+
+# AddressSanitizer, UndefinedBehaviourSanitizer and checked indices: 0 reports.
+sanitize: $(READY) $(BUILT)
+	$(BIN)/python -m pytest -q -n 0 -m builds -k sanitizers tests/native
+
 fuzz: $(READY) $(BUILT)
 	$(BIN)/python -m pytest -q -n auto -m fuzz
 

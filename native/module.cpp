@@ -8,5 +8,6 @@ NB_MODULE(DRMDP_MODULE, module) {
             "drmdp was compiled for another processor, with instructions that this one does not have. "
             "Install it from its sources again on this one, or with DRMDP_LEVEL=x86-64-v2 in the "
             "environment for both: pip install --force-reinstall --no-deps --no-cache-dir .");
+    drmdp::bind_numbers(module);
     drmdp::bind_sweeps(module);
 }

@@ -5,13 +5,20 @@ namespace drmdp {
 extern const Routine L1_ROUTINE, TV_ROUTINE, L2_ROUTINE, KL_ROUTINE, CHI2_ROUTINE, BURG_ROUTINE,
     INTERVALS_ROUTINE, LINF_INF_ROUTINE;
 
+static const Routine* const ALL[] = {&L1_ROUTINE, &TV_ROUTINE, &L2_ROUTINE, &KL_ROUTINE,
+                                     &CHI2_ROUTINE, &BURG_ROUTINE, &INTERVALS_ROUTINE,
+                                     &LINF_INF_ROUTINE};
+
 const Routine* routine_of(const std::string& name) {
-    static const Routine* const all[] = {&L1_ROUTINE, &TV_ROUTINE, &L2_ROUTINE,
-                                         &KL_ROUTINE, &CHI2_ROUTINE, &BURG_ROUTINE,
-                                         &INTERVALS_ROUTINE, &LINF_INF_ROUTINE};
-    for (const Routine* routine : all)
+    for (const Routine* routine : ALL)
         if (name == routine->name) return routine;
     return nullptr;
+}
+
+std::vector<std::string> routine_names() {
+    std::vector<std::string> names;
+    for (const Routine* routine : ALL) names.push_back(routine->name);
+    return names;
 }
 
 }  // namespace drmdp

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data.hpp"
 #include "judge/sums.hpp"
@@ -49,6 +50,12 @@ struct Question {
     Index n_mean;  // the kernels behind the mean row that stands for all; 0 where rows are kernels
 };
 
+// What a routine keeps in `Memory`.
+struct Keeps {
+    Index of_pair = 0;       // numbers of a pair in by_row
+    bool by_kernel = false;  // a number of each kernel in by_kernel
+};
+
 // What can be done with one kind of set.
 struct Routine {
     const char* name;
@@ -58,9 +65,11 @@ struct Routine {
     void (*respond_single)(const Response<float>&);
     void (*prove)(const Question<double>&);
     void (*prove_single)(const Question<float>&);
+    Keeps keeps{};
 };
 
-// The routine of a name; none if there is none.
+// All of them, and the one of a name; none if there is none.
+std::vector<std::string> routine_names();
 const Routine* routine_of(const std::string& name);
 
 }  // namespace drmdp

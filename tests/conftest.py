@@ -13,7 +13,7 @@ from drmdp.cluster.session import prepare
 from drmdp.core import progress
 
 HALVES = (
-    (("l2-inf", "linf-inf"), ("l1-2",)),
+    (("l2-inf",), ("l1-2",)),
     (("l1-inf", "linf-1"), ("reweighting-kl", "reweighting-cvar", "transport-1", "transport-inf")),
 )
 """What the suite compiles; about as much work each."""

@@ -12,6 +12,7 @@
 #include "../data.hpp"
 #include "../judge/sums.hpp"
 #include "../nature.hpp"
+#include "../routines.hpp"
 
 namespace drmdp {
 
@@ -76,9 +77,25 @@ public:
     }
 
     static nb::handle field(nb::handle tuple, Index k) {
-        PyObject* item = PyTuple_GetItem(tuple.ptr(), k);
-        if (!item) throw nb::python_error();
-        return item;
+        if (!PyTuple_Check(tuple.ptr()) || PyTuple_Size(tuple.ptr()) <= k)
+            refuse("arguments", "expected a tuple with more than " + std::to_string(k) + " fields");
+        return PyTuple_GetItem(tuple.ptr(), k);
+    }
+    static double number(nb::handle tuple, Index k, const char* name) {
+        const double x = PyFloat_AsDouble(field(tuple, k).ptr());
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            refuse(name, "expected a number");
+        }
+        return x;
+    }
+    static bool flag(nb::handle tuple, Index k, const char* name) {
+        const int is = PyObject_IsTrue(field(tuple, k).ptr());
+        if (is < 0) {
+            PyErr_Clear();
+            refuse(name, "expected True or False");
+        }
+        return is == 1;
     }
 
 private:
@@ -109,8 +126,9 @@ inline bool holds_single(nb::handle layout) { return Arrays::is_single(Arrays::f
 // The arguments of a routine as views: the fields of drmdp's tuples of arrays, in their order.
 class Arguments {
 public:
+    // The states start ... stop - 1 will be read, and `next` states may be listed.
     template <class Real>
-    Layout<Real> layout(nb::handle of) {
+    Layout<Real> layout(nb::handle of, Index start, Index stop, Index next) {
         Layout<Real> to;
         to.indptr = take<const std::int64_t>(of, 0, "indptr");
         to.indices = take<const std::int32_t>(of, 1, "indices");
@@ -130,74 +148,85 @@ public:
         if (!to.next_costs.empty() && to.next_costs.size() != entries)
             refuse("next_costs", "expected one an entry, or none");
         discount(Arrays::field(of, 9), pairs, to.discounts);
-        to.unlisted = nb::cast<bool>(Arrays::field(of, 10));
-        to.common = nb::cast<bool>(Arrays::field(of, 11));
+        to.unlisted = Arrays::flag(of, 10, "unlisted");
+        to.common = Arrays::flag(of, 11, "common");
+        if (!(0 <= start && start <= stop && stop <= to.S)) refuse("states", "out of range");
+        check_entries(to, start * to.A, stop * to.A, next);
         return to;
     }
 
     Point point(nb::handle of) {
         Point to;
         to.value = take<const double>(of, 0, "value");
-        to.top = nb::cast<double>(Arrays::field(of, 1));
-        to.span = nb::cast<double>(Arrays::field(of, 2));
-        const nb::handle order = Arrays::field(of, 3);
-        to.common = take<const double>(order, 0, "common");
-        to.order.states = take<const std::int32_t>(order, 1, "states");
-        const Index n = to.order.states.size();
-        to.order.u = take<const double>(order, 2, "u", n);
-        to.order.sum1 = take<const double>(order, 3, "sum1");
-        to.order.sum2 = take<const double>(order, 4, "sum2");
-        to.order.rank = take<const std::int32_t>(order, 5, "rank");
-        to.order.below = take<const std::int32_t>(order, 6, "below", n);
-        to.order.second = nb::cast<double>(Arrays::field(order, 7));
-        to.order.level = nb::cast<double>(Arrays::field(order, 8));
-        to.order.beyond = take<std::int64_t>(order, 9, "beyond", 1);
+        to.top = Arrays::number(of, 1, "top");
+        to.span = Arrays::number(of, 2, "span");
+        to.common = take<const double>(Arrays::field(of, 3), 0, "common");
+        to.order = order(Arrays::field(of, 3), to.value.size());
         return to;
     }
 
-    Memory memory(nb::handle of, Index S) {
-        return {table<double>(of, 0, "by_action", S), table<double>(of, 1, "by_kernel", S),
-                table<double>(of, 2, "by_row", S)};
+    // `next` states, or none of them, in descending order of v.
+    Order order(nb::handle of, Index next) {
+        Order to;
+        to.states = take<const std::int32_t>(of, 1, "states");
+        const Index n = to.states.size();
+        to.u = take<const double>(of, 2, "u", n);
+        to.sum1 = take<const double>(of, 3, "sum1", n + (n > 0));
+        to.sum2 = take<const double>(of, 4, "sum2", n + (n > 0));
+        to.rank = take<const std::int32_t>(of, 5, "rank", n > 0 ? next : 0);
+        to.below = take<const std::int32_t>(of, 6, "below", n);
+        to.second = Arrays::number(of, 7, "second");
+        to.level = Arrays::number(of, 8, "level");
+        to.beyond = take<std::int64_t>(of, 9, "beyond", 1);
+        return to;
     }
 
-    Found found(nb::handle of, Index S) {
+    // Of a layout (of pairs), with what a routine keeps.
+    template <class Real>
+    Memory memory(nb::handle of, const Layout<Real>& layout, const Keeps& keeps) {
+        return remembered<double>(of, layout, keeps);
+    }
+
+    Found found(nb::handle of, Index S, Index A) {
         return {take<double>(of, 0, "upper", S), take<double>(of, 1, "lower", S),
-                table<double>(of, 2, "policy", S), take<double>(of, 3, "passes", S)};
+                table<double>(of, 2, "policy", S, A), take<double>(of, 3, "passes", S)};
     }
 
     Extra extra(nb::handle of) {
         Extra to;
         if (of.is_none()) return to;
-        to.order = nb::cast<double>(Arrays::field(of, 0));
+        to.order = Arrays::number(of, 0, "order");
         const nb::handle lists = Arrays::field(of, 1);
         if (lists.is_none()) return to;
         to.list_at = take<const std::int64_t>(lists, 0, "ptr");
         to.list_target = take<const std::int32_t>(lists, 1, "target");
         to.list_cost = take<const double>(lists, 2, "cost", to.list_target.size());
         to.list_of = take<const std::int32_t>(of, 2, "source");
-        to.free = nb::cast<bool>(Arrays::field(of, 3));
+        to.free = Arrays::flag(of, 3, "free");
         return to;
     }
 
     judge::Sight sight(nb::handle of) {
         judge::Sight to;
         to.value = take<const double>(of, 0, "value");
-        to.top = nb::cast<double>(Arrays::field(of, 1));
-        to.span = nb::cast<double>(Arrays::field(of, 2));
+        to.top = Arrays::number(of, 1, "top");
+        to.span = Arrays::number(of, 2, "span");
         to.u = take<const double>(of, 3, "u");
-        to.place = take<const std::int32_t>(of, 5, "place");
         to.down = take<const double>(of, 6, "down");
-        to.rise = take<const double>(of, 7, "rise");
-        to.rise2 = take<const double>(of, 8, "rise2");
+        const Index n = to.down.size();
+        to.place = take<const std::int32_t>(of, 5, "place", n > 0 ? to.value.size() : 0);
+        to.rise = take<const double>(of, 7, "rise", n + (n > 0));
+        to.rise2 = take<const double>(of, 8, "rise2", n + (n > 0));
         to.beyond = take<std::int64_t>(of, 9, "beyond", 1);
         return to;
     }
 
-    judge::Claim claim(nb::handle of, Index S) {
-        const nb::handle memory = Arrays::field(of, 1);
-        return {table<const double>(of, 0, "policy", S), table<const double>(memory, 0, "by_action", S),
-                table<const double>(memory, 1, "by_kernel", S), table<const double>(memory, 2, "by_row", S),
-                nb::cast<bool>(Arrays::field(of, 2)), nb::cast<bool>(Arrays::field(of, 3))};
+    template <class Real>
+    judge::Claim claim(nb::handle of, const Layout<Real>& layout, const Keeps& keeps) {
+        const auto memory = remembered<const double>(Arrays::field(of, 1), layout, keeps);
+        return {table<const double>(of, 0, "policy", layout.S, layout.A), memory.by_action,
+                memory.by_kernel, memory.by_row, Arrays::flag(of, 2, "every"),
+                Arrays::flag(of, 3, "fixed")};
     }
 
     judge::Proved proved(nb::handle of, Index S) {
@@ -218,12 +247,15 @@ public:
         return layout;
     }
 
-    // Rows that are asked for; `A` is the number of actions where states are pairs, else 1.
-    Rows rows(nb::handle of, Index S, Index A) {
+    // Rows that are asked for of the states start ... stop - 1; `A` is the number of actions where
+    // states are pairs, else 1.
+    template <class Real>
+    Rows rows(nb::handle of, const Layout<Real>& layout, Index start, Index stop, Index A) {
+        const Index S = layout.S / A, pairs = layout.S * layout.A;
         const nb::handle target = Arrays::field(of, 2);
         const View<const double> weights = take<const double>(of, 0, "weights");
         const View<const double> share = take<const double>(of, 1, "share");
-        if (S == 0 || weights.size() % (S * A) || share.size() % S)
+        if (weights.size() != pairs || S == 0 || share.empty() || share.size() % S)
             refuse("question", "weights and share do not fit the states");
         Table<const double> shares(share, share.size() / S);
         if (A > 1 && shares.columns() > 1) shares = {share, share.size() / (S * A)};
@@ -232,11 +264,26 @@ public:
             for (Index k = 0; k < S * A; ++k) share_[k] = share[k / A];
             shares = {View<const double>(share_.data(), S * A), 1};
         }
-        return {{weights, weights.size() / (S * A)}, shares,
-                take<const std::int64_t>(target, 0, "entry_at"),
-                take<const std::int64_t>(target, 3, "prefix_at"),
-                take<std::int32_t>(target, 1, "states"), take<std::int32_t>(target, 4, "length"),
-                numbers(target, 2, "mass"), numbers(target, 5, "slope"), numbers(target, 6, "level")};
+        const auto states = take<std::int32_t>(target, 1, "states");
+        const auto length = take<std::int32_t>(target, 4, "length");
+        const Rows to{{weights, layout.A}, shares,
+                      take<const std::int64_t>(target, 0, "entry_at", pairs + 1),
+                      take<const std::int64_t>(target, 3, "prefix_at", pairs + 1), states, length,
+                      numbers(target, 2, "mass", states.size()),
+                      numbers(target, 5, "slope", length.size()),
+                      numbers(target, 6, "level", length.size())};
+        for (Index k = start * layout.A; k < stop * layout.A; ++k) {
+            check_step(to.entry_at, k, weights[k] > 0.0 ? layout.length(k) : 0, states.size(), "entry_at");
+            check_step(to.prefix_at, k, 0, length.size(), "prefix_at");
+        }
+        return to;
+    }
+
+    // v and the layout belong together.
+    template <class Real>
+    static void check_seen(const Layout<Real>& layout, Index next, View<const double> common, Index ordered) {
+        if (layout.common && common.size() != next) refuse("common", "expected one number a state");
+        if (layout.unlisted && ordered == 0) refuse("order", "expected states in descending order of v");
     }
 
 private:
@@ -245,16 +292,45 @@ private:
         return arrays_.take<T>(Arrays::field(tuple, k), name, size);
     }
     template <class T>
-    Table<T> table(nb::handle tuple, Index k, const char* name, Index rows) {
+    Table<T> table(nb::handle tuple, Index k, const char* name, Index rows, Index columns = 0) {
         const View<T> all = take<T>(tuple, k, name);
-        if (rows == 0 || all.size() % rows != 0)
-            refuse(name, "expected " + std::to_string(rows) + " rows");
+        if (rows == 0) return {all, columns};
+        if (all.size() % rows != 0 || all.size() / rows < columns)
+            refuse(name, "expected " + std::to_string(rows) + " rows of at least " +
+                             std::to_string(columns) + " numbers, got " + std::to_string(all.size()));
         return {all, all.size() / rows};
     }
-    Numbers numbers(nb::handle tuple, Index k, const char* name) {
+    template <class T>
+    struct Remembered {
+        Table<T> by_action, by_kernel, by_row;
+        operator Memory() const { return {by_action, by_kernel, by_row}; }
+    };
+    template <class T, class Real>
+    Remembered<T> remembered(nb::handle of, const Layout<Real>& layout, const Keeps& keeps) {
+        return {table<T>(of, 0, "by_action", layout.S, layout.A),
+                table<T>(of, 1, "by_kernel", layout.S, keeps.by_kernel ? layout.N : 0),
+                table<T>(of, 2, "by_row", layout.S, keeps.of_pair * layout.A)};
+    }
+    Numbers numbers(nb::handle tuple, Index k, const char* name, Index size) {
         const nb::handle array = Arrays::field(tuple, k);
-        if (Arrays::is_single(array)) return {{}, arrays_.take<float>(array, name)};
-        return {arrays_.take<double>(array, name), {}};
+        if (Arrays::is_single(array)) return {{}, arrays_.take<float>(array, name, size)};
+        return {arrays_.take<double>(array, name, size), {}};
+    }
+    // Part k of what `at` divides has at least `least` places and lies inside of `size`.
+    static void check_step(View<const std::int64_t> at, Index k, Index least, Index size, const char* name) {
+        if (at[k] < 0 || at[k + 1] - at[k] < least || at[k + 1] > size || at[k + 1] < at[k])
+            refuse(name, "places of pair " + std::to_string(k) + " are not where they should be");
+    }
+    // Entries of some pairs are where they should be, and name one of n states.
+    template <class Real>
+    static void check_entries(const Layout<Real>& layout, Index start, Index stop, Index n) {
+        for (Index k = start; k < stop; ++k) check_step(layout.indptr, k, 0, layout.indices.size(), "indptr");
+        if (start == stop) return;
+        const Index first = layout.indptr[start], last = layout.indptr[stop];
+        const std::uint32_t most = n > INT32_MAX ? INT32_MAX : std::uint32_t(n);
+        bool inside = true;
+        for (Index j = first; j < last; ++j) inside &= std::uint32_t(layout.indices[j]) < most;
+        if (!inside) refuse("indices", "expected numbers from 0 to " + std::to_string(n - 1));
     }
     void discount(nb::handle of, Index pairs, View<const double>& to) {
         if (PyFloat_Check(of.ptr())) {

@@ -5,6 +5,7 @@
 
 namespace drmdp {
 
+void bind_numbers(nanobind::module_& module);
 void bind_sweeps(nanobind::module_& module);
 
 }  // namespace drmdp

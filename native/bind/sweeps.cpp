@@ -1,5 +1,6 @@
 // Sweeps, and nature's rows after them.
-#include "../routines.hpp"
+#include <nanobind/stl/vector.h>
+
 #include "arguments.hpp"
 #include "bind.hpp"
 
@@ -24,23 +25,19 @@ auto of_precision(Wide wide, Single single) {
     else return wide;
 }
 
-void check_range(Index start, Index stop, Index S) {
-    if (!(0 <= start && start <= stop && stop <= S)) refuse("states", "out of range");
-}
-
 template <class Real>
 void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
            nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
            nb::handle extra) {
     const Routine& routine = find<Real>(name);
     Arguments read;
-    const Layout<Real> data = read.layout<Real>(layout);
-    check_range(start, stop, data.S);
     const Point at = read.point(point);
+    const Layout<Real> data = read.layout<Real>(layout, start, stop, at.value.size());
+    read.check_seen(data, at.value.size(), at.common, at.order.states.size());
     const Extra besides = read.extra(extra);
-    const Found to = read.found(found, data.S);
+    const Found to = read.found(found, data.S, data.A);
     const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
-    const Memory left = read.memory(memory, pairs.S);
+    const Memory left = read.memory(memory, pairs, routine.keeps);
     const nb::gil_scoped_release released;
     std::vector<double> own(by_pair ? 4 * pairs.S : 0);
     const auto part = [&](Index k) { return View<double>(own.data() + k * pairs.S, pairs.S); };
@@ -56,14 +53,14 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, nb:
              nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
     const Routine& routine = find<Real>(name);
     Arguments read;
-    const Layout<Real> data = read.layout<Real>(layout);
-    check_range(start, stop, data.S);
     const Point at = read.point(point);
+    const Layout<Real> data = read.layout<Real>(layout, start, stop, at.value.size());
+    read.check_seen(data, at.value.size(), at.common, at.order.states.size());
     const Extra besides = read.extra(extra);
     const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
-    const Memory left = read.memory(memory, pairs.S);
-    const Rows rows = read.rows(question, data.S, by_pair ? data.A : 1);
+    const Memory left = read.memory(memory, pairs, routine.keeps);
     const Index step = by_pair ? data.A : 1;
+    const Rows rows = read.rows(question, pairs, start * step, stop * step, step);
     const Response<Real> asked{pairs, at, left, rows, besides, start * step, stop * step};
     const nb::gil_scoped_release released;
     of_precision<Real>(routine.respond, routine.respond_single)(asked);
@@ -74,10 +71,10 @@ void prove(const std::string& name, Index start, Index stop, nb::handle layout, 
            nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
     const Routine& routine = find<Real>(name);
     Arguments read;
-    const Layout<Real> data = read.layout<Real>(layout);
-    check_range(start, stop, data.S);
     const judge::Sight sight = read.sight(view);
-    const judge::Claim claimed = read.claim(claim, data.S);
+    const Layout<Real> data = read.layout<Real>(layout, start, stop, sight.value.size());
+    read.check_seen(data, sight.value.size(), sight.u, sight.down.size());
+    const judge::Claim claimed = read.claim(claim, data, routine.keeps);
     const judge::Proved proved = read.proved(bounds, data.S);
     const Extra besides = read.extra(extra);
     const Question<Real> asked{data, sight, claimed, proved, besides, start, stop, n_mean};
@@ -88,6 +85,7 @@ void prove(const std::string& name, Index start, Index stop, nb::handle layout, 
 }  // namespace
 
 void bind_sweeps(nb::module_& module) {
+    module.def("routines", routine_names);
     module.def(
         "sweep",
         [](const std::string& name, bool fixed, bool by_pair, Index start, Index stop,

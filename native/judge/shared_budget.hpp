@@ -15,6 +15,7 @@
 //
 // A row proof is an object with
 //
+//     open_state()            what it remembers of rows of other states is forgotten
 //     dual(row, t)            >= h(t), by weak duality at a threshold of its own, margin included
 //     measure(row, mixture)   worth: at most the value of the row that three numbers stand for;
 //                             cost: at least what it costs, infinite where it is nothing allowed
@@ -42,6 +43,7 @@ public:
 
     void prove(Index s, const Proved& proved) {
         if (!state_.open(s)) return;
+        proof_.open_state();
         const Index A = layout_.A, N = layout_.N;
         const double radius = RowProof::budget(layout_.radius[s]);
         const View<const double> x = claim_.policy[s], mixtures = claim_.by_row[s];

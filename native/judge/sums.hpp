@@ -34,6 +34,11 @@
 
 namespace drmdp::judge {
 
+#if !defined(DRMDP_MARGIN)
+#define DRMDP_MARGIN 1.0  // tests build with 0: every margin is switched off, and they see false bounds
+#endif
+
+constexpr double EPSILON = DRMDP_MARGIN * drmdp::EPSILON;  // e, as margins have it
 constexpr double TINY = 1e-280;
 constexpr double LEAST = 1e-300;  // what is seen has at least this much in a mean (drmdp.core.sums)
 constexpr Index BLOCK = 64;

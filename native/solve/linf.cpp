@@ -19,6 +19,7 @@ static void prove(const Question<Real>& q) {
 extern const Routine LINF_INF_ROUTINE;
 const Routine LINF_INF_ROUTINE = {"linf_inf",     run<LinfInf<double>, double>,
                                   run<LinfInf<float>, float>,
-                                  respond<double>, respond<float>, prove<double>, prove<float>};
+                                  respond<double>, respond<float>, prove<double>, prove<float>,
+                                  {0, true}};
 
 }  // namespace drmdp

@@ -23,7 +23,7 @@ template <class Model, class RowProof>
 constexpr Routine shared_budget_routine(const char* name) {
     return {name, run<SharedBudget<Model, double>, double>, run<SharedBudget<Model, float>, float>,
             respond_shared_budget<Model, double>, respond_shared_budget<Model, float>,
-            prove_shared_budget<RowProof, double>, prove_shared_budget<RowProof, float>};
+            prove_shared_budget<RowProof, double>, prove_shared_budget<RowProof, float>, {3, false}};
 }
 
 }  // namespace drmdp

@@ -13,6 +13,7 @@ namespace drmdp::judge {
 class L1 {
 public:
     L1(const Sight&, bool, Index) {}
+    void open_state() {}
     static double budget(double radius) { return radius; }
 
     template <class Real>

@@ -48,6 +48,7 @@ public:
     L2(const Sight& sight, bool unlisted, Index longest)
         : sight_(sight), unlisted_(unlisted), u_(longest) {}
     static double budget(double radius) { return 0.5 * radius * radius; }
+    void open_state() { t_ = NOT_A_NUMBER; }
 
     template <class Real>
     double dual(SeenRow<Real> row, double t) {

@@ -25,6 +25,7 @@ template <class Divergence>
 class Mixed {
 public:
     Mixed(const Sight&, bool, Index longest) : z_(longest), other_(longest) {}
+    void open_state() {}
 
     template <class Real>
     Measured measure(const SeenRow<Real>& row, View<const double> mixture) {

@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
     kernel: Any
     single: Any  # entries of a row beside the listed ones; EACH: one for each kernel; or how many for each pair, from the layout
-    prefixes: bool  # whether rows have prefix terms, one for each kernel
+    prefixes: int  # prefix terms of a row, so many for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
     weights: Any = None  # makes mixtures of the N kernels, (S, N) or (S, A, N), of layout, memory and share, if that is what she plays

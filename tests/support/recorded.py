@@ -1,0 +1,142 @@
+"""Calls of the compiled routines, recorded while problems are solved, and repeated by any build of them: `python recorded.py MODULE CALLS [HOW]`.
+
+A repetition needs NumPy and nothing of drmdp. It goes over all states at once, one by one, by threes, or in two threads at a time.
+"""
+
+import copy
+import hashlib
+import importlib.util
+import json
+import pickle
+import pkgutil
+import sys
+import threading
+from collections import defaultdict
+
+import numpy as np
+
+START = {"sweep": 3, "respond": 2, "prove": 1}
+"""Where `start` is among the arguments."""
+HOW = ("whole", "ones", "threes", "threads")
+
+
+def plain(given):
+    """Tuples and copies of arrays, which any process can read."""
+    if isinstance(given, tuple):
+        return tuple(map(plain, given))
+    return np.array(given) if isinstance(given, np.ndarray) else given
+
+
+class Recorder:
+    """Stands for the module and writes down what it is asked, before it answers."""
+
+    def __init__(self, module):
+        self._module, self._calls = module, []
+
+    def __getattr__(self, name):
+        function = getattr(self._module, name)
+
+        def call(*given):
+            self._calls.append((name, plain(given)))
+            return function(*given)
+
+        return call
+
+
+def record(work):
+    """Calls that are made while `work` runs."""
+    import drmdp
+    from drmdp import _native
+
+    parts = [part.name for part in pkgutil.walk_packages(drmdp.__path__, "drmdp.") if "__main__" not in part.name]
+    recorder = Recorder(_native)
+    places = [module for module in map(importlib.import_module, parts) if vars(module).get("_native") is _native]
+    try:
+        for module in places:
+            module._native = recorder
+        work()
+    finally:
+        for module in places:
+            module._native = _native
+    return recorder._calls
+
+
+def calls_of(n, seed=0):
+    """Calls for n problems of every set that is compiled ahead, in double and in single precision."""
+    import decks
+    from ahead import examples
+    from drmdp import instances
+    from drmdp.bellman.exact import ExactOperator, family_of
+    from drmdp.bellman.fingerprint import fingerprint
+    from drmdp.bellman.native import NativeFamily
+    from drmdp.solvers.problem import Problem
+
+    def work():
+        for name in decks.SETS:
+            for number, case in enumerate(decks.deck(name, n, seed)):
+                ball = case.ball.fitted(case.model)
+                if not isinstance(family_of(ball), NativeFamily):
+                    break
+                model = case.model.astype("float32") if number % 4 == 3 and name != "intervals" else case.model
+                for policy in (None, decks.any_policy(np.random.default_rng(number), model)):
+                    problem = Problem(ExactOperator(model, ball, 1))
+                    for value in (case.value, case.value * 0.9, case.value):
+                        np.asarray(problem.proved(value, policy).kernel)
+        small = instances.perturb(instances.garnet(4, 2), 2)
+        for make in examples().values():
+            if isinstance(family_of(make(small)), NativeFamily):
+                fingerprint(make(small))
+
+    return record(work)
+
+
+def repeat(module, calls, how="whole"):
+    """A digest of what each function leaves in its arguments, by function and set."""
+    found = defaultdict(hashlib.sha256)
+    for name, given in calls:
+        given = copy.deepcopy(given)
+        function, k = getattr(module, name), START.get(name)
+        if k is None or how == "whole":
+            left = function(*given)
+        else:
+            left = _by_ranges(function, given, k, how)
+        key = f"{name} {given[0]}" if given and isinstance(given[0], str) else name
+        for array in _arrays((given, left)):
+            found[key].update(np.ascontiguousarray(array).tobytes())
+    return {name: one.hexdigest()[:16] for name, one in sorted(found.items())}
+
+
+def _by_ranges(function, given, k, how):
+    first, last = given[k : k + 2]
+    step = {"ones": 1, "threes": 3, "threads": max(1, (last - first + 1) // 2)}[how]
+    jobs = []
+    for at in range(first, last, step):
+        own = (*given[:k], at, min(at + step, last), *given[k + 2 :])
+        if how == "threads":
+            jobs.append(threading.Thread(target=function, args=own))
+            jobs[-1].start()
+        else:
+            function(*own)
+    for job in jobs:
+        job.join()
+
+
+def _arrays(given):
+    if isinstance(given, (tuple, list)):
+        for one in given:
+            yield from _arrays(one)
+    elif isinstance(given, (np.ndarray, float)):
+        yield np.asarray(given)
+
+
+def loaded(path):
+    """A build of the routines."""
+    spec = importlib.util.spec_from_file_location("_native", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    with open(sys.argv[2], "rb") as file:
+        print(json.dumps(repeat(loaded(sys.argv[1]), pickle.load(file), *sys.argv[3:])))  # noqa: T201
