@@ -236,7 +236,7 @@ def run(tmp_path, monkeypatch):
         ("solve m.npz --radius 1 --max-iters -1", "--max-iters: expected a whole number of at least 0, got -1"),
         ("solve m.npz --radius 1 --threads 0", "--threads (DRMDP_THREADS in the environment) is a whole number"),
         ("solve m.npz --radius 1 --metric l9", "--metric is 'l1', 'l2', 'linf', 'transport', got 'l9'"),
-        ("solve m.npz --radius 1 --support none", "--support is 'observed' or 'all', got 'none'"),
+        ("solve m.npz --radius 1 --support none", "--support is 'observed', 'state' or 'all', got 'none'"),
         ("convert one.csv x.npz --discount .9", "is the file 1-based (--base 1)?"),
         ("solve one.csv --radius 1 --discount .9", "is the file 1-based (drmdp convert --base 1)?"),
         ("convert one.csv x.npz --base 2", "--base is 0 or 1, got 2"),

@@ -2,7 +2,7 @@
 
 A row is listed if its cost x is
 
-* the least or largest of all and written in nines alone, as −999 and 99999;
+* the least or largest of all, written in nines alone, as −999 and 99999, and at least twice as far from 0 as the ends of what else the pairs have;
 * of a sign that at most one in `RARE` rows has; or
 * decisive for its pair: the mean m of the n ≥ `FEW` costs of its state and action differs from m', that of the others, by more than |m'|/2, and x lies
   further from m' than `FAR` standard deviations of the others.
@@ -63,8 +63,12 @@ def outliers(table: Table, frame: Any, prices: Any) -> list[Finding]:
 
 
 def _nines(prices: Any, kind: str) -> list[Reason]:
-    ends = {float(prices["low"].min()), float(prices["high"].max())}
-    found = [x for x in sorted(ends) if NINES.fullmatch(f"{x:.12g}")]
+    ends = np.unique(np.concatenate([prices["low"].to_numpy(), prices["high"].to_numpy()]))
+    found = [
+        float(x)
+        for x in dict.fromkeys((ends[0], ends[-1]))
+        if NINES.fullmatch(f"{x:.12g}") and (2 * np.abs(ends[ends != x]) <= abs(x)).all()
+    ]
     return [(polars().col(kind) == x, "looks like a placeholder") for x in found]
 
 
