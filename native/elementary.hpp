@@ -20,21 +20,25 @@ constexpr double LOG2_HIGH = 0x1.62e42ff000000p-1;   // 33 bits: products with |
 constexpr double LOG2_LOW = -0x1.718432a1b0e26p-35;
 constexpr double LOG2_INVERSE = 0x1.71547652b82fep+0;
 constexpr double ROUNDER = 0x1.8p52;  // x + ROUNDER holds the nearest whole number in its last bits
-constexpr std::int64_t ONE_BITS = 0x3FF0000000000000;
-constexpr std::int64_t ROOT_BITS = 0x3FE6A09E667F3BCD;  // sqrt(1/2)
+constexpr std::uint64_t ONE_BITS = 0x3FF0000000000000;
+constexpr std::uint64_t ROOT_BITS = 0x3FE6A09E667F3BCD;  // sqrt(1/2)
 
 template <class T>
 struct WholeOf;
 template <>
 struct WholeOf<double> {
     using type = std::int64_t;
+    using bits = std::uint64_t;
 };
 template <>
 struct WholeOf<Part> {
     using type = Mask;
+    using bits = std::uint64_t __attribute__((vector_size(8 * WIDTH)));
 };
 template <class T>
 using Whole = typename WholeOf<T>::type;
+template <class T>
+using Bits = typename WholeOf<T>::bits;  // what overflows, or is shifted out, is lost
 
 template <class To, class From>
 DRMDP_INLINE To bits_as(From x) {
@@ -64,8 +68,8 @@ DRMDP_INLINE Exponential<T> reduced(T x) {
     even = even * w + 0.5, odd = odd * w + 1.0 / 6;
     const Whole<T> power = bits_as<Whole<T>>(shifted) - bits_as<std::int64_t>(ROUNDER);
     const Whole<T> first = power >> 1;
-    return {r, w * (even + r * odd), bits_as<T>((first << 52) + ONE_BITS),
-            bits_as<T>(((power - first) << 52) + ONE_BITS)};
+    return {r, w * (even + r * odd), bits_as<T>((Bits<T>(first) << 52) + ONE_BITS),
+            bits_as<T>((Bits<T>(power - first) << 52) + ONE_BITS)};
 }
 
 template <class T>
@@ -95,8 +99,9 @@ template <class T>
 DRMDP_INLINE T log(T d) {
     const auto tiny = d < 0x1p-1022;
     const T x = tiny ? d * 0x1p54 : d;
-    const Whole<T> bits = bits_as<Whole<T>>(x), e = (bits + (ONE_BITS - ROOT_BITS)) >> 52;
-    const T m = bits_as<T>(bits + (ONE_BITS - (e << 52)));
+    const Bits<T> bits = bits_as<Bits<T>>(x);
+    const Whole<T> e = Whole<T>(bits + (ONE_BITS - ROOT_BITS)) >> 52;
+    const T m = bits_as<T>(bits + (ONE_BITS - (Bits<T>(e) << 52)));
     const T number = bits_as<T>(e | bits_as<std::int64_t>(0x1p52));
     const T k = number - (tiny ? constant<T>(0x1p52 + 1023 + 54) : constant<T>(0x1p52 + 1023));
     const T f = m - 1.0, s = f / (f + 2.0), w = s * s;

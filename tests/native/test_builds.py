@@ -102,3 +102,25 @@ def sanitized(module, calls):
 def test_sanitizers_have_nothing_to_report(calls):
     """AddressSanitizer, UndefinedBehaviourSanitizer and views that look at every index; a report ends the process."""
     assert sanitized(built("g++", V3, SANITIZED), calls) == digests(built(*BUILDS["g++"]), calls)
+
+
+OUTSIDE = """
+import sys
+import numpy as np
+from recorded import loaded
+
+u, one, none = np.array([0.0, -1.0]), np.zeros(3), np.array([0, 1], dtype=np.int32)
+order = u, none, u, one, one, none, np.array([10**6] * 2, dtype=np.int32), 0.0, 0.0, np.zeros(1, dtype=np.int64)
+loaded(sys.argv[1]).count_above(order, 2, 1.0, -0.5)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded as Linux does it")
+def test_sanitizers_see_an_index_outside():
+    """Counts begin where a table says: one of nonsense is seen."""
+    library, folder = run(["g++", "-print-file-name=libasan.so"]).strip(), str(ROOT / "tests" / "support")
+    own = {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONPATH": folder}
+    command = [sys.executable, "-c", OUTSIDE, str(built("g++", V3, SANITIZED))]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | own, check=False)
+    assert done.returncode
+    assert "expected 0 <= k && k < size_" in done.stderr
