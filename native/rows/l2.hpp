@@ -179,12 +179,13 @@ private:
         for (int step = 0;; ++step) {
             Sums sums = unlisted ? read<true>(row, u, order, t, tau)
                                  : read<false>(row, u, order, t, tau);
+            if (step >= STEPS) return sums;  // or what is read is no number
             if (!(sums.count > 0.5)) {
                 tau = safe_threshold(row, u, unlisted, t);
                 continue;
             }
             const double next = sums.threshold(t);
-            if (std::fabs(next - tau) < sums.near || next == tau || step == STEPS) return sums;
+            if (std::fabs(next - tau) < sums.near || next == tau) return sums;
             tau = next;
         }
     }
