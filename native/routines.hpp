@@ -66,6 +66,8 @@ struct Routine {
     void (*prove)(const Question<double>&);
     void (*prove_single)(const Question<float>&);
     Keeps keeps{};
+    // Brings a mixture of the kernels into a ball of some size around the weights; or none.
+    void (*pull)(View<const double> weights, double size, View<double> mixture) = nullptr;
 };
 
 // All of them, and the one of a name; none if there is none.

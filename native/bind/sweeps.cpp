@@ -82,6 +82,17 @@ void prove(const std::string& name, Index start, Index stop, nb::handle layout, 
     of_precision<Real>(routine.prove, routine.prove_single)(asked);
 }
 
+// Bring mixtures, a row each, into balls around the weights.
+void pull(const std::string& name, nb::handle sizes, nb::handle weights, nb::handle mixtures) {
+    const Routine& routine = find<double>(name);
+    if (!routine.pull) refuse("routine", name + " mixes no kernels");
+    Arrays arrays;
+    const View<const double> size = arrays.take<const double>(sizes, "sizes");
+    const View<const double> w = arrays.take<const double>(weights, "weights");
+    const View<double> q = arrays.take<double>(mixtures, "mixtures", size.size() * w.size());
+    for (Index r = 0; r < size.size(); ++r) routine.pull(w, size[r], q.part(r * w.size(), w.size()));
+}
+
 }  // namespace
 
 void bind_sweeps(nb::module_& module) {
@@ -114,6 +125,7 @@ void bind_sweeps(nb::module_& module) {
         },
         "name"_a, "start"_a, "stop"_a, "layout"_a, "view"_a, "claim"_a, "bounds"_a, "n_mean"_a,
         "extra"_a = nb::none());
+    module.def("pull", pull, "name"_a, "sizes"_a, "weights"_a, "mixtures"_a);
 }
 
 }  // namespace drmdp

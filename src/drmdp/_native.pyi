@@ -42,6 +42,9 @@ def prove(
 ) -> None:
     """Bounds from what a sweep claims."""
 
+def pull(name: str, sizes: Any, weights: Any, mixtures: Any) -> None:
+    """Bring mixtures of the kernels, a row each, into balls of some sizes around the weights."""
+
 def elementary(name: str, numbers: Any, found: Any) -> None:
     """exp, expm1, log or log1p, as the routines take them."""
 

@@ -26,6 +26,7 @@ class NativeFamily:
     single_kernels: bool = True  # whether nature's kernel is the mean of N
     tops: int = 1  # entries of a row beside the listed ones
     prefixes: int = 0  # prefix terms of a row
+    weights: Any = None  # makes mixtures of the kernels of what is kept; see `nature_rows.Answer`
     by_pair: bool = False  # a budget for each action
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> None:
@@ -50,7 +51,7 @@ class NativeFamily:
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
-        return Answer(self._respond, self.tops, self.prefixes, single_kernels=self.single_kernels)
+        return Answer(self._respond, self.tops, self.prefixes, single_kernels=self.single_kernels, weights=self.weights)
 
     def _respond(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Any

@@ -20,10 +20,10 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.bellman.conic.cone import clarabel, settings
 from drmdp.bellman.conic.direct import DirectOperator, Game
-from drmdp.certificate.reweighting import KINDS, pull
 from drmdp.layout.memory import Memory
 from drmdp.sets.reweighting import Reweighting
 
@@ -64,7 +64,7 @@ class Mixing(DirectOperator):
     def _inside(self, q: Array, size: float, w: Array) -> Array:
         """The mixture, surely in the ball."""
         out = np.array(q)[None]
-        pull(KINDS[self.ball.kind], np.array([size]), w, out)
+        _native.pull(f"mix_{self.ball.kind}", np.array([float(size)]), w, out)
         return np.asarray(out[0])
 
 

@@ -1,0 +1,82 @@
+#include "mixture.hpp"
+
+#include "../judge/mixture.hpp"
+#include "mixture_corners.hpp"
+#include "mixture_smooth.hpp"
+#include "run.hpp"
+
+namespace drmdp {
+
+// Nature's rows: mixtures of the kernels.
+template <class Real>
+static void respond(const Response<Real>& asked) {
+    const Layout<Real>& layout = asked.layout;
+    const Rows& rows = asked.rows;
+    std::vector<double> part(layout.N), mass(layout.longest(asked.start, asked.stop));
+    for (Index s = asked.start; s < asked.stop; ++s) {
+        const View<const double> q = asked.memory.by_kernel[s];
+        double total = 0.0;
+        for (double own : q) total += own > 0.0 ? own : 0.0;
+        const bool moves = total > 0.0 && total < INFINITE && asked.memory.by_action[s][0] > 0.0;
+        const double share = moves ? rows.share_of(s, 0) : 0.0;
+        for (Index i = 0; i < layout.N; ++i) {
+            const double w = layout.weights[i];
+            part[i] = share > 0.0 ? w + share * (std::max(q[i], 0.0) / total - w) : w;
+        }
+        for (Index a = 0; a < layout.A; ++a) {
+            const double x = rows.weights[s][a];
+            if (!(x > 0.0)) continue;
+            const Index pair = s * layout.A + a, at = rows.entry_at[pair], K = layout.length(pair);
+            std::fill_n(mass.begin(), K, 0.0);
+            for (Index i = 0; i < layout.N; ++i) {
+                Row<Real> row = layout.row(pair, i);
+                if (sizeof(Real) == 4) row.scale = scale_of(row);
+                for (Index j = 0; j < K; ++j) mass[j] += x * part[i] * row[j];
+            }
+            for (Index j = 0; j < K; ++j) {
+                rows.states[at + j] = layout.indices[layout.first(pair) + j];
+                rows.mass.set(at + j, mass[j]);
+            }
+        }
+    }
+}
+
+template <class Kind, class Real>
+static void prove(const Question<Real>& q) {
+    judge::Mixtures<Kind, Real> judge(q.layout, q.sight, q.claim, q.start, q.stop);
+    for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
+}
+
+template <class Answers, class Kind>
+static constexpr Routine routine(const char* name) {
+    return {name,
+            run<Mixtures<Answers, double>, double>,
+            run<Mixtures<Answers, float>, float>,
+            respond<double>,
+            respond<float>,
+            prove<Kind, double>,
+            prove<Kind, float>,
+            {0, true},
+            judge::pull<Kind>};
+}
+
+extern const Routine MIX_KL_ROUTINE;
+const Routine MIX_KL_ROUTINE =
+    routine<SmoothMixtures<KlMixtures>, judge::SmoothKind<judge::Kl>>("mix_kl");
+extern const Routine MIX_BURG_ROUTINE;
+const Routine MIX_BURG_ROUTINE =
+    routine<SmoothMixtures<BurgMixtures>, judge::SmoothKind<judge::Burg>>("mix_burg");
+extern const Routine MIX_CHI2_ROUTINE;
+const Routine MIX_CHI2_ROUTINE =
+    routine<SmoothMixtures<Chi2Mixtures>, judge::SmoothKind<judge::Chi2>>("mix_chi2");
+extern const Routine MIX_TV_ROUTINE;
+const Routine MIX_TV_ROUTINE =
+    routine<CornerMixtures<Corners::Tv>, judge::TvKind>("mix_tv");
+extern const Routine MIX_CVAR_ROUTINE;
+const Routine MIX_CVAR_ROUTINE =
+    routine<CornerMixtures<Corners::Cvar>, judge::CvarKind>("mix_cvar");
+extern const Routine MIX_ANY_ROUTINE;
+const Routine MIX_ANY_ROUTINE =
+    routine<CornerMixtures<Corners::Any>, judge::AnyKind>("mix_any");
+
+}  // namespace drmdp
