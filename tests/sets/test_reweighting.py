@@ -290,3 +290,20 @@ def test_bad_settings_are_refused():
         drmdp.certify(problem(), drmdp.Reweighting(0.1), np.zeros(6, dtype=int), np.ones((2, 2)))
     assert repr(drmdp.Reweighting(kind="cvar", level=0.1)) == "Reweighting(level=0.1, kind='cvar', rectangular='s')"
     assert "only 1 kernel has a weight" in drmdp.solve(problem(N=1), drmdp.Reweighting(0.1)).notes[0]
+
+
+@pytest.mark.parametrize("ball", [drmdp.Reweighting(0.3, "tv"), drmdp.Reweighting(kind="cvar", level=0.3)], ids=str)
+@pytest.mark.parametrize("n_actions", [20, 30])
+def test_many_actions_that_nearly_tie_are_mixed_to_the_end(ball, n_actions):
+    """One column for the answers of all kernels stalled at a gap of 1e-4 of the range; the costs make all actions tie at some v."""
+    S, rng = 12, np.random.default_rng(1)
+    drawn = drmdp.instances.perturb(drmdp.instances.garnet(S, n_actions), 30)
+    kernels = np.asarray(drawn.kernels)
+    value = 10 * rng.random(S)
+    mean = np.tensordot(drawn.weights, kernels, axes=1)
+    costs = value[:, None] - drawn.discount * (mean @ value) + 1e-6 * rng.random((S, n_actions))
+    model = drmdp.Model(kernels, costs=costs, discount=drawn.discount, weights=drawn.weights)
+    found = Problem(ExactOperator(model, ball.fitted(model), 1)).proved(value)
+    assert (np.asarray(found.policy) > 0).sum(axis=1).mean() > 8
+    assert (found.upper_step - found.lower_step).max() <= 1e-9
+    assert drmdp.solve(model, ball, tol=1e-9).status == "solved"
