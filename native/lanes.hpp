@@ -9,6 +9,8 @@
 // on parts are whole numbers, 0 or -1 in each lane.
 #pragma once
 
+#include <cstring>
+
 #include "views.hpp"
 
 #if defined(__clang__)
@@ -30,18 +32,22 @@ constexpr Index PARTS = LANES / WIDTH;
 using Part = double __attribute__((vector_size(8 * WIDTH)));
 using Mask = std::int64_t __attribute__((vector_size(8 * WIDTH)));
 using HalfPart = float __attribute__((vector_size(4 * WIDTH)));
-// The same in memory, wherever numbers begin.
-using PartAt = double __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
-using HalfPartAt = float __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 
 constexpr Index to_lanes(Index n) { return (n + LANES - 1) / LANES * LANES; }
 
 DRMDP_INLINE Part all(double x) { return x - Part{}; }
-DRMDP_INLINE Part load(const double* x) { return *reinterpret_cast<const PartAt*>(x); }
-DRMDP_INLINE Part load(const float* x) {
-    return __builtin_convertvector(HalfPart(*reinterpret_cast<const HalfPartAt*>(x)), Part);
+// From and to memory, wherever numbers begin: a copy is one instruction, and asks for no alignment.
+DRMDP_INLINE Part load(const double* x) {
+    Part part;
+    std::memcpy(&part, x, sizeof part);
+    return part;
 }
-DRMDP_INLINE void store(double* x, Part part) { *reinterpret_cast<PartAt*>(x) = part; }
+DRMDP_INLINE Part load(const float* x) {
+    HalfPart half;
+    std::memcpy(&half, x, sizeof half);
+    return __builtin_convertvector(half, Part);
+}
+DRMDP_INLINE void store(double* x, Part part) { std::memcpy(x, &part, sizeof part); }
 
 DRMDP_INLINE Part where(Mask mask, Part x) { return Part(mask & Mask(x)); }  // 0 elsewhere
 DRMDP_INLINE Part lesser(Part a, Part b) { return a < b ? a : b; }
