@@ -297,6 +297,18 @@ def test_how_often_there_is_a_step():
     assert "a month) if every month is drawn from the mean" in parts["What it costs."].text
 
 
+def test_a_page_at_radius_0_shows_no_nature_and_no_worst_case(tmp_path):
+    model, ball = machines(), drmdp.Wasserstein(0.0)
+    sweep = drmdp.radius.path(model, ball, [0.0, RADIUS])
+    drmdp.solve(model, ball).report(tmp_path / "page.html", sweep=sweep)
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "What nature does" not in text
+    assert f"<p>Cost under the mean kernel {amount(float(sweep.worst[0]))}. " in text
+    assert f"<p>Worst-case cost {amount(float(sweep.worst[1]))}, under the mean kernel" in text
+    drmdp.solve(model, drmdp.Wasserstein(RADIUS)).report(tmp_path / "page.html")
+    assert "What nature does" in (tmp_path / "page.html").read_text("utf-8")
+
+
 # ---------------------------------------------------------------------- where else it is said
 
 
