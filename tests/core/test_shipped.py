@@ -54,7 +54,8 @@ def run(tmp_path_factory):
     """Run the child with a folder of a wheel, a cache, and a change: how many kernels were found, the level, and what was said."""
     said = [str(tmp_path_factory.mktemp("said") / name) for name in ("out", "err")]
     command = [sys.executable, "-c", NURSERY]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU")}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean) as nursery:
 
         def tell(folder, cache, change=""):
             for path in said:
