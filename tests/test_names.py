@@ -210,7 +210,7 @@ def test_every_document_has_names_and_notes(run, command):
     found = json.loads(result.stdout)
     assert found["kernel_names"] == list(PRESSES)
     assert found["notes"][0] == NOTE
-    assert ("Press-04 alone" in found["notes"][-1]) == (command in ("solve", "evaluate"))
+    assert ("Press-04 alone" in found["notes"][-1]) == (command in ("solve", "evaluate", "horizon"))
 
 
 def test_inspect_and_simulate_call_kernels_by_name(run):

@@ -188,4 +188,4 @@ def test_the_walk(tmp_path, version):
     with chromium() as browser, Visit(browser, here / "report.html") as visit:
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
         assert visit.page.locator("svg").count() == 6
-        assert "Proved, not estimated" in visit.page.locator(".status").inner_text()
+        assert "This is proved" in visit.page.locator(".status").inner_text()

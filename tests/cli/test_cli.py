@@ -112,6 +112,12 @@ def test_instances_are_those_of_the_library(args, make, suffix, run, tmp_path):
     assert drmdp.read(path).is_sparse == ("--sparse" in args)
 
 
+def test_a_discount_that_may_be_a_rate_is_asked_back(run, tmp_path):
+    made = "instance", "machine", "--states", 5, "--out", tmp_path / "m.npz", "--discount"
+    assert "3 % interest a step is 0.970874" in run(*made, 0.03).stderr
+    assert "interest" not in run(*made, 0.9).stderr
+
+
 def test_every_family_can_be_asked_for(run, tmp_path):
     for family in instances.FAMILIES:
         result = run("instance", family, "--states", 9, "--kernels", 2, "--out", tmp_path / f"{family}.npz", "--json")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import polars
@@ -77,8 +78,31 @@ def test_tables_say_on_how_many_rows_an_action_rests(run):
     assert ["good", "scrap", "1"] in [line.split()[:3] for line in shown.splitlines()]
 
 
+def test_tables_of_plans_say_on_how_many_rows_they_rest(run):
+    """The fewest of all stages, on screen and on the page, as the counts have it."""
+    result = run("horizon", "m.npz", "--stages", 3, "--radius", 0.1, "--out", "p.npz", "--report", "p.html")
+    assert result.exit_code == 0, result.output
+    plan, seen = drmdp.HorizonSolution.load("p.npz"), drmdp.read("m.npz").pair_counts
+    fewest = {
+        state: min(int(seen[s, a]) for x in plan.policy for a in np.flatnonzero(x[s] > 0.01))
+        for s, state in enumerate(plan.states)
+    }
+    assert fewest["good"] == 1
+    lines = [line.split() for line in result.stdout.splitlines()]
+    header = next(line for line in lines if line[:1] == ["state"])
+    assert header[1:5] == ["worst-case", "cost", "fewest", "rows"]
+    for state, rows in fewest.items():
+        assert str(rows) == next(line for line in lines if line[:1] == [state])[2]
+    with open("p.html", encoding="utf-8") as file:
+        page = file.read()
+    assert '<th scope="col" class="n">fewest rows</th>' in page
+    for state, rows in fewest.items():
+        assert re.search(rf"<bdi>{state}</bdi>.*<td class=\"n\"><bdi>{rows}</bdi></td><td class=\"n\">", page)
+
+
 def test_without_counts_there_is_no_column_of_rows(run):
     assert run("instance", "machine", "--states", 8, "--out", "plain.npz").exit_code == 0
+    assert "rows" not in run("horizon", "plain.npz", "--stages", 3, "--radius", 0.1).stdout
     result = run("solve", "plain.npz", "--radius", 0.1, "--out", "s.parquet")
     assert " rows " not in next(line for line in result.stdout.splitlines() if line.split()[:1] == ["state"])
     assert "rows" not in polars.read_parquet("s.parquet").columns

@@ -12,6 +12,7 @@ import drmdp
 from drmdp import instances, policies, radius
 from drmdp.bellman.exact import ExactOperator
 from drmdp.cli import main
+from drmdp.cli.sweep import _chosen
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,19 @@ def test_sweep_chooses(run, folder):
     text = run(*options, "--folds", 2).stdout
     assert "held out" in text
     assert "*" in text
+    assert _chosen(radius.cross_validate(model, drmdp.Wasserstein(0), [0, 0.2, 0.4], 2), BALL) in " ".join(text.split())
+
+
+def test_a_chosen_radius_says_how_far_others_do_the_same():
+    samples = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 3.0], [1.0, 2.0]])
+    radii, ball = np.array([0.0, 0.1, 0.2, 0.3]), drmdp.Wasserstein(1.0)
+    least = "radius 0 by mean over 2 held-out kernels; the policies of radii up to 0.1 do the same under each of them; "
+    least += "there no doubt about the data is considered, and the value is no bound"
+    assert _chosen(radius.Choice(radii, radii, samples, False, "mean"), ball) == least
+    assert (
+        _chosen(radius.Choice(radii, radii, samples, True, "mean"), ball)
+        == "radius 0.2 by mean over 2 held-out kernels"
+    )
 
 
 def test_sweep_of_many_states(run):

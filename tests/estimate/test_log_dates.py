@@ -229,6 +229,10 @@ def test_a_tolerance_is_told_and_checked():
         steps(["2020-01-01", "2020-02-15"], step="30 days", within="10 days")
     with pytest.raises(InputError, match=r"rows 1 and 2: .* is 19 days, which is no whole number of steps"):
         steps(["2020-01-01", "2020-01-20"], step="30 days", within="10 days")
+    with pytest.raises(InputError, match="from 2020-01-01 to 2020-01-02 is 1 day, which counts as 0 steps"):
+        steps(["2020-01-01", "2020-01-02"], step="30 days", within="10 days")
+    with pytest.raises(InputError, match="from 2020-02-01 to 2020-03-30 is 58 days, which counts as 2 steps"):
+        steps(["2020-02-01", "2020-03-30"], step="30 days", within="10 days")
     with pytest.raises(InputError, match="expected less than half of the step, which is 30 days"):
         steps(days, step="30 days", within="15 days")
     assert steps([0, 1.1, 1.9, 3.0], step=1, within=0.2) == (3, "1 within 0.2")
@@ -304,6 +308,8 @@ def test_periods_make_the_kernels_of_a_column_of_periods(pieces, tmp_path):
         assert check_log(given, by=f"time:{period}", **COLUMNS, partial="pooled")
     with pytest.raises(InputError, match="`by='time:year'` needs dates: the times in 'time' are numbers"):
         estimate(chain([0, 1, 2]), episode="episode", time="time", costs="1", discount=0.9, by="time:year")
+    with pytest.raises(InputError, match=r"no column 'year' for `by` \(did you mean 'time:year'\?\)"):
+        estimate(frame(rows), **COLUMNS, discount=0.9, by="year")
 
 
 TWICE = {

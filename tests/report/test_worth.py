@@ -297,6 +297,18 @@ def test_how_often_there_is_a_step():
     assert "a month) if every month is drawn from the mean" in parts["What it costs."].text
 
 
+def test_a_page_at_radius_0_shows_no_nature_and_no_worst_case(tmp_path):
+    model, ball = machines(), drmdp.Wasserstein(0.0)
+    sweep = drmdp.radius.path(model, ball, [0.0, RADIUS])
+    drmdp.solve(model, ball).report(tmp_path / "page.html", sweep=sweep)
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "What nature does" not in text
+    assert f"<p>Cost under the mean kernel {amount(float(sweep.worst[0]))}. " in text
+    assert f"<p>Worst-case cost {amount(float(sweep.worst[1]))}, under the mean kernel" in text
+    drmdp.solve(model, drmdp.Wasserstein(RADIUS)).report(tmp_path / "page.html")
+    assert "What nature does" in (tmp_path / "page.html").read_text("utf-8")
+
+
 # ---------------------------------------------------------------------- where else it is said
 
 
@@ -352,6 +364,43 @@ def test_figures_of_a_plan_are_what_other_means_find(kind, discount, final):
     alone = next(text for head, text in parts.items() if "single kernel" in head)
     assert f"{euro(each.min())} ({each.argmin()}) to {euro(each.max())} ({each.argmax()})" in alone
     assert f"{beyond} of 4 kernels" in alone
+
+
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+def test_a_plan_says_that_a_kernel_is_beyond_it(tmp_path, kind):
+    """In what it prints and in its file; at radius 0 nothing is called a worst case."""
+    model = machines(kind, kernel_names=["M01", "M02", "M03", "M04"])
+    for radius, words in (
+        (RADIUS, "than the worst case over the set"),
+        (0.0, "no doubt about the data was considered"),
+    ):
+        found = drmdp.finite_horizon(model, drmdp.Wasserstein(radius), 7)
+        value = np.zeros(3)
+        for x in found.policy[::-1]:
+            prices = model.costs if kind == "costs" else model.rewards
+            value = (x * (prices + model.discount * model.kernels[3] @ value)).sum(axis=1)
+        (note,) = found.notes
+        assert words in note
+        assert note.endswith(f"M04 alone {amount(float(model.initial @ value))}")
+        assert note in repr(found)
+        for shown in (repr(found), found._repr_html_()):
+            assert (f"worst-case {kind[:-1]}" in shown, f"{kind[:-1]} under the mean kernel" in shown) == (
+                radius > 0,
+                radius == 0,
+            )
+        found.save(tmp_path / "plan.npz")
+        assert drmdp.HorizonSolution.load(tmp_path / "plan.npz").notes == (note,)
+    assert drmdp.finite_horizon(model, drmdp.Wasserstein(1.2), 7).notes == ()
+    assert drmdp.finite_horizon(model, drmdp.Wasserstein(RADIUS), 7, nature="cooperative").notes == ()
+
+
+def test_a_plan_starts_as_its_first_model_does():
+    log = {"id": [1, 1, 1], "state": ["a", "b", "a"], "action": [0, 0, 0], "next_state": ["b", "a", "b"]}
+    first, other = (
+        drmdp.estimate(log, costs="1", discount=0.9, initial=initial, unvisited="unavailable") for initial in ("a", "b")
+    )
+    notes = drmdp.finite_horizon([first, other], drmdp.Wasserstein(0.1)).notes
+    assert [note for note in notes if note.startswith("start: ")] == ["start: in state 'a'"]
 
 
 def test_stages_are_told_apart_where_other_actions_are_played():

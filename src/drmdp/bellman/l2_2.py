@@ -43,6 +43,7 @@ from drmdp.layout.point import Point, Scratch, normalise, scratch
 from drmdp.layout.sorting import copy_some
 
 EVALUATE = 200
+FAINTEST = 1e-14  # of smaller moves rounding leaves nothing, with or without fused products
 ROUGH = 1e-4  # accuracy of a start
 
 

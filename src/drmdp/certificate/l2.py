@@ -38,6 +38,9 @@ COUNT, MASS, MOVED, GAIN, SQUARES, IDLE, IDLE_U, IDLE_SQUARES, LEVEL = range(9)
 SETTLED = 1e-14  # a mass this close to 1 needs no better threshold
 TRIALS = 4
 LEAST, MOST = 1e-150, 1e150  # multipliers in between are usable: their squares are numbers
+FAINT = (
+    1e-13  # probabilities that are doubles cannot be moved by less as precisely as L would have it: nature leaves them
+)
 PLAIN, FLAT = 1e9, 1e-13  # beyond that multiplier, stakes this near to the top are the top's
 
 
@@ -300,7 +303,7 @@ def _share(theta, spent, every, w, A, share):
     fills   share (N,), at most 1 each
     """
     N = w.size
-    most = theta * (1.0 - (A + N + 16) * EPS)
+    most = theta * (1.0 - (A + N + 16) * EPS) if theta >= FAINT else 0.0
     total = 0.0
     for i in range(N):
         total += w[i] * spent[i]

@@ -69,9 +69,7 @@ def _program(state: State) -> tuple[float, Array]:
     for _ in range(CUTS):
         if not state.ball.by_kernel:
             below, limit = _cut(state.ball.order, rho, below, limit)
-        given = cost, below, limit, equal.tocsr(), zero, np.stack(box, axis=1)
-        tries = (linprog(*given, method=method, options=SETTINGS).x for method in ("highs", "highs-ds", "highs-ipm"))
-        x = next((x for x in tries if x is not None), None)  # HiGHS may give up one way and not another
+        x = linprog(cost, below, limit, equal.tocsr(), zero, np.stack(box, axis=1), options=SETTINGS).x
         if x is None:
             break
         found = nominal.copy()

@@ -11,6 +11,7 @@ import click
 
 from drmdp.cli.screen import say
 from drmdp.core import progress
+from drmdp.core.text import START
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ PROGRESS = click.option(
 )
 
 
-def _asked_back(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+def asked_back(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     """Say what a low discount means; a rate of interest may be meant."""
     from drmdp.core.validation import low_discount
 
@@ -99,7 +100,7 @@ OPTIONS = {
         "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."
     ),
     "discount": click.option(
-        "--discount", type=float, callback=_asked_back, help="For files that hold none (.csv, .tra, .umb)."
+        "--discount", type=float, callback=asked_back, help="For files that hold none (.csv, .tra, .umb)."
     ),
 }
 
@@ -218,7 +219,7 @@ def _starting(model: Model, initial: str | None) -> Model:
     if initial is None:
         return model
     mass, said = stated(initial, model.states, model.terminal, typed=True)
-    notes = (*(note for note in model.notes if not note.startswith("start: ")), f"start: {said}")
+    notes = (*(note for note in model.notes if not note.startswith(START)), f"{START}{said}")
     return changed(model, initial=mass, start=said, notes=notes)
 
 

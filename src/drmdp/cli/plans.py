@@ -62,6 +62,8 @@ def document(models: Sequence[Model], plan: HorizonSolution) -> dict[str, Any]:
 
 def print_plan(model: Model, plan: HorizonSolution, written: dict[str, str | None]) -> None:
     """Print what was asked, how it ended, and the first states."""
+    from drmdp.solution.rows import fewest_rows
+
     out = console()
     models = "" if len(plan.fingerprints) == 1 else ", a model for each"
     lines = {
@@ -75,10 +77,12 @@ def print_plan(model: Model, plan: HorizonSolution, written: dict[str, str | Non
         **{name: path for name, path in written.items() if path is not None},
     }
     out.print(grid(lines))
-    table = columns(["state"], [f"worst {plan.noun}"])
+    fewest = fewest_rows(plan)
+    table = columns(["state"], [plan.value_noun, *([] if fewest is None else ["fewest rows"])])
     table.add_column("likeliest action by stage", overflow="fold")
     for s in range(min(len(plan.states), ROWS)):
-        table.add_row(str(plan.states[s]), f"{plan.value[0, s]:.6g}", _by_stage(plan, s))
+        rests = [] if fewest is None else [fewest[s]]
+        table.add_row(str(plan.states[s]), f"{plan.value[0, s]:.6g}", *rests, _by_stage(plan, s))
     out.print(table)
     if len(plan.states) > ROWS:
         out.print(f"… {len(plan.states) - ROWS:,} more")

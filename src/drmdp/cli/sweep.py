@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, Asked, check_outputs, common, exit_code, paths
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from drmdp.radius import Change, Choice, Path
+    from drmdp.sets import AmbiguitySet
 
 ROWS = 20
 """Changes shown in a table."""
@@ -193,6 +195,18 @@ def _document(found: Path, choice: Choice | None, changes: Any, enough: Any) -> 
     return {**document, **named(model, found.ball.with_radius(1.0))}
 
 
+def _chosen(choice: Choice, ball: AmbiguitySet) -> str:
+    """The radius, how far others are as good, and what it means if it is 0."""
+    told = f"radius {choice.radius:.4g} by {choice.by} over {choice.samples.shape[1]} held-out kernels"
+    alike = np.isclose(choice.samples[choice.best :], choice.samples[choice.best], rtol=1e-9, atol=0).all(axis=1)
+    n = int(np.argmin(np.append(alike, False)))
+    if n > 1:
+        told += f"; the policies of radii up to {choice.radii[choice.best + n - 1]:.4g} do the same under each of them"
+    if ball.with_radius(choice.radius).certain:
+        told += "; there no doubt about the data is considered, and the value is no bound"
+    return told
+
+
 def _print(
     found: Path, choice: Choice | None, changes: Any, enough: Any, confidence: float, written: str | None
 ) -> None:
@@ -213,7 +227,7 @@ def _print(
             "from one truth"
         )
     if choice is not None:
-        lines["Chosen"] = f"radius {choice.radius:.4g} by {choice.by} over {choice.samples.shape[1]} held-out kernels"
+        lines["Chosen"] = _chosen(choice, ball)
     if written is not None:
         lines["Written"] = written
     if notes := said(model, ball.with_radius(1.0)):

@@ -33,6 +33,8 @@ def discount(value: float) -> str:
 
 STEP = "time step: "
 """How the note of an estimate begins that tells how long a step is."""
+START = "start: "
+"""How the note begins that tells where the process starts."""
 
 
 def every(notes: Iterable[str]) -> str:

@@ -6,8 +6,9 @@ import datetime
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from drmdp.core.text import count as counted
 from drmdp.estimate.findings import LIMIT, Finding, Place
-from drmdp.estimate.neighbours import Look, clock_of, delta_of, one_step, same_episode
+from drmdp.estimate.neighbours import Look, clock_of, delta_of, elapsed, one_step, same_episode
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import Table
 from drmdp.estimate.times import CALENDAR, NEAR, SERIAL, SURE, YEAR_MONTH, Step
@@ -82,12 +83,12 @@ def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str
     )
     hit = hit & (pl.col("time") != pl.col("time").shift(1))
     rows = table.frame.with_columns(
-        _other=pl.col("_row").shift(1), _from=clock.shift(1), _to=clock, _delta=delta, _hit=hit
+        _other=pl.col("_row").shift(1), _from=clock.shift(1), _to=clock, _delta=delta, _hit=hit, _apart=elapsed(step.unit)
     )  # fmt: skip
     places = []
     some = table.collect(rows.filter("_hit").sort("_row").head(LIMIT))[0].rows(named=True)
     for row in some:
-        what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['_to'], row['_delta'])}"
+        what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['_to'], row['_delta'], row['_apart'])}"
         places.append(([row["_other"], row["_row"]], what, None, None))
     cure = f"{_numbers([row[name] for row in some for name in ('_from', '_to')])}{cure}" if step.unit is None else cure
     return Finding(kind, True, count, noun, table.places(places), cure)
@@ -104,13 +105,16 @@ def _numbers(ends: list[Any]) -> str:
     return ""
 
 
-def _between(step: Step, begin: Any, end: Any, delta: float) -> str:
-    """How far apart two times are, in words."""
-    if step.unit is not None and not delta:
+def _between(step: Step, begin: Any, end: Any, delta: float, apart: float) -> str:
+    """How far apart two times are, in words: `delta` in the unit of the step, as it counts, `apart` as time that elapsed."""
+    if step.unit is not None and not delta and step.within is None:
         return f"{shown_time(begin)} and {shown_time(end)} lie in the same {step.unit}"
     whole = (delta / step.size + NEAR) % 1 <= 2 * NEAR
-    off = "" if whole else ", which is no whole number of steps"
-    return f"from {shown_time(begin)} to {shown_time(end)} is {step.of(float(f'{delta:.6g}'))}{off}"
+    off = ", which is no whole number of steps"
+    if whole:
+        off = "" if step.within is None else f", which counts as {counted(round(delta / step.size), 'step')}"
+    told = delta if step.within is None else apart
+    return f"from {shown_time(begin)} to {shown_time(end)} is {step.of(float(f'{told:.6g}'))}{off}"
 
 
 def clock_findings(table: Table, ordering: Ordering, facts: Facts) -> list[Finding]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drmdp.core.text import STEP
+from drmdp.core.text import START, STEP
 from drmdp.estimate.findings import Finding
 from drmdp.estimate.gaps import offset
 from drmdp.estimate.order import covered
@@ -111,7 +111,7 @@ def summarise(
             *_discounted(facts, settings),
             *_kernels(samples, settings),
             *_rules(found, settings, cells),
-            *([f"start: {start}"] if start else []),
+            *([f"{START}{start}"] if start else []),
         ],
         warnings=[str(finding) for finding in odd],
         start=start,

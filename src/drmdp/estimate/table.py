@@ -32,6 +32,7 @@ from drmdp.estimate.findings import LIMIT, Finding, Place
 from drmdp.estimate.opening import open_source
 from drmdp.estimate.source import Reading, Source, guarded, header_hint, polars, used_columns
 from drmdp.estimate.textfile import separator_hint
+from drmdp.estimate.times import PERIODS
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
 NUMBERS = ("cost", "reward", "weight")
@@ -221,6 +222,7 @@ def _check_header(opened: Source, wanted: dict[str, str]) -> None:
         texts = []
         for role, column in missing:
             near = folded.get(column.strip().casefold()) or next(iter(get_close_matches(column, header, 1)), None)
+            near = f"time:{column}" if role == "unit" and column in PERIODS and "time" in wanted else near
             meant = f" (did you mean {near!r}?)" if near is not None and near not in wanted.values() else ""
             texts.append(f"{column!r} for `{spoken(role)}`{meant}")
         known = f"there are: {shown_names(header)}{separator_hint(header)}{header_hint(opened, [part for _, part in missing])}"

@@ -286,18 +286,14 @@ class Model(Made):
     @property
     def counts(self) -> Any:
         """How often each transition was seen, in the shape in which kernels are given; one table if it is of all kernels together, None if unknown."""
-        if self._counts is None:
-            return None
         self.check_unchanged()
-        return counted.shown(self._counts)
+        return None if self._counts is None else counted.shown(self._counts)
 
     @cached_property
     def pair_counts(self) -> Array | None:
         """How many transitions were seen of each pair, all kernels together, (S, A); None if unknown."""
-        if self._counts is None:
-            return None
         self.check_unchanged()
-        return counted.pair_totals(self._counts).reshape(self.available.shape)
+        return None if self._counts is None else counted.pair_totals(self._counts).reshape(self.available.shape)
 
     # ------------------------------------------------------------------ what the operators need
 

@@ -25,7 +25,7 @@ def shown_model(model: Model) -> str:
     lines = [model.head.described(model._blocks.indices.size, words.memory(model.nbytes), prices)]
     if not isinstance(model.kernel_names, range):
         lines.append(f"  kernels {words.some(model.kernel_names)}")
-    if model.pair_counts is not None:
+    if model._counts is not None and model.pair_counts is not None:
         lines.append(f"  counts of {float(model.pair_counts.sum()):,.12g} transitions")
     closed = int((~model.available[~model.terminal]).sum())
     if closed or model.terminal.any():

@@ -108,11 +108,13 @@ def plan_singles(plan: HorizonSolution) -> Singles | None:
     sign = -1.0 if plan.maximise else 1.0
     found = []
     for i in used:
-        value = sign * plan.final
-        for t in range(plan.n_stages - 1, -1, -1):
-            matrix = fixed.matrix_of(models[t], i)
-            price = (plan.policy[t] * fixed.expected_costs(models[t], matrix)).sum(axis=1)
-            value = price + plan.discount * (fixed.chain(plan.policy[t], matrix) @ value)
+        value, rows = sign * plan.final, dict[int, Any]()
+        for model, policy in zip(reversed(models), plan.policy[::-1], strict=True):
+            if id(model) not in rows:
+                matrix = fixed.matrix_of(model, i)
+                rows[id(model)] = matrix, fixed.expected_costs(model, matrix)
+            matrix, prices = rows[id(model)]
+            value = (policy * (prices + plan.discount * (matrix @ value).reshape(prices.shape))).sum(axis=1)
         found.append(sign * float(plan.initial @ value))
     figure = float(plan.initial @ plan.value[0])
     return Singles(np.array(found), [names[i] for i in used], figure, plan.maximise)
@@ -121,13 +123,25 @@ def plan_singles(plan: HorizonSolution) -> Singles | None:
 def remarks(model: Model, ball: AmbiguitySet, policy: Array, figure: float) -> tuple[str, ...]:
     """What there is to say of a certified value: that single kernels are beyond it, if so."""
     found = singles(model, policy, figure) if ball.nature == "adversarial" else None
+    return _beyond(found, ball.certain)
+
+
+def plan_remarks(plan: HorizonSolution) -> tuple[str, ...]:
+    """The same of a plan."""
+    found = plan_singles(plan) if plan.settings["nature"] == "adversarial" else None
+    return _beyond(found, plan.certain)
+
+
+def _beyond(found: Singles | None, certain: bool) -> tuple[str, ...]:
     if found is None or not found.beyond:
         return ()
     more = f"{'earn less' if found.maximise else 'cost more'}"
     noun = noun_of(found.names)
     beyond = f"{found.beyond:,} of {found.values.size:,} {noun}s alone {more}"
     worst = f"{found.name(found.worst)} alone {amount(float(found.values[found.worst]))}"
-    if ball.certain:
-        first = f"no doubt about the data was considered: the value, {amount(figure)}, is that of the mean of the {noun}s and no bound"
+    if certain:
+        first = f"no doubt about the data was considered: the value, {amount(found.figure)}, is that of the mean of the {noun}s and no bound"
         return (f"{first}; {beyond}, {worst}",)
-    return (f"{beyond} than the worst case over the set, {amount(figure)}, for nature plays means of them: {worst}",)
+    return (
+        f"{beyond} than the worst case over the set, {amount(found.figure)}, for nature plays means of them: {worst}",
+    )

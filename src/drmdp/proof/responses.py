@@ -61,8 +61,7 @@ ENOUGH = 1e18
 
 def _slight(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
     """The same of a row that is hardly bent; s is how far stakes are above the threshold, in units of κ."""
-    g, y = g[y > 0], y[y > 0]
-    mean = float(y @ g / y.sum())
+    mean = min(max(float(y @ g / y.sum()), float(g.min())), float(g.max()))  # whatever y is
     s, more = (g - mean) / kappa, 0.0
     if kind == "chi2":
         return mean, float(y @ (s / 2) ** 2)

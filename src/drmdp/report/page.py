@@ -85,7 +85,7 @@ def render(subject: Subject, title: str | None = None) -> str:
         certificate=facts.certificate(subject),
         states=facts.states_table(subject),
         mixed=facts.mixed(subject),
-        bent=None if subject.model is None else facts.bent_table(subject),
+        bent=None if subject.model is None or subject.certain else facts.bent_table(subject),
         radii=None if subject.sweep is None else facts.radius_table(subject),
         reproduce=facts.reproduce(subject),
         pictures=_pictures(subject),
@@ -118,7 +118,7 @@ def _pictures(subject: Subject) -> dict[str, str]:
         "values": (lambda ax: plot.values(solution, model, ax=ax), "Worst-case values with bounds"),
         "convergence": (lambda ax: plot.convergence(solution, ax=ax), "Certified gap and residual by iteration"),
     }
-    if model is not None:
+    if model is not None and not subject.certain:
         wanted["kernel"] = (
             partial(_kernel, solution, model),
             "Heat map: how nature changed the transitions of the policy",

@@ -30,6 +30,7 @@ from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
+from drmdp.solution.rows import fewest_rows
 from drmdp.solvers.horizon import with_models
 
 STEPS = 4
@@ -305,14 +306,23 @@ def _table(subject: Told, visits: Array | None) -> dict[str, Any]:
     shown = (
         np.arange(min(S, ALL)) if S <= ALL or visits is None else np.argsort(-visits.sum(axis=0), kind="stable")[:ALL]
     )
+    fewest = fewest_rows(plan)
     rows = [
-        [str(plan.states[s]), *(choice(plan.policy[t, s], plan.actions) for t in stages), worth]
+        [
+            str(plan.states[s]),
+            *(choice(plan.policy[t, s], plan.actions) for t in stages),
+            *([fewest[s]] if fewest else []),
+            worth,
+        ]
         for s, worth in zip(shown.tolist(), column(plan.value[0, shown]), strict=True)
     ]
     which = "that come first" if visits is None else "visited most"
     note = f"The {ALL} states {which}, of {S:,}." if S > ALL else ""
-    columns = ["state", *(f"stage {t}" for t in stages), in_unit(f"{subject.side}-case {plan.noun}", subject.unit)]
-    return {"columns": columns, "rows": rows, "note": note}
+    if fewest:
+        note = f"{note} Fewest rows: how many observed transitions the action that rests on the fewest of them has, at any stage.".strip()
+    told = ["fewest rows"] if fewest else []
+    columns = ["state", *(f"stage {t}" for t in stages), *told, in_unit(plan.value_noun, subject.unit)]
+    return {"columns": columns, "rows": rows, "note": note, "names": 1 + len(stages)}
 
 
 def _problem(plan: HorizonSolution) -> dict[str, str]:

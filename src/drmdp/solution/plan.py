@@ -125,10 +125,21 @@ class HorizonSolution:
         return "reward" if self.maximise else "cost"
 
     @property
+    def certain(self) -> bool:
+        """Whether no doubt about the data was considered, as at radius 0, as far as is known: a plan that was loaded does not hold its sets."""
+        return self.natures is not None and all(ball.certain for ball in self.natures.stages.balls)
+
+    @property
+    def value_noun(self) -> str:
+        """What values are, in words."""
+        if self.certain:
+            return f"{self.noun} under the mean kernel"
+        return f"{'best' if self.settings['nature'] == 'cooperative' else 'worst'}-case {self.noun}"
+
+    @property
     def value_in_words(self) -> str:
         """The value of the first stage, over the start distribution."""
-        side = "best" if self.settings["nature"] == "cooperative" else "worst"
-        return f"{float(self.initial @ self.value[0]):.6g} {side}-case {self.noun}, mean over the start distribution"
+        return f"{float(self.initial @ self.value[0]):.6g} {self.value_noun}, mean over the start distribution"
 
     @property
     def ball_in_words(self) -> str:
@@ -175,7 +186,7 @@ class HorizonSolution:
             (self.states[s], *(choice(self.policy[t, s], self.actions) for t in self._shown), f"{self.value[0, s]:.6g}")
             for s in range(min(len(self.states), _html.ROWS))
         ]
-        columns = ("state", *(f"stage {t}" for t in self._shown), f"worst-case {self.noun}")
+        columns = ("state", *(f"stage {t}" for t in self._shown), self.value_noun)
         return _html.facts(first, head) + _html.table(columns, rows, len(self.states))
 
     @property

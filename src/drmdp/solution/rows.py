@@ -9,13 +9,14 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.counts import FEW
-from drmdp.core.text import some
+from drmdp.core.text import START, some
 from drmdp.core.vectors import dot
 from drmdp.solution.results import SELDOM, likeliest
 
 if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.sets import AmbiguitySet
+    from drmdp.solution.plan import HorizonSolution
 
 LISTED = 5
 """Pairs that a note lists."""
@@ -64,6 +65,30 @@ def notes_of(model: Model, ball: AmbiguitySet, policy: Array, value: Array) -> t
 
     alone = single.remarks(model, ball, policy, dot(model.initial, value)) if model.n_kernels > 1 else ()
     return (*model.notes, *ball.remarks(model), *few_rows_note([(model, policy)]), *alone)
+
+
+def plan_notes(plan: HorizonSolution) -> tuple[str, ...]:
+    """The same of a plan that was found."""
+    from drmdp.policies import single
+
+    stages = plan.natures.stages
+    others = {f"{START}{model.start}" for model in stages.given} - {f"{START}{stages.first.start}"}
+    told = dict.fromkeys(note for model, ball in stages.distinct for note in (*model.notes, *ball.remarks(model)))
+    few = few_rows_note(list(zip(stages.given, plan.policy, strict=True)))
+    return (
+        *(note for note in told if note not in others),
+        *few,
+        *(single.plan_remarks(plan) if stages.first.n_kernels > 1 else ()),
+    )
+
+
+def fewest_rows(plan: HorizonSolution) -> list[str] | None:
+    """The fewest transitions that were seen of what a plan plays in each state, at any stage; None if counts are unknown."""
+    seen = [] if plan.natures is None else [model.pair_counts for model in plan.natures.stages.given]
+    if not seen or any(own is None for own in seen):
+        return None
+    least = np.where(plan.policy >= SELDOM, np.stack(seen), np.inf).min(axis=(0, 2))
+    return [f"{rows:,.6g}" if rows < np.inf else "" for rows in least.tolist()]
 
 
 def rows_played(row: Array, seen: Array) -> str:

@@ -21,7 +21,7 @@ from drmdp.core.validation import limits, numbers
 from drmdp.errors import InputError
 from drmdp.solution import Status
 from drmdp.solution.plan import HorizonSolution
-from drmdp.solution.rows import few_rows_note
+from drmdp.solution.rows import plan_notes
 from drmdp.solvers.horizon.induction import Natures, Plan
 from drmdp.solvers.horizon.stages import Stages, is_plan, is_sequence, length_of, policies_of, stages_of
 
@@ -138,8 +138,7 @@ def _run(
     plan.fill_up(t)
     lower, upper = sides(stages.first, plan.lower, plan.upper)
     value = pessimistic(stages.first, lower, upper)
-    distinct = stages.distinct
-    scale = max(scale_of(model, value) for model, _ in distinct)
+    scale = max(scale_of(model, value) for model, _ in stages.distinct)
     if status is None:
         near = float((upper - lower).max()) <= tolerance.goal(scale)
         status = Status.solved if near else Status.precision_limit
@@ -166,16 +165,14 @@ def _run(
             "max_seconds": max_seconds,
         },
         fingerprints=tuple(prints),
-        notes=(
-            *dict.fromkeys(note for model, ball in distinct for note in (*model.notes, *ball.remarks(model))),
-            *few_rows_note(list(zip(stages.given, plan.policy, strict=True))),
-        ),
+        notes=(),
         seconds=clock.now() - begin,
         compile_seconds=clock.compiled() - compiled,
         costs=None if costs is None else numbers("costs", costs),
         kernels=KernelTuple(T, natures),
     )  # fmt: skip
     vars(found).update(natures=natures)
+    vars(found).update(notes=plan_notes(found))
     return found
 
 
