@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compact import Rows, allot
+from drmdp.core.compact import Rows
 from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.layout import Layout
@@ -108,7 +109,7 @@ def respond(
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
     prefixes = N * answer.prefixes if layout.unlisted else 0
-    if allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
+    if _native.allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
         weights = np.where(layout.available, weights, 0.0)
     stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
     real = layout.data.dtype if stored else np.float64

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, View, view, work_space
 from drmdp.core import threads as workers
-from drmdp.core.compiled import KERNEL, njit
 from drmdp.layout import events, light
 from drmdp.layout.point import point_at
 from drmdp.layout.top import Looks
@@ -84,22 +84,5 @@ def derive(
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
     own = np.empty(policy.shape)
-    clean(policy, available, own)
+    _native.judge_clean(policy, available, own)
     return own
-
-
-@njit(**KERNEL)
-def clean(policy, available, played):
-    """See `_playable`.
-
-    reads   policy (S, A), available (S, A)
-    fills   played (S, A)
-    """
-    for s in range(played.shape[0]):
-        total = 0.0
-        for a in range(played.shape[1]):
-            played[s, a] = policy[s, a] if available[s, a] and policy[s, a] > 0.0 else 0.0
-            total += played[s, a]
-        if not abs(total - 1.0) <= 0.5:
-            for a in range(played.shape[1]):
-                played[s, a] = 0.0

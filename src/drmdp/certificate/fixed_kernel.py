@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.certificate import Proof
 from drmdp.core import threads as workers
-from drmdp.core.compiled import FAST, KERNEL, njit
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 
@@ -30,6 +30,7 @@ class FixedKernel:
         is_sparse = sparse.issparse(kernel)
         matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
         self.matrix = matrix
+        self._ptr = np.asarray(matrix.indptr, dtype=np.int64) if is_sparse else None
         longest = int(np.diff(matrix.indptr).max(initial=0)) if is_sparse else S
         self._terms = max(longest, model.facts.longest)
         if prices is not None:
@@ -56,7 +57,7 @@ class FixedKernel:
         out = np.empty(matrix.shape[0])
 
         def over(lo: int, hi: int) -> None:
-            _means(lo, hi, matrix.indptr, matrix.indices, matrix.data, u, out)
+            _native.multiply(lo, hi, self._ptr, matrix.indices, matrix.data, u, out)
 
         workers.run(over, matrix.indptr, 0, out.size, self.threads)
         return out
@@ -83,22 +84,3 @@ class FixedKernel:
             least = np.where(ends, 0.0, least)
         low = steps(u, shift, model.discount, ends, least, -1)
         return low, steps(u, shift, model.discount, ends, mean + off, +1)
-
-
-@njit(fastmath=FAST, **KERNEL)
-def _means(start, stop, indptr, indices, data, u, out):
-    """Multiply the rows start … stop − 1 of a matrix with a vector; a full row is read as it lies.
-
-    reads   start, stop, indptr, indices, data, u (S,)
-    fills   out
-    """
-    for r in range(start, stop):
-        lo, hi = indptr[r], indptr[r + 1]
-        total = 0.0
-        if hi - lo == u.size:
-            for j in range(u.size):
-                total += data[lo + j] * u[j]
-        else:
-            for e in range(lo, hi):
-                total += data[e] * u[indices[e]]
-        out[r] = total
