@@ -86,26 +86,6 @@ void add_all_rows(nb::handle indptr, nb::handle data, nb::handle weights, nb::ha
     add_rows<Real>(at, rows, w, to);
 }
 
-// Rows start ... stop - 1 of a matrix with u; a full row is read as it lies.
-void multiply(Index start, Index stop, nb::handle indptr, nb::handle indices, nb::handle data, nb::handle u,
-              nb::handle out) {
-    Arrays arrays;
-    const Wholes at = arrays.take<const std::int64_t>(indptr, "indptr");
-    if (at.empty()) refuse("indptr", "expected one or more");
-    const Index R = at.size() - 1;
-    check_rows(start, stop, R);
-    const States t = arrays.take<const std::int32_t>(indices, "indices", at[R]);
-    const Reals y = arrays.take<const double>(data, "data", at[R]), z = arrays.take<const double>(u, "u");
-    const View<double> to = arrays.take<double>(out, "out", R);
-    const nb::gil_scoped_release released;
-    for (Index r = start; r < stop; ++r) {
-        const Index first = at[r], n = at[r + 1] - first;
-        to[r] = n == z.size()
-            ? sum_over(n, [&](Index j) __attribute__((always_inline)) { return y[first + j] * z[j]; })
-            : expected(y.at(first, n), t.at(first, n), z, n);
-    }
-}
-
 bool eliminate_all(nb::handle a, nb::handle b, Index limit) {
     Arrays arrays;
     const View<double> right = arrays.take<double>(b, "b");
@@ -212,7 +192,6 @@ void bind_chains(nb::module_& module) {
                                                                                    total);
         },
         "indptr"_a, "data"_a, "weights"_a, "total"_a);
-    module.def("multiply", multiply, "start"_a, "stop"_a, "indptr"_a, "indices"_a, "data"_a, "u"_a, "out"_a);
     module.def("eliminate", eliminate_all, "a"_a, "b"_a, "limit"_a);
     module.def("solve_small", solve, "chain"_a, "discount"_a, "b"_a);
     module.def("improve", improve, "rows"_a, "free"_a, "x"_a, "value"_a, "residual"_a);

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp import _native
 from drmdp._typing import Array
 from drmdp.certificate import Proof
-from drmdp.core import threads as workers
+from drmdp.core.compact import rows_of
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 
@@ -26,11 +25,11 @@ class FixedKernel:
 
     def __init__(self, model: Model, kernel: Any, threads: int = 1, prices: Array | None = None) -> None:
         S, A = model.n_states, model.n_actions
-        self.model, self.threads = model, threads
+        self.model = model
         is_sparse = sparse.issparse(kernel)
         matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
         self.matrix = matrix
-        self._ptr = np.asarray(matrix.indptr, dtype=np.int64) if is_sparse else None
+        self._rows: Any = rows_of(matrix, threads) if is_sparse else matrix
         longest = int(np.diff(matrix.indptr).max(initial=0)) if is_sparse else S
         self._terms = max(longest, model.facts.longest)
         if prices is not None:
@@ -51,16 +50,7 @@ class FixedKernel:
 
     def _means(self, u: Array) -> Array:
         """y·u of every pair, (S·A,)."""
-        matrix = self.matrix
-        if not sparse.issparse(matrix):
-            return np.asarray(matrix @ u)
-        out = np.empty(matrix.shape[0])
-
-        def over(lo: int, hi: int) -> None:
-            _native.multiply(lo, hi, self._ptr, matrix.indices, matrix.data, u, out)
-
-        workers.run(over, matrix.indptr, 0, out.size, self.threads)
-        return out
+        return np.asarray(self._rows @ u)
 
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
         """Bound F_y, or that of the policy, at `value`; there is nothing to claim."""
