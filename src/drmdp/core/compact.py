@@ -179,5 +179,9 @@ def rows_of(matrix: Any, threads: int = 1) -> Rows:
     """The rows of a sparse matrix."""
     none, empty = np.zeros(0, dtype=np.int32), np.zeros(0)
     ptr = np.zeros(matrix.shape[0] + 1, dtype=np.int64)
-    listed = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data.astype(np.float64, copy=False)
+    listed = (
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data.astype(np.float64, copy=False),
+    )
     return Rows(matrix.shape[1], *listed, ptr, none, empty, empty, none, empty, threads)
