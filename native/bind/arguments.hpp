@@ -65,6 +65,18 @@ public:
         return n;
     }
 
+    // Rows of an array of two dimensions.
+    template <class T>
+    Table<T> table(nb::handle array, const char* name, Index rows = -1, Index columns = -1) {
+        const View<T> all = take<T>(array, name);
+        const Py_buffer& buffer = held_.back();
+        const bool flat = buffer.ndim == 2;
+        if (!flat || (rows >= 0 && buffer.shape[0] != rows) || (columns >= 0 && buffer.shape[1] != columns))
+            refuse(name, "expected " + (rows < 0 ? "some" : std::to_string(rows)) + " rows of " +
+                             (columns < 0 ? "some" : std::to_string(columns)) + " numbers");
+        return {all, Index(buffer.shape[1])};
+    }
+
     static bool is_single(nb::handle array) {
         Py_buffer buffer;
         if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
@@ -104,6 +116,7 @@ private:
         if (std::is_same_v<T, double>) return "float64";
         if (std::is_same_v<T, float>) return "float32";
         if (std::is_same_v<T, std::uint8_t>) return "bool";
+        if (std::is_same_v<T, std::uint16_t>) return "uint16";
         return sizeof(T) == 4 ? "int32" : "int64";
     }
     template <class T>
@@ -114,6 +127,7 @@ private:
         if (std::is_same_v<T, double>) return code == 'd';
         if (std::is_same_v<T, float>) return code == 'f';
         if (std::is_same_v<T, std::uint8_t>) return code == '?' || code == 'B';
+        if (std::is_same_v<T, std::uint16_t>) return code == 'H';
         return code == 'i' || code == 'l' || code == 'q';
     }
 

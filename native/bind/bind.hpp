@@ -7,5 +7,8 @@ namespace drmdp {
 
 void bind_numbers(nanobind::module_& module);
 void bind_sweeps(nanobind::module_& module);
+void bind_vectors(nanobind::module_& module);
+void bind_chains(nanobind::module_& module);
+void bind_events(nanobind::module_& module);
 
 }  // namespace drmdp

@@ -99,13 +99,13 @@ def imports(module, lazy=True):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: relative import in line {node.lineno}"
             longer = [f"{node.module}.{alias.name}" for alias in node.names]
-            known = [name.removeprefix("drmdp.") in MODULES for name in longer]
+            known = [name == "drmdp._native" or name.removeprefix("drmdp.") in MODULES for name in longer]
             names = [name if is_module else node.module for name, is_module in zip(longer, known, strict=True)]
         else:
             continue
         found |= {name.removeprefix("drmdp.") for name in names if name.startswith("drmdp.")}
         assert "drmdp" not in names or module == "", f"{module}: imports from the package as a whole"
-    return {other for other in found if (lazy is False) or (module, other) not in UPWARDS} - {module}
+    return {other for other in found if (lazy is False) or (module, other) not in UPWARDS} - {module, "_native"}
 
 
 def part(module):

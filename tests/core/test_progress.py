@@ -264,9 +264,9 @@ def test_numba_tells_when_it_compiles_ours_and_only_ours():
 def test_compiling_is_announced_and_told_from_solving(tmp_path):
     """In a process of its own with an empty cache, and again with a full one."""
     script = RUN + (
-        "import numpy as np; from drmdp.core import clock; from drmdp.solvers import linear\n"
+        "import numpy as np; from drmdp.core import clock; from drmdp.layout import sorting\n"
         "with progress.showing(True), progress.stage('iterating', '(l2, 2)'):\n"
-        "    linear.eliminate(np.eye(2), np.ones(2), np.empty(2, dtype=np.int64), 8)\n"
+        "    sorting.sort_ahead(np.ones(2), np.arange(2), np.array([1, 2, 0, 0]), 0)\n"
         "print(clock.compiled() > 0)"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

@@ -9,13 +9,11 @@ import pytest
 
 import decks
 import drmdp
-from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein
+from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein, _native
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
 from drmdp.core import threads as workers
 from drmdp.core.rules import Function, Table
-from drmdp.core.seen import PLACES
-from drmdp.core.sums import add_rows
 from drmdp.layout import events as layouts
 from drmdp.model import events
 
@@ -267,9 +265,9 @@ def test_rows_that_were_seen_are_the_rows():
     np.testing.assert_array_equal((np.moveaxis(blocks.dense(0, n), 2, 0) > 0), plain > 0)
     for _, last, block, k in model.batches(model.used, 0, n):
         mean = np.zeros(k)
-        add_rows(block.indptr[: last * A + 1], block.data[: N * k], model.weights, mean)
+        _native.add_rows(block.indptr[: last * A + 1], block.data[: N * k], model.weights, mean)
         np.testing.assert_array_equal(mean, block.mean[:k])
-        assert block.seen.used[1] == PLACES // 2 or block.seen.used[0] + (N + 1) * E > block.seen.data.size
+        assert block.writer.is_full
 
 
 def test_events_without_probability_are_not_there():

@@ -11,8 +11,7 @@ from tests.support.measured import bound
 import drmdp
 from drmdp import Wasserstein
 from drmdp.bellman.mean_law import Chain
-from drmdp.bellman.played import Pages
-from drmdp.layout import events as layouts
+from drmdp.core.compact import Rows
 from drmdp_lab.bench import events as bench
 
 
@@ -29,9 +28,8 @@ def counted(monkeypatch, kind):
 
 @pytest.mark.parametrize("units", [16, pytest.param(46, marks=pytest.mark.fuzz)])
 def test_counts_of_sweeps_and_products(units, monkeypatch):
-    """Three sweeps; products with the mean law and with nature's played rows stay as few as they were, for 4 096 and for 97 336 states."""
-    monkeypatch.setattr(layouts, "LIGHT", 0)
-    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Pages)
+    """Three sweeps; products with the mean law and with nature's rows stay as few as they were, for 4 096 and for 97 336 states."""
+    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Rows)
     model = bench.model_of(units, 4, 8, 10, store=False)
     most = max(map(abs, model.cost_range)) / (1 - model.discount)
     found = drmdp.solve(model, Wasserstein(0.1), tol=1e-3 * most)

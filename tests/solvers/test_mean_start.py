@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import instances
+from drmdp import _native, instances
 from drmdp.bellman.build import build
 from drmdp.solvers import linear
-from drmdp.solvers.mean_start import ROUGH, improve, optimum, relax
+from drmdp.solvers.mean_start import ROUGH, optimum
 from drmdp.solvers.policy_iteration import nominal_value
 from drmdp.solvers.problem import Problem
 
@@ -74,22 +74,23 @@ def test_chains_that_mix_fast_and_slowly(name, discount):
     own = problem(model)
     value, residual = nominal_value(own), np.empty(150)
     rows, x = own.mean_rows(), np.zeros((150, model.n_actions))
-    size, _ = improve(rows, True, x, value, residual)
+    size, _ = _native.improve(rows, True, x, value, residual)
     assert size <= 1e-9 * max(1.0, np.abs(value).max()) * (1 - discount) + 1e-13 * np.abs(value).max()
     assert own.mean_rows() is rows  # made once for a model
 
 
 def test_products_solve_what_mixes_fast_and_nothing_else():
-    rng, work = np.random.default_rng(0), np.empty((4, 100))
+    rng, found = np.random.default_rng(0), np.empty(100)
+    limits = linear.PRODUCTS, linear.RATE, linear.SLACK, ROUGH
     for stay, fast in ((0.0, True), (0.95, False)):
         kernel = stay * np.eye(100) + (1 - stay) * rng.dirichlet(np.ones(100), size=100)
         model = drmdp.Model(kernel[:, None], costs=np.zeros((100, 1)), discount=0.999)
         rows, right = problem(model).mean_rows(), rng.normal(size=100)
-        assert relax(rows, np.ones((100, 1)), right, work) == fast
+        assert _native.relax(rows, np.ones((100, 1)), right, *limits, found) == fast
         assert (linear.relax(kernel, 0.999, right) is not None) == fast
         if fast:
-            left = np.abs(right - (work[0] - 0.999 * kernel @ work[0])).max()
-            assert left <= 1.01 * ROUGH * (1 - 0.999) * np.abs(work[0]).max()
+            left = np.abs(right - (found - 0.999 * kernel @ found)).max()
+            assert left <= 1.01 * ROUGH * (1 - 0.999) * np.abs(found).max()
 
 
 def test_ties_and_equal_actions_come_to_an_end():

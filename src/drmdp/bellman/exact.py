@@ -8,7 +8,6 @@ own, one-sided up to rounding; the memory is the claim from which `drmdp.certifi
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,16 +20,14 @@ from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.native import NativeFamily
 from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
-from drmdp.bellman.played import Pages, Played, written
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
-from drmdp.layout import events, light
+from drmdp.layout import events
 from drmdp.layout.layout import Layout, at_radius, fill_up
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
-from drmdp.layout.rooms import NONE, Rooms
 from drmdp.layout.top import Looks
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
@@ -71,12 +68,6 @@ class Remembered:
     memory: Memory
     share: Array | None  # (S, N) of the move that counts; None: all of it
     threads: int
-    played: Played | None = None  # rows that the sweep wrote
-    rooms: Rooms = NONE
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy has no work space, and neither kernels nor modules: it finds them by its set."""
-        return self.__dict__ | {"played": None, "rooms": NONE}
 
     @property
     def answer(self) -> Answer:
@@ -86,24 +77,12 @@ class Remembered:
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
-        return type(self)(
-            self.model, self.ball, self.layout, self.point, self.memory, share, self.threads, None, self.rooms
-        )
+        return type(self)(self.model, self.ball, self.layout, self.point, self.memory, share, self.threads)
 
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
-        known = self.played.take(policy) if self.played else None
-        if known is not None:
-            return known
-        if self.point.value.size <= DENSE:
-            return self.rows(policy).dense()
-        return self.compact(policy)
-
-    def compact(self, policy: Array) -> Rows | Pages:
-        """The same in compact form; where few thresholds are kept, as a sweep writes it."""
-        if light.remembered(self.layout) == self.layout.weights.size or self.share is not None:
-            return self.rows(policy)
-        return written(self.layout, self.point, self.memory, policy, self.threads)
+        rows = self.rows(policy)
+        return rows.dense() if self.point.value.size <= DENSE else rows
 
     def rows(self, policy: Array) -> Rows:
         """The same in compact form."""
@@ -164,34 +143,25 @@ class Remembered:
         if share is None:
             share = np.empty((self.layout.available.shape[0], 1))
             share.fill(1.0)
-        return respond(
-            self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads, self.rooms
-        )  # fmt: skip
+        return respond(self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads)
 
 
 def _of(arrays: Any, own: slice) -> Any:
     """Some states of a memory, or of what a sweep finds."""
-    return type(arrays)(*(array[own] for array in arrays))
+    return arrays if own is events.EVERYTHING else type(arrays)(*(array[own] for array in arrays))
 
 
 def nothing_left(layout: Any, keeps: Kept) -> Left:
     """Before the first sweep."""
     S, A = layout.available.shape
-    kept = light.remembered(layout)
-    real = np.dtype(np.float32) if kept < layout.weights.size else getattr(layout, "data", NOTHING).dtype
-    return Left(empty_memory(S, A, kept, keeps, real), np.zeros((S, A)), 0)
+    real = getattr(layout, "data", NOTHING).dtype
+    return Left(empty_memory(S, A, layout.weights.size, keeps, real), np.zeros((S, A)), 0)
 
 
 class Ready:
     """What sweeps of a model and a kind of set have in common, kept as long as the model is."""
 
-    def __init__(self, model: Model, layout: Any, family: Any) -> None:
-        small = model.n_states <= DENSE
-        fresh = getattr(family, "FRESH", False)
-        self.rooms, self.answers = (
-            Rooms(small and not fresh),
-            Rooms(small),
-        )  # work space of sweeps, and of nature's answers
+    def __init__(self, model: Model, layout: Any) -> None:
         self.work = events.work(layout)
         self.few = isinstance(layout, Layout) and bool(self.work[-1] < workers.SMALL)
         self.left: Left | None = None  # before the first sweep, if there are few numbers; nobody writes to it
@@ -223,7 +193,7 @@ class ExactOperator:
         key = "ready", ball.kin
         ready = model.kept.get(key)
         if ready is None:
-            ready = model.kept[key] = Ready(model, self._layout, self.family)
+            ready = model.kept[key] = Ready(model, self._layout)
         self.ready: Ready = ready
         self.left: Left = ready.left or nothing_left(self._layout, entry.keeps)
         if ready.few:
@@ -263,35 +233,31 @@ class ExactOperator:
         u, shift = levels.around(value)
         layout = self.layout
         looks: Looks[Point] = Looks(partial(point_at, layout, u))
-        out, played = self._mapped(kernel, layout, looks, policy, start, stop)
+        out = self._mapped(kernel, layout, looks, policy, start, stop)
         own = slice(start, stop)
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
         policy = np.where(ends[:, None], 0.0, out.policy[own]) if self.ready.ends else out.policy[own]
         low, high, new = levels.both_steps(here, shift, model.discount, ends, out.lower[own], out.upper[own])
-        if played is not None:
-            played.of(policy, self.threads)
         memory = self.left.memory
-        nature = Remembered(
-            model, self.ball, layout, looks.last, memory, None, self.threads, played, self.ready.answers
-        )
+        nature = Remembered(model, self.ball, layout, looks.last, memory, None, self.threads)
         return Update(new, low, high, policy, nature, memory)
 
-    def _mapped(
-        self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int
-    ) -> tuple[Out, Played | None]:
-        """Map a kernel over ranges of states, from what the last sweep left; what it finds, and the rows that were written on the way."""
+    def _mapped(self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int) -> Out:
+        """Map a kernel over ranges of states, from what the last sweep left."""
         by_action, by_kernel, by_row = self.left.memory
         memory = Memory(by_action.copy(), by_kernel.copy(), by_row.copy())
         S = self.model.n_states
         out = Out(np.zeros(S), np.zeros(S), policy.copy(), np.zeros(S))
         widest = self.model.discount * looks.last.span + self.ready.moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
-        over = self._over_pieces if isinstance(layout, events.EventLayout) else self._over_stored
-        played = Played() if light.remembered(layout) < layout.weights.size else None
+        family = self.family
 
         def sweep(lo: int, hi: int, point: Point) -> None:
-            over(kernel, layout, point, memory, out, tol, played, lo, hi)
+            for first, last, part, own in events.pieces(layout, lo, hi):
+                data = self.ready.data(family, part) if part is layout else prepared(family, part)
+                work = family.workspace(data, point, first, last)
+                kernel(first, last, data, point, _of(memory, own), _of(out, own), tol, work)
 
         def undo(lo: int, hi: int) -> None:
             for now, before in zip((*memory, out.policy), (*self.left.memory, policy), strict=True):
@@ -302,35 +268,7 @@ class ExactOperator:
 
         workers.run(over_states, self.ready.work, start, stop, self.threads)
         self.left = Left(memory, out.policy, self.left.sweeps + 1)
-        return out, played
-
-    def _over_stored(
-        self, kernel: Any, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
-    ) -> None:  # fmt: skip
-        """Run a kernel over states of a stored layout; a small model keeps its work space for the next sweep."""
-        ready = self.ready
-        data = ready.data(self.family, layout)
-        run = partial(kernel, lo, hi, data, point, memory, out, tol)
-        ready.rooms.use(data, point, lo, hi, self.family.workspace, run)
-
-    def _over_pieces(
-        self, kernel: Any, layout: Any, point: Point, memory: Memory, out: Out, tol: float, played: Played | None, lo: int, hi: int
-    ) -> None:  # fmt: skip
-        """Run a kernel over states whose rows are made piece by piece."""
-        family = self.family
-
-        def make(part: Layout, *ends: int) -> Any:
-            return family.workspace(prepared(family, part), point, *ends)
-
-        room = make if getattr(family, "FRESH", False) else events.Room(layout, make)
-        with nullcontext() if played is None else played.range() as write:
-            for first, last, part, own in events.pieces(layout, lo, hi):
-                known, found = _of(memory, own), _of(out, own)
-                whole = light.opened(part, point, known, settled=False) if write else known
-                kernel(first, last, prepared(family, part), point, whole, found, tol, room(part, first, last))
-                if write:
-                    known.by_row[:, :, 0] = whole.by_row[:, :, 0]
-                    write(own, part, point, known, found.policy)
+        return out
 
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
-from drmdp.core.compiled import FAST, KERNEL, njit
 from drmdp.model.events import EventModel
 
 SOME = 4096
@@ -44,7 +44,7 @@ class Chain:
         def over(lo: int, hi: int) -> None:
             for first, last in zip(work[lo:hi].tolist(), work[lo + 1 : hi + 1].tolist(), strict=True):
                 classes = self.classes[first:last] if self.classes.size else self.classes
-                _product(self.there[first:last], classes, self.mean, z, out[first:last])
+                _native.mean_law_product(self.there[first:last], classes, self.mean, z, out[first:last])
 
         workers.run(over, work * self.mean.shape[1], 0, work.size - 1, self.threads)
         out[self.ends] = 0.0
@@ -71,7 +71,7 @@ class MeanLawOperator:
             own = slice(lo, hi)
             prices = np.ascontiguousarray(model._prices[own])
             asked = model.asked(lo, hi)
-            _update(asked, self._mean, model.discount, prices, u, policy[own], stake[own])
+            _native.mean_law_update(asked, self._mean, model.discount, prices, u, policy[own], stake[own])
 
         workers.run_some(over, S, SOME, model.n_events * model.n_actions, self.threads)
         here = u[model.own]
@@ -113,44 +113,3 @@ class MeanLawOperator:
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """No policy is given here."""
         raise NotImplementedError
-
-
-@njit(fastmath=FAST, **KERNEL)
-def _update(asked, mean, discount, prices, u, policy, stake):
-    """The best action of some states.
-
-    reads   asked, mean (C, E), discount, prices (n, A), u (S,)
-    fills   policy (n, A): 1 for it; stake (n,): its value; as they are where a state ends
-    """
-    n, A, E = asked.next.shape
-    for s in range(n):
-        least, best = np.inf, -1
-        for a in range(A):
-            if asked.available[s, a]:
-                c = np.int64(asked.classes[s, a]) if asked.classes.size > 0 else np.int64(0)
-                total = prices[s, a]
-                for e in range(E):
-                    x = discount * u[asked.next[s, a, e]]
-                    if asked.costs.size > 0:
-                        x += asked.costs[s, a, e]
-                    total += mean[c, e] * x
-                if total < least:
-                    least, best = total, a
-        if best >= 0:
-            policy[s, best] = 1.0
-            stake[s] = least
-
-
-@njit(fastmath=FAST, **KERNEL)
-def _product(there, classes, mean, z, out):
-    """Expected values after some states.
-
-    reads   there (n, E), classes (n,) or (0,), mean (C, E), z (S,)
-    fills   out (n,)
-    """
-    for s in range(out.size):
-        c = np.int64(classes[s]) if classes.size > 0 else np.int64(0)
-        total = 0.0
-        for e in range(mean.shape[1]):
-            total += mean[c, e] * z[there[s, e]]
-        out[s] = total

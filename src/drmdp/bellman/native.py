@@ -51,7 +51,14 @@ class NativeFamily:
     @cached_property
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
-        return Answer(self._respond, self.tops, self.prefixes, single_kernels=self.single_kernels, weights=self.weights)
+        return Answer(
+            self._respond,
+            self.tops,
+            self.prefixes,
+            single_kernels=self.single_kernels,
+            work=False,
+            weights=self.weights,
+        )
 
     def _respond(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Any

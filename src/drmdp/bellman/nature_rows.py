@@ -10,20 +10,19 @@ y is ŷ + share·(y − ŷ), share ≤ 1 being what feasibility allows.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compact import Rows, allot
+from drmdp.core.compact import Rows
 from drmdp.core.compiled import INLINE, KERNEL, njit
-from drmdp.layout import events, light
+from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, point_at, row_scales, scratch
-from drmdp.layout.rooms import NONE, Rooms
 from drmdp.layout.sorting import SortSpace, count_above, places, rank, sort_space
 
 
@@ -90,6 +89,7 @@ class Answer(NamedTuple):
     prefixes: int  # prefix terms of a row, so many for each kernel
     split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
+    work: bool = True  # whether the kernel is given work space
     weights: Any = None  # makes mixtures of the N kernels, (S, N) or (S, A, N), of layout, memory and share, if that is what she plays
 
 
@@ -97,7 +97,7 @@ EACH = -1
 
 
 def respond(
-    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int, rooms: Rooms = NONE
+    answer: Answer, layout: Layout, point: Point, memory: Memory, weights: Array, share: Array, by_pair: bool, threads: int
 ) -> Rows:  # fmt: skip
     """Nature's mean kernel, a row per pair (S·A) or, summed with `weights` (S, A) over the actions, per state.
 
@@ -108,7 +108,7 @@ def respond(
     extra = answer.single(layout) if callable(answer.single) else N if answer.single == EACH else answer.single
     entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
     prefixes = N * answer.prefixes if layout.unlisted else 0
-    if allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
+    if _native.allot(weights, layout.available, events.lengths(layout) + extra, prefixes, entry_at, prefix_at):
         weights = np.where(layout.available, weights, 0.0)
     stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
     real = layout.data.dtype if stored else np.float64
@@ -118,21 +118,15 @@ def respond(
     question = Question(weights, share, Target(entry_at, estate, emass, prefix_at, plength, pslope, plevel))
 
     def over(lo: int, hi: int) -> None:
-        room = events.Room(layout, lambda part, *ends: workspace(part, point, *ends))
         for first, last, part, own in events.pieces(layout, lo, hi):
-            parts = Memory(*(array[own] for array in memory))
-            if light.remembered(layout) < N:
-                parts = light.opened(part, point, parts, settled=True)
-            answer.kernel(first, last, part, point, parts, question.of(own, A), room(part, first, last))
+            parts = memory if own is events.EVERYTHING else Memory(*(array[own] for array in memory))
+            work = workspace(part, point, first, last) if answer.work else None
+            answer.kernel(first, last, part, point, parts, question.of(own, A), work)
 
-    def whole(lo: int, hi: int) -> None:
-        kernel = partial(answer.kernel, lo, hi, layout, point, memory, question)
-        rooms.use(layout, point, lo, hi, workspace, kernel)
-
-    workers.run(over if isinstance(layout, events.EventLayout) else whole, entry_at[::A], 0, S, threads)
+    workers.run(over, entry_at[::A], 0, S, threads)
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max()) if terms else 0
     if order.beyond[0]:  # she may use more than the top
-        return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads, rooms)
+        return respond(answer, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads)
     return Rows(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,

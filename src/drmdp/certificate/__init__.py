@@ -25,7 +25,6 @@ from drmdp.certificate import compressed, dense
 from drmdp.core import levels
 from drmdp.errors import InputError, shown
 from drmdp.layout.events import spread_out
-from drmdp.layout.light import remembered
 from drmdp.layout.memory import Memory, shapes_of
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
@@ -87,7 +86,7 @@ class RobustProver:
 
     def checked(self, claim: Any, layout: Any) -> Memory:
         """The claim, if it has the shapes that the set keeps."""
-        (S, A), N = layout.available.shape, remembered(layout)
+        (S, A), N = layout.available.shape, layout.weights.size
         keeps = entry_of(self.ball).keeps
         if not isinstance(claim, Memory):
             raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.sums import Claim, Found, View, view, work_space
 from drmdp.core import threads as workers
-from drmdp.core.compiled import KERNEL, njit
-from drmdp.layout import events, light
-from drmdp.layout.point import point_at
+from drmdp.layout import events
 from drmdp.layout.top import Looks
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
@@ -43,37 +42,26 @@ def derive(
     (S, A), N = layout.available.shape, layout.weights.size
     entry = entry_of(ball)
     split = entry.keeps.by_pair
-    few = light.remembered(layout) < N  # then one share says it all
-    found = Found(np.zeros(S), np.zeros(S), np.empty((S, (A if split else 1) * (1 if few else N))))
+    found = Found(np.zeros(S), np.zeros(S), np.empty((S, A * N if split else N)))
     found.share.fill(1.0)
     proof = part_of(entry.certificate, ball)
-    looks, point = Looks(partial(view, layout, value)), point_at(layout, value) if few else None
+    looks = Looks(partial(view, layout, value))
     layout = layout._replace(weights=layout.weights / math.fsum(layout.weights.tolist()))
     claim = Claim(_playable(policy, layout.available), memory, ball.by_kernel, fixed)
 
-    def stored(lo: int, hi: int, seen: View) -> None:
-        if split:
-            pairs.states(proof, lo, hi, layout, seen, claim, found)
-        else:
-            proof.states(lo, hi, layout, seen, claim, found, work_space(layout, lo, hi))
-
-    def piecewise(lo: int, hi: int, seen: View) -> None:
-        room = events.Room(layout, work_space)
+    def prove(lo: int, hi: int, seen: View) -> None:
         for first, last, part, own in events.pieces(layout, lo, hi):
-            memory = type(claim.memory)(*(array[own] for array in claim.memory))
-            asked = claim._replace(policy=claim.policy[own], memory=memory)
-            proved = Found(*(array[own] for array in found))
-            if point is not None:
-                asked = asked._replace(memory=light.opened(part, point, memory, settled=True))
-                proved = proved._replace(share=np.ones((last, found.share.shape[1] * N)))
+            asked, proved = claim, found
+            if own is not events.EVERYTHING:
+                own_memory = type(memory)(*(array[own] for array in memory))
+                asked = claim._replace(policy=claim.policy[own], memory=own_memory)
+                proved = Found(*(array[own] for array in found))
             if split:
                 pairs.states(proof, first, last, part, seen, asked, proved)
             else:
-                proof.states(first, last, part, seen, asked, proved, room(part, first, last))
-            if point is not None:
-                found.share[own] = proved.share[:, ::N]
+                work = work_space(part, first, last) if getattr(proof, "WORK", True) else None
+                proof.states(first, last, part, seen, asked, proved, work)
 
-    prove = piecewise if isinstance(layout, events.EventLayout) else stored
     if threads == 1:
         looks.run(0, S, prove)
     else:
@@ -84,22 +72,5 @@ def derive(
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
     own = np.empty(policy.shape)
-    clean(policy, available, own)
+    _native.judge_clean(policy, available, own)
     return own
-
-
-@njit(**KERNEL)
-def clean(policy, available, played):
-    """See `_playable`.
-
-    reads   policy (S, A), available (S, A)
-    fills   played (S, A)
-    """
-    for s in range(played.shape[0]):
-        total = 0.0
-        for a in range(played.shape[1]):
-            played[s, a] = policy[s, a] if available[s, a] and policy[s, a] > 0.0 else 0.0
-            total += played[s, a]
-        if not abs(total - 1.0) <= 0.5:
-            for a in range(played.shape[1]):
-                played[s, a] = 0.0

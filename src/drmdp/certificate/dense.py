@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate.pairs import mixed
-from drmdp.core.compiled import INLINE, KERNEL, njit
 from drmdp.core.levels import EPS, level, steps
+from drmdp.core.vectors import by_state, ends
 from drmdp.model import Model
 from drmdp.model.lifted import landed, seen_by, width
 from drmdp.sets import AmbiguitySet
@@ -258,56 +258,19 @@ def bounds(
     value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf
 ) -> Bounds:  # fmt: skip
     """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
+    (below, _), (_, above) = ends(lower_step, upper_step)
     ratio = discount / (1 - discount)
-    if isinstance(value, np.ndarray):
-        low, high = np.empty(value.size), np.empty(value.size)
-        fill_bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high)
-        return Bounds(low, high)
-    below, above = float(lower_step.min()), float(upper_step.max())
-    given: Any = value, lower_step, upper_step, ratio * max(abs(below), abs(above))
+    size = ratio * float(np.maximum(abs(below), abs(above)))  # none where one of them is none
+    given = value, lower_step, upper_step, terminal, size
     return Bounds(
-        np.maximum(np.where(terminal, 0.0, _low.py_func(*given, ratio * below)), floor),
-        np.minimum(np.where(terminal, 0.0, _high.py_func(*given, ratio * above)), ceiling),
+        by_state(_bound, *given, ratio * below, floor, -1.0), by_state(_bound, *given, ratio * above, ceiling, +1.0)
     )
 
 
-@njit(**INLINE)
-def _low(value, lower_step, upper_step, size, further):
-    """From below, of numbers or of vectors.
-
-    reads   value, lower_step, upper_step, size (of `further`), further (all steps to come)
-    returns it
-    """
-    return value + lower_step + further - 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + size)
-
-
-@njit(**INLINE)
-def _high(value, lower_step, upper_step, size, further):
-    """From above.
-
-    reads   value, lower_step, upper_step, size (of `further`), further (all steps to come)
-    returns it
-    """
-    return value + upper_step + further + 8 * EPS * (abs(value) + abs(lower_step) + abs(upper_step) + size)
-
-
-@njit(**KERNEL)
-def fill_bounds(value, lower_step, upper_step, ratio, terminal, floor, ceiling, low, high):
-    """The same at hand, in one pass.
-
-    reads   value, lower_step, upper_step, (S,) each, ratio, terminal (S,), floor, ceiling
-    fills   low, high
-    """
-    below, above = np.inf, -np.inf
-    for s in range(value.size):
-        if np.isnan(lower_step[s] + upper_step[s]):  # it proves nothing about any state
-            below, above = np.nan, np.nan
-            break
-        below, above = min(below, lower_step[s]), max(above, upper_step[s])
-    size = ratio * max(abs(below), abs(above))
-    for s in range(value.size):
-        low[s], high[s] = 0.0, 0.0
-        if not terminal[s]:
-            x = _low(value[s], lower_step[s], upper_step[s], size, ratio * below)
-            y = _high(value[s], lower_step[s], upper_step[s], size, ratio * above)
-            low[s], high[s] = floor if x < floor else x, ceiling if y > ceiling else y  # NaN stays
+def _bound(
+    value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray, size: float, further: float, limit: float, side: float
+) -> Array:  # fmt: skip
+    """One side of `bounds`; `further` is all steps to come, of which none is larger than `size`."""
+    out = np.empty(value.size)
+    _native.judge_bound(value, lower_step, upper_step, terminal, size, further, limit, side, out)
+    return out

@@ -15,8 +15,7 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.certificate import Proof
-from drmdp.core import threads as workers
-from drmdp.core.compiled import FAST, KERNEL, njit
+from drmdp.core.compact import rows_of
 from drmdp.core.levels import EPS, level, steps
 from drmdp.model import Model
 
@@ -26,10 +25,11 @@ class FixedKernel:
 
     def __init__(self, model: Model, kernel: Any, threads: int = 1, prices: Array | None = None) -> None:
         S, A = model.n_states, model.n_actions
-        self.model, self.threads = model, threads
+        self.model = model
         is_sparse = sparse.issparse(kernel)
         matrix: Any = sparse.csr_array(kernel) if is_sparse else np.ascontiguousarray(kernel).reshape(S * A, S)
         self.matrix = matrix
+        self._rows: Any = rows_of(matrix, threads) if is_sparse else matrix
         longest = int(np.diff(matrix.indptr).max(initial=0)) if is_sparse else S
         self._terms = max(longest, model.facts.longest)
         if prices is not None:
@@ -50,16 +50,7 @@ class FixedKernel:
 
     def _means(self, u: Array) -> Array:
         """y·u of every pair, (S·A,)."""
-        matrix = self.matrix
-        if not sparse.issparse(matrix):
-            return np.asarray(matrix @ u)
-        out = np.empty(matrix.shape[0])
-
-        def over(lo: int, hi: int) -> None:
-            _means(lo, hi, matrix.indptr, matrix.indices, matrix.data, u, out)
-
-        workers.run(over, matrix.indptr, 0, out.size, self.threads)
-        return out
+        return np.asarray(self._rows @ u)
 
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
         """Bound F_y, or that of the policy, at `value`; there is nothing to claim."""
@@ -83,22 +74,3 @@ class FixedKernel:
             least = np.where(ends, 0.0, least)
         low = steps(u, shift, model.discount, ends, least, -1)
         return low, steps(u, shift, model.discount, ends, mean + off, +1)
-
-
-@njit(fastmath=FAST, **KERNEL)
-def _means(start, stop, indptr, indices, data, u, out):
-    """Multiply the rows start … stop − 1 of a matrix with a vector; a full row is read as it lies.
-
-    reads   start, stop, indptr, indices, data, u (S,)
-    fills   out
-    """
-    for r in range(start, stop):
-        lo, hi = indptr[r], indptr[r + 1]
-        total = 0.0
-        if hi - lo == u.size:
-            for j in range(u.size):
-                total += data[lo + j] * u[j]
-        else:
-            for e in range(lo, hi):
-                total += data[e] * u[indices[e]]
-        out[r] = total

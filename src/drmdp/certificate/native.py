@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class NativeProof:
     routine: str
     dense: Any  # proves dense data
     mean: bool = False
+    WORK: ClassVar[bool] = False  # routines have their own work space
 
     def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
         """Prove L, U and the share of nature's move for the states start … stop − 1."""

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
-from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
+from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.top import in_order, places_of
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def view(layout: Layout, value: Array, whole: bool = True) -> View:
     """Normalise v where all actions see the same, and sort it, or its top, if states that are not listed matter."""
     beyond = np.zeros(1, dtype=np.int64)
     u = np.empty(value.size if layout.common else 0)
-    top, span = look(value, layout.discount, u)
+    top, span = _native.judge_look(value, layout.discount, u)
     if not (layout.common and layout.unlisted):
         return View(value, top, span, u, NONE, NONE, EMPTY, EMPTY, EMPTY, beyond)
     states = in_order(value, None if whole else layout)
@@ -118,45 +119,11 @@ def view(layout: Layout, value: Array, whole: bool = True) -> View:
     return View(value, top, span, u, states, places_of(states, value.size), down, rise, rise2, beyond)
 
 
-@njit(**KERNEL)
-def look(value, discount, u):
-    """The range of v, and v as all actions see it.
-
-    reads   value (S,), discount
-    fills   u (S,), or nothing if it is empty
-    returns max v, and max v − min v
-    """
-    top, low = value[0], value[0]
-    for k in range(value.size):
-        top, low = max(top, value[k]), min(low, value[k])
-    span = top - low
-    for k in range(u.size):
-        u[k] = (value[k] - top) / span if discount * span > TINY else 0.0
-    return top, span
-
-
 def rises(down: Array) -> tuple[Array, Array]:
     """R₁ and R₂ of the module for numbers in descending order, (S + 1,) each."""
-    rise, rise2 = np.zeros(down.size + 1), np.zeros(down.size + 1)
-    fill_rises(down, rise, rise2)
+    rise, rise2 = np.empty(down.size + 1), np.empty(down.size + 1)
+    _native.judge_rises(down, rise, rise2)
     return rise, rise2
-
-
-@njit(**KERNEL)
-def fill_rises(down, rise, rise2):
-    """R₁(k+1) = R₁(k) + k g and R₂(k+1) = R₂(k) + g (2 R₁(k) + k g), g = u_{k−1} − u_k ≥ 0; what a sum loses is kept and added at the end.
-
-    reads   down (S,) descending
-    fills   rise (S + 1,), rise2 (S + 1,), both from k = 2 on; before that they are 0
-    """
-    first, second, lost, lost2 = 0.0, 0.0, 0.0, 0.0
-    for k in range(1, down.size):
-        gap = down[k - 1] - down[k]
-        more = k * gap
-        second, lost2 = add(second, lost2, gap * (2.0 * (first + lost) + more))
-        first, lost = add(first, lost, more)
-        rise[k + 1] = first + lost
-        rise2[k + 1] = second + lost2
 
 
 @njit(**INLINE)

@@ -264,7 +264,7 @@ class Worker:
     def chain(self, value: Array, policy: Array, sweeps: int, *memory: Array) -> Answer:
         """Transitions of a policy and nature after a sweep at a value."""
         nature = self._operator.nature(value, Memory(*memory), sweeps)
-        return kept(nature.compact(policy)), None
+        return kept(nature.rows(policy)), None
 
     def chain_mean(self, policy: Array) -> Answer:
         """The same with the mean kernel."""

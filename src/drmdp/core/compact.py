@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
-from drmdp.core.compiled import KERNEL, njit
 from drmdp.errors import InputError
 
 DENSE = 2000
@@ -61,7 +61,7 @@ class Rows:
         parts = self._parts
 
         def over(lo: int, hi: int) -> None:
-            _product(lo, hi, parts, z, sums, out)
+            _native.product(lo, hi, parts, z, sums, out)
 
         workers.run(over, self.entry_ptr, 0, out.size, self.threads)
         return out
@@ -70,66 +70,13 @@ class Rows:
         """Rows start … stop − 1 as an array (n, S)."""
         stop = self.entry_ptr.size - 1 if stop is None else stop
         out = np.zeros((stop - start, self.n_columns))
-        spell(start, self._parts, self.states, self.u, out)
+        _native.spell(start, self._parts, self.states, self.u, out)
         return out
 
     @property
     def _parts(self) -> Parts:
         entries = self.entry_ptr, self.entry_state, self.entry_mass
         return Parts(*entries, self.prefix_ptr, self.prefix_length, self.prefix_slope, self.prefix_level)
-
-
-@njit(**KERNEL)
-def allot(weights, available, lengths, prefixes, entry_at, prefix_at):
-    """Where the entries and prefix terms of each pair go.
-
-    reads   weights (S, A), available (S, A), lengths (S·A,), prefixes (of a row)
-    fills   entry_at, prefix_at, (S·A + 1,) each
-    returns whether a pair has weight that is not available, or negative weight
-    """
-    S, A = weights.shape
-    odd = False
-    entry_at[0], prefix_at[0] = 0, 0
-    for s in range(S):
-        for a in range(A):
-            used = weights[s, a] > 0.0 and available[s, a]
-            odd |= weights[s, a] != 0.0 and not used
-            k = s * A + a
-            entry_at[k + 1] = entry_at[k] + (lengths[k] if used else 0)
-            prefix_at[k + 1] = prefix_at[k] + (prefixes if used else 0)
-    return odd
-
-
-@njit(**KERNEL)
-def _product(start, stop, parts, z, sums, out):
-    """Multiply the rows start … stop − 1 with a vector.
-
-    reads   start, stop, parts, z (S,), sums (2, P + 1)
-    fills   out (R,)
-    """
-    for r in range(start, stop):
-        total = 0.0
-        for e in range(parts.entry_ptr[r], parts.entry_ptr[r + 1]):
-            total += parts.entry_mass[e] * z[parts.entry_state[e]]
-        for e in range(parts.prefix_ptr[r], parts.prefix_ptr[r + 1]):
-            k = parts.prefix_length[e]
-            total += parts.prefix_slope[e] * sums[1, k] + parts.prefix_level[e] * sums[0, k]
-        out[r] = total
-
-
-@njit(**KERNEL)
-def spell(start, parts, states, u, out):
-    """Write rows out, from row `start` on.
-
-    reads   start, parts, states (P,), u (P,)
-    fills   out (n, S): from 0 on
-    """
-    for r in range(out.shape[0]):
-        for e in range(parts.entry_ptr[start + r], parts.entry_ptr[start + r + 1]):
-            out[r, parts.entry_state[e]] += parts.entry_mass[e]
-        for e in range(parts.prefix_ptr[start + r], parts.prefix_ptr[start + r + 1]):
-            for k in range(parts.prefix_length[e]):
-                out[r, states[k]] += parts.prefix_slope[e] * u[k] + parts.prefix_level[e]
 
 
 class MeanKernel:
@@ -213,15 +160,14 @@ def restored(n_states: int, n_actions: int, arrays: dict[str, Any]) -> MeanKerne
     for name, below in (("entry_state", S), ("states", S), ("prefix_length", most + 1)):
         if arrays[name].size and not 0 <= arrays[name].min() <= arrays[name].max() < below:
             raise InputError(f"kernel.{name} is out of range")
-    parts: Any = (_plain(arrays[name]) for name in STORED)
+    parts: Any = (_plain(name, arrays[name]) for name in STORED)
     rows = Rows(S, *parts)
     return MeanKernel(n_states, n_actions, lambda: rows)
 
 
-def _plain(array: Any) -> Any:
-    """Numbers of the kinds that the kernels know, whatever they were written as."""
-    kind = np.float64 if array.dtype.kind == "f" else np.int32 if array.dtype.itemsize == 4 else np.int64
-    return np.ascontiguousarray(array, dtype=kind)
+def _plain(name: str, array: Any) -> Any:
+    """Numbers of the kinds that products know, whatever they were written as."""
+    return np.ascontiguousarray(array, dtype="f8" if KINDS[name] == "f" else "i8" if name.endswith("ptr") else "i4")
 
 
 def of_matrix(matrix: Any, n_actions: int) -> MeanKernel:
@@ -233,5 +179,9 @@ def rows_of(matrix: Any, threads: int = 1) -> Rows:
     """The rows of a sparse matrix."""
     none, empty = np.zeros(0, dtype=np.int32), np.zeros(0)
     ptr = np.zeros(matrix.shape[0] + 1, dtype=np.int64)
-    listed = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    listed = (
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data.astype(np.float64, copy=False),
+    )
     return Rows(matrix.shape[1], *listed, ptr, none, empty, empty, none, empty, threads)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, ArrayLike
 from drmdp.core import validation as checks
 from drmdp.core.storage import row_sum_tol
-from drmdp.core.sums import suffix_sums
 from drmdp.errors import InputError
 
 OFF = 4 * float(np.finfo(float).eps)
@@ -38,7 +38,7 @@ def laws_of(laws: Array, weights: Array, used: Any, every: Any = False) -> Laws:
     order = np.argsort(~alive, axis=1, kind="stable")
     p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
     tail = np.empty(p.shape)
-    suffix_sums(p, tail, np.empty(p.shape[2]))
+    _native.fill_suffix_sums(p, *p.shape[:2], tail)
     return Laws(p, tail, order.astype(np.int64), alive.sum(axis=1).astype(np.int64), np.array(weights[used]))
 
 

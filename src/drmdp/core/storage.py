@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from drmdp import _native
 from drmdp._typing import Array, BoolArray, IntArray
-from drmdp.core.sums import add_rows
 from drmdp.errors import InputError
 
 ROW_SUM_TOL = 1e-9
@@ -150,7 +150,7 @@ class Kernels:
     def mean(self, weights: Array) -> Array:
         """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
         total = np.zeros(self.indices.size)
-        add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
+        _native.add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
         return total
 
     def seen(self, weights: Array) -> BoolArray:

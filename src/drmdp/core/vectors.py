@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
-from drmdp.core.compiled import FAST, KERNEL, njit
 
 BLOCKS, LONGEST = 64, 65_536
 """At least so many blocks, if there are as many states, and none longer than that."""
@@ -31,7 +31,7 @@ def block_sums(a: Array, b: Array, length: int) -> list[float]:
         found: list[float] = (a * b).tolist()
         return found
     out = np.empty(-(-a.size // length))
-    _sums(a, b, length, out)
+    _native.fill_block_sums(a, b, length, out)
     return list(out.tolist())
 
 
@@ -55,7 +55,7 @@ def dot(a: Any, b: Any) -> float:
 def ends(*vectors: Any) -> list[tuple[float, float]]:
     """Smallest and largest number of each vector; workers are asked once."""
     if isinstance(vectors[0], np.ndarray):
-        return [(float(vector.min()), float(vector.max())) for vector in vectors]
+        return [_native.ends(vector) for vector in vectors]
     found: list[tuple[float, float]] = vectors[0].ends_of(*vectors)
     return found
 
@@ -76,17 +76,3 @@ def by_state(function: Any, *args: Any) -> Any:
         if type(arg) is not np.ndarray and hasattr(arg, "mapped"):
             return arg.mapped(function, *args)
     return function(*args)
-
-
-@njit(fastmath=FAST, **KERNEL)
-def _sums(a, b, length, out):
-    """Sum products over blocks.
-
-    reads   a (n,), b (n,), length
-    fills   out
-    """
-    for k in range(out.size):
-        total = 0.0
-        for j in range(k * length, min((k + 1) * length, a.size)):
-            total += a[j] * b[j]
-        out[k] = total

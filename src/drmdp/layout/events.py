@@ -32,7 +32,6 @@ class EventLayout(NamedTuple):
     discount: float
     unlisted: bool
     common: bool
-    light: bool  # thresholds of the first kernel only are kept, see `drmdp.layout.light`
     merged: bool  # entries are next states; else events, whatever state they lead to
     finish: Callable[[], Callable[[Layout], Any]] | None = None  # makes of a piece what the kernels of the set read
     wide: bool = False  # pairs list what any pair of their state has
@@ -45,23 +44,18 @@ class EventLayout(NamedTuple):
         return int(reached(self.model).max()) if self.wide else self.model.facts.longest
 
 
-LIGHT = 2**28
-"""Bytes of thresholds up to which all are kept."""
-
-
 def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     """The layout of a model and a set: a `Layout`, or that of events, which is laid out piece by piece."""
     entry = entry_of(ball)
     if not isinstance(model, EventModel) or (entry.layout and (model.priced or not _by_pieces(entry))):
         return lay_out(model, ball)
-    facts, S, keeps = model.facts, model.n_next, entry.keeps
-    large = keeps.thresholds and 8 * S * model.n_actions * int((model.weights > 0).sum()) > LIGHT
+    facts, S = model.facts, model.n_next
     if ball.moves == "events":
         used = model.weights > 0
         model, every = model.by_state if ball.support == "state" else (model, ball.support == "all")
         laws = laws_of(model.laws, model.weights, used, every)
         return EventLayout(
-            model, laws, np.array(model.weights[used]), model.available, ball.radii(model), model.discount, False, False, large, False
+            model, laws, np.array(model.weights[used]), model.available, ball.radii(model), model.discount, False, False, False
         )  # fmt: skip
     if ball.support == "all" and facts.shortest < S and model.next_costs:
         return lay_out(model, ball)
@@ -69,12 +63,11 @@ def spread_out(model: Model, ball: AmbiguitySet) -> Any:
     full = ball.support == "all" or facts.shortest == S
     unlisted = ball.support == "all" and not model.priced and bool(facts.shortest < S or facts.closed)
     common = not model.priced and full
-    light = large and not (unlisted or common)
     own, key = None, ("pieces", ball.listing)
     if entry.layout:
         own = model.kept[key] = model.kept.get(key) or _by_pieces(entry)(model, ball, common)
     return EventLayout(
-        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, light, True, own,
+        model, model.used, weights, model.available, ball.radii(model), model.discount, unlisted, common, True, own,
         ball.support == "state",
     )  # fmt: skip
 
@@ -108,23 +101,6 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
         own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
         part = Layout(*own, *kind)
         yield 0, last - first, finish(uniform(widen(part)) if layout.wide else part), slice(first, last)
-
-
-class Room:
-    """Work space for the pieces of a range: made once, for the longest rows there are."""
-
-    def __init__(self, layout: Any, make: Callable[[Layout, int, int], Any]) -> None:
-        self._layout, self._make, self._held = layout, make, None
-
-    def __call__(self, part: Layout, first: int, last: int) -> Any:
-        """Work space for a piece, none of which is longer than the first one."""
-        layout = self._layout
-        if not isinstance(layout, EventLayout) or layout.longest >= layout.model.n_next:
-            return self._make(part, first, last)  # where a pair may list every state, its order is in there
-        if self._held is None:
-            most = np.arange(part.indptr.size) * layout.longest
-            self._held = self._make(part._replace(indptr=most), first, last)
-        return self._held
 
 
 def _read_only(array: Any) -> Any:

@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
-from drmdp.core.compiled import KERNEL, njit
-from drmdp.core.sums import add
 from drmdp.errors import InputError
 from drmdp.layout.layout import Layout, choose
-from drmdp.layout.sorting import rank
 from drmdp.model import Model
 from drmdp.sets.ground import Ground
 from drmdp.sets.transport import check_fits
@@ -174,64 +172,12 @@ class Near:
 
     def lists(self, layout: Layout, where: Any) -> Lists:
         """Those of a layout."""
-        most, longest = self.most(layout), int(np.diff(layout.indptr).max(initial=0))
+        most = self.most(layout)
         out = Lists(np.zeros(layout.indices.size + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.empty(most))
-        space = np.empty(longest), np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64), where
         kind = self._ground.kind
-        end = _fill(layout.indptr, layout.indices, self._stored, self._at, kind == "dense", out, space)
+        end = _native.fill_lists(layout.indptr, layout.indices, self._stored, self._at, kind == "dense", out, where)
         unit = 1.0 if kind == "sparse" else self._ground.scale  # stored lists are divided already
         return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
-
-
-@njit(**KERNEL)
-def _fill(indptr, indices, stored, places, dense, out, space):
-    """Write the lists of all entries.
-
-    reads   indptr, indices, stored: the lists of a sparse ground, or empty; places: costs (S, S) if dense, else coordinates (S, k)
-    fills   out, space: key, order and spare (K,), where (S,), which holds −1 before and after
-    returns how long all lists are
-    """
-    key, order, spare, where = space
-    end = 0
-    for pair in range(indptr.size - 1):
-        lo, hi = indptr[pair], indptr[pair + 1]
-        for e in range(lo, hi):
-            where[indices[e]] = e - lo
-        for e in range(lo, hi):
-            j = indices[e]
-            if stored.target.size > 0:
-                base = stored.ptr[j]
-                for k in range(base, stored.ptr[j + 1]):
-                    if where[stored.target[k]] >= 0:
-                        out.target[end], out.cost[end] = where[stored.target[k]], stored.cost[k]
-                        end += 1
-            else:
-                for k in range(lo, hi):
-                    key[k - lo] = -1.0 if k == e else _cost(places, dense, j, indices[k])
-                rank(key[: hi - lo], order, spare)
-                for k in range(hi - lo):
-                    if key[order[k]] < np.inf:
-                        out.target[end], out.cost[end] = order[k], max(key[order[k]], 0.0)
-                        end += 1
-            out.ptr[e + 1] = end
-        for e in range(lo, hi):
-            where[indices[e]] = -1
-    return end
-
-
-@njit(**KERNEL)
-def _cost(places, dense, j, k):
-    """What it costs to move from j to k.
-
-    reads   places, dense, j, k
-    returns the cost
-    """
-    if dense:
-        return places[j, k]
-    total, lost = 0.0, 0.0
-    for d in range(places.shape[1]):
-        total, lost = add(total, lost, abs(places[j, d] - places[k, d]))
-    return total
 
 
 def _check_size(numbers: int, ground: Ground) -> None:

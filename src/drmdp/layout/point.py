@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core.compiled import FAST, INLINE, KERNEL, LEAN, njit
 from drmdp.layout.top import in_order, least, places_of
@@ -66,7 +67,7 @@ class Point(NamedTuple):
 def point_at(layout: Layout, value: Array, whole: bool = True) -> Point:
     """Look at v, (S,) over all states and without its level, once for a sweep; `whole`: put all states in order, not the top alone."""
     common = np.empty(value.size if layout.common else 0)
-    top, span = look(value, layout.discount, common) if value.size else (0.0, 0.0)
+    top, span = _native.look(value, layout.discount, common) if value.size else (0.0, 0.0)
     return Point(value, top, span, _ordered(layout, value, common, whole))
 
 
@@ -80,58 +81,12 @@ def _ordered(layout: Layout, value: Array, common: Array, whole: bool) -> Order:
         states = in_order(value)
     n = states.size
     u, sum1, sum2, below = np.empty(n), np.empty(n + 1), np.empty(n + 1), np.empty(n, dtype=np.int32)
-    second = add_up(common, states, (u, sum1, sum2), below)
+    second = _native.fill_order(common, states, u, sum1, sum2, below)
     level = float(u[least(value.size) - 1]) if least(value.size) < value.size else -np.inf
     return Order(common, states, u, sum1, sum2, places_of(states, value.size), below, second, level, beyond)
 
 
 EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
-
-
-@njit(**KERNEL)
-def look(value, discount, common):
-    """The range of v, and v as all actions see it.
-
-    reads   value (S,), discount
-    fills   common (S,), or nothing if it is empty
-    returns max v, and max v − min v
-    """
-    top, low = value[0], value[0]
-    for k in range(value.size):
-        top, low = max(top, value[k]), min(low, value[k])
-    span = top - low
-    wide = discount * span > TINY
-    for k in range(common.size):
-        x = (value[k] - top) / span if wide else 0.0
-        common[k] = 0.0 if x > -FLAT else x
-    return top, span
-
-
-@njit(**KERNEL)
-def add_up(common, states, sums, below):
-    """What is read of states in descending order; see `Order`.
-
-    reads   common (S,), states (n,)
-    fills   sums: u (n,), sum1 and sum2 (n + 1,); below (n,)
-    returns the largest u below 0, or the last
-    """
-    u, sum1, sum2 = sums
-    n = states.size
-    sum1[0], sum2[0] = 0.0, 0.0
-    second, filled = u.size - 1, np.int64(0)
-    for k in range(n):
-        x = common[states[k]]
-        u[k] = x
-        sum1[k + 1], sum2[k + 1] = sum1[k] + x, sum2[k] + x * x
-        part = min(np.int64(-x * n), n - 1)
-        while filled <= part:
-            below[filled] = k
-            filled += 1
-        if x != 0.0:
-            second = min(second, k)
-    for k in range(filled, n):
-        below[k] = n
-    return u[second]
 
 
 class Scratch(NamedTuple):

@@ -21,7 +21,7 @@ from drmdp.core.cached import cached_property
 from drmdp.core.event_laws import Laws, checked_laws, laws_of
 from drmdp.core.facts import Facts
 from drmdp.core.mapped import check_unchanged
-from drmdp.core.merging import Asked, Block, block_of, fill
+from drmdp.core.merging import Asked, Block, block_of
 from drmdp.core.names import text_of
 from drmdp.core.progress import stage
 from drmdp.core.rules import Function, Table
@@ -91,7 +91,7 @@ class EventModel(Model):
             last = min(first + n, hi)
             asked = self.asked(first, last)
             asked = asked if priced else asked._replace(costs=np.zeros((0, 0, 0)))
-            yield first, last, block, int(fill(asked, laws, merged, block))
+            yield first, last, block, block.fill(asked, laws, merged)
 
     def part(self, lo: int, hi: int) -> EventModel:
         """As for any model."""

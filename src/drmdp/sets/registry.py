@@ -27,11 +27,6 @@ class Kept(NamedTuple):
     )
     by_pair: bool = False  # all of it for each action on its own
 
-    @property
-    def thresholds(self) -> bool:
-        """Whether rows are thresholds at multipliers that all kernels share, of which one tells where the others are."""
-        return self.by_row and self.rounded and not (self.by_kernel or self.width)
-
 
 @dataclass(frozen=True)
 class Entry:

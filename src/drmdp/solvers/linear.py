@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
-from drmdp.core.compiled import KERNEL, njit
 from drmdp.core.vectors import by_state, dot, dots, like, mean
 
 SMALL, THIN, FILLED = 64, 10, 200
@@ -66,11 +66,11 @@ def direct(chain: Array, discount: float, right: Array) -> Array:
     n = right.size
     if n <= SMALL:
         found = right.copy()
-        solve_small(chain, discount, found, np.empty((n, n)), np.empty(n, dtype=np.int64))
+        _native.solve_small(np.ascontiguousarray(chain), discount, found)
         return found
     if THIN * np.count_nonzero(chain) <= n * n:
         found = right.copy()
-        if eliminate(np.eye(n) - discount * chain, found, np.empty(n, dtype=np.int64), n**3 // FILLED):
+        if _native.eliminate(np.eye(n) - discount * chain, found, n**3 // FILLED):
             return found
     close = relax(chain, discount, right)
     return np.asarray(
@@ -96,57 +96,6 @@ def relax(chain: Array, discount: float, right: Array) -> Array | None:
         found = found + step
         left = left - step + discount * (chain @ step)
     return None
-
-
-@njit(**KERNEL)
-def eliminate(a, b, listed, limit):
-    """Replace b by a⁻¹b, and spoil a, by elimination without pivots that passes over zeros.
-
-    reads   limit: products that are allowed
-    fills   a (n, n), b (n,), listed (n,): columns of a row that are not 0
-    returns whether the limit was kept
-    """
-    n = b.size
-    for k in range(n):
-        count = np.int64(0)
-        for j in range(k + 1, n):
-            if a[k, j] != 0.0:
-                listed[count] = j
-                count += 1
-        few = 4 * count < n - k
-        for i in range(k + 1, n):
-            factor = a[i, k] / a[k, k]
-            if factor != 0.0:
-                limit -= count
-                if few:
-                    for c in range(count):
-                        a[i, listed[c]] -= factor * a[k, listed[c]]
-                else:
-                    for j in range(k + 1, n):
-                        a[i, j] -= factor * a[k, j]
-                b[i] -= factor * b[k]
-        if limit < 0:
-            return False
-    for k in range(n - 1, -1, -1):
-        total = b[k]
-        for j in range(k + 1, n):
-            total -= a[k, j] * b[j]
-        b[k] = total / a[k, k]
-    return True
-
-
-@njit(**KERNEL)
-def solve_small(chain, discount, b, a, listed):
-    """Replace b by (I − λP)⁻¹ b.
-
-    reads   chain (n, n), discount
-    fills   b (n,), a (n, n), listed (n,)
-    """
-    n = b.size
-    for i in range(n):
-        for j in range(n):
-            a[i, j] = (1.0 if i == j else 0.0) - discount * chain[i, j]
-    eliminate(a, b, listed, n * n * n)
 
 
 def bicgstab(apply: Callable[[Array], Array], right: Array, square: float) -> tuple[Array, Array, float]:

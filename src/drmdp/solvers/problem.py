@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.bellman.mean_law import MeanLawOperator
 from drmdp.bellman.nominal import NominalOperator
@@ -16,7 +17,7 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
-from drmdp.core.surveys import Survey, are_distributions, are_finite, is_finite, survey
+from drmdp.core.surveys import Survey, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
 from drmdp.errors import InputError
 from drmdp.model import Model
@@ -178,7 +179,7 @@ def playable(model: Model, policy: Array) -> Array:
 
 
 def _playable(policy: Array, available: BoolArray, terminal: BoolArray) -> Array:
-    if are_distributions(policy, available, terminal, SLACK):
+    if _native.are_distributions(policy, available, terminal, SLACK):
         return policy
     x = np.where(available & (policy > 0) & (policy < 2), policy, 0.0)
     total = x.sum(axis=1, keepdims=True)
