@@ -88,7 +88,7 @@ public:
             bracket = joint({tol, EVALUATE, false, true}, order_);
             std::copy_n(best_.kappa.begin(), layout_.N, kappa.begin());
         } else {
-            std::fill(x.begin(), x.end(), 0.0);
+            std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
         }
         close(s, bracket, free, found);
     }
@@ -476,7 +476,7 @@ private:
         policy_.assign(layout_.A, 0.0);
         if (still || bottom >= -tol) {
             policy_[still ? lowest : cheapest] = 1.0;
-            std::fill(x.begin(), x.end(), 0.0);
+            std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
         } else {
             found = search(tol, begin_warm(x, kappa));
             double sum = 0.0;
