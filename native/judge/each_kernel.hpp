@@ -20,9 +20,9 @@
 // data by theta/D, D = (sum_i w_i d_i^p)^(1/p), if D > theta: D is a norm of z - y. For p = infinity each kernel is
 // pulled by theta/d_i.
 //
-// **Rounding.** A norm is taken of v/max v. A power x^q is off by (2 + 2 |q log x|) e, its base by e and its
-// exponent by e: by (4 + 4 |q log x|) e in all, relatively, which is added up with the terms; the root divides
-// that by q, and is off itself by (4 + 4 |log s|/q) e, s the sum. B_i kappa_i is off by the margin of Phi in
+// **Rounding.** A norm is taken of v/max v. A power x^q is off by (2 + 3 |q log x|) e, relatively, and by
+// |q log x| e as its exponent is off by e; that is added up with the terms, and the root divides it by q. The
+// base is off by e, which the root turns back into e. It is off itself by (4 + 4 |log s|/q) e, s the sum. B_i kappa_i is off by the margin of Phi in
 // `rows/l2.hpp`, of which it has the terms. As computed, d defines e, and then x_a u - e <= tau/kappa_i is off by
 // 2 e (t + |tau|)/kappa_i. An entry that counts as idle though y + d > 0 has y <= 2 |d|, and raises the maximum by
 // (n + 24) e |d|/kappa_i, |d| <= t + |tau|. Distances and prices are off by 2 n e, relatively.

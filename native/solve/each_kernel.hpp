@@ -134,7 +134,8 @@ private:
 
     bool open(Index s) {
         if (!state_.open(layout_, point_, s)) return false;
-        s_ = s, theta_ = whole_ = layout_.radius[s];
+        s_ = s;
+        theta_ = whole_ = std::min(layout_.radius[s], 2.0 * std::sqrt(double(layout_.A)));  // beyond all rows
         std::fill(asked_.begin(), asked_.end(), char(0));
         for (Index k = 0; k < Index(scale_.size()); ++k)
             scale_[k] = scale_of(layout_.row(s * layout_.A + k / layout_.N, k % layout_.N));

@@ -212,7 +212,7 @@ def rederived(case, layout, out, memory):
     With e = (z − ŷ)/κ of nature's rows z at κ x, every y has x u·y ≤ max (x u − e) + e·ŷ + e·(y − ŷ), and e·(y − ŷ) ≤ ‖e‖ θ in each kernel.
     """
     model, ball = case.model, case.ball
-    S, A, N = model.n_states, model.n_actions, layout.weights.size
+    S, N = model.n_states, layout.weights.size
     v = case.value - levels.level(case.value)
     data, upper = certificate.block(model, ball, v, 0, S), np.zeros(S)
     kernels, point, state = data.nominal.copy(), point_at(layout, v), scratch(layout, 0, S)
