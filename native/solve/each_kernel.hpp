@@ -387,7 +387,7 @@ private:
             if (upper < found.upper) found.upper = upper, policy_ = here_.x;
             found.lower = std::max(found.lower, lower);
             if (gap < least || found.passes == 1) least = gap, best_ = here_;
-            if (found.gap() <= goal.tol || found.passes >= goal.limit) return found;
+            if (gap <= goal.tol || found.passes >= goal.limit) return found;  // one point explains both
             if (goal.guard && found.passes > 1 && !(upper <= last + 1e-14) && halvings < 12) {
                 ++halvings;
                 halve();
