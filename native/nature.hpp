@@ -1,4 +1,4 @@
-// Nature's rows from what a sweep leaves behind: mixtures (1 - f) z(t1) + f z(t2) for every action.
+// Nature's rows from what a sweep leaves behind: mixtures (1 - f) z(t1) + f z(t2) for every row.
 //
 // The rows of a pair are z_i, one for each kernel, averaged with their weights and the weight x of the
 // pair, and pulled towards the data by the share of the move that is surely allowed. What they give
@@ -46,13 +46,13 @@ std::int32_t top_state(const Layout<Real>& layout, const Point& point, Index pai
     return layout.indices[layout.first(pair) + best];
 }
 
-// Writes the rows of one model, pair by pair.
-template <class Model, class Real>
+// Writes the rows of one model, pair by pair; mixture(s, a, i) tells what row i is made of.
+template <class Model, class Real, class Mixtures>
 class RowWriter {
 public:
-    RowWriter(const Layout<Real>& layout, const Point& point, const Memory& memory, const Rows& rows,
+    RowWriter(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
               Index start, Index stop)
-        : layout_(layout), point_(point), memory_(memory), rows_(rows),
+        : layout_(layout), point_(point), mixture_(mixture), rows_(rows),
           state_(layout, start, stop, Model::PADDING), z_(to_lanes(layout.longest(start, stop))),
           mass_(z_.size() + 1) {}
 
@@ -78,10 +78,12 @@ private:
     void add(Index s, Index a, Index i, View<const double> u) {
         Row<Real> row = layout_.row(s * layout_.A + a, i);
         if (sizeof(Real) == 4) row.scale = scale_of(row);
-        const View<const double> mixture = memory_.by_row[s].part(3 * a, 3);
+        const Mixture mixture = mixture_(s, a, i);
         const double share = rows_.share_of(s, i), x = rows_.weights[s][a] * layout_.weights[i];
         for (int side = 0; side < 2; ++side) {
-            const double t = mixture[side], part = side ? mixture[2] : 1.0 - mixture[2];
+            const double t = side ? mixture.t2 : mixture.t1;
+            const double part = side ? mixture.share : 1.0 - mixture.share;
+            if (side && !(part > 0.0)) break;
             const double moved = t > 0.0 ? x * part * share : 0.0, stays = x * part - moved;
             for (Index j = 0; j < row.size; ++j) mass_[j] += stays * row[j];
             if (!(moved > 0.0)) continue;
@@ -98,12 +100,19 @@ private:
 
     const Layout<Real>& layout_;
     const Point& point_;
-    const Memory& memory_;
+    const Mixtures mixture_;
     const Rows& rows_;
     const Model model_{};
     Stakes state_;
     std::vector<double> z_, mass_;  // of a row, and of a pair; the last number is that of the top
     Index term_ = 0;
 };
+
+template <class Model, class Real, class Mixtures>
+void write_rows(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
+                Index start, Index stop) {
+    RowWriter<Model, Real, Mixtures> writer(layout, point, mixture, rows, start, stop);
+    for (Index s = start; s < stop; ++s) writer.write(s);
+}
 
 }  // namespace drmdp

@@ -27,6 +27,13 @@ void elementary(const std::string& name, nb::handle numbers, nb::handle found) {
     else refuse("function", "nothing is called " + name);
 }
 
+void power(nb::handle numbers, double exponent, nb::handle found) {
+    Arrays arrays;
+    const View<const double> x = arrays.take<const double>(numbers, "numbers");
+    const View<double> y = arrays.take<double>(found, "found", x.size());
+    apply(x, y, [&](auto t) { return pow(t, exponent); });
+}
+
 double lane_sum(nb::handle numbers) {
     Arrays arrays;
     const View<const double> x = arrays.take<const double>(numbers, "numbers");
@@ -45,6 +52,7 @@ Index count_above(nb::handle order, Index states, double t, double tau) {
 
 void bind_numbers(nb::module_& module) {
     module.def("elementary", elementary, "name"_a, "numbers"_a, "found"_a);
+    module.def("power", power, "numbers"_a, "exponent"_a, "found"_a);
     module.def("lane_sum", lane_sum, "numbers"_a);
     module.def("count_above", count_above, "order"_a, "states"_a, "t"_a, "tau"_a);
 }

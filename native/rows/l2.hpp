@@ -1,10 +1,13 @@
 // l2: C = 1/2 |z - y|^2, z(t) = (y + t u - tau)+ with tau so that z adds up to 1.
 //
-// With sums over the active entries {y + t u > tau} (c their number) and idle = sum y^2 of the others,
+// With sums over the active entries {y + t u > tau} (c their number), and over the idle ones lost = sum y
+// and idle = sum y^2, what the active ones gain is what the idle ones lose. While the active entries stay,
+// for every t,
 //
-//     tau = (s_y + t s_u - 1)/c        while the active entries stay, for every t,
-//     V = s_yu + t s_uu - tau s_u,     E = 1/2 [t^2 s_uu - 2 t tau s_u + c tau^2 + idle],
-//     D = s_uu - s_u^2/c.
+//     tau = (t s_u - lost)/c,    V = V(0) + t D,    |z - y|^2 = e + t^2 D,
+//     D = s_uu - s_u^2/c,        V(0) = s_yu + lost s_u/c,        e = lost^2/c + idle.
+//
+// No digits are lost in any of them, however small t is.
 //
 // States that are not listed have y = 0 and are active where u > tau/t: a prefix of the order of u,
 // counted by a search and summed by prefix sums; listed entries of that prefix are in those sums.
@@ -13,8 +16,6 @@
 // max(|tau - tau0|, |t - t0 + tau - tau0|), as -1 <= u <= 0. A pass finds the smallest
 // |y + t u - tau|; while that is more, the sums stay what they are. So Newton's method for tau ends
 // exactly, and rows that were read in the last round are mostly not read in the next.
-//
-// Below t = PROBE rounding hides which entries are active: there V and E are those of the first piece.
 #pragma once
 
 #include "pair.hpp"
@@ -25,49 +26,62 @@ struct L2 {
     static constexpr bool POLYGON = false;
     static constexpr double PADDING = -1e300;  // never active, and finite: 0 times it is 0
     static constexpr Index KNOWN = 9;
-    static constexpr Room ROOM{0, 1};
-    static constexpr double PROBE = 1e-13;
+    static constexpr Room ROOM{0, 2};
     static constexpr int STEPS = 60;
 
     static double budget(double radius) { return 0.5 * radius * radius; }
 
-    template <class Real>
-    Answer response(const Pair<Real>& pair, double multiplier) const {
-        const double t = std::max(multiplier, PROBE);
+    // What stays of a row while its active entries do: V = value + t slope, |z - y|^2 = cost + t^2 slope.
+    struct Piece {
+        double value, cost, slope;
+    };
+
+    // All rows of a pair at multipliers of their own; changed(i, piece) hears of those that are read.
+    template <class Real, class Changed>
+    static void visit(const Pair<Real>& pair, View<const double> times, Changed changed) {
         const Index rows = pair.weights.size();
-        double tau = NOT_A_NUMBER;
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            if (!pair.fresh) {
-                tau = threshold(pair, i, t);
-                const double by = tau - known(pair, TAU)[i], dt = t - known(pair, T)[i];
-                if (std::max(std::fabs(by), std::fabs(dt + by)) < known(pair, NEAR)[i]) continue;
-            }
-            const Sums sums = settle(pair.row(i), pair, t, tau);
-            keep(pair, i, sums);
-            tau = sums.threshold(t);
-        }
+        const View<double> farther = pair.by_row(0, 1);
         if (pair.fresh)
             for (Index i = pair.n_rows(); i < rows; ++i) keep(pair, i, Sums{});
+        else
+            for (Index i = 0; i < rows; i += WIDTH) {
+                const Part t = load(times.at(i, WIDTH));
+                const Part by = (t * part(pair, SU, i) - part(pair, LOST, i)) / part(pair, COUNT, i) -
+                                part(pair, TAU, i);
+                const Part more = magnitude(t - part(pair, T, i) + by);
+                store(farther.at(i, WIDTH), greater(magnitude(by), more) - part(pair, NEAR, i));
+            }
+        double slope = NOT_A_NUMBER;  // of the threshold in t, in the row before
+        for (Index i = 0; i < pair.n_rows(); ++i) {
+            const double t = times[i];
+            if (!pair.fresh && farther[i] < 0.0) continue;
+            const double guess = pair.fresh ? slope * t : threshold(pair, i, t);
+            const Sums sums = settle(pair.row(i), pair, t, guess);
+            keep(pair, i, sums);
+            slope = sums.threshold(t) / t;
+            changed(i, sums.piece());
+        }
+    }
+
+    template <class Real>
+    Answer response(const Pair<Real>& pair, double t) const {
+        const Index rows = pair.weights.size();
+        const View<double> times = pair.by_row(0, 0);
+        for (double& own : times) own = t;
+        visit(pair, times, [](Index, const Piece&) {});
         struct Total {
             Part value{}, cost{}, slope{};
         };
         const auto total = over_lanes<Total>(
             rows, [&](Total& sums, Index i) __attribute__((always_inline)) {
                 const Part w = load(pair.weights.at(i, WIDTH)), c = part(pair, COUNT, i);
-                const Part su = part(pair, SU, i), suu = part(pair, SUU, i);
-                const Part th = (part(pair, SY, i) + t * su - 1.0) / c;
-                const Part squares = t * t * suu - 2.0 * t * th * su + c * th * th + part(pair, IDLE, i);
-                sums.value += w * (part(pair, SYU, i) + t * suu - th * su);
-                sums.cost += w * greater(squares, Part{});
-                sums.slope += w * greater(suu - su * su / c, Part{});
+                const Part su = part(pair, SU, i), lost = part(pair, LOST, i);
+                const Part slope = greater(part(pair, SUU, i) - su * su / c, Part{});
+                sums.value += w * (part(pair, SYU, i) + lost * su / c + t * slope);
+                sums.cost += w * (t * t * slope + lost * lost / c + part(pair, IDLE, i));
+                sums.slope += w * slope;
             });
-        Answer answer{multiplier, 0.5 * total.sum(&Total::cost), total.sum(&Total::value),
-                      total.sum(&Total::slope)};
-        if (multiplier < PROBE) {
-            answer.value -= (PROBE - multiplier) * answer.slope;
-            answer.cost = 0.5 * multiplier * multiplier * answer.slope;
-        }
-        return answer;
+        return {t, 0.5 * total.sum(&Total::cost), total.sum(&Total::value), total.sum(&Total::slope)};
     }
 
     // Projections on the face of the top.
@@ -101,14 +115,17 @@ struct L2 {
                 View<double> z) const;
 
 private:
-    enum Field { COUNT, SY, SU, SUU, SYU, IDLE, NEAR, T, TAU };
+    enum Field { COUNT, LOST, SU, SUU, SYU, IDLE, NEAR, T, TAU };
 
     struct Sums {
-        double count = 1.0, sy = 0.0, su = 0.0, suu = 0.0, syu = 0.0, idle = 0.0;
+        double count = 1.0, lost = 0.0, su = 0.0, suu = 0.0, syu = 0.0, idle = 0.0;
         double near = INFINITE, t = 0.0, tau = 0.0;
 
-        double threshold(double at) const { return (sy + at * su - 1.0) / count; }
-        double mass() const { return sy + t * su - count * tau; }
+        double threshold(double at) const { return (at * su - lost) / count; }
+        Piece piece() const {
+            return {syu + lost * su / count, lost * lost / count + idle,
+                    std::max(suu - su * su / count, 0.0)};
+        }
     };
 
     template <class Real>
@@ -121,11 +138,11 @@ private:
     }
     template <class Real>
     static double threshold(const Pair<Real>& pair, Index i, double t) {
-        return (known(pair, SY)[i] + t * known(pair, SU)[i] - 1.0) / known(pair, COUNT)[i];
+        return (t * known(pair, SU)[i] - known(pair, LOST)[i]) / known(pair, COUNT)[i];
     }
     template <class Real>
     static void keep(const Pair<Real>& pair, Index i, const Sums& s) {
-        const double fields[KNOWN] = {s.count, s.sy,   s.su, s.suu, s.syu,
+        const double fields[KNOWN] = {s.count, s.lost, s.su, s.suu, s.syu,
                                       s.idle,  s.near, s.t,  s.tau};
         for (Index f = 0; f < KNOWN; ++f) known(pair, Field(f))[i] = fields[f];
     }
@@ -135,7 +152,7 @@ private:
     static Sums read(const Row<Real>& row, View<const double> u, const Order& order, double t,
                      double tau) {
         struct Parts {
-            Part count{}, sy{}, su{}, suu{}, syu{}, idle{}, near = all(INFINITE);
+            Part count{}, lost{}, su{}, suu{}, syu{}, idle{}, near = all(INFINITE);
         };
         const auto sums = row.template over<Parts>(
             [&](Parts& s, Part y, Index j) __attribute__((always_inline)) {
@@ -144,14 +161,14 @@ private:
                 const Mask active = h > 0.0, listed = UNLISTED ? active & (tz <= tau) : active;
                 const Part mass = where(active, p), stake = where(listed, z), rest = p - mass;
                 s.count += where(listed, all(1.0));
-                s.sy += mass;
+                s.lost += rest;
                 s.su += stake;
                 s.suu += stake * stake;
                 s.syu += mass * z;
                 s.idle += rest * rest;
                 s.near = lesser(magnitude(h), s.near);
             });
-        Sums found{sums.sum(&Parts::count), sums.sum(&Parts::sy),   sums.sum(&Parts::su),
+        Sums found{sums.sum(&Parts::count), sums.sum(&Parts::lost),  sums.sum(&Parts::su),
                    sums.sum(&Parts::suu),   sums.sum(&Parts::syu),  sums.sum(&Parts::idle),
                    sums.least(&Parts::near), t, tau};
         if constexpr (UNLISTED) {

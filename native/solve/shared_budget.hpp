@@ -64,6 +64,19 @@ public:
         close(s, bracket, cost, found);
     }
 
+    // What a state leaves behind.
+    struct Views {
+        View<double> multipliers;
+        View<Mixture> mixtures;
+        View<double> policy;
+    };
+
+    // Solve state s, known not to be terminal, with a budget of its own; returns U, normalised.
+    double begin(Index s, double budget, double tol, const Views& views) {
+        open(s);
+        return solve(budget, tol, views).upper;
+    }
+
 private:
     static constexpr int ROUNDS = 100;
     static constexpr double ROUGH = 1e-4;  // accuracy of a start
@@ -77,12 +90,6 @@ private:
         double upper, lower;
         int rounds;
     };
-    struct Views {
-        View<double> multipliers;
-        View<Mixture> mixtures;
-        View<double> policy;
-    };
-
     static constexpr bool is_single() { return sizeof(Real) == 4; }
 
     static View<Mixture> mixtures(const Memory& memory, Index s) {

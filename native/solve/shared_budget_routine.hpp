@@ -9,8 +9,11 @@ namespace drmdp {
 
 template <class Model, class Real>
 void respond_shared_budget(const Response<Real>& r) {
-    RowWriter<Model, Real> writer(r.layout, r.point, r.memory, r.rows, r.start, r.stop);
-    for (Index s = r.start; s < r.stop; ++s) writer.write(s);
+    const auto mixture = [&](Index s, Index a, Index) {
+        const View<double> own = r.memory.by_row[s].part(3 * a, 3);
+        return Mixture{own[0], own[1], own[2]};
+    };
+    write_rows<Model>(r.layout, r.point, mixture, r.rows, r.start, r.stop);
 }
 
 template <class RowProof, class Real>

@@ -48,6 +48,9 @@ def pull(name: str, sizes: Any, weights: Any, mixtures: Any) -> None:
 def elementary(name: str, numbers: Any, found: Any) -> None:
     """exp, expm1, log or log1p, as the routines take them."""
 
+def power(numbers: Any, exponent: float, found: Any) -> None:
+    """Powers of numbers ≥ 0, as the routines take them."""
+
 def lane_sum(numbers: Any) -> float:
     """A sum in eight lanes, as the routines add."""
 

@@ -237,7 +237,7 @@ def test_nominal_values_of_rows_carry_their_rounding(S, sign):
     assert sign > 0 or Fraction(float(bare)) > mean
 
 
-@pytest.mark.parametrize("pair", [("l2", 2), ("l2", np.inf)], ids=str)
+@pytest.mark.parametrize("pair", [("l2", 2)], ids=str)
 def test_l2_duals_of_many_actions_carry_the_rounding_of_their_sum(pair):
     """Each of many tiny Φ_a takes a whole ulp off ½ θ² instead of half of one; the last makes the bound negative, but small.
 
@@ -248,7 +248,7 @@ def test_l2_duals_of_many_actions_carry_the_rounding_of_their_sum(pair):
     p[-1], policy[-1] = 2 / 3 + 2.0**-15, 0.75 + 2.0**-11
     kernels = np.zeros((1, 2, A, 2))
     kernels[..., 0], kernels[..., 1] = 1 - p, p
-    costs, value, multiplier = np.zeros((2, A)), np.array([0.0, -1.0]), kappa / A if pair[1] == 2 else kappa
+    costs, value, multiplier = np.zeros((2, A)), np.array([0.0, -1.0]), kappa / A
     _, high = derived(pair, kernels, costs, value, theta, policy, multiplier=multiplier)
     half, phi = Fraction(theta) ** 2 / 2, []
     for x, row in zip(exact(policy), kernels[0, 0], strict=True):

@@ -232,7 +232,7 @@ print(json.dumps(found))
 OFF_BY_ONE = """
 import sys
 import drmdp.layout.sorting as sorting
-import drmdp.bellman.exact, drmdp.bellman.l2_2, drmdp.bellman.l2_inf
+import drmdp.bellman.exact
 right = sorting.count_above
 def wrong(order, t, tau):
     return min(max(right(order, t, tau) + ({}), 0), order.u.size)

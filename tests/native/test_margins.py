@@ -93,10 +93,13 @@ SETS = {
     "tv": (lambda m, r: drmdp.Divergence(r, "tv"), moved),
     "linf-inf": (lambda m, r: drmdp.Wasserstein(r, "linf", np.inf), boxed),
     "intervals": (lambda m, r: drmdp.Intervals.of(m, r), boxed),
-    "l2": (
-        lambda m, r: drmdp.Wasserstein(r / m.n_states, "l2", 2),
-        lambda y, z, r: straight(y, z, mpf(float(r) / len(y)), by_l2),
-    ),
+    **{
+        f"l2-{order:g}": (
+            lambda m, r, order=order: drmdp.Wasserstein(r / m.n_states, "l2", order),
+            lambda y, z, r: straight(y, z, mpf(float(r) / len(y)), by_l2),
+        )
+        for order in (1, 1.5, 2, 3, np.inf)
+    },
     "chi2": (
         lambda m, r: drmdp.Divergence(r / 10, "chi2"),
         lambda y, z, r: straight(y, z, mpmath.sqrt(mpf(float(r) / 10)), by_chi2),

@@ -79,6 +79,23 @@ EDGES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("exponent", [1e-5, 0.03, 0.5, 1.0, 1.5, 3.0, 32.0, 1e3])
+def test_powers_are_right_up_to_their_last_places(exponent):
+    """They lose digits where they are far from 1, as far as they say."""
+    numbers = np.concatenate([spread(RNG, LEAST, MOST), NEAR_1[NEAR_1 > 0], RNG.uniform(0, 2, 4000)])
+    numbers = numbers[np.abs(exponent * np.log(numbers)) < 700]
+    result, alone = np.empty(numbers.size), np.empty(1)
+    _native.power(numbers, exponent, result)
+    for x, y in zip(numbers[::7], result[::7], strict=True):
+        right = mpmath.mpf(float(x)) ** mpmath.mpf(exponent)
+        off = abs(mpmath.mpf(float(y)) / right - 1) * 2**52
+        assert off < 2 + 3 * abs(exponent * mpmath.log(mpmath.mpf(float(x))))
+        _native.power(np.array([x]), exponent, alone)
+        assert alone[0] == y
+    _native.power(np.zeros(1), exponent, alone)
+    assert alone[0] == 0
+
+
 @pytest.mark.parametrize("name", EDGES)
 def test_elementary_functions_at_the_edges(name):
     assert found(name, [0.0, -0.0]).tolist() == [{"exp": 1, "log": -np.inf}.get(name, 0.0)] * 2

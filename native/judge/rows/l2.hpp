@@ -53,14 +53,28 @@ public:
     template <class Real>
     double dual(SeenRow<Real> row, double t) {
         if (!usable(t)) return INFINITE;
-        const double flat = raise(row, t), nominal = row.worth(), n = row.roundings();
+        const double flat = raise(row, t), nominal = row.worth();
         const L2Sums sums = settle(row, t, flat);
-        const double tau = sums.level;
-        const double value = tau * sums.idle + t * (nominal - sums.idle_u) + 0.5 * sums.squares -
-                             0.5 * sums.idle_squares;
-        const double size =
-            std::fabs(tau) * (1.0 + sums.idle) + t * (2.0 * std::fabs(nominal) + sums.moved);
-        return value + n * EPSILON * (size + 2.0 * sums.squares + sums.idle_squares);
+        const double value = sums.level * sums.idle + t * (nominal - sums.idle_u) +
+                             0.5 * sums.squares - 0.5 * sums.idle_squares;
+        return value + margin(sums, t, nominal, row.roundings());
+    }
+
+    // For orders of kernels: bounds on what a row gains beyond a price for its distance, see
+    // `judge/each_kernel.hpp`; `more` are the roundings of adding up.
+    struct Priced {
+        double gain, square;
+    };
+    template <class Real>
+    Priced priced(SeenRow<Real> row, double t, double more) {
+        if (!usable(t)) return {INFINITE, INFINITE};
+        const double flat = raise(row, t), nominal = row.worth(), n = row.roundings() + more;
+        const L2Sums sums = settle(row, t, flat);
+        const double value =
+            sums.level * sums.idle + t * (nominal - sums.idle_u) - sums.idle_squares;
+        const double square = sums.squares + sums.idle_squares;
+        const double edge = square + 2.0 * (t + std::fabs(sums.level));
+        return {value + margin(sums, t, nominal, n) + (n + 64.0) * EPSILON * edge, square};
     }
 
     template <class Real>
@@ -70,25 +84,6 @@ public:
         if (f == 0.0) return first;
         const Measured second = at(row, mixture[1]);
         return {(1.0 - f) * first.worth + f * second.worth, (1.0 - f) * first.cost + f * second.cost};
-    }
-
-private:
-    static constexpr double SETTLED = 1e-14;  // a mass this close to 1 needs no better threshold
-    static constexpr int STEPS = 60;
-    static constexpr double LEAST = 1e-150, MOST = 1e150;  // their squares are numbers
-    // Beyond the multiplier PLAIN, stakes this near to the top are the top's.
-    static constexpr double PLAIN = 1e9, FLAT = 1e-13;
-
-    static bool usable(double t) { return t > LEAST && t < MOST; }
-
-    // Raise stakes that are the top's up to rounding to it, where the multiplier is so large that it would
-    // tell them apart. U is then of larger stakes, and holds; L is too large by no more than was raised.
-    template <class Real>
-    double raise(SeenRow<Real>& row, double t) {
-        if (!(t > PLAIN)) return 0.0;
-        for (Index j = 0; j < row.K; ++j) u_[j] = row.u[j] > -FLAT ? 0.0 : row.u[j];
-        row.u = {u_.data(), row.K};
-        return FLAT;
     }
 
     // Value and cost of the row at t; those of the data if t is no multiplier or the row unusable.
@@ -107,6 +102,32 @@ private:
         const double gain =
             (sums.gain - off * (raised - sums.idle_u)) / (1.0 + off) - sums.idle_u;
         return {still.worth + gain - flat - 4.0 * n * EPSILON * spread, 0.5 * far * far};
+    }
+
+private:
+    static constexpr double SETTLED = 1e-14;  // a mass this close to 1, beside what moves, needs no better one
+    static constexpr int STEPS = 60;
+    static constexpr double LEAST = 1e-150, MOST = 1e150;  // their squares are numbers
+    // Beyond the multiplier PLAIN, stakes this near to the top are the top's.
+    static constexpr double PLAIN = 1e9, FLAT = 1e-13;
+
+    static bool usable(double t) { return t > LEAST && t < MOST; }
+
+    // Raise stakes that are the top's up to rounding to it, where the multiplier is so large that it would
+    // tell them apart. U is then of larger stakes, and holds; L is too large by no more than was raised.
+    template <class Real>
+    double raise(SeenRow<Real>& row, double t) {
+        if (!(t > PLAIN)) return 0.0;
+        for (Index j = 0; j < row.K; ++j) u_[j] = row.u[j] > -FLAT ? 0.0 : row.u[j];
+        row.u = {u_.data(), row.K};
+        return FLAT;
+    }
+
+    // What Phi is off by.
+    static double margin(const L2Sums& sums, double t, double nominal, double n) {
+        const double size = std::fabs(sums.level) * (1.0 + sums.idle) +
+                            t * (2.0 * std::fabs(nominal) + sums.moved);
+        return n * EPSILON * (size + 2.0 * sums.squares + sums.idle_squares);
     }
 
     // Sums of a row at t and the threshold tau + low.
@@ -167,12 +188,13 @@ private:
     // one alone would move the mass too much.
     template <class Real>
     L2Sums settle(const SeenRow<Real>& row, double t, double flat) {
-        double tau = t == t_ ? tau_ : safe(row, t), low = 0.0, last = INFINITE;
+        if (t == t_ && row.y == y_) return last_;
+        double tau = t_ > 0.0 ? tau_ * (t / t_) : safe(row, t), low = 0.0, last = INFINITE;
         L2Sums sums;
         for (int step = 0; step < STEPS; ++step) {
             sums = sum(row, t, tau, low, flat);
-            const double off = std::fabs(sums.off());
-            if (off <= SETTLED || (off < 1e-9 && !(off < 0.5 * last))) break;
+            const double off = std::fabs(sums.off()), spread = std::min(sums.moved + sums.idle, 1.0);
+            if (off <= SETTLED * spread || (off < 1e-9 * spread && !(off < 0.5 * last))) break;
             if (!(sums.count > 0.5)) {
                 tau = safe(row, t), low = 0.0;
                 continue;
@@ -183,7 +205,7 @@ private:
             last = off;
         }
         sums.level = tau;
-        t_ = t, tau_ = tau;
+        t_ = t, tau_ = tau, y_ = row.y, last_ = sums;
         return sums;
     }
 
@@ -198,7 +220,9 @@ private:
     const Sight& sight_;
     bool unlisted_;
     std::vector<double> u_;
-    double t_ = NOT_A_NUMBER, tau_ = 0.0;
+    double t_ = NOT_A_NUMBER, tau_ = 0.0;  // of the last row
+    const void* y_ = nullptr;
+    L2Sums last_;
 };
 
 }  // namespace drmdp::judge

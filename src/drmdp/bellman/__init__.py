@@ -4,7 +4,7 @@ An engine (`operator.ENGINES`) offers `update` and `evaluate`. The exact one (`e
 and a family (`family`) is a combination of few pieces. Three of them:
 
     (ℓ∞, ∞) = native/solve/linf_inf.hpp                   every row bends by the radius, the best action is played
-    (ℓ2, 2) = rows.l2 + l2_newton                         one multiplier an action, one Newton iteration for all of them
+    (ℓ2, p) = native/solve/each_kernel.hpp                one multiplier a kernel, one Newton iteration for policy and multipliers
     (ℓ1, ∞) = rows.l1 + piecewise.budget_per_kernel + piecewise.method + piecewise.columns + piecewise.warm_l1
                                                           gains are piecewise linear; the policy is a vector of unknowns
 

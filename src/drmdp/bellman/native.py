@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,7 @@ class NativeFamily:
     prefixes: int = 0  # prefix terms of a row
     weights: Any = None  # makes mixtures of the kernels of what is kept; see `nature_rows.Answer`
     by_pair: bool = False  # a budget for each action
+    extra: Any = None  # what the set has besides
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> None:
         """None: routines have their own."""
@@ -36,13 +38,13 @@ class NativeFamily:
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Minimise over the policy, let nature maximise."""
-        _native.sweep(self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol)
+        _native.sweep(self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol, self.extra)
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Keep the policy in out.policy."""
-        _native.sweep(self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol)
+        _native.sweep(self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol, self.extra)
 
     def prepared(self, layout: Layout) -> Layout:
         """The rows that the set is around."""
@@ -65,7 +67,15 @@ class NativeFamily:
     ) -> None:
         if (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
             layout = self.prepared(layout)
-        _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question)
+        _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question, self.extra)
+
+
+class NativeOrders(NativeFamily):
+    """A routine for sets of every order."""
+
+    def of(self, ball: Any) -> NativeFamily:
+        """That of the order of a ball."""
+        return replace(self, extra=(float(ball.order), None))
 
 
 def _mean(routine: str) -> NativeFamily:
@@ -76,6 +86,7 @@ KL, KL_MEAN = NativeFamily("kl"), _mean("kl")
 BURG, BURG_MEAN = NativeFamily("burg"), _mean("burg")
 CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
 L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
-L2 = NativeFamily("l2", tops=0, prefixes=2)
+L2, L2_ORDERS = NativeFamily("l2", tops=0, prefixes=2), NativeOrders("l2_orders", tops=0, prefixes=1)
+L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
 LINF_INF = NativeFamily("linf_inf", tops=EACH, prefixes=1)

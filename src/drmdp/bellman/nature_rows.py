@@ -205,23 +205,6 @@ def piece_at(layout, s, a, state, target):
 
 
 @njit(**KERNEL)
-def _respond_l2(start, stop, layout, point, memory, question, work):
-    """Rows of the states start … stop − 1 from multipliers and thresholds.
-
-    reads   layout, point, memory, question: weights, share
-    fills   question.target, work
-    """
-    weights = question.weights
-    for s in range(start, stop):
-        if begin(layout, point, s, work.state):
-            for a in range(weights.shape[1]):
-                if weights[s, a] > 0.0:
-                    piece = piece_at(layout, s, a, work.state, question.target)
-                    w = layout.weights
-                    _row_l2(piece, w, weights[s, a], question.share[s], memory, s, a, point.order, layout.unlisted)
-
-
-@njit(**KERNEL)
 def _respond_l1(start, stop, layout, point, memory, question, work):
     """Rows of the states start … stop − 1 from moved masses.
 
@@ -259,39 +242,6 @@ def _respond_linf(start, stop, layout, point, memory, question, work):
                     piece = piece_at(layout, s, a, work.state, question.target)
                     radius, w = memory.by_kernel[s], layout.weights
                     _row_linf(piece, w, weights[s, a], share[s], radius, order, layout.unlisted, work.sort)
-
-
-@njit(**INLINE)
-def _row_l2(piece, w, x, share, memory, s, a, order, unlisted):
-    """Add the rows y(t) of a pair, t and τ being those of the memory.
-
-    reads   piece, w (N,), x (weight of the pair), share, memory, s, a, order, unlisted
-    fills   piece: mass, length, slope, level
-    """
-    t_a, kappa, tau = memory.by_action[s, a], memory.by_kernel[s], memory.by_row[s, a]
-    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
-    K = u.size
-    for i in range(w.size):
-        t = t_a * kappa[i] if kappa.size > 0 else t_a
-        c = x * w[i]
-        if not t > 0.0:
-            for j in range(K):
-                mass[j] += c * y[i * K + j] * scale[i]
-            continue
-        moved = c * share[min(i, share.size - 1)]
-        th = tau[i] if y.itemsize == 8 else _settled(y, i * K, K, u, scale[i], t, tau[i], order, unlisted)
-        if unlisted:
-            piece.length[i] = count_above(order, t, th)
-            piece.slope[i] = moved * t
-            piece.level[i] = -moved * th
-        for j in range(K):
-            p = y[i * K + j] * scale[i]
-            z = p + t * u[j] - th
-            if z > 0.0:
-                mass[j] += moved * z
-            mass[j] += (c - moved) * p
-            if unlisted and t * u[j] > th:  # counted in the prefix
-                mass[j] -= moved * (t * u[j] - th)
 
 
 @njit(**INLINE)
@@ -420,5 +370,4 @@ def _row_linf(piece, w, x, share, radius, order, unlisted, sort):
 
 L1 = Answer(_respond_l1, 1, prefixes=False)
 L1_MEAN = L1._replace(split=split)
-L2 = Answer(_respond_l2, 0, prefixes=True)
 LINF = Answer(_respond_linf, EACH, prefixes=True)

@@ -317,9 +317,7 @@ class Proof(NamedTuple):
         """R_i of each kernel and Σ|terms|, (n, N) each: those of the metric, with θ ‖λ‖ for what they pay for the budget."""
         value, size = self.rows(ball, data, xz, top, mu, tau)
         price, paid = mu, mu * data.radius[:, None]
-        if (
-            self.kernel is _states_l2
-        ):  # μ of the squared distance: λ = 2 μ r, and r is that of the rows that attain the dual
+        if self.rows is l2.dual_rows:  # μ of the squared distance: λ = 2 μ r, r that of the rows that attain the dual
             square = _squares(data, xz, mu, tau)
             price, paid = 2 * mu * np.sqrt(square), mu * (square + (data.radius * data.radius)[:, None])
         most = price.max(axis=1)

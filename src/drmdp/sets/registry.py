@@ -113,7 +113,9 @@ ENTRIES |= {
         "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", "LINF", nearest=SHARES
     ),
     ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", "L1", nearest=SHARES),
-    ("l2", math.inf): _wasserstein("l2_inf", "l2", CONE, Kept(True, True, True), "l2:EACH", "L2", nearest=SQUARES),
+    ("l2", math.inf): _wasserstein(
+        "native:L2_INF", "native:L2_INF", CONE, Kept(True, False), "l2:EACH", "L2", nearest=SQUARES
+    ),
     ("linf", math.inf): _wasserstein(
         "native:LINF_INF",
         "native:LINF_INF",
@@ -127,9 +129,9 @@ ENTRIES |= {
 }
 ENTRIES |= {
     (metric, "p"): Entry(
-        f"drmdp.bellman.orders.sweep:{metric.upper()}_ORDERS",
-        f"drmdp.certificate.orders:{metric.upper()}_ORDERS",
-        Kept(True, True),
+        f"drmdp.bellman.{'native' if metric == 'l2' else 'orders.sweep'}:{metric.upper()}_ORDERS",
+        f"drmdp.certificate.{'native' if metric == 'l2' else 'orders'}:{metric.upper()}_ORDERS",
+        Kept(True, metric != "l2"),
         "drmdp.bellman.conic.power:PowerProgram",
         witness=f"{WITNESSES}:{metric.upper()}",
         nearest="drmdp." + ("certificate.membership_squares:powers" if metric == "l2" else SHARES),

@@ -1,0 +1,576 @@
+// l2 of every order: a radius for each kernel, within one budget of order p, 1 <= p <= infinity.
+//
+//     F' = min_x max { sum_a x_a [c_a + sum_i w_i z_ia.u_a] :  sum_i w_i r_i^p <= theta^p,  r_i^2 = sum_a |z_ia - y_ia|^2 }
+//
+// (p = infinity: every r_i <= theta). Nature answers a policy x with the rows z(t) of `rows/l2.hpp` at
+// t = kappa_i x_a, a multiplier kappa_i for each kernel. While active entries stay, V = V(0) + t D and
+// |z - y|^2 = e + t^2 D for every row. With
+//
+//     l_a = c_a + sum_i w_i V_ia(0),     Q_i = sum_a x_a^2 D_ia,     e_i = sum_a e_ia,     r_i^2 = e_i + kappa_i^2 Q_i,
+//
+// any x and any kappa > 0 bound F' by the inequalities of Cauchy and Schwarz over the rows of a kernel, and of
+// Hoelder over the kernels, 1/p + 1/p* = 1:
+//
+//     U = sum_a x_a l_a - sum_i w_i e_i/kappa_i + theta |lambda|_{p*},     lambda_i = r_i/kappa_i,
+//     L = min_a [c_a + h V_a + (1 - h) V_a of the data],                   h = min(1, theta/|r|_p).
+//
+// **The iteration.** One pass over the rows at (x, kappa) finds D, V(0) and e; then x minimises
+//
+//     m(x) = sum_a x_a l_a + max { sum_i w_i sqrt(Q_i (r_i^2 - e_i)) : sum_i w_i r_i^p <= theta^p },
+//
+// which is convex, as sqrt(Q_i) is a norm of x, and kappa follows from the radii that attain m(x) (`radii.hpp`).
+// That is exact once the active entries are right. With eta_i as there and g_i = x o D_i,
+//
+//     grad m = l_a + x_a sum_i w_i kappa_i D_ia,
+//     Hess m = sum_i w_i kappa_i [diag D_i - (b_i/Q_i) g_i g_i'] - z z'/sum_i w_i c_i^2/eta_i,
+//     b_i = 1 - r_i^2/(kappa_i^3 Q_i eta_i),     z = sum_i w_i c_i r_i/(eta_i kappa_i Q_i) g_i.
+//
+// **Saturation.** Kernels whose rows are all at the top for the played actions have budget left for the others:
+// kappa_i = infinity and kappa_i 0 = t_ia. The policy is therefore kept >= LEAST on the candidates, the actions with
+// c_a + V_a of the data < U (no other is ever bent). Then m is differentiable, and the leftovers are shared by the
+// same multipliers. Probabilities below DROP are left out of the policy that is returned and of its U. U never
+// exceeds 0, the value of an unconstrained nature; where that cap binds, the cheapest action is played.
+//
+// **Safeguards.** A state that does not settle in JOINT passes is begun anew from the mean kernel; orders near 1 from
+// the solution of order NEARBY; then it is followed as the radius grows from a part of theta to theta, where
+// the next solution is near, and steps that do not lower U, convex in (x, 1/kappa), are halved. What is still
+// not settled is returned with honest bounds.
+//
+// Memory: by_action holds x with its tiny entries, by_kernel kappa.
+#pragma once
+
+#include "../rows/l2.hpp"
+#include "../stakes.hpp"
+#include "radii.hpp"
+#include "shared_budget.hpp"
+#include "simplex_qp.hpp"
+
+namespace drmdp {
+
+template <class Real>
+class EachKernel {
+public:
+    EachKernel(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start,
+               Index stop)
+        : layout_(layout), averaged_(layout.averaged()), point_(point), order_(extra.order),
+          state_(layout, start, stop, L2::PADDING), mean_(averaged_, point, extra, start, stop),
+          rows_(to_lanes(layout.N)), weights_(rows_), scale_(sizeof(Real) == 4 ? layout.A * layout.N : 0),
+          room_(L2::ROOM.rows * rows_), known_(layout.A * L2::KNOWN * rows_), asked_(layout.A),
+          value_(layout.A * rows_), cost_(value_.size()), slope_(value_.size()), side_(value_.size()),
+          radii_(filled(weights_, layout.weights)), qp_(layout.A), here_(layout.A, rows_), best_(here_),
+          solved_(here_), before_(here_), policy_(layout.A), candidates_(layout.A), linear_(layout.A),
+          point_x_(layout.A), trial_(layout.A), gradient_(layout.A), target_(layout.A), hessian_(layout.A * layout.A),
+          mixtures_(layout.A), multipliers_(layout.A), start_policy_(layout.A), times_(rows_), e_(rows_), q_(rows_),
+          price_(rows_), far_(rows_), bent_(rows_), curved_(rows_), crossed_(rows_), touch_(rows_) {}
+
+    void update(Index s, double tol, const Memory& memory, const Found& found) {
+        if (!open(s)) return;
+        const View<double> x = memory.by_action[s], kappa = memory.by_kernel[s], policy = found.policy[s];
+        close(s, solve(tol, x, kappa, policy), 0.0, found);
+    }
+
+    void evaluate(Index s, double tol, const Memory& memory, const Found& found) {
+        if (!open(s)) return;
+        const View<double> x = memory.by_action[s], kappa = memory.by_kernel[s];
+        const View<const double> policy = found.policy[s];
+        double free = 0.0, nominal = 0.0;
+        for (Index a = 0; a < layout_.A; ++a) {
+            here_.x[a] = x[a] = policy[a] > 0.0 ? policy[a] : 0.0;
+            if (x[a] > 0.0) free += x[a] * state_.cost[a], nominal += x[a] * state_.nominal[a];
+            state_.cost[a] = 0.0;  // set aside: wide costs would hide the gap
+        }
+        Bracket bracket{theta_ > 0.0 ? 0.0 : nominal, nominal, 0};
+        if (theta_ > 0.0 && nominal < -tol) {
+            for (Index i = 0; i < rows_; ++i) {
+                const double known = i < layout_.N ? kappa[i] : 1.0;
+                here_.kappa[i] = is_usable(known) ? known : theta_ / size_of(here_.x);
+            }
+            bracket = joint({tol, EVALUATE, false, true}, order_);
+            std::copy_n(best_.kappa.begin(), layout_.N, kappa.begin());
+        } else {
+            std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
+        }
+        close(s, bracket, free, found);
+    }
+
+private:
+    static constexpr double LEAST = 1e-13, DROP = 1e-11, EVEN = 1e-14, ROUGH = 1e-4;
+    static constexpr int JOINT = 15, GUARDED = 30, EVALUATE = 200, STEPS = 80, NEWTON = 20;
+    static constexpr double SHARP = 1.5;     // below this order more passes are needed
+    static constexpr double TOUCHED = 1.005; // below this one balls touch
+    static constexpr double NEARBY[2] = {1.01, 1.0003};
+
+    struct Bracket {
+        double upper, lower;
+        Index passes;
+        double gap() const { return std::min(upper, 0.0) - lower; }
+    };
+    struct Goal {
+        double tol;
+        int limit;
+        bool guard, fixed;  // halve steps that do not lower U; keep the policy
+    };
+    struct Bounds {
+        double upper, lower, attained, far;
+    };
+    struct Place {
+        std::vector<double> x, kappa;
+        Place(Index A, Index rows) : x(A), kappa(rows, 1.0) {}
+    };
+
+    static View<const double> filled(std::vector<double>& to, View<const double> from) {
+        std::copy(from.begin(), from.end(), to.begin());
+        return {to.data(), Index(to.size())};
+    }
+    static bool is_usable(double kappa) { return kappa > 1e-100 && kappa <= Radii::FAR; }
+    static double size_of(const std::vector<double>& x) {
+        double total = 0.0;
+        for (double own : x) total += own * own;
+        return std::sqrt(total);
+    }
+    View<double> view(std::vector<double>& x) const { return {x.data(), Index(x.size())}; }
+    View<double> of(std::vector<double>& x, Index a) const { return {x.data() + a * rows_, rows_}; }
+    Part weight(Index i) const { return load(&weights_[i]); }
+
+    bool open(Index s) {
+        if (!state_.open(layout_, point_, s)) return false;
+        s_ = s;
+        theta_ = whole_ = std::min(layout_.radius[s], 2.0 * std::sqrt(double(layout_.A)));  // beyond all rows
+        std::fill(asked_.begin(), asked_.end(), char(0));
+        for (Index k = 0; k < Index(scale_.size()); ++k)
+            scale_[k] = scale_of(layout_.row(s * layout_.A + k / layout_.N, k % layout_.N));
+        return true;
+    }
+
+    void close(Index s, const Bracket& bracket, double free, const Found& found) {
+        found.upper[s] = state_.base + state_.unit * (free + std::min(bracket.upper, 0.0));
+        found.lower[s] = state_.base + state_.unit * (free + bracket.lower);
+        found.passes[s] = double(bracket.passes);
+    }
+
+    // ---- a pass over the rows -------------------------------------------------------------------
+
+    // D, V(0) and e of an action's rows at kappa_i x_a.
+    void visit(Index a) {
+        const double x = here_.x[a];
+        for (Index i = 0; i < rows_; i += WIDTH) store(&times_[i], x * load(&here_.kappa[i]));
+        Pair<Real> pair;
+        pair.layout = &layout_, pair.order = &point_.order, pair.number = s_ * layout_.A + a;
+        pair.weights = view(weights_), pair.u = state_.of(a), pair.room = view(room_);
+        if constexpr (sizeof(Real) == 4) pair.scale = {scale_.data() + a * layout_.N, layout_.N};
+        const Index known = L2::KNOWN * rows_;
+        pair.known = {known_.data() + a * known, known}, pair.fresh = !asked_[a];
+        const View<double> value = of(value_, a), cost = of(cost_, a), slope = of(slope_, a);
+        L2::visit(pair, view(times_), [&](Index i, const L2::Piece& piece) {
+            value[i] = piece.value, cost[i] = piece.cost, slope[i] = piece.slope;
+        });
+        asked_[a] = 1;
+    }
+
+    // l_a, and what an action adds to e and Q.
+    double add(Index a, double x, View<double> e, View<double> q) {
+        const View<double> value = of(value_, a), cost = of(cost_, a), slope = of(slope_, a);
+        const auto total =
+            over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
+                t.sum += weight(i) * load(value.at(i, WIDTH));
+                store(e.at(i, WIDTH), load(e.at(i, WIDTH)) + load(cost.at(i, WIDTH)));
+                store(q.at(i, WIDTH), load(q.at(i, WIDTH)) + x * x * load(slope.at(i, WIDTH)));
+            });
+        return state_.cost[a] + total.sum(&PartSum::sum);
+    }
+
+    // sum_i w_i kappa_i D_ia.
+    double steepness(Index a, View<const double> kappa) {
+        const View<double> slope = of(slope_, a);
+        return over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
+                   t.sum += weight(i) * load(kappa.at(i, WIDTH)) * load(slope.at(i, WIDTH));
+               }).sum(&PartSum::sum);
+    }
+
+    // U of the policy without its entries below `drop`, L, and what the rows attain.
+    Bounds pass(double drop) {
+        for (Index a = 0; a < layout_.A; ++a)
+            if (here_.x[a] > 0.0) visit(a);
+        std::fill(e_.begin(), e_.end(), 0.0), std::fill(q_.begin(), q_.end(), 0.0);
+        double played = 0.0, upper = 0.0;
+        for (Index a = 0; a < layout_.A; ++a) {
+            const double x = here_.x[a];
+            if (!(x > 0.0 && x >= drop)) continue;
+            linear_[a] = add(a, x, view(e_), view(q_));
+            played += x, upper += x * linear_[a];
+        }
+        upper -= over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
+                     const Part e = load(&e_[i]) / load(&here_.kappa[i]);
+                     t.sum += weight(i) * e;
+                     store(&price_[i], load(&q_[i]) + e / load(&here_.kappa[i]));
+                 }).sum(&PartSum::sum);
+        for (double& own : price_) own = std::sqrt(own);
+        const double dual = order_at_ == 1.0 ? INFINITE : order_at_ < INFINITE ? order_at_ / (order_at_ - 1.0) : 1.0;
+        upper = (upper + theta_ * norm_of(dual, view(price_), view(weights_))) / played;
+        for (Index a = 0; a < layout_.A; ++a)
+            if (here_.x[a] > 0.0 && here_.x[a] < drop) linear_[a] = add(a, here_.x[a], view(e_), view(q_));
+        for (Index i = 0; i < rows_; ++i)
+            far_[i] = std::sqrt(e_[i] + here_.kappa[i] * here_.kappa[i] * q_[i]);
+        const double far = norm_of(order_at_, view(far_), view(weights_)) / theta_;
+        const double pull = far > 1.0 ? 1.0 / far : 1.0;
+        double lower = INFINITE, attained = 0.0;
+        for (Index a = 0; a < layout_.A; ++a) {
+            double worth = state_.cost[a] + state_.nominal[a];
+            if (here_.x[a] > 0.0) {
+                const double bent = linear_[a] + here_.x[a] * steepness(a, view(here_.kappa));
+                worth = pull * bent + (1.0 - pull) * worth;
+                attained += here_.x[a] * worth;
+            }
+            lower = std::min(lower, worth);
+        }
+        const bool sound = std::isfinite(attained) && std::isfinite(upper);
+        return {sound ? upper : INFINITE, sound ? lower : -INFINITE, attained, far};
+    }
+
+    // ---- the surrogate ----------------------------------------------------------------------------
+
+    // Let in the actions that must be bent, let go those that need not; e and l of the candidates.
+    void screen(double upper, bool fixed) {
+        count_ = 0;
+        std::fill(e_.begin(), e_.end(), 0.0), std::fill(q_.begin(), q_.end(), 0.0);
+        for (Index a = 0; a < layout_.A; ++a) {
+            double& x = here_.x[a];
+            if (fixed && !(x > 0.0)) continue;
+            if (!fixed && x <= 1.01 * LEAST && !(state_.cost[a] + state_.nominal[a] < upper)) {
+                x = 0.0;
+                continue;
+            }
+            if (!(x > 0.0)) x = LEAST, asked_[a] = 0, visit(a);
+            linear_[a] = add(a, x, view(e_), view(q_));
+            candidates_[count_++] = a;
+        }
+    }
+
+    double surrogate(const std::vector<double>& z) {
+        double value = 0.0;
+        std::fill(q_.begin(), q_.end(), 0.0);
+        for (Index r = 0; r < count_; ++r) {
+            const View<double> slope = of(slope_, candidates_[r]);
+            value += z[r] * linear_[candidates_[r]];
+            for (Index i = 0; i < rows_; i += WIDTH)
+                store(&q_[i], load(&q_[i]) + z[r] * z[r] * load(slope.at(i, WIDTH)));
+        }
+        radii_.solve(view(q_));
+        return value + over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
+                           t.sum += weight(i) * load(&radii_.kappa[i]) * load(&q_[i]);
+                       }).sum(&PartSum::sum);
+    }
+
+    // Fills the gradient; returns (z - LEAST).(g - min g), by how much z is not optimal.
+    double differentiate(const std::vector<double>& z) {
+        double least = INFINITE, residual = 0.0;
+        for (Index r = 0; r < count_; ++r) {
+            const Index a = candidates_[r];
+            gradient_[r] = linear_[a] + z[r] * steepness(a, view(radii_.kappa));
+            least = std::min(least, gradient_[r]);
+        }
+        for (Index r = 0; r < count_; ++r) residual += (z[r] - LEAST) * (gradient_[r] - least);
+        return residual;
+    }
+
+    void bend(const std::vector<double>& z) {
+        double shared = 0.0;
+        for (Index i = 0; i < rows_; ++i) {
+            const double q = q_[i], k = radii_.kappa[i], r = radii_.r[i], eta = radii_.eta[i], c = radii_.price[i];
+            curved_[i] = bent_[i] = crossed_[i] = 0.0;
+            if (!(q > 1e-300 && k > 0.0)) continue;
+            curved_[i] = weights_[i] * k / q;
+            bent_[i] = 1.0;
+            if (!(eta < INFINITE)) continue;
+            bent_[i] = 1.0 - r / k * (r / k) / (k * q * eta);
+            crossed_[i] = weights_[i] * c * r / (eta * k * q);
+            shared += weights_[i] * c * c / eta;
+        }
+        struct Totals {
+            Part first{}, second{};
+        };
+        for (Index r = 0; r < count_; ++r) {
+            const View<double> slope = of(slope_, candidates_[r]), side = of(side_, r);
+            const double x = z[r];
+            const auto own = over_lanes<Totals>(rows_, [&](Totals& t, Index i) __attribute__((always_inline)) {
+                const Part d = load(slope.at(i, WIDTH)), g = x * d, b = load(&bent_[i]), c = load(&curved_[i]);
+                store(side.at(i, WIDTH), g);
+                t.first += c * d * (greater(load(&q_[i]) - x * g, Part{}) + (1.0 - b) * (x * g));
+                t.second += load(&crossed_[i]) * g;
+            });
+            const double cross = own.sum(&Totals::second);
+            trial_[r] = cross;
+            const double diagonal = own.sum(&Totals::first) - (shared > 0.0 ? cross * cross / shared : 0.0);
+            hessian_[r * layout_.A + r] = std::max(diagonal, 0.0);
+            for (Index k = 0; k < r; ++k) {
+                const View<double> other = of(side_, k);
+                double product = over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
+                    t.sum += load(&curved_[i]) * load(&bent_[i]) * load(side.at(i, WIDTH)) * load(other.at(i, WIDTH));
+                }).sum(&PartSum::sum);
+                if (shared > 0.0) product += cross * trial_[k] / shared;
+                hessian_[r * layout_.A + k] = hessian_[k * layout_.A + r] = -product;
+            }
+        }
+    }
+
+    // Minimise the surrogate over the policies >= LEAST on the candidates, up to a residual of `goal`.
+    void minimise(double goal) {
+        const double rest = 1.0 - double(count_) * LEAST;
+        for (Index r = 0; r < count_; ++r) point_x_[r] = here_.x[candidates_[r]];
+        double value = surrogate(point_x_);
+        for (int step = 0; step < NEWTON && count_ > 1; ++step) {
+            if (differentiate(point_x_) <= goal && step > 0) break;
+            bend(point_x_);
+            for (Index r = 0; r < count_; ++r) trial_[r] = std::max((point_x_[r] - LEAST) / rest, 0.0);
+            if (!qp_.solve(view(hessian_), view(gradient_), view(trial_), count_, view(target_))) break;
+            double slope = 0.0, next = INFINITE;
+            for (Index r = 0; r < count_; ++r) {
+                target_[r] = LEAST + rest * target_[r] - point_x_[r];
+                slope += gradient_[r] * target_[r];
+            }
+            for (double part = 1.0; part > 1e-9; part *= 0.5) {
+                for (Index r = 0; r < count_; ++r)
+                    trial_[r] = std::max(point_x_[r] + part * target_[r], LEAST);
+                next = surrogate(trial_);
+                if (next <= value + 1e-4 * part * slope + 1e-15) break;
+            }
+            std::copy_n(trial_.begin(), count_, point_x_.begin());
+            value = next;
+        }
+        for (Index r = 0; r < count_; ++r) here_.x[candidates_[r]] = point_x_[r];
+    }
+
+    // Multipliers when the active entries cost more than the budget: begin again from the left.
+    void retreat(double far) {
+        const double least = theta_ / size_of(here_.x);
+        if (order_at_ < INFINITE) {
+            if (far > 1.0 + EVEN)
+                for (double& k : here_.kappa) k = 0.5 * std::min(k / far, least);
+            return;
+        }
+        radii_.solve(view(q_));
+        for (Index i = 0; i < rows_; ++i) {
+            double& k = here_.kappa[i];
+            if (radii_.kappa[i] > 0.0) k = radii_.kappa[i];
+            else if (far_[i] > (1.0 + EVEN) * theta_) k = 0.5 * std::min(k, least);
+        }
+    }
+
+    // Where a ball of a larger order touches, and that order: the last radii, scaled onto the budget, none at 0.
+    double touch(double gap) {
+        if (!(order_at_ < TOUCHED)) return order_at_;
+        const double round = std::min(0.1, std::max(gap, 1e-5) * sharp_);
+        sharp_ = gap < 1e-4 && gap > 0.25 * last_gap_ ? std::max(0.1 * sharp_, 1e-5) : std::min(1.0, 10.0 * sharp_);
+        last_gap_ = gap;
+        if (!(1.0 + round > order_at_)) return order_at_;
+        for (Index i = 0; i < rows_; ++i) touch_[i] = std::max(far_[i], 0.1 * round * theta_);
+        const double scale = theta_ / norm_of(order_at_, view(touch_), view(weights_));
+        for (double& b : touch_) b *= scale;
+        return 1.0 + round;
+    }
+
+    // ---- one state --------------------------------------------------------------------------------
+
+    // The joint iteration from `here_`; `best_` is the point of the smallest gap and `policy_` that of U.
+    Bracket joint(const Goal& goal, double order) {
+        order_at_ = order, sharp_ = 1.0, last_gap_ = INFINITE;
+        std::fill(asked_.begin(), asked_.end(), char(0));
+        Bracket found{INFINITE, -INFINITE, 0};
+        double least = INFINITE, last = INFINITE;
+        int halvings = 0;
+        while (true) {
+            const Bounds now = pass(goal.fixed ? 0.0 : DROP);
+            const double lower = goal.fixed ? now.attained : now.lower;
+            const double upper = goal.fixed ? now.upper * total(here_.x) : now.upper;
+            const double gap = std::min(upper, 0.0) - lower;
+            ++found.passes;
+            if (upper < found.upper) found.upper = upper, policy_ = here_.x;
+            found.lower = std::max(found.lower, lower);
+            if (gap < least || found.passes == 1) least = gap, best_ = here_;
+            if (gap <= goal.tol || found.passes >= goal.limit) return found;  // one point explains both
+            if (goal.guard && found.passes > 1 && !(upper <= last + 1e-14) && halvings < 12) {
+                ++halvings;
+                halve();
+                continue;
+            }
+            if (goal.guard) halvings = 0, last = upper, before_ = here_;
+            const double q = touch(std::min(std::max(gap, 0.0), 1.0));
+            screen(std::min(upper, 0.0), goal.fixed);
+            radii_.kappa = here_.kappa;
+            const View<const double> at = q > order_at_ ? view(touch_) : View<double>();
+            if (!radii_.begin(theta_, order_at_, q, at, view(e_))) {
+                retreat(now.far);
+                continue;
+            }
+            const double wide = std::min(now.attained - now.lower, 1.0);
+            if (goal.fixed) radii_.solve(view(q_));
+            else minimise(std::max(0.1 * wide * wide, 0.01 * goal.tol));
+            here_.kappa = radii_.kappa;
+        }
+    }
+
+    static double total(const std::vector<double>& x) {
+        double sum = 0.0;
+        for (double own : x) sum += own;
+        return sum;
+    }
+
+    void halve() {
+        for (Index a = 0; a < layout_.A; ++a) here_.x[a] = 0.5 * (here_.x[a] + before_.x[a]);
+        for (Index i = 0; i < rows_; ++i)
+            here_.kappa[i] = 2.0 / (1.0 / here_.kappa[i] + 1.0 / before_.kappa[i]);
+    }
+
+    // Begin with the policy and the multipliers of the mean kernel alone: one kernel has no order.
+    void begin_cold(double tol) {
+        std::fill(mixtures_.begin(), mixtures_.end(), Mixture{});
+        std::fill(multipliers_.begin(), multipliers_.end(), 0.0);
+        const double upper = mean_.begin(s_, L2::budget(theta_), std::max(tol, ROUGH),
+                                         {view(multipliers_), {mixtures_.data(), layout_.A}, view(start_policy_)});
+        double sum = 0.0, most = 0.0;
+        for (Index a = 0; a < layout_.A; ++a) {
+            const Mixture& m = mixtures_[a];
+            if (!(upper < 0.0)) multipliers_[a] = std::min(m.share < 0.5 ? m.t1 : m.t2, LARGEST);
+            sum += multipliers_[a];
+            if (!(start_policy_[a] > 0.0)) most = std::max(most, multipliers_[a]);
+        }
+        double small = most;
+        for (Index a = 0; a < layout_.A; ++a)
+            if (!(start_policy_[a] > 0.0) && multipliers_[a] > 0.0) small = std::min(small, multipliers_[a]);
+        small = std::max(small, 1e-4 * most);
+        for (Index a = 0; a < layout_.A; ++a) {
+            const double t = multipliers_[a];
+            if (upper < 0.0) here_.x[a] = t / sum;
+            else here_.x[a] = start_policy_[a] > 0.0 ? 1.0 : t > 0.0 ? LEAST * std::max(t / small, 1.0) : 0.0;
+        }
+        const double kappa = upper < 0.0 ? sum : (small > 0.0 ? small : 1.0) / LEAST;
+        std::fill(here_.kappa.begin(), here_.kappa.end(), kappa);
+    }
+
+    // Begin where the last sweep ended; false if that is nowhere.
+    bool begin_warm(View<const double> x, View<const double> kappa) {
+        double sum = 0.0;
+        for (Index a = 0; a < layout_.A; ++a) {
+            const bool open = x[a] > 0.0 && x[a] < 1e100 && state_.cost[a] + state_.nominal[a] < 0.0;
+            here_.x[a] = open ? x[a] : 0.0;
+            sum += here_.x[a];
+        }
+        if (!(sum > 1e-100)) return false;
+        for (double k : kappa)
+            if (!is_usable(k)) return false;
+        for (double& own : here_.x) own = own > 0.0 ? std::max(own / sum, LEAST) : 0.0;
+        std::fill(here_.kappa.begin(), here_.kappa.end(), 1.0);
+        std::copy(kappa.begin(), kappa.end(), here_.kappa.begin());
+        return true;
+    }
+
+    Bracket solve(double tol, View<double> x, View<double> kappa, View<double> policy) {
+        Index cheapest = 0, lowest = 0;  // best against an unconstrained nature, and against none
+        const auto nominal = [&](Index a) { return state_.cost[a] + state_.nominal[a]; };
+        for (Index a = 0; a < layout_.A; ++a) {
+            if (state_.cost[a] < state_.cost[cheapest]) cheapest = a;
+            if (nominal(a) < nominal(lowest)) lowest = a;
+        }
+        const double bottom = nominal(lowest);
+        const bool still = !(theta_ > 0.0);
+        Bracket found{still ? bottom : 0.0, bottom, 0};
+        policy_.assign(layout_.A, 0.0);
+        if (still || bottom >= -tol) {
+            policy_[still ? lowest : cheapest] = 1.0;
+            std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
+        } else {
+            found = search(tol, begin_warm(x, kappa));
+            double sum = 0.0;
+            for (double own : policy_) sum += own >= DROP ? own : 0.0;
+            for (Index a = 0; a < layout_.A; ++a) x[a] = best_.x[a] / sum;
+            for (double& own : policy_) own = own >= DROP ? own / sum : 0.0;
+            if (!(found.upper < 0.0)) policy_.assign(layout_.A, 0.0), policy_[cheapest] = 1.0;
+            std::copy_n(best_.kappa.begin(), layout_.N, kappa.begin());
+        }
+        std::copy(policy_.begin(), policy_.end(), policy.begin());
+        return found;
+    }
+
+    // All safeguards, in turn.
+    Bracket search(double tol, bool warm) {
+        const int limit = order_ < SHARP ? 4 * JOINT : JOINT;
+        Bracket found{INFINITE, -INFINITE, 0};
+        if (warm && attempt({tol, order_ < SHARP ? 2 * JOINT : JOINT, false, false}, found)) return found;
+        begin_cold(tol);
+        if (attempt({tol, limit, false, false}, found)) return found;
+        if (order_ < TOUCHED) {
+            begin_cold(tol);
+            for (double near : NEARBY) {
+                if (near > order_) found.passes += joint({1e-9, limit, false, false}, near).passes;
+                here_ = best_;
+            }
+            if (attempt({tol, limit, false, false}, found)) return found;
+        }
+        follow(tol, found);
+        return found;
+    }
+
+    // The joint iteration at the whole radius; keeps the best of what is known.
+    bool attempt(const Goal& goal, Bracket& found) {
+        kept_ = policy_, kept_place_ = best_;
+        const double before = found.gap();
+        const Bracket now = joint(goal, order_);
+        if (!(now.upper < found.upper)) policy_ = kept_;
+        if (!(now.gap() < before)) best_ = kept_place_;
+        found = {std::min(found.upper, now.upper), std::max(found.lower, now.lower), found.passes + now.passes};
+        return found.gap() <= goal.tol;
+    }
+
+    // Follow the solution as the radius grows.
+    void follow(double tol, Bracket& found) {
+        double part = 0.5, last = 0.0, reach = 0.9;
+        for (int step = 0; step < STEPS; ++step) {
+            theta_ = part * whole_;
+            if (last > 0.0) here_ = solved_;
+            else begin_cold(tol);
+            const Goal goal{tol, step == STEPS - 1 ? 1 : GUARDED, true, false};
+            bool closed = false;
+            if (part >= 1.0) {
+                closed = attempt(goal, found);
+                if (closed) break;
+            } else {
+                kept_ = policy_, kept_place_ = best_;
+                const Bracket now = joint(goal, order_);
+                found.passes += now.passes, closed = now.gap() <= tol;
+                if (closed) solved_ = best_, last = part, reach = std::min(2.0 * reach, 0.9);
+                policy_ = kept_, best_ = kept_place_;
+            }
+            if (!closed && last > 0.0) reach *= 0.3;
+            part = last > 0.0 ? last + reach * (1.0 - last) : 0.5 * part;
+            if (part > 1.0 - 1e-12 || part < 1e-9 || step == STEPS - 2) part = 1.0;
+        }
+        theta_ = whole_;
+    }
+
+    const Layout<Real>& layout_;
+    const Layout<double> averaged_;
+    const Point& point_;
+    double order_;
+    Stakes state_;
+    SharedBudget<L2, double> mean_;
+    Index rows_;
+    std::vector<double> weights_, scale_, room_, known_;
+    std::vector<char> asked_;
+    std::vector<double> value_, cost_, slope_;  // (A, rows) V(0), e, D
+    std::vector<double> side_;                  // (A, rows)
+    Radii radii_;
+    SimplexQp qp_;
+    Place here_, best_, solved_, before_;
+    Place kept_place_ = here_;
+    std::vector<double> policy_, kept_;
+    std::vector<Index> candidates_;
+    Index count_ = 0;
+    std::vector<double> linear_, point_x_, trial_, gradient_, target_, hessian_;
+    std::vector<Mixture> mixtures_;
+    std::vector<double> multipliers_, start_policy_;
+    std::vector<double> times_, e_, q_, price_, far_, bent_, curved_, crossed_, touch_;
+    double theta_ = 0.0, whole_ = 0.0, order_at_ = 1.0, sharp_ = 1.0, last_gap_ = INFINITE;
+    Index s_ = 0;
+};
+
+}  // namespace drmdp
