@@ -10,4 +10,5 @@ NB_MODULE(DRMDP_MODULE, module) {
             "environment for both: pip install --force-reinstall --no-deps --no-cache-dir .");
     drmdp::bind_numbers(module);
     drmdp::bind_sweeps(module);
+    drmdp::bind_prox(module);
 }

@@ -7,5 +7,6 @@ namespace drmdp {
 
 void bind_numbers(nanobind::module_& module);
 void bind_sweeps(nanobind::module_& module);
+void bind_prox(nanobind::module_& module);
 
 }  // namespace drmdp
