@@ -41,6 +41,7 @@ struct Displaced {
 // What a row has at its parameter; see each norm.
 struct RowAnswer {
     double value = 0.0, slope = 0.0, noise = 0.0;
+    double room = 0.0;  // how far the parameter may change before an entry passes a bend
 };
 
 // value |e|_1, slope -d|e|_1/dm = 4 n+ n-/(n+ + n-), where n+ entries gain and n- lose less than all.
@@ -61,6 +62,7 @@ struct L1 {
     static double most(const Displaced& row, double m) { return row.top - m; }
     static double break_after(const Displaced&, double, double, double) { return NOT_A_NUMBER; }
     static double size_of(double alpha, double m) { return std::fabs(alpha) + m; }
+    static double speed(const Displaced& row) { return 1.0 + std::fabs(row.rate); }
 
     static Read read(const Displaced& row, double m, double alpha) {
         const auto sums = over_lanes<Sums>(
@@ -81,7 +83,7 @@ struct L1 {
     static RowAnswer answer(Displaced& row, double, const Read& at) {
         row.rate = at.moving > 0.0 ? -at.odd / at.moving : 0.0;
         const double slope = at.moving > 0.0 ? 4.0 * at.product / at.moving : 0.0;
-        return {at.mass - row.shift * at.odd, slope, 0.0};
+        return {at.mass - row.shift * at.odd, slope};
     }
     // At m + lack and alpha + shift.
     DRMDP_INLINE static Part entry(const Displaced& row, Index j, double m, double lack) {
@@ -110,6 +112,9 @@ struct L2 {
     static double most(const Displaced& row, double s) { return s * row.top; }
     static double break_after(const Displaced&, double, double, double) { return NOT_A_NUMBER; }
     static double size_of(double alpha, double) { return std::fabs(alpha); }
+    static double speed(const Displaced& row) {
+        return std::max(row.top - row.rate, row.rate - row.bottom);
+    }
 
     static Read read(const Displaced& row, double s, double alpha) {
         const auto sums = over_lanes<Sums>(
@@ -158,6 +163,7 @@ struct Linf {
     static double least(const Displaced& row, double) { return row.bottom; }
     static double most(const Displaced& row, double) { return row.top; }
     static double size_of(double alpha, double) { return std::fabs(alpha); }
+    static double speed(const Displaced& row) { return 1.0 + std::fabs(row.rate); }
 
     // All entries are at bounds: where the first of them leaves one, and as far as one alone would go.
     static double break_after(const Displaced& row, double r, double alpha, double excess) {
@@ -205,7 +211,7 @@ RowAnswer settle(Displaced& row, double at, double guess) {
     row.shift = 0.0;
     if (!(low < high)) {  // nothing moves
         row.alpha = 0.5 * (low + high), row.rate = 0.0;
-        return {};
+        return {0.0, 0.0, 0.0, 0.5 * (low - high)};
     }
     double alpha = guess == guess ? guess : Norm::first(row, at);
     alpha = std::min(std::max(alpha, low), high);
@@ -227,6 +233,7 @@ RowAnswer settle(Displaced& row, double at, double guess) {
             row.alpha = alpha, row.shift = step;
             RowAnswer found = Norm::answer(row, at, read);
             found.noise = noise;
+            if (exact) found.room = (read.near - std::fabs(step)) / Norm::speed(row);
             return found;
         }
         alpha = next;

@@ -4,7 +4,8 @@
 // With a multiplier mu of the ball, rows have the price m_i = mu w_i (l1) or the share 1/(1 + mu w_i)
 // (l2), and their distance D(mu) falls to the radius. While no entry passes a bend D is known for all mu
 // from one trial: linear for l1, sum_i w_i (s_i^2 V_i + F_i) for l2. So Newton's method mostly needs one or
-// two trials; a bracket guards it, and the last step is made unchecked, as its error is of second order.
+// two trials; a bracket guards it. The last step is made unchecked: it is exact where no entry passes a
+// bend on the way, and else its error is of second order.
 //
 // Far from the radius, l1 takes D as a power of the way to `end`, where nothing moves any more, or goes
 // between two trials on a cubic; l2 begins where D with all entries active is the radius, from above.
@@ -28,18 +29,20 @@ constexpr double NEAR_L1 = 0.1, NEAR_L2 = 4.0, APART = 3.0;
 struct Kernel {
     double at = 0.0, lack = 0.0;  // price, share or radius, and what it lacks
     double value = 0.0, slope = 0.0, noise = 0.0;
+    double room = INFINITE;  // see RowAnswer
 };
 
 // All rows of kernel i at a parameter.
 template <class Norm, class Real>
 void evaluate(StateRows<Real>& rows, Index i, Kernel& kernel, double at) {
-    kernel.value = kernel.slope = kernel.noise = 0.0;
+    kernel.value = kernel.slope = kernel.noise = 0.0, kernel.room = INFINITE;
     for (Index a = 0; a < rows.actions(); ++a) {
         Displaced& row = rows(a, i);
         if (row.still) continue;
         const double guess = row.alpha + row.shift + (at - kernel.at) * row.rate;
         const RowAnswer found = settle<Norm>(row, at, guess);
         kernel.value += found.value, kernel.slope += found.slope, kernel.noise += found.noise;
+        kernel.room = std::min(kernel.room, found.room);
     }
     kernel.at = at, kernel.lack = 0.0;
 }
@@ -120,15 +123,18 @@ private:
         begin(group, guess);
         Trial at{guess}, low{-1.0}, high{INFINITE};
         if (Norm::SQUARES && !(guess > 0.0)) at.at = first_share(group, theta);
-        double slack = 0.0, top = 0.0;
+        double top = 0.0;
+        bool close = false;
         for (Index i = group.first; i < group.stop; ++i) top = std::max(top, weight(i));
         int trial = at.at > 0.0 ? 1 : 0;  // 0 is no multiplier
         for (;; ++trial) {
             const double noise = measure(group, at);
             if (at.far <= theta && at.at == 0.0) return {0.0, 0};
+            close = exact(group, theta, at);
+            if (close) break;
             if (doubt && trial == 1 && std::fabs(at.far - theta) > MISLED * theta) return {-1.0, 1};
-            slack = std::max(accuracy * theta, std::min(noise, 1e-4 * theta));
-            if (std::fabs(at.far - theta) <= slack || trial == TRIALS) break;
+            close = std::fabs(at.far - theta) <= std::max(accuracy * theta, std::min(noise, 1e-4 * theta));
+            if (close || trial == TRIALS) break;
             (at.far > theta ? low : high) = at;
             if (high.at < INFINITE && high.at - low.at <= ROUNDING * high.at) {
                 if (at.far <= theta) break;
@@ -144,7 +150,7 @@ private:
                 next = std::max(next, 4.0 * at.at);  // D may be flat for long
             at = {next};
         }
-        return {finish(group, theta, at, std::fabs(at.far - theta) <= slack), trial};
+        return {finish(group, theta, at, close), trial};
     }
 
     void begin(Range group, double guess) {
@@ -175,6 +181,18 @@ private:
         }
         if (Norm::SQUARES) at.far = std::sqrt(at.far);
         return noise;
+    }
+
+    // Whether no entry passes a bend on the way to the multiplier that this trial tells.
+    bool exact(Range group, double theta, const Trial& at) {
+        const double next = Norm::SQUARES ? fit(group, theta, at.at)
+                                          : at.at + (at.far - theta) / at.slope;
+        if (!(next > 0.0 && next < INFINITE)) return false;
+        for (Index i = group.first; i < group.stop; ++i) {
+            const Kernel& kernel = kernels_[i];
+            if (!(std::fabs(Norm::parameter(next * weight(i)) - kernel.at) < kernel.room)) return false;
+        }
+        return true;
     }
 
     double between_ends(Range group, double low, double high) {
@@ -251,9 +269,10 @@ private:
     // The last step, right unless an entry passes a bend; returns the multiplier.
     double finish(Range group, double theta, const Trial& at, bool close) {
         double next = at.at, change = 0.0;
-        if (Norm::SQUARES && close && std::fabs(at.far - theta) > FINE * theta)
+        if (Norm::SQUARES && close && std::fabs(at.far - theta) > FINE * theta) {
             next = fit(group, theta, at.at);
-        if (!(next > 0.0 && next < INFINITE)) return at.at;
+            if (!(next > 0.0 && next < INFINITE)) return at.at;
+        }
         if (!Norm::SQUARES && close && at.slope > 0.0) change = (at.far - theta) / at.slope;
         for (Index i = group.first; i < group.stop; ++i) {
             const double share = Norm::SQUARES ? Norm::parameter(next * weight(i)) : kernels_[i].at;

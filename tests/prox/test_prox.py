@@ -19,7 +19,7 @@ import pytest
 import drmdp
 from cases import dealt
 from drmdp import _native
-from drmdp.layout.layout import lay_out
+from drmdp.layout.layout import lay_out_all
 from drmdp.prox import project as module
 from drmdp.prox import registry
 from drmdp.prox.registry import Push
@@ -355,20 +355,6 @@ def test_kernels_of_weight_0_see_the_simplex_only():
 # ---------------------------------------------------------------------- ranges of states
 
 
-def every_state(model, ball):
-    """A layout that lists all that nature may use."""
-    layout = lay_out(model, ball)
-    if not layout.unlisted:
-        return layout
-    S, A = model.n_states, model.n_actions
-    data = np.ascontiguousarray(model.blocks.dense(0, S)[:, :, model.weights > 0]).ravel()
-    indices = np.tile(np.arange(S, dtype=np.int32), S * A)
-    parts = {"indptr": np.arange(S * A + 1) * S, "indices": indices, "data": data}
-    for part in parts.values():
-        part.setflags(write=False)
-    return layout._replace(**parts, unlisted=False)
-
-
 @pytest.mark.parametrize("support", ["all", "observed", "state"])
 @each_pair
 def test_steps_of_many_states_are_projections_of_each(pair, support):
@@ -381,7 +367,7 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
     weights, radius = rng.dirichlet(np.ones(N)), np.linspace(0, 0.5, S)
     model = drmdp.Model(kernels, costs=rng.random((S, A, S)), discount=0.9, weights=weights)
     ball = drmdp.Wasserstein(radius, *pair, support)
-    layout, family = every_state(model, ball), registry.family_of(ball)
+    layout, family = lay_out_all(model, ball), registry.family_of(ball)
     value, step = rng.random(S), rng.random((S, A))
     y, memory = layout.data.copy(), registry.remember(family, layout)
     for _ in range(2):
@@ -410,7 +396,7 @@ def ascent(pair, radius, n_steps, accuracy):
     """Trials of the first step and mean trials of the later ones where the ball binds, in the first-order method."""
     model = drmdp.instances.perturb(drmdp.instances.garnet(12, 6, seed=1), 8)
     ball = drmdp.Wasserstein(radius, *pair, support="all")
-    layout, family = every_state(model, ball), registry.family_of(ball)
+    layout, family = lay_out_all(model, ball), registry.family_of(ball)
     S, A, N = 12, 6, 8
     value = drmdp.bellman(model, drmdp.Wasserstein(radius, "l1", 1, support="all"), np.zeros(S)).value
     y, memory, x = layout.data.copy(), registry.remember(family, layout), np.full((S, A), 1 / A)
