@@ -138,7 +138,8 @@ private:
                     odd += 1.0;
                 } else if (e < -std::min(c, r)) {
                     odd -= c > r, lost += c > r ? 0.0 : c;
-                    if (up == (c > r)) meet(c);
+                    if (up && c > r) best = std::min(best, c);
+                    if (!up && c <= r) best = std::max(best, c);
                 } else {
                     inside += 1.0, last = c;
                 }
@@ -176,8 +177,9 @@ private:
             }
             next = std::max(next, least_);
             const double low = radius.low, high = radius.high;
-            if (!(next > low && next < high) && !(next == least_ && low == least_))
-                next = high < INFINITE ? 0.5 * (low + high) : 2.0 * r;
+            const bool to_least = !up && next == least_ && low == least_;
+            if (!(next > low && next < high) && !to_least)
+                next = high < INFINITE ? 0.5 * (low + high) : std::max(2.0 * r, near);
             else if (turn % 4 == 3 && high < INFINITE)
                 next = 0.5 * (low + high);
             evaluate<Linf>(rows_, i, radius.at, next);

@@ -133,7 +133,8 @@ private:
             close = exact(group, theta, at);
             if (close) break;
             if (doubt && trial == 1 && std::fabs(at.far - theta) > MISLED * theta) return {-1.0, 1};
-            close = std::fabs(at.far - theta) <= std::max(accuracy * theta, std::min(noise, 1e-4 * theta));
+            const double blur = at.at > 0.0 ? std::min(noise, 1e-4 * theta) : 0.0;
+            close = std::fabs(at.far - theta) <= std::max(accuracy * theta, blur);
             if (close || trial == TRIALS) break;
             (at.far > theta ? low : high) = at;
             if (high.at < INFINITE && high.at - low.at <= ROUNDING * high.at) {

@@ -7,6 +7,8 @@ with d(y_i, ŷ_i) ≤ θ for each i with w_i > 0 if p = ∞. Kernels of weight 0
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from drmdp import _native
