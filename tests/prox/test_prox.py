@@ -9,6 +9,7 @@ and then ‖y − y*‖² ≤ gap. `gap` splits g by the multiplier that the ker
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -315,6 +316,19 @@ def test_is_a_projection(pair, n, seed):
         apart = np.linalg.norm(drmdp.project(other, *data) - y)
         size = max(1.0, np.abs(case.point).max())
         assert apart <= np.linalg.norm(other - case.point) + 1e-11 * size, case.name
+
+
+def test_radii_that_begin_at_the_least_one_leave_it():
+    """Kernels of weights 1e-7 … 1 share a budget of 1e-6: the first multiplier sends a light kernel to radius 0, from where it must return."""
+    kernels = np.full((3, 1, 3), 1 / 3)
+    point = kernels + np.array([1.0, 0.3, 2.0])[:, None, None] * [1.0, -0.5, -0.5]
+    weights = np.array([1e-7, 4e-5, 1 - 1e-7 - 4e-5])
+    for radius in 10.0 ** np.arange(-9.0, 0.0):
+        case = Case(f"{radius}", point, kernels, drmdp.Wasserstein(radius, "linf", 1, support="all"), weights)
+        check_against_conic(case)
+    case = next(itertools.islice(cases(("linf", 1), 4026, 3), 4025, None))
+    found, tol = gap(case, *solve(case))
+    assert found <= tol
 
 
 @each_pair
