@@ -13,4 +13,5 @@ NB_MODULE(DRMDP_MODULE, module) {
     drmdp::bind_vectors(module);
     drmdp::bind_chains(module);
     drmdp::bind_events(module);
+    drmdp::bind_prox(module);
 }

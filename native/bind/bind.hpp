@@ -10,5 +10,6 @@ void bind_sweeps(nanobind::module_& module);
 void bind_vectors(nanobind::module_& module);
 void bind_chains(nanobind::module_& module);
 void bind_events(nanobind::module_& module);
+void bind_prox(nanobind::module_& module);
 
 }  // namespace drmdp

@@ -288,10 +288,10 @@ READ_ONLY = """
 import sys
 import numpy as np
 import drmdp, drmdp.prox.registry, drmdp.solvers.first_order.players
-from drmdp.prox.simplex import project_rows
+from drmdp import _native
 assert drmdp.__file__.startswith(sys.argv[1])
 rows = np.full((2, 2), 4.0)
-project_rows(rows)
+_native.project_rows(rows)
 print(rows.sum())
 """
 

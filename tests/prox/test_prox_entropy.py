@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import drmdp
+from drmdp import _native
 from drmdp.layout.layout import lay_out_all
-from drmdp.prox import entropy
-from drmdp.prox.displacement import Push
-from drmdp.prox.registry import project_states, remember
+from drmdp.prox.registry import ENTROPY_EACH, Push, project_states, remember
+from drmdp.solvers.first_order.players import MIX
 
 PAIR = "linf", np.inf
 RADII = np.array([1e-4, 0.01, 0.1, 0.4, 1.0, 3.0])
@@ -28,13 +28,13 @@ def problem(seed, equal, support, dtype=None):
     layout = lay_out_all(model, drmdp.Wasserstein(RADII, *PAIR, support))
     lengths = np.repeat(np.diff(layout.indptr), N)
     rows = np.repeat(np.arange(lengths.size), lengths)
-    y = layout.data / np.bincount(rows, weights=layout.data)[rows]
-    entropy.begin(layout, y)
+    y = np.empty(layout.data.size)
+    _native.first_order_begin(0, S, layout, MIX, y)
     return layout, y, rows, rng.uniform(-1, 1, (S, A)), rng.random(S)
 
 
 def run(layout, y, step, value, memory):
-    project_states(entropy.EACH, 0, RADII.size, layout, Push(step, value), y, memory, inside=True)
+    project_states(ENTROPY_EACH, 0, RADII.size, layout, Push(step, value), y, memory, inside=True)
 
 
 def log_u(layout, y, step, value):
@@ -57,7 +57,7 @@ def test_no_mass_would_rather_be_elsewhere(equal, support, dtype):
     for seed in range(20):
         layout, y, rows, step, value = problem(seed, equal, support, dtype)
         centre = layout.data / np.bincount(rows, weights=layout.data)[rows]
-        memory = remember(entropy.EACH, layout)
+        memory = remember(ENTROPY_EACH, layout)
         for size in (1.0, 30.0, 5.0):
             log, before = log_u(layout, y, size * step, value), y.copy()
             run(layout, y, size * step, value, memory)
@@ -77,7 +77,7 @@ def test_no_mass_would_rather_be_elsewhere(equal, support, dtype):
 def test_agrees_with_a_conic_solver():
     layout, y, rows, step, value = problem(3, True, "all")
     log, before = log_u(layout, y, 4 * step, value), y.copy()
-    run(layout, y, 4 * step, value, remember(entropy.EACH, layout))
+    run(layout, y, 4 * step, value, remember(ENTROPY_EACH, layout))
     for row in range(12, 72, 3):
         own = rows == row
         theta, u = RADII[row // 12], np.exp(log[own])
@@ -90,7 +90,7 @@ def test_agrees_with_a_conic_solver():
 
 def test_steps_too_long_for_exponentials_leave_rows_in_the_ball():
     layout, y, rows, step, value = problem(5, False, "all")
-    memory = remember(entropy.EACH, layout)
+    memory = remember(ENTROPY_EACH, layout)
     for size in (1e6, -1e6, 1e6, 1.0):
         run(layout, y, size * step, value, memory)
         np.testing.assert_allclose(np.bincount(rows, weights=y), 1, rtol=0, atol=1e-12)
@@ -103,7 +103,7 @@ def test_rows_without_a_step_stay_and_a_ball_of_one_point_is_that_point():
     layout.radius.setflags(write=False)
     step[:, 1] = 0
     before = y.copy()
-    run(layout, y, step, value, remember(entropy.EACH, layout))
+    run(layout, y, step, value, remember(ENTROPY_EACH, layout))
     point, still = rows < 12, rows // 4 % 3 == 1
     assert np.array_equal(y[point], layout.data[point])
     assert np.array_equal(y[still & ~point], before[still & ~point])

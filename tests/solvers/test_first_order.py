@@ -19,7 +19,7 @@ from drmdp.certificate import membership
 from drmdp.cli import main
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox import registry
-from drmdp.prox.displacement import Push
+from drmdp.prox.registry import Push
 from drmdp.sets import PAIRS
 from drmdp.solvers.judge import ByValues
 from drmdp.solvers.problem import Problem

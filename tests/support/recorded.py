@@ -15,7 +15,8 @@ from collections import defaultdict
 
 import numpy as np
 
-START = {"sweep": 3, "respond": 2, "prove": 1}
+START = {"sweep": 3, "respond": 2, "prove": 1, "project": 2}
+START |= dict.fromkeys(("first_order_begin", "first_order_act", "first_order_look", "first_order_weigh"), 0)
 """Where `start` is among the arguments."""
 HOW = ("whole", "ones", "threes", "threads")
 
@@ -86,8 +87,24 @@ def calls_of(n, seed=0):
         for make in examples().values():
             if isinstance(family_of(make(small)), NativeFamily):
                 fingerprint(make(small))
+        first_order(instances.perturb(instances.garnet(9, 3), 3))
 
     return record(work)
+
+
+def first_order(model):
+    """A few steps with every projection."""
+    import drmdp
+
+    for pair in drmdp.sets.PAIRS:
+        for support in ("observed", "all"):
+            ball = drmdp.Wasserstein(0.1, *pair, support)
+            for dtype in ("float64", "float32"):
+                drmdp.solve(model.astype(dtype), ball, drmdp.FirstOrder.fast(keep_kernels=True), max_iters=4)
+    for setup in ("entropy", "entropy-both"):
+        drmdp.solve(model, ball, drmdp.FirstOrder(setup=setup), max_iters=4)
+    point = np.stack([model.kernels[k, 0] + k for k in range(3)])
+    drmdp.project(point, model.kernels[:, 0], ball, [0.5, 0.5, 0])
 
 
 def repeat(module, calls, how="whole"):

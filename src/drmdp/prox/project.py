@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
 from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
-from drmdp.prox.displacement import Push
-from drmdp.prox.registry import family_of, project_states, remember
-from drmdp.prox.simplex import project_rows
+from drmdp.prox.registry import Push, family_of, project_states, remember
 from drmdp.sets import AmbiguitySet, Wasserstein
 
 LARGEST = 1e100
@@ -75,7 +74,7 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: A
     out[used] = inside.transpose(1, 0, 2)
     for a in np.arange(A)[: A if not used.all() else 0]:
         rows = np.ascontiguousarray(z[~used, a][:, allowed[a]])
-        project_rows(rows)
+        _native.project_rows(rows)
         out[np.ix_(~used, [a], allowed[a])] = rows[:, None]
     return out
 
@@ -89,16 +88,12 @@ def _flat(rows: Array, allowed: BoolArray) -> Array:
 def _layout(y_hat: Array, weights: Array, allowed: BoolArray, radius: float) -> Layout:
     A = allowed.shape[0]
     indptr = np.concatenate([[0], np.cumsum(allowed.sum(axis=1))]).astype(np.int64)
-    none: Any = np.zeros(0)
     available = np.ones((1, A), dtype=bool)
     arrays = (
-        indptr, np.nonzero(allowed)[1].astype(np.int32), _flat(y_hat, allowed), none, weights, available,
-        np.zeros((1, A)), none, np.array([radius]),
+        indptr, np.nonzero(allowed)[1].astype(np.int32), _flat(y_hat, allowed), np.zeros(indptr[-1]), weights, available,
+        np.zeros((1, A)), np.zeros(0), np.array([radius]),
     )  # fmt: skip
-    for array in arrays:
-        array.setflags(write=False)  # as in any layout: a kernel is compiled once
-    layout = Layout(*arrays, discount=0.0, unlisted=False, common=False)
-    return layout._replace(weights=np.array(weights))
+    return Layout(*arrays, discount=0.0, unlisted=False, common=False)
 
 
 def _rows(kernels: ArrayLike) -> Array:

@@ -95,7 +95,7 @@ def _wasserstein(
     where = {name: f"drmdp.{path}" for name, path in others.items()}
     return Entry(
         f"drmdp.bellman.{pair}", f"drmdp.certificate.{metric}", keeps, f"drmdp.bellman.conic.{program}",
-        f"drmdp.prox.{projection}", witness=f"{WITNESSES}:{witness}", **where,
+        f"drmdp.prox.registry:{projection}", witness=f"{WITNESSES}:{witness}", **where,
     )  # fmt: skip
 
 
@@ -104,27 +104,27 @@ WITNESSES = "drmdp.proof.witnesses"
 SQUARES, SHARES = "certificate.membership_squares:least_squares", "certificate.membership_linear:linear"
 ENTRIES |= {
     ("l1", 1): _wasserstein(
-        "native:L1", "native:L1", "linear:L1Shared", Kept(False, True, width=3), "l1:SHARED", "L1_MEAN"
+        "native:L1", "native:L1", "linear:L1Shared", Kept(False, True, width=3), "L1_SHARED", "L1_MEAN"
     ),
     ("l2", 2): _wasserstein(
-        "native:L2", "native:L2", CONE, Kept(False, True, width=3), "l2:SHARED", "L2", nearest=SQUARES
+        "native:L2", "native:L2", CONE, Kept(False, True, width=3), "L2_SHARED", "L2", nearest=SQUARES
     ),
     ("linf", 1): _wasserstein(
-        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "linf_radii:SHARED", "LINF", nearest=SHARES
+        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "LINF_SHARED", "LINF", nearest=SHARES
     ),
-    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "l1:EACH", "L1", nearest=SHARES),
+    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "L1_EACH", "L1", nearest=SHARES),
     ("l2", math.inf): _wasserstein(
-        "native:L2_INF", "native:L2_INF", CONE, Kept(True, False), "l2:EACH", "L2", nearest=SQUARES
+        "native:L2_INF", "native:L2_INF", CONE, Kept(True, False), "L2_EACH", "L2", nearest=SQUARES
     ),
     ("linf", math.inf): _wasserstein(
         "native:LINF_INF",
         "native:LINF_INF",
         "linear:LinfEach",
         Kept(True, False),
-        "linf:EACH",
+        "LINF_EACH",
         "LINF",
         nearest=SHARES,
-        entropy="prox.entropy:EACH",
+        entropy="prox.registry:ENTROPY_EACH",
     ),
 }
 ENTRIES |= {

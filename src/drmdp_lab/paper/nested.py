@@ -17,8 +17,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.layout.layout import lay_out_all
 from drmdp.model import Model
-from drmdp.prox.displacement import Push
-from drmdp.prox.registry import family_of, project_states, remember
+from drmdp.prox.registry import Push, family_of, project_states, remember
 from drmdp.sets import Wasserstein
 
 

@@ -25,7 +25,7 @@ Rows sum to 1, so a constant in z_a changes no step: with `centre` the norm is t
 Where L = 0 nature is indifferent: x goes to the least cost (the entropy stays) and y stays.
 
 **Entropy.** For x it is one line and `Scheme.entropy`. For y, `Scheme.nature`, it is offered for (ℓ∞, ∞), where rows have nothing in common
-and it is cheap (`drmdp.prox.entropy`): 2.0 ms a map where the Euclidean takes 5.7, for S = A = N = 30 and all rows moving. Then
+and it is cheap (`native/prox/entropy.hpp`): 2.0 ms a map where the Euclidean takes 5.7, for S = A = N = 30 and all rows moving. Then
 L = ‖w‖₂ max_a ‖z_a‖_∞, and Θ_Y stays NA for any ball: steps multiply, so that nature begins at the data mixed with a little of everything,
 and the divergence is about log(1/little) however small θ is. A trial for (ℓ1, 1), y = max(u e^−m, min(ŷ, u e^m)) row by row with m by
 secants, took 8 to 12 ms where the Euclidean map took 9 to 15, and with the best of up to ten step ratios 1.6 to 2.7 times the preset's steps on
@@ -44,15 +44,14 @@ from typing import Any
 
 import numpy as np
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.layout.layout import Layout
-from drmdp.prox import entropy
-from drmdp.prox.displacement import How, Push, Work, make_work
-from drmdp.prox.registry import family_of, remember
-from drmdp.solvers.first_order import steps
+from drmdp.prox.registry import Push, family_of, project_states, remember
 
-CODES = {1: steps.L1, 2: steps.L2, math.inf: steps.LINF}
+MIX = 0.05
+"""Entropy: share of the uniform row at the beginning, if θ allows it; a probability of 0 would stay 0."""
 ACCURACY = 1e-4
 """Distances of projections, relative to the radius, up to which the last step towards it is made unchecked; its error is of second
 order, and what is too long is cut, so this is optimality, not feasibility."""
@@ -86,7 +85,7 @@ class Average:
         """Add a point with a weight."""
         self.weight += weight
         for mean, point in zip(self.parts, points, strict=True):
-            steps.mix(weight / self.weight, mean.ravel(), point.ravel())
+            _native.mix(weight / self.weight, mean, point)
 
 
 class Players:
@@ -99,8 +98,7 @@ class Players:
         self._family = family_of(ball, scheme.nature)
         self._memory = remember(self._family, layout)
         self._y = np.empty(layout.data.size)
-        self._spaces: dict[tuple[int, int], tuple[Work, Array]] = {}
-        steps.begin(layout, self._y, self._space(0, S)[0].scale)
+        _native.first_order_begin(0, S, layout, MIX if scheme.nature else 0.0, self._y)
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
         ratio = 1.0 if scheme.nature and scheme.ratio is None else scheme.ratio  # no divergence is as small as the ball
         self._reach = self._usual_reach = _reach(layout, ball, ratio)
@@ -113,7 +111,6 @@ class Players:
         self._top = np.zeros((S, A))  # max_t z_a(t)
         self.apart = np.zeros((S, layout.weights.size if ball.by_kernel else 1))
         if scheme.nature:
-            entropy.begin(layout, self._y)
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
         self._half = self._y.copy() if scheme.kind == "mirror-prox" else self._y
 
@@ -146,9 +143,8 @@ class Players:
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
         else:
             self._map(self._weigh)
-        norm = np.zeros(value.size)
-        stake = self._space(0, value.size)[0].spare
-        steps.measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top, stake)
+        norm = np.empty(value.size)
+        _native.first_order_measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top)
         with np.errstate(divide="ignore"):
             inverse = 1 / norm / (math.sqrt(n_steps) if self._scheme.kind == "mirror-descent" else 1.0)
         self._tau = inverse / self._reach
@@ -162,8 +158,9 @@ class Players:
         """
         policy, nature, far = self._regrets()
         known = np.where(far < (1 - REACHED) * self._layout.radius, nature, 0.0)
-        total = np.empty(policy.size)
-        steps.foresee(self._layout, self.policy, self.mean, policy + known, total)
+        gain = policy + known
+        total = np.full(gain.size, gain.mean() / (1 - self._layout.discount))  # what a constant gain has
+        _native.first_order_foresee(self._layout, self.policy, self.mean, gain, total)
         return total
 
     def _regrets(self) -> tuple[Array, Array, Array]:
@@ -211,29 +208,22 @@ class Players:
         self._push(lo, hi, self._y, self.policy[lo:hi])
 
     def _act(self, lo: int, hi: int, policy: Array) -> None:
-        q = self._space(lo, hi)[1]
-        steps.act(lo, hi, self._layout.available, self.stakes, self._tau, self._scheme.entropy, policy, q)
+        available, entropy = self._layout.available, self._scheme.entropy
+        _native.first_order_act(lo, hi, available, self.stakes, self._tau, entropy, policy)
 
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        how = How(ACCURACY, self._family.each, True)
-        push, work = Push(step, self._value), self._space(lo, hi)[0]
-        self._family.kernel(lo, hi, self._layout, push, y, self._memory, how, work)
+        push = Push(step, self._value)
+        project_states(self._family, lo, hi, self._layout, push, y, self._memory, ACCURACY, True)
 
     def _look(self, lo: int, hi: int, y: Array) -> None:
-        code, order = CODES[self._ball.norm.power], float(self._ball.order)
-        steps.look(lo, hi, self._layout, y, code, order, self.mean, self.apart, self._space(lo, hi)[0])
+        norm, order = self._ball.metric, float(self._ball.order)
+        _native.first_order_look(lo, hi, self._layout, y, norm, order, self.mean, self.apart)
         self._weigh(lo, hi)
 
     def _weigh(self, lo: int, hi: int) -> None:
-        steps.weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
-
-    def _space(self, lo: int, hi: int) -> tuple[Work, Array]:
-        """Work space of a range, kept: of the projections, and (2, A) of the policy's steps."""
-        if (lo, hi) not in self._spaces:
-            self._spaces[lo, hi] = make_work(self._layout, lo, hi), np.empty((2, self._layout.available.shape[1]))
-        return self._spaces[lo, hi]
+        _native.first_order_weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
 
 
 def power(ball: Any) -> float:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core.levels import EPS
 from drmdp.layout.layout import Layout
 from drmdp.model import Model
-from drmdp.solvers.first_order import steps
 
 
 def shares(layout: Layout, far: Array, n_steps: int) -> Array:
@@ -37,7 +37,7 @@ def kernels(model: Model, layout: Layout, y: Array, share: Array) -> Any:
     """The N kernels of rows (N·nnz,), pulled: (N, S, A, S), or N sparse matrices; those of weight 0 stay."""
     used = model.weights > 0
     rows = np.empty((layout.weights.size, layout.indices.size))
-    steps.pull(layout, y, share, rows)
+    _native.first_order_pull(layout, y, share, rows)
     every: list[Any] = [None] * model.n_kernels if used.all() else list(model.kernels)
     for k, own in zip(np.flatnonzero(used), rows, strict=True):
         every[k] = _kernel(model, layout, own)
