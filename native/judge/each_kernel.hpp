@@ -103,7 +103,7 @@ private:
 
     // Share of the move of each kernel that is surely in the ball.
     void share(double theta, View<double> shares) const {
-        const double most = theta * (1.0 - double(layout_.A + 32) * EPSILON);
+        const double most = theta < L2::FAINT ? 0.0 : theta * (1.0 - double(layout_.A + 32) * EPSILON);
         const double all = order_ < INFINITE ? norm(order_, far_) : 0.0;
         for (Index i = 0; i < shares.size(); ++i) {
             const double far = order_ < INFINITE ? all : far_[i];

@@ -20,6 +20,7 @@
 //     measure(row, mixture)   worth: at most the value of the row that three numbers stand for;
 //                             cost: at least what it costs, infinite where it is nothing allowed
 //     budget(radius)
+//     FAINT                   radii below move nothing that L counts
 //
 // Any 0 <= t < infinity is a price, and a wrong one gives a poor bound, not a false one.
 #pragma once
@@ -61,7 +62,8 @@ public:
                 spent += layout_.weights[i] * measured.cost;
             }
         }
-        const double budget = radius * (1.0 - double(N + A + 16) * EPSILON);
+        const bool faint = layout_.radius[s] < RowProof::FAINT;
+        const double budget = faint ? 0.0 : radius * (1.0 - double(N + A + 16) * EPSILON);
         const double share = spent <= budget ? 1.0 : spent < INFINITE ? budget / spent : 0.0;
         for (double& own : proved.share[s]) own = share;
         for (Index a = 0; a < A; ++a)

@@ -16,6 +16,7 @@ namespace drmdp::judge {
 class Burg : public Mixed<Burg> {
 public:
     using Mixed<Burg>::Mixed;
+    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return radius; }
 
     template <class Real>

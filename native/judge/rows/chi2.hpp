@@ -15,6 +15,7 @@ namespace drmdp::judge {
 class Chi2 : public Mixed<Chi2> {
 public:
     using Mixed<Chi2>::Mixed;
+    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return 0.5 * radius; }
 
     template <class Real>

@@ -19,6 +19,7 @@ namespace drmdp::judge {
 class Kl : public Mixed<Kl> {
 public:
     using Mixed<Kl>::Mixed;
+    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return radius; }
 
     template <class Real>

@@ -14,6 +14,7 @@ class L1 {
 public:
     L1(const Sight&, bool, Index) {}
     void open_state() {}
+    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return radius; }
 
     template <class Real>

@@ -47,6 +47,8 @@ class L2 {
 public:
     L2(const Sight& sight, bool unlisted, Index longest)
         : sight_(sight), unlisted_(unlisted), u_(longest) {}
+    // Of smaller moves doubles keep too little.
+    static constexpr double FAINT = 1e-13;
     static double budget(double radius) { return 0.5 * radius * radius; }
     void open_state() { t_ = NOT_A_NUMBER; }
 

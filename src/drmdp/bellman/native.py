@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from drmdp import _native
+from drmdp.bellman.family import FAINTEST
 from drmdp.bellman.nature_rows import EACH, Answer, Question
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
@@ -29,6 +30,7 @@ class NativeFamily:
     prefixes: int = 0  # prefix terms of a row
     weights: Any = None  # makes mixtures of the kernels of what is kept; see `nature_rows.Answer`
     by_pair: bool = False  # a budget for each action
+    FAINTEST: float = FAINTEST  # the least radius that its kernels tell from 0
     extra: Any = None  # what the set has besides
 
     def workspace(self, layout: Layout, point: Point, start: int, stop: int) -> None:
@@ -86,7 +88,8 @@ KL, KL_MEAN = NativeFamily("kl"), _mean("kl")
 BURG, BURG_MEAN = NativeFamily("burg"), _mean("burg")
 CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
 L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
-L2, L2_ORDERS = NativeFamily("l2", tops=0, prefixes=2), NativeOrders("l2_orders", tops=0, prefixes=1)
+L2 = NativeFamily("l2", tops=0, prefixes=2, FAINTEST=1e-14)  # of smaller moves rounding leaves nothing
+L2_ORDERS = NativeOrders("l2_orders", tops=0, prefixes=1)
 L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
 LINF_INF = NativeFamily("linf_inf", tops=EACH, prefixes=1)
