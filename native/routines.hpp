@@ -54,6 +54,7 @@ struct Question {
 struct Keeps {
     Index of_pair = 0;       // numbers of a pair in by_row
     bool by_kernel = false;  // a number of each kernel in by_kernel
+    bool by_row = false;     // of_pair numbers of each kernel
 };
 
 // What can be done with one kind of set.

@@ -323,7 +323,8 @@ private:
     Remembered<T> remembered(nb::handle of, const Layout<Real>& layout, const Keeps& keeps) {
         return {table<T>(of, 0, "by_action", layout.S, layout.A),
                 table<T>(of, 1, "by_kernel", layout.S, keeps.by_kernel ? layout.N : 0),
-                table<T>(of, 2, "by_row", layout.S, keeps.of_pair * layout.A)};
+                table<T>(of, 2, "by_row", layout.S,
+                         keeps.of_pair * layout.A * (keeps.by_row ? layout.N : 1))};
     }
     Numbers numbers(nb::handle tuple, Index k, const char* name, Index size) {
         const nb::handle array = Arrays::field(tuple, k);

@@ -11,7 +11,11 @@
 // changed by one row operation a pivot, and made anew each FRESH pivots.
 //
 // Heads are raised by (a + 1) `tie`/n, so that g rises with every pivot; in the second half of the pivots
-// that are allowed, the first column that gains enters. A column that cannot is put aside.
+// that are allowed, the first column that gains enters. A column that cannot is put aside. Columns may be
+// added between two programs; the basis stays. Behind the numbers of a program a column has some of its owner.
+//
+// A program begins with slacks for its basis, or with columns that exchange amounts between rows whose shares
+// are not negative: of the two columns of an exchange the one that is needed.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +27,11 @@ namespace drmdp {
 
 class Master {
 public:
-    // Work space for so many rows and groups.
-    Master(Index rows, Index groups)
-        : stride_(rows), shares_(groups), falls_(groups), key_(groups), inverse_(rows * rows),
-          work_(2 * rows * rows), right_(rows), less_(rows), level_(rows), price_(rows), along_(rows),
-          kind_(rows) {}
+    // Work space for so many rows and groups, and columns with so many numbers of their owner.
+    Master(Index rows, Index groups, Index owned)
+        : rows_(rows), stride_(rows + owned), shares_(groups), falls_(groups), key_(groups),
+          inverse_(rows * rows), work_(2 * rows * rows), right_(rows), less_(rows), level_(rows),
+          price_(rows), along_(rows), kind_(rows) {}
 
     void begin(Index budgets, Index actions) {
         R_ = budgets, d_ = budgets + actions;
@@ -43,9 +47,14 @@ public:
         columns_.resize(columns_.size() + stride_);
         return {columns_.data() + column * stride_, d_};
     }
+    // Forget the last column again, which is not in use.
+    void drop_last() { group_.pop_back(), place_.pop_back(), columns_.resize(columns_.size() - stride_); }
     Index size() const { return Index(group_.size()); }
     Index group(Index column) const { return group_[column]; }
+    // Numbers of the owner of a column.
+    View<double> owned(Index c) { return {columns_.data() + c * stride_ + rows_, stride_ - rows_}; }
     void set_budget(Index r, double budget) { right_[r] = budget; }
+    void set_head(Index a, double head) { right_[R_ + a] = head; }
     // The share of a column in the mixture of its group.
     double share(Index c) const {
         if (place_[c] == KEY) return std::max(shares_[group_[c]], 0.0);
@@ -53,11 +62,80 @@ public:
     }
     double price(Index row) const { return price_[row]; }
 
-    // Solve from the mixture of keys, which must keep the budgets; false if it breaks down. Columns that
-    // gain less than `least` do not enter.
-    bool solve(double head, double tie, double least) {
-        for (Index a = R_; a < d_; ++a)
-            right_[a] = head + tie * double(a - R_ + 1) / double(d_ - R_);
+    // The gain of an action in a column.
+    double gain(Index c, Index a) const { return -columns_[c * stride_ + R_ + a]; }
+    // What a column gains above its group's key at the prices.
+    double worth_above(Index c) const { return worth(c) - worth(key_[group_[c]]); }
+
+    struct Exchange {
+        Index row, up, down;  // the row that it lifts, and the two columns
+    };
+
+    // Begin with the mixture of keys, which must keep the budgets; false if it breaks down.
+    bool start(double tie, const std::vector<Exchange>& exchanges = {}) {
+        for (Index a = R_; a < d_; ++a) right_[a] += tie * double(a - R_ + 1) / double(d_ - R_);
+        if (!exchanges.empty() && cross(exchanges)) return true;
+        slacks();
+        return refactor();
+    }
+
+    // Solve the program; false if it breaks down. Columns that gain less than `least` do not enter.
+    bool solve(double least) {
+        for (Index& place : place_) place = place == ASIDE ? OUT : place;
+        candidates_.clear();
+        const Index limit = 50 * (d_ + Index(key_.size())) + 200;
+        bool sound = true;
+        for (Index pivots = 0; sound && pivots < limit; ++pivots) {
+            const Index in = entering(least, pivots > limit / 2);
+            if (in == NONE) break;
+            if (!enter(in, sound)) {
+                if (in < rows_) break;
+                place_[in - rows_] = ASIDE;
+            }
+        }
+        return sound;
+    }
+
+    // Forget the columns outside the basis that are worth least, until `most` columns are left.
+    void purge(Index most) {
+        gains_.clear();
+        for (Index g = 0; g < Index(key_.size()); ++g) falls_[g] = worth(key_[g]);
+        for (Index c = 0; c < size(); ++c)
+            if (place_[c] == OUT || place_[c] == ASIDE) gains_.push_back({worth(c) - falls_[group_[c]], c});
+        const Index drop = std::min(size() - most, Index(gains_.size()));
+        if (drop <= 0) return;
+        std::nth_element(gains_.begin(), gains_.begin() + (drop - 1), gains_.end());
+        for (Index k = 0; k < drop; ++k) place_[gains_[k].second] = GONE;
+        Index left = 0;
+        for (Index c = 0; c < size(); ++c) {
+            if (place_[c] == GONE) continue;
+            if (place_[c] == KEY) key_[group_[c]] = left;
+            if (place_[c] >= 0) kind_[place_[c]] = rows_ + left;
+            std::copy_n(columns_.begin() + c * stride_, stride_, columns_.begin() + left * stride_);
+            group_[left] = group_[c], place_[left++] = place_[c];
+        }
+        group_.resize(left), place_.resize(left), columns_.resize(left * stride_);
+    }
+
+private:
+    static constexpr Index VALUE = -1, OUT = -1, KEY = -2, ASIDE = -3, GONE = -4, NONE = -1;
+    static constexpr Index FRESH = 40, CANDIDATES = 24;
+    static constexpr double PIVOT = 1e-11, NOISE = 1e-14, SLACK = 1e-12;
+
+    // What is basic: VALUE, a slack by its row, or `rows` + a column.
+    bool is_column(Index kind) const { return kind >= rows_; }
+    Index group_of(Index kind) const { return group_[kind - rows_]; }
+    View<const double> column(Index c) const { return {columns_.data() + c * stride_, d_}; }
+    View<double> inverse(Index place) { return {inverse_.data() + place * rows_, d_}; }
+
+    void subtract_keys() {
+        for (Index a = 0; a < d_; ++a) less_[a] = right_[a];
+        for (Index k : key_)
+            for (Index a = 0; a < d_; ++a) less_[a] -= column(k)[a];
+    }
+
+    // A basis of slacks, with g in the lowest row.
+    void slacks() {
         subtract_keys();
         Index lowest = R_;
         for (Index a = 0; a < d_; ++a) {
@@ -65,35 +143,31 @@ public:
             if (a > R_ && less_[a] < less_[lowest]) lowest = a;
         }
         kind_[lowest] = VALUE;
-        if (!refactor()) return false;
-        const Index limit = 50 * (d_ + Index(key_.size())) + 200;
-        bool sound = true;
-        for (Index pivots = 0; sound && pivots < limit; ++pivots) {
-            const Index in = entering(least, pivots > limit / 2);
-            if (in == NONE) break;
-            if (!enter(in, sound)) {
-                if (in < stride_) break;
-                place_[in - stride_] = ASIDE;
-            }
-        }
-        return sound;
+        for (Index& place : place_) place = place >= 0 ? OUT : place;
     }
 
-private:
-    static constexpr Index VALUE = -1, OUT = -1, KEY = -2, ASIDE = -3, NONE = -1;
-    static constexpr Index FRESH = 40, CANDIDATES = 24;
-    static constexpr double PIVOT = 1e-11, NOISE = 1e-14, SLACK = 1e-12;
+    void put(Index row, Index c) { kind_[row] = rows_ + c, place_[c] = row; }
 
-    // What is basic: VALUE, a slack by its row, or stride + a column.
-    bool is_column(Index kind) const { return kind >= stride_; }
-    Index group_of(Index kind) const { return group_[kind - stride_]; }
-    View<const double> column(Index c) const { return {columns_.data() + c * stride_, d_}; }
-    View<double> inverse(Index place) { return {inverse_.data() + place * stride_, d_}; }
-
-    void subtract_keys() {
-        for (Index a = 0; a < d_; ++a) less_[a] = right_[a];
-        for (Index k : key_)
-            for (Index a = 0; a < d_; ++a) less_[a] -= column(k)[a];
+    // A basis of exchanges; false if it is none, or some share is negative.
+    bool cross(const std::vector<Exchange>& exchanges) {
+        slacks();
+        for (const Exchange& e : exchanges) {
+            if (kind_[e.row] == VALUE) return false;
+            put(e.row, e.up);
+        }
+        if (!refactor()) return false;
+        bool turned = false;
+        for (const Exchange& e : exchanges) {
+            if (level_[e.row] >= 0.0) continue;
+            place_[e.up] = OUT, turned = true;
+            put(e.row, e.down);
+        }
+        if (turned && !refactor()) return false;
+        for (Index p = 0; p < d_; ++p)
+            if (kind_[p] != VALUE && !(level_[p] >= -SLACK)) return false;
+        for (double share : shares_)
+            if (!(share >= -SLACK)) return false;
+        return true;
     }
 
     bool refactor() {
@@ -106,7 +180,7 @@ private:
             for (Index a = 0; a < d_; ++a) {
                 if (kind == VALUE) work[a * m + p] = a >= R_ ? 1.0 : 0.0;
                 else if (!is_column(kind)) work[a * m + p] = a == kind ? 1.0 : 0.0;
-                else work[a * m + p] = column(kind - stride_)[a] - column(key_[group_of(kind)])[a];
+                else work[a * m + p] = column(kind - rows_)[a] - column(key_[group_of(kind)])[a];
             }
         }
         if (!eliminate(work, d_, m)) return false;
@@ -150,7 +224,7 @@ private:
             for (Index c : candidates_) {
                 if (place_[c] != OUT) continue;
                 const double gain = worth(c) - worth(key_[group_[c]]);
-                if (gain > best) best = gain, in = stride_ + c;
+                if (gain > best) best = gain, in = rows_ + c;
             }
         if (in != NONE) return in;
         candidates_.clear(), gains_.clear();
@@ -159,13 +233,13 @@ private:
             if (place_[c] != OUT) continue;
             const double gain = worth(c) - falls_[group_[c]];
             if (!(gain > least)) continue;
-            if (first) return stride_ + c;
+            if (first) return rows_ + c;
             gains_.push_back({-gain, c});
         }
         const Index many = std::min(Index(gains_.size()), CANDIDATES);
         std::partial_sort(gains_.begin(), gains_.begin() + many, gains_.end());
         for (Index k = 0; k < many; ++k) candidates_.push_back(gains_[k].second);
-        return many > 0 ? stride_ + candidates_[0] : NONE;
+        return many > 0 ? rows_ + candidates_[0] : NONE;
     }
 
     // How the basis changes by a unit of what enters.
@@ -176,7 +250,7 @@ private:
                 along_[p] = row[in];
                 continue;
             }
-            const View<const double> own = column(in - stride_), key = column(key_[group_of(in)]);
+            const View<const double> own = column(in - rows_), key = column(key_[group_of(in)]);
             double total = 0.0;
             for (Index a = 0; a < d_; ++a) total += row[a] * (own[a] - key[a]);
             along_[p] = total;
@@ -219,13 +293,13 @@ private:
 
     // The column in place p becomes the key of its group, and the key takes its place.
     void change_key(Index group, Index p) {
-        const Index c = kind_[p] - stride_, old = key_[group];
+        const Index c = kind_[p] - rows_, old = key_[group];
         const View<double> row = inverse(p);
         for (Index q = 0; q < d_; ++q)
             if (q != p && is_column(kind_[q]) && group_of(kind_[q]) == group)
                 for (Index a = 0; a < d_; ++a) row[a] += inverse(q)[a];
         for (double& x : row) x = -x;
-        key_[group] = c, place_[c] = KEY, kind_[p] = stride_ + old, place_[old] = p;
+        key_[group] = c, place_[c] = KEY, kind_[p] = rows_ + old, place_[old] = p;
         for (Index a = 0; a < d_; ++a) less_[a] += column(old)[a] - column(c)[a];
     }
 
@@ -250,7 +324,7 @@ private:
             double most = 0.0;
             const Index p = partner(out.group, most);
             if (own == out.group && (p == NONE || most < 1e-9))
-                return sound = replace_key(own, in - stride_);
+                return sound = replace_key(own, in - rows_);
             if (p == NONE) return false;
             change_key(out.group, p);
             out.place = p;
@@ -276,12 +350,12 @@ private:
             const View<double> other = inverse(p);
             for (Index a = 0; a < d_; ++a) other[a] -= along_[p] * row[a];
         }
-        if (is_column(kind_[at])) place_[kind_[at] - stride_] = OUT;
+        if (is_column(kind_[at])) place_[kind_[at] - rows_] = OUT;
         kind_[at] = in;
-        if (is_column(in)) place_[in - stride_] = at;
+        if (is_column(in)) place_[in - rows_] = at;
     }
 
-    Index stride_, R_ = 0, d_ = 0, pivots_ = 0;
+    Index rows_, stride_, R_ = 0, d_ = 0, pivots_ = 0;
     std::vector<double> columns_;       // (size, stride)
     std::vector<Index> group_, place_;  // of each column: in the basis, OUT of it, KEY, put ASIDE
     std::vector<double> shares_, falls_;  // (groups) of the keys, and how fast they fall

@@ -23,7 +23,7 @@ public:
     static double budget(double radius) { return radius; }
 
     CornerMixtures(Index A, Index N)
-        : master_(A + BUDGETS, N), inside_(A), x_(A), amounts_() {
+        : master_(A + BUDGETS, N, 1), inside_(A), x_(A) {
         members_.reserve(A);
     }
 
@@ -134,7 +134,7 @@ private:
     void put(MixtureGame& game, Index i, double amount, double shift) {
         const View<double> column = master_.add(i);
         const double moved = amount - game.w[i];
-        amounts_.push_back(amount);
+        master_.owned(master_.size() - 1)[0] = amount;
         column[0] = KIND == Corners::Tv ? moved : amount;
         if (KIND == Corners::Tv) column[1] = std::max(moved, 0.0);
         for (Index k = 0; k < Index(members_.size()); ++k)
@@ -148,7 +148,7 @@ private:
         for (Index k : members_)
             for (Index i = 0; i < N; ++i) shift = std::min(shift, game.row(k)[i]);
         master_.begin(BUDGETS, n);
-        amounts_.clear();
+        for (Index k = 0; k < n; ++k) master_.set_head(k, shift);
         for (Index i = 0; i < N; ++i) {
             const double at = std::min(std::max(game.q[i], 0.0), 1.0);
             put(game, i, at, shift);
@@ -160,7 +160,7 @@ private:
         }
         master_.set_budget(0, std::max(KIND == Corners::Tv ? 0.0 : 1.0, used));
         if (KIND == Corners::Tv) master_.set_budget(1, std::max(game.budget, added));
-        if (!master_.solve(shift, tie, tie / double(N))) return false;
+        if (!master_.start(tie) || !master_.solve(tie / double(N))) return false;
         std::fill(x_.begin(), x_.end(), 0.0);
         double played = 0.0;
         for (Index k = 0; k < n; ++k) played += std::max(master_.price(BUDGETS + k), 0.0);
@@ -176,7 +176,7 @@ private:
         std::fill(game.q.begin(), game.q.end(), 0.0);
         for (Index c = 0; c < master_.size(); ++c) {
             const double share = master_.share(c);
-            total_[master_.group(c)] += share, game.q[master_.group(c)] += share * amounts_[c];
+            total_[master_.group(c)] += share, game.q[master_.group(c)] += share * master_.owned(c)[0];
         }
         double sum = 0.0;
         for (Index i = 0; i < game.N; ++i) sum += game.q[i] /= total_[i];
@@ -191,7 +191,7 @@ private:
     Master master_;
     std::vector<Index> members_, order_;
     std::vector<char> inside_;
-    std::vector<double> x_, amounts_, total_, mixture_;
+    std::vector<double> x_, total_, mixture_;
 };
 
 }  // namespace drmdp

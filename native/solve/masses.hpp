@@ -1,0 +1,263 @@
+// Nature moves mass. What row (i, a) gains of an amount m is concave and piecewise linear: the segments of an
+// action have slopes that all kernels share, and lengths y_i(t) times a number. Amounts of kernel i add up to
+// D_i over the actions,
+//
+//     D_i <= B for every i (p = infinity),     or    sum_i w_i (D_i/B)^p <= 1.
+//
+// Nature's answer to a policy x takes segments in the order of x_a slope, common to all kernels, until D_i = B,
+// or until x_a slope = m p D^(p-1)/B^p; the price m is searched for the x at hand, so that the budget is
+// spent. Amounts and gains are divided by `size` and heads counted from the bottom, so that small budgets
+// keep their digits.
+//
+// **The basis that amounts determine.** Where two actions of a kernel both have an amount inside a segment, it
+// can be exchanged: x_a slope_a = x_b slope_b. A tree of exchanges determines x, the widest first, as rounding
+// leaves narrow ones that mean nothing.
+#pragma once
+
+#include "../elementary.hpp"
+#include "../sorting.hpp"
+#include "../stakes.hpp"
+#include "polyhedral.hpp"
+
+namespace drmdp {
+
+// A part of a row: its entry, how much of the budget a unit of its mass needs, and what a unit of budget gains.
+struct Segment {
+    Index entry;
+    double length, slope;
+};
+
+// A source has `segments(s, a, out)`, those of an action in descending order of their slopes.
+template <class Source, class Real>
+class Masses {
+public:
+    Masses(Source& source, const Layout<Real>& layout, double order)
+        : A(layout.A), N(layout.N), width(layout.A), budget(order < INFINITE), source_(source),
+          layout_(layout), p_(order), head_(layout.A), member_(layout.A), action_(layout.A),
+          segments_(layout.A), at_(layout.A), scale_(layout.A * layout.N, 1.0),
+          known_(layout.A * layout.N), tied_(layout.A), gain_(layout.A), amount_(layout.A) {}
+
+    const Index A, N, width;
+    const bool budget;
+
+    // A state whose masses may add up to `most`; heads of its actions, those of others infinite.
+    void open(Index s, double most, View<const double> heads) {
+        s_ = s, n_ = 0;
+        size_ = std::min(most, 1.0), B_ = most / size_;
+        std::copy(heads.begin(), heads.end(), head_.begin());
+        std::fill(member_.begin(), member_.end(), char(0));
+    }
+    double most() const { return B_; }
+    Index size() const { return n_; }
+    Index action(Index k) const { return action_[k]; }
+    double head(Index k) const { return head_[action_[k]]; }
+
+    void enlist(Index a) {
+        action_[n_] = a, member_[a] = 1;
+        segments_[n_].clear();
+        source_.segments(s_, a, segments_[n_]);
+        if (sizeof(Real) == 4)
+            for (Index i = 0; i < N; ++i) scale_[n_ * N + i] = scale_of(layout_.row(s_ * A + a, i));
+        ++n_;
+    }
+
+    double answer(const std::vector<double>& x, double&, Points& points) {
+        merged_.clear();
+        double total = 0.0;
+        for (Index k = 0; k < n_; ++k) at_[k] = 0, total += x[k] * head(k);
+        for (Index i = 0; i < N; ++i) total += layout_.weights[i] * take(x, i, points);
+        return total;
+    }
+
+    void locate(const std::vector<double>& amounts, Points& points) {
+        for (Index i = 0; i < N; ++i) {
+            const View<const double> own(amounts.data() + i * width, width);
+            double sum = 0.0;
+            for (Index k = 0; k < n_; ++k) sum += own[k];
+            const double part = sum > B_ ? B_ / sum : 1.0;
+            for (Index k = 0; k < n_; ++k) {
+                Place& place = known_[k * N + i] = find(k, i, own[k] * part);
+                points.gain(i)[k] = place.gain, points.amount(i)[k] = place.amount;
+            }
+            for (Index k = n_; k < width; ++k) points.amount(i)[k] = 0.0;
+        }
+    }
+
+    template <class Put>
+    const std::vector<Master::Exchange>& exchanges(Points& points, Index root, Put put) {
+        exchanges_.clear();
+        std::fill_n(tied_.begin(), n_, char(0));
+        tied_[root] = 1;
+        widest_.assign(N, {-1.0, -1});
+        for (Index steps = 1, last = root; steps < n_; ++steps) {
+            Pairing best{1e-12 * B_, -1, -1, -1};
+            for (Index i = 0; i < N; ++i) widen(i, last, best);
+            if (best.kernel < 0) {  // a root of its own
+                for (last = 0; tied_[last];) ++last;
+                tied_[last] = 1;
+                widest_.assign(N, {-1.0, -1});
+                continue;
+            }
+            const Index up = exchange(points, best, 1.0, put), down = exchange(points, best, -1.0, put);
+            exchanges_.push_back({(budget ? 1 : 0) + best.to, up, down});
+            last = best.to, tied_[last] = 1;
+        }
+        return exchanges_;
+    }
+
+    double settle(std::vector<double>&, double value) const { return value; }
+
+    // What is left of the budgets is shared by the actions below U.
+    double join(std::vector<double>& amounts, double upper, double tol) {
+        const Index before = n_;
+        double least = INFINITE;
+        for (Index a = 0; a < A; ++a) {
+            if (member_[a]) continue;
+            if (head_[a] < upper - tol) enlist(a);
+            else least = std::min(least, head_[a]);
+        }
+        for (Index i = 0; i < N && !budget; ++i) {
+            double left = B_;
+            for (Index k = 0; k < before; ++k) left -= amounts[i * width + k];
+            for (Index k = before; k < n_; ++k)
+                amounts[i * width + k] = std::max(left, 0.0) / double(n_ - before);
+        }
+        for (Index k = before; k < n_; ++k) {
+            double value = head(k);
+            for (Index i = 0; i < N; ++i) {
+                const Place place = find(k, i, amounts[i * width + k]);
+                amounts[i * width + k] = place.amount, value += layout_.weights[i] * place.gain;
+            }
+            least = std::min(least, value);
+        }
+        return least;
+    }
+
+private:
+    static constexpr double INSIDE = 1e-7, NEAR = 1e-14;
+
+    struct Piece {
+        Index member, entry;
+        double length, slope, worth;  // worth: of a unit of budget, x slope
+    };
+    // Where an amount is: its gain, and the ends and slope of the segment that it is inside of.
+    struct Place {
+        double amount, gain, begin, end, slope;
+        double room() const {
+            const double edge = INSIDE * (end - begin);
+            return end < INFINITE && amount > begin + edge && amount < end - edge
+                       ? std::min(end - amount, amount - begin) : -1.0;
+        }
+    };
+    struct Widest {
+        double room;
+        Index member;
+    };
+    struct Pairing {
+        double room;
+        Index kernel, from, to;
+    };
+
+    Row<Real> row(Index k, Index i) const {
+        Row<Real> own = layout_.row(s_ * A + action_[k], i);
+        own.scale = scale_[k * N + i];
+        return own;
+    }
+
+    // The t-th segment in the order of x slope; none behind the last.
+    const Piece* piece(const std::vector<double>& x, Index t) {
+        if (t < Index(merged_.size())) return &merged_[t];
+        Piece best{-1, 0, 0.0, -1.0, -1.0};
+        for (Index k = 0; k < n_; ++k) {
+            if (at_[k] == Index(segments_[k].size())) continue;
+            const Segment& next = segments_[k][at_[k]];
+            const double worth = x[k] * next.slope;
+            if (worth > best.worth || (worth == best.worth && next.slope > best.slope))
+                best = {k, next.entry, next.length, next.slope, worth};
+        }
+        if (best.member < 0) return nullptr;
+        ++at_[best.member];
+        merged_.push_back(best);
+        return &merged_.back();
+    }
+
+    // The answer of kernel i; its worth.
+    double take(const std::vector<double>& x, Index i, Points& points) {
+        const View<double> amount = points.amount(i), gain = points.gain(i);
+        std::fill(amount.begin(), amount.end(), 0.0);
+        std::fill(gain.begin(), gain.end(), 0.0);
+        double left = B_;
+        for (Index t = 0; left > 0.0; ++t) {
+            const Piece* next = piece(x, t);
+            if (!next) break;
+            const double has = row(next->member, i)[next->entry] * next->length / size_;
+            const double taken = std::min(has, left);
+            left = has < left ? left - has : 0.0;
+            amount[next->member] += taken, gain[next->member] += taken * next->slope;
+        }
+        double total = 0.0;
+        for (Index k = 0; k < n_; ++k) total += x[k] * gain[k];
+        return total;
+    }
+
+    // An amount in row i of a member; no more than it has.
+    Place find(Index k, Index i, double amount) const {
+        const Row<Real> own = row(k, i);
+        Place place{0.0, 0.0, 0.0, INFINITE, 0.0};
+        for (const Segment& next : segments_[k]) {
+            const double has = own[next.entry] * next.length / size_;
+            if (place.begin + has > amount + NEAR) {
+                place.end = place.begin + has, place.slope = next.slope;
+                break;
+            }
+            place.begin += has, place.gain += has * next.slope;
+        }
+        place.amount = place.slope > 0.0 ? std::max(amount, place.begin) : place.begin;
+        place.gain += (place.amount - place.begin) * place.slope;
+        return place;
+    }
+
+    // The widest exchange of kernel i between a member that is tied and one that is not.
+    void widen(Index i, Index last, Pairing& best) {
+        const double own = known_[last * N + i].room();
+        if (own > widest_[i].room) widest_[i] = {own, last};
+        if (!(widest_[i].room > best.room)) return;
+        for (Index k = 0; k < n_; ++k) {
+            if (tied_[k]) continue;
+            const double room = std::min(widest_[i].room, known_[k * N + i].room());
+            if (room > best.room) best = {room, i, widest_[i].member, k};
+        }
+    }
+
+    template <class Put>
+    Index exchange(Points& points, const Pairing& pair, double side, Put put) {
+        const Index i = pair.kernel;
+        const Place &to = known_[pair.to * N + i], &from = known_[pair.from * N + i];
+        const double much = side > 0.0 ? std::min(to.end - to.amount, from.amount - from.begin)
+                                       : -std::min(to.amount - to.begin, from.end - from.amount);
+        std::copy(points.gain(i).begin(), points.gain(i).end(), gain_.begin());
+        std::copy(points.amount(i).begin(), points.amount(i).end(), amount_.begin());
+        amount_[pair.to] += much, gain_[pair.to] += much * to.slope;
+        amount_[pair.from] -= much, gain_[pair.from] -= much * from.slope;
+        return put(i, View<const double>(gain_.data(), A), View<const double>(amount_.data(), A), points.costs[i]);
+    }
+
+    Source& source_;
+    const Layout<Real>& layout_;
+    double p_, size_ = 1.0, B_ = 1.0;
+    Index s_ = 0, n_ = 0;
+    std::vector<double> head_;  // (A)
+    std::vector<char> member_;  // (A)
+    std::vector<Index> action_;
+    std::vector<std::vector<Segment>> segments_;
+    std::vector<Index> at_;
+    std::vector<double> scale_;  // (members, N)
+    std::vector<Place> known_;   // (members, N)
+    std::vector<char> tied_;
+    std::vector<double> gain_, amount_;
+    std::vector<Piece> merged_;
+    std::vector<Widest> widest_;
+    std::vector<Master::Exchange> exchanges_;
+};
+
+}  // namespace drmdp

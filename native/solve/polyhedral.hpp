@@ -1,0 +1,190 @@
+// Games whose answers are points of the kernels, each with gains of its own:
+//
+//     F = max { g :  g <= head_a + sum_i w_i gain_ia(z_i) for every action a,    sum_i w_i cost_i(z_i) <= 1 },
+//
+// z_i in a convex set of kernel i, gains concave, costs convex; the budget is there or not. Columns of one
+// linear program (`master.hpp`) are points z_i; nature mixes those of each kernel. Its prices are a policy x
+// and a price m of the budget, and nature's best points at these are new columns. For any x and m >= 0
+//
+//     F <= U = sum_a x_a head_a + m + sum_i w_i max_z [sum_a x_a gain_ia(z) - m cost_i(z)],
+//
+// and any mixture that keeps the budget bounds F from below by the least of its actions. The actions that
+// take part are the members; the others join where they are below U.
+//
+// A nature has
+//
+//     A, N, budget                the sizes, and whether there is a budget
+//     width                       numbers that a point has beside gains and cost: amounts
+//     size(), head(k)             members
+//     answer(x, m, points)        the best points; returns U, and may move m
+//     locate(amounts, points)     the points at amounts
+//     exchanges(points, root, put)   columns next to these, by put(i, gain, amount, cost); see `Master::start`
+//     settle(amounts, value)      brings a mixture of points into the budget; its least value, if that is
+//                                 above `value`, that of the mixture of their gains
+//     join(amounts, upper, tol)   lets the actions take part that are below U; returns the least value of those
+//                                 that do not
+#pragma once
+
+#include "../data.hpp"
+#include "master.hpp"
+
+namespace drmdp {
+
+// A point of every kernel; rows of A gains and of so many amounts.
+struct Points {
+    Points(Index N, Index A, Index width)
+        : A(A), width(width), gains(N * A), amounts(N * width), costs(N) {}
+    Index A, width;
+    std::vector<double> gains, amounts, costs;
+    View<double> gain(Index i) { return {gains.data() + i * A, A}; }
+    View<double> amount(Index i) { return {amounts.data() + i * width, width}; }
+};
+
+template <class Nature>
+class PolyhedralGame {
+public:
+    PolyhedralGame(Nature& nature, View<const double> weights)
+        : upper(INFINITE), lower(-INFINITE), x(nature.A), mixture(nature.N * nature.width), passes(0),
+          nature_(nature), w_(weights), points_(nature.N, nature.A, nature.width),
+          master_(nature.A + 1, nature.N, nature.width), trial_(nature.A), mixed_(mixture.size()),
+          value_(nature.A) {}
+
+    double upper, lower, price = 0.0;  // bounds, and the price of the budget behind U
+    std::vector<double> x, mixture;    // (members) policy behind U, (N, width) amounts behind L
+    int passes;
+
+    // Close the game up to tol from `mixture` and the price, F being at most cap.
+    void solve(double tol, double cap) {
+        upper = INFINITE, passes = 0;
+        while (true) {
+            lower = -INFINITE;
+            if (nature_.size() == 1) play_alone(cap);
+            if (gap(cap) > tol) {
+                begin(tol);
+                play(tol, cap);
+            }
+            const Index before = nature_.size();
+            const double others = nature_.join(mixture, std::min(upper, cap), tol);
+            lower = std::min(lower, others);
+            std::fill(x.begin() + before, x.begin() + nature_.size(), 0.0);
+            if (nature_.size() == before || gap(cap) <= tol || passes >= ROUNDS) return;
+        }
+    }
+    double gap(double cap) const { return std::min(upper, cap) - lower; }
+
+private:
+    static constexpr int ROUNDS = 400, STALLED = 60;
+    static constexpr double TIE = 1e-3, LEAST = 0.1, HALF = 0.5;
+
+    // One action: the answer to it is the mixture.
+    void play_alone(double cap) {
+        trial_[0] = 1.0;
+        ++passes;
+        note(nature_.answer(trial_, price, points_));
+        mixed_ = points_.amounts;
+        double value = nature_.head(0);
+        for (Index i = 0; i < nature_.N; ++i) value += w_[i] * points_.gain(i)[0];
+        note_mixture(value, cap);
+    }
+
+    void note(double bound) {
+        if (!(bound < upper)) return;
+        upper = bound;
+        std::copy_n(trial_.begin(), nature_.size(), x.begin());
+    }
+    void note_mixture(double value, double cap) {
+        value = std::min(nature_.settle(mixed_, value), cap);
+        if (value > lower) lower = value, mixture = mixed_;
+    }
+
+    Index put(Index i, View<const double> gain, View<const double> amount, double cost) {
+        const Index n = nature_.size(), R = nature_.budget ? 1 : 0;
+        const View<double> column = master_.add(i);
+        if (R) column[0] = w_[i] * cost;
+        for (Index k = 0; k < n; ++k) column[R + k] = -w_[i] * gain[k];
+        std::copy(amount.begin(), amount.end(), master_.owned(master_.size() - 1).begin());
+        return master_.size() - 1;
+    }
+    Index put(Index i) { return put(i, points_.gain(i), points_.amount(i), points_.costs[i]); }
+
+    // Columns at the mixture and next to it.
+    void begin(double tol) {
+        const Index n = nature_.size();
+        master_.begin(nature_.budget ? 1 : 0, n);
+        if (nature_.budget) master_.set_budget(0, 1.0);
+        nature_.locate(mixture, points_);
+        Index root = 0;
+        for (Index k = 0; k < n; ++k) {
+            const double head = nature_.head(k);
+            master_.set_head(k, head);
+            value_[k] = head + TIE * tol * double(k + 1) / double(n);
+        }
+        for (Index i = 0; i < nature_.N; ++i) {
+            put(i);
+            for (Index k = 0; k < n; ++k) value_[k] += w_[i] * points_.gain(i)[k];
+        }
+        for (Index k = 1; k < n; ++k) root = value_[k] < value_[root] ? k : root;
+        const auto add = [&](Index i, View<const double> gain, View<const double> amount, double cost) {
+            return put(i, gain, amount, cost);
+        };
+        sound_ = master_.start(TIE * tol, nature_.exchanges(points_, root, add));
+    }
+
+    void play(double tol, double cap) {
+        const Index N = nature_.N, n = nature_.size(), R = nature_.budget ? 1 : 0;
+        double last = INFINITE;
+        for (int round = 0, stalled = 0; round < ROUNDS && stalled < STALLED; ++round) {
+            if (!sound_ || !master_.solve(LEAST * tol / double(N)) || !read(n, R)) return;
+            collect(n, cap);
+            ++passes;
+            note(nature_.answer(trial_, price, points_));
+            if (gap(cap) <= tol) return;
+            stalled = gap(cap) > HALF * last ? stalled + 1 : 0;
+            last = std::min(last, gap(cap));
+            if (master_.size() > 4 * (N + n)) master_.purge(2 * (N + n) + n);
+            bool some = false;
+            for (Index i = 0; i < N; ++i) {
+                const Index c = put(i);
+                if (master_.worth_above(c) > LEAST * tol / double(N)) some = true;
+                else master_.drop_last();
+            }
+            if (!some) return;
+        }
+    }
+
+    // The prices of the program; false if they are none.
+    bool read(Index n, Index R) {
+        double total = 0.0;
+        for (Index k = 0; k < n; ++k) total += trial_[k] = std::max(master_.price(R + k), 0.0);
+        if (!(total > 0.5)) return false;
+        for (Index k = 0; k < n; ++k) trial_[k] /= total;
+        if (R) price = std::max(master_.price(0), 0.0);
+        return true;
+    }
+
+    // The mixture of the program, shares brought to sums of 1.
+    void collect(Index n, double cap) {
+        total_.assign(nature_.N, 0.0);
+        for (Index c = 0; c < master_.size(); ++c) total_[master_.group(c)] += master_.share(c);
+        std::fill(mixed_.begin(), mixed_.end(), 0.0);
+        for (Index k = 0; k < n; ++k) value_[k] = nature_.head(k);
+        for (Index c = 0; c < master_.size(); ++c) {
+            const Index i = master_.group(c);
+            const double share = master_.share(c) / total_[i];
+            if (!(share > 0.0)) continue;
+            for (Index k = 0; k < n; ++k) value_[k] += share * master_.gain(c, k);
+            const View<double> amount = master_.owned(c);
+            for (Index j = 0; j < amount.size(); ++j) mixed_[i * amount.size() + j] += share * amount[j];
+        }
+        note_mixture(*std::min_element(value_.begin(), value_.begin() + n), cap);
+    }
+
+    Nature& nature_;
+    View<const double> w_;
+    Points points_;
+    Master master_;
+    bool sound_ = true;
+    std::vector<double> trial_, mixed_, value_, total_;
+};
+
+}  // namespace drmdp
