@@ -159,3 +159,24 @@ def test_values_before_a_move_carry_their_rounding(metric):
     else:
         found = linf.worth_of(layout, order, 0, 0, nothing, nothing, room)
     assert Fraction(float(found)) <= true
+
+
+def test_duals_of_many_actions_carry_the_rounding_of_their_sum():
+    """Each of many tiny Φ_a of ℓ2 takes a whole ulp off ½ θ² instead of half of one; the last makes the bound negative, but small.
+
+    Neither the margins of the rows nor that of the mean over the policy, which is relative to the bound, pay for that.
+    """
+    A, theta, kappa = 512, 2.0**-30 * (1 + 2.0**-20), 2.0**-60
+    p, policy = np.full(A, 0.51 * 2.0**-42), np.full(A, 2.0**-11)
+    p[-1], policy[-1] = 2 / 3 + 2.0**-15, 0.75 + 2.0**-11
+    kernels = np.zeros((1, 2, A, 2))
+    kernels[..., 0], kernels[..., 1] = 1 - p, p
+    costs, value, multiplier = np.zeros((2, A)), np.array([0.0, -1.0]), kappa / A
+    _, high = derived(("l2", 2), kernels, costs, value, theta, policy, multiplier=multiplier)
+    half, phi = Fraction(theta) ** 2 / 2, []
+    for x, row in zip(exact(policy), kernels[0, 0], strict=True):
+        t = Fraction(kappa) * x
+        phi.append(-t * exact_row(row)[1] + t * t / 2)  # at the threshold 0
+    true = (half + sum(phi)) / Fraction(kappa)
+    assert -0.001 < true < 0
+    assert high >= true / 2  # in units of cost

@@ -50,7 +50,7 @@ def test_an_entry_joins_a_file_of_each_layer(name):
     program = load(entry.program)
     assert hasattr(program, "sweep") or (hasattr(program, "update") and hasattr(proof, "dual_rows"))
     if entry.projection:
-        assert load(entry.projection).kernel
+        assert load(entry.projection).norm
 
 
 def test_every_class_has_a_name():

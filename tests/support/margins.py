@@ -10,17 +10,16 @@ from fractions import Fraction
 import numpy as np
 
 import drmdp
+from drmdp.certificate import compressed
 from drmdp.layout.layout import Layout, lay_out
-from drmdp.layout.memory import Memory
+from drmdp.layout.memory import Memory, shapes_of
+from drmdp.sets.registry import entry_of
 from interpreted import interpreted
 
 EPS = Fraction(2) ** -52
 FAR = np.finfo(float).eps
 MODULES = interpreted()
-sums_, l1, l2, linf, linf_radii, compressed = (
-    MODULES[f"certificate.{name}"] for name in ("sums", "l1", "l2", "linf", "linf_radii", "compressed")
-)
-compressed.load = lambda where: MODULES[where.removeprefix("drmdp.")]
+sums_, l1, linf, linf_radii = (MODULES[f"certificate.{name}"] for name in ("sums", "l1", "linf", "linf_radii"))
 
 
 def exact(numbers):
@@ -127,8 +126,8 @@ def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, 
     """L and U of state 0 at a value with the level 0, from witnesses that do nothing but for one multiplier."""
     _, ball, layout = layout_of(kernels, costs, radius, pair, weights)
     (S, A), N = layout.available.shape, layout.weights.size
-    memory = Memory(np.full((S, A), multiplier), np.full((S, N), multiplier), np.zeros((S, A, N)))
-    x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A))
-    with np.errstate(all="ignore"):  # as compiled
-        low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
+    memory = Memory(*map(np.zeros, shapes_of(S, A, N, entry_of(ball).keeps)))
+    memory.by_action[:] = memory.by_kernel[:] = multiplier
+    x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A)).copy()
+    low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
     return Fraction(float(low[0])), Fraction(float(high[0]))

@@ -22,7 +22,6 @@ from drmdp.bellman.nature_rows import Answer, respond
 from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
-from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
 from drmdp.layout import events
 from drmdp.layout.layout import Layout, at_radius, fill_up
@@ -124,19 +123,7 @@ class Remembered:
             return own if isinstance(own, np.ndarray) else own.toarray().reshape(model.n_states, model.n_actions, -1)
         place = int(np.count_nonzero(model.weights[:i]))
         alone = self.layout._replace(weights=np.eye(self.layout.weights.size)[place])
-        return replace(self, layout=alone, memory=self._by_kernel).kernel()
-
-    @cached_property
-    def _by_kernel(self) -> Memory:
-        """The memory with what single kernels have of it."""
-        if self.answer.split is None:
-            return self.memory
-        S = self.layout.available.shape[0]
-        parts = [
-            self.answer.split(part, self.point, _of(self.memory, own))
-            for _, _, part, own in events.pieces(self.layout, 0, S)
-        ]
-        return self.memory._replace(by_row=np.concatenate(parts))
+        return replace(self, layout=alone).kernel()
 
     def _rows(self, weights: Array, by_pair: bool) -> Rows:
         share = self.share

@@ -23,7 +23,7 @@ from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, point_at, row_scales, scratch
-from drmdp.layout.sorting import SortSpace, count_above, places, rank, sort_space
+from drmdp.layout.sorting import SortSpace, places, rank, sort_space
 
 
 class Target(NamedTuple):
@@ -87,7 +87,6 @@ class Answer(NamedTuple):
     kernel: Any
     single: Any  # entries of a row beside the listed ones; EACH: one for each kernel; or how many for each pair, from the layout
     prefixes: int  # prefix terms of a row, so many for each kernel
-    split: Any = None  # makes rows of single kernels of what the mean keeps
     single_kernels: bool = True  # whether her kernel is the mean of N
     work: bool = True  # whether the kernel is given work space
     weights: Any = None  # makes mixtures of the N kernels, (S, N) or (S, A, N), of layout, memory and share, if that is what she plays
@@ -131,42 +130,6 @@ def respond(
         point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip
-
-
-def split(layout: Layout, point: Point, memory: Memory) -> Array:
-    """Masses (S, A, N) that the kernels of (ℓ1, 1) move: each gives up of an entry what the mean kernel gives up of it, relatively."""
-    S, A = layout.available.shape
-    moved = np.zeros((S, A, layout.weights.size))
-    _split(layout, point, memory, moved, workspace(layout, point, 0, S))
-    return moved
-
-
-@njit(**KERNEL)
-def _split(layout, point, memory, moved, work):
-    """Share the masses of the mean kernel among the kernels.
-
-    reads   layout, point, memory.by_action
-    fills   moved (S, A, N), work
-    """
-    S, A, N = moved.shape
-    up = work.sort.entry
-    for s in range(S):
-        if not begin(layout, point, s, work.state):
-            continue
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            u = work.state.u[lo - layout.indptr[s * A] : hi - layout.indptr[s * A]]
-            left = memory.by_action[s, a]
-            rank(u, up, work.sort.place)
-            for n in range(u.size):
-                j = up[n]
-                mean = layout.mean[lo + j]
-                if not (layout.available[s, a] and left > 0.0):
-                    break
-                part = min(left / mean, 1.0) if mean > 0.0 else 0.0
-                left -= part * mean
-                for i in range(N):
-                    moved[s, a, i] += part * layout.data[N * lo + i * (hi - lo) + j] * work.state.scale[a, i]
 
 
 @njit(**INLINE)
@@ -219,12 +182,7 @@ def _respond_l1(start, stop, layout, point, memory, question, work):
                     piece = piece_at(layout, s, a, work.state, question.target)
                     K = piece.u.size
                     piece.states[K] = point.order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
-                    if memory.by_row.shape[1] == 0:
-                        lo = layout.indptr[s * weights.shape[1] + a]
-                        moved = memory.by_action[s, a]
-                        _row_l1_mean(piece, layout.mean[lo : lo + K], weights[s, a], share[s, 0], moved, work.sort)
-                    else:
-                        _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], work.sort)
+                    _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], work.sort)
 
 
 @njit(**KERNEL)
@@ -242,55 +200,6 @@ def _respond_linf(start, stop, layout, point, memory, question, work):
                     piece = piece_at(layout, s, a, work.state, question.target)
                     radius, w = memory.by_kernel[s], layout.weights
                     _row_linf(piece, w, weights[s, a], share[s], radius, order, layout.unlisted, work.sort)
-
-
-@njit(**INLINE)
-def _settled(y, at, K, u, scale, t, tau, order, unlisted):
-    """A threshold that was kept in float32, after a Newton step.
-
-    reads   y from at on, K, u, scale, t, tau, order, unlisted
-    returns τ
-    """
-    c = 0.0
-    total = 0.0
-    if unlisted:
-        k = count_above(order, t, tau)
-        c += k
-        total += t * order.sum1[k]
-    for j in range(K):
-        p = y[at + j] * scale
-        if p + t * u[j] > tau:
-            total += p
-            if not (unlisted and t * u[j] > tau):
-                c += 1.0
-                total += t * u[j]
-    return (total - 1.0) / c if c > 0.5 else np.float64(tau)
-
-
-@njit(**INLINE)
-def _row_l1_mean(piece, mean, x, share, moved, sort):
-    """Add the mean row of a pair, mass being moved from its lowest stakes to the top.
-
-    reads   piece, mean (K,), x (weight of the pair), share, moved
-    fills   piece.mass, sort
-    """
-    u, mass = piece.u, piece.mass
-    K = u.size
-    left = share * moved if moved > 0.0 else 0.0
-    for j in range(K):
-        mass[j] += x * mean[j]
-    if not left > 0.0:
-        return
-    ascending = sort.entry
-    rank(u, ascending, sort.place)
-    for n in range(K):
-        j = ascending[n]
-        take = min(left, mean[j])
-        mass[j] -= x * take
-        mass[K] += x * take
-        left -= take
-        if left <= 0.0:
-            break
 
 
 @njit(**INLINE)
@@ -369,5 +278,4 @@ def _row_linf(piece, w, x, share, radius, order, unlisted, sort):
 
 
 L1 = Answer(_respond_l1, 1, prefixes=False)
-L1_MEAN = L1._replace(split=split)
 LINF = Answer(_respond_linf, EACH, prefixes=True)

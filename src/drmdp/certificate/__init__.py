@@ -5,8 +5,8 @@ Whoever solves hands over a *claim*: the few numbers that explain a sweep (`drmd
 whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask it. A
 `Pair` is judged by two runs of that loop (`drmdp.solvers.judge`), whose sweeps are proved here.
 
-* `compressed` proves sweeps over compressed data, with `l1`, `l2`, `linf` and `linf_radii` for the sets and `sums` for what they share;
-* `dense` proves witnesses in plain NumPy and states the formulas, which those modules have as `dual_rows`;
+* `compressed` proves sweeps over compressed data, by routines of `drmdp._native` (`native`);
+* `dense` proves witnesses in plain NumPy, by the formulas of `duals`;
 * `fixed_kernel` proves sweeps with one kernel that stays;
 * `membership` brings kernels of any origin into the set, by `membership_linear` and `membership_squares` where it has to search.
 

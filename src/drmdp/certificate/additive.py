@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate.rows import burg, chi2, kl
 from drmdp.certificate.sums import EPS, dot, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, Walls, njit, wall
 
@@ -249,8 +248,3 @@ def _listed(nominal: Array, allowed: Any, u: Array) -> tuple[Array, Array]:
     rows = np.where(allowed, nominal, 0.0).reshape(-1, S)
     rows.setflags(write=False)
     return rows, np.where(allowed, u, -1.0).reshape(-1, S)
-
-
-KL, KL_MEAN = Proof(kl, mean=False), Proof(kl, mean=True)
-BURG, BURG_MEAN = Proof(burg, mean=False), Proof(burg, mean=True)
-CHI2, CHI2_MEAN = Proof(chi2, mean=False, unit=0.5), Proof(chi2, mean=True, unit=0.5)

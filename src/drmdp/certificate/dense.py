@@ -13,7 +13,7 @@ with q = 1 for ℓ1 and ℓ∞, q = 2 for ℓ2, one μ for finite orders and one
     ℓ2:   R_i = Σ_a τ + Σ_t { d ŷ + d²/(4 μ_i)  if  ŷ + d/(2 μ_i) > 0,  else  −μ_i ŷ² }
     ℓ∞:   R_i = max_{0≤r≤1} Σ_a τ + Σ_t [ d⁺ (ŷ + r) − d⁻ (ŷ − r)⁺ ] − μ_i r     (order ∞: r = θ and μ_i = 0).
 
-R_i is `dual_rows` of the set's module (`l1`, `l2`, `linf`, `linf_radii`), for divergences of `additive`.
+R_i is `dual_rows` of the set's proof (`drmdp.certificate.duals`).
 
 In the other direction any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B is pulled towards ŷ
 until it is.

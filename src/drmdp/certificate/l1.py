@@ -10,17 +10,14 @@ negative, and the masses moved, as well as their gains, are off by (n + K) ε, r
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from drmdp._typing import Array
-from drmdp.certificate.dense import Block
+from drmdp.certificate.duals import l1 as dual_rows
 from drmdp.certificate.sums import BLOCK, EPS, depth, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import rank
-from drmdp.sets import AmbiguitySet
+
+__all__ = ["dual_rows", "states"]
 
 
 @njit(**LEAN)
@@ -183,36 +180,3 @@ def worth_of(layout, s, a, mass, share, terms, work):
         gain = _gain(layout, s, a, i, share[i] * mass[i], terms, True, work)
         worth += layout.weights[i] * ((1.0 + terms * EPS) * work.own[a, i] + gain)
     return worth
-
-
-# ---------------------------------------------------------------------- dense data
-
-
-def dual_rows(ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    """R_i of each kernel and Σ|terms|, (n, N) each: the formula of `drmdp.certificate.dense` for ℓ1."""
-    floor = top[:, :, None] - 2 * mu[:, None, :]  # (n, A, N)
-    best = np.maximum(xz, floor[..., None])
-    budget = mu * data.radius[:, None]
-    value = (data.nominal * best).sum(axis=(1, 3)) + budget
-    size = (data.nominal * np.abs(best)).sum(axis=(1, 3)) + budget
-    return value, size + 2 * (np.abs(top).sum(axis=1)[:, None] + mu)
-
-
-class TotalVariation(NamedTuple):
-    """The proof of half the ℓ1 distance, all costs added up: a radius, or what it costs, counts twice."""
-
-    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
-        """Prove L, U and the share of nature's move for the states start … stop − 1."""
-        radius = 2.0 * layout.radius
-        radius.setflags(write=False)
-        states(start, stop, layout._replace(radius=radius), view, claim, bounds, work)
-
-    def dual_rows(
-        self, ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array
-    ) -> tuple[Array, Array]:
-        """R_i of each kernel, or of the mean, which is off by 4 (S + N + 4) ε, and Σ|terms|."""
-        value, size = dual_rows(ball, replace(data, radius=2.0 * data.radius), xz, top, 0.5 * mu, tau)
-        return value + 4.0 * (xz.shape[3] + data.n_kernels + 4) * EPS * size, size
-
-
-TV = TotalVariation()

@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate.dense import Block
 from drmdp.certificate.sums import BLOCK, EPS, add, depth, normalise, prefix, weigh_rows
 from drmdp.core.compiled import INLINE, LEAN, njit
 from drmdp.layout.sorting import rank
-from drmdp.sets import AmbiguitySet
 
 
 class Spot(NamedTuple):
@@ -221,38 +219,3 @@ def lower_state(layout, view, s, claim, joint, bounds, work):
                 weigh_rows(layout, s, a, work)
                 work.worth[a] = worth_of(layout, view, s, a, radius, share, work)
     return base, unit, 2 * depth(entries) + A + 16
-
-
-# ---------------------------------------------------------------------- dense data
-
-
-def dual_rows(ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    """R_i of each kernel and Σ|terms|, (n, N) each: the formula of `drmdp.certificate.dense` for ℓ∞."""
-    n, _, N, _ = data.nominal.shape
-    tau = np.where(data.available[:, :, None], tau, 0.0)
-    d = np.where(data.allowed[:, :, None, :], xz - tau[..., None], 0.0)
-    up, down = np.maximum(d, 0.0), np.maximum(-d, 0.0)
-    if ball.by_kernel:
-        r, mu = np.broadcast_to(data.radius[:, None], (n, N)), np.zeros((n, N))
-    else:
-        r = _best_radius(data.nominal, up, down, mu)
-    width = r[:, None, :, None]
-    gain = up * (data.nominal + width) - down * np.maximum(data.nominal - width, 0.0)
-    size = np.abs(tau).sum(axis=1) + np.abs(gain).sum(axis=(1, 3)) + 2 * mu + 2 * (up + down).sum(axis=(1, 3))
-    budget = mu * data.radius[:, None]
-    return tau.sum(axis=1) + gain.sum(axis=(1, 3)) - mu * r + budget, size + budget
-
-
-def _best_radius(nominal: Array, up: Array, down: Array, mu: Array) -> Array:
-    """Maximiser r in [0, 1] of the concave, piecewise linear bracket of the ℓ∞ formula, (n, N)."""
-    n, A, N, S = nominal.shape
-    y = nominal.transpose(0, 2, 1, 3).reshape(n, N, A * S)
-    weight = down.transpose(0, 2, 1, 3).reshape(n, N, A * S)
-    order = np.argsort(y, axis=2)
-    ends = np.take_along_axis(y, order, axis=2)
-    used = np.cumsum(np.take_along_axis(weight, order, axis=2), axis=2)
-    slope = (up.sum(axis=(1, 3)) - mu)[..., None] + used[..., -1:] - used  # right of each end
-    start = (up.sum(axis=(1, 3)) - mu) + used[..., -1]  # right of 0
-    first = (slope <= 0).argmax(axis=2)
-    r = np.where((slope <= 0).any(axis=2), np.take_along_axis(ends, first[..., None], axis=2)[..., 0], 1.0)
-    return np.asarray(np.where(start <= 0, 0.0, r))

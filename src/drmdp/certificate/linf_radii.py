@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.certificate.linf import Spot, above_of, dual_rows, lower_state, pieces_of, walk
+from drmdp.certificate.duals import linf as dual_rows
+from drmdp.certificate.linf import Spot, above_of, lower_state, pieces_of, walk
 from drmdp.certificate.sums import EPS, add, finish
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import copy, rank

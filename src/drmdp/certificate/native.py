@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from drmdp import _native
-from drmdp._typing import Array
-from drmdp.certificate import additive, l1, l2, linf, orders
+from drmdp.certificate import duals
 
 ONE = np.ones(1)
 
@@ -20,7 +19,7 @@ class NativeProof:
     """The proof of a routine; `mean`: its rows stand for all kernels."""
 
     routine: str
-    dense: Any  # proves dense data
+    dual_rows: duals.Duals  # of dense data
     mean: bool = False
     extra: Any = None  # what the set has besides
     WORK: ClassVar[bool] = False  # routines have their own work space
@@ -32,24 +31,19 @@ class NativeProof:
             layout = layout._replace(data=layout.mean, weights=ONE)
         _native.prove(self.routine, start, stop, layout, view, claim, bounds, n_mean, self.extra)
 
-    def dual_rows(self, ball: Any, data: Any, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-        """See `drmdp.certificate.dense`."""
-        found: tuple[Array, Array] = self.dense.dual_rows(ball, data, xz, top, mu, tau)
-        return found
-
 
 class NativeOrders(NativeProof):
-    """The proof of a routine for sets of every finite order; `dense` is that of order ∞."""
+    """The proof of a routine for sets of every finite order; `dual_rows` are those of the metric."""
 
     def of(self, ball: Any) -> NativeProof:
         """That of the order of a ball."""
         order = float(ball.order)
-        return replace(self, dense=orders.Proof(None, self.dense.dual_rows, order), extra=(order, None))
+        return replace(self, dual_rows=duals.of_order(self.dual_rows, order), extra=(order, None))
 
 
-KL, KL_MEAN = NativeProof("kl", additive.KL), NativeProof("kl", additive.KL_MEAN, mean=True)
-BURG, BURG_MEAN = NativeProof("burg", additive.BURG), NativeProof("burg", additive.BURG_MEAN, mean=True)
-CHI2, CHI2_MEAN = NativeProof("chi2", additive.CHI2), NativeProof("chi2", additive.CHI2_MEAN, mean=True)
-L1, TV, L2 = NativeProof("l1", l1, mean=True), NativeProof("tv", l1.TV, mean=True), NativeProof("l2", l2)
-LINF_INF = NativeProof("linf_inf", linf)
-L2_INF, L2_ORDERS = NativeProof("l2_orders", l2, extra=(math.inf, None)), NativeOrders("l2_orders", l2)
+KL, KL_MEAN = NativeProof("kl", duals.KL), NativeProof("kl", duals.KL, mean=True)
+BURG, BURG_MEAN = NativeProof("burg", duals.BURG), NativeProof("burg", duals.BURG, mean=True)
+CHI2, CHI2_MEAN = NativeProof("chi2", duals.CHI2), NativeProof("chi2", duals.CHI2, mean=True)
+L1, TV = NativeProof("l1", duals.l1, mean=True), NativeProof("tv", duals.tv, mean=True)
+L2, LINF_INF = NativeProof("l2", duals.l2), NativeProof("linf_inf", duals.linf)
+L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), NativeOrders("l2_orders", duals.l2)

@@ -9,20 +9,13 @@ No power is taken of anything that is searched for, and p enters through the nor
 
     ℓ1: B_i = Σ_a Σ_t ŷ max(x_a u, −2 λ_i), for the λ_i handed over (`l1`).
     ℓ∞: with h_ia the bounds of `linf` on a row's value at radius r, B_i = max_r Σ_a x_a h_ia(r) − λ_i r, for the λ_i handed over, thresholds by `linf_radii`.
-    ℓ2: ‖d‖ ≥ e·d/‖e‖ for every e. With κ = κ_i, t = κ x_a and thresholds τ_a, e = max((t u − τ)/κ, −ŷ/κ), and λ_i = ‖e_i‖, any κ > 0 and τ give
 
-        B_i = Σ_a [max_t (x_a u − e) + e·ŷ]  ≤  Σ_a [τ + Σ_active d ŷ − Σ_idle ŷ²]/κ,        λ_i = √Σ_a [Σ_active d² + Σ_idle ŷ²]/κ,        d = t u − τ
-
-    over active entries, ŷ + d > 0, and idle ones: x_a u − e is τ/κ where active, and where idle it is less. The thresholds are found here.
-
-**From below.** Rows are built from what is handed over (ℓ1: masses by_row; ℓ2: multipliers by_row; ℓ∞: radii by_kernel), their distances d_i are measured, and
+**From below.** Rows are built from what is handed over (ℓ1: masses by_row; ℓ∞: radii by_kernel), their distances d_i are measured, and
 all rows are pulled towards the data by θ/D, D = (Σ_i w_i d_iᵖ)^{1/p}, if D > θ: D is a norm of y − ŷ.
 
 **Rounding.** A norm is taken of λ/max λ. A power is right up to 2 ε, relatively, beside what its base and its exponent are off: the base by ε, which the
 root turns back into ε, and the exponent by ε, which moves a sum s by |ln s| ε/q. So ‖λ‖ and D are off by (N + 16 + 2 |ln s|) ε, relatively. B_i has the margins
-of the files named. For ℓ2, B_i κ_i = Σ_a Φ_ia − ½ r², Φ and its margin those of `l2`, and r², like λ_i, is off by 2 n ε, relatively, n = depth(K) + A + 16.
-As computed, d defines e, and then x_a u − e ≤ τ/κ is off by 2 ε (t + |τ|)/κ. An entry that counts as idle though ŷ + d > 0 has ŷ ≤ 2 |d|, and raises
-the maximum by (n + 24) ε |d|/κ, |d| ≤ t + |τ|.
+of the files named.
 """
 
 from __future__ import annotations
@@ -32,15 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array
-from drmdp.certificate import l1, l2, linf, linf_radii
-from drmdp.certificate.dense import Block
+from drmdp.certificate import duals, l1, linf, linf_radii
 from drmdp.certificate.sums import EPS, depth, finish, mean_worth, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
-
-TRIALS = 100
 
 
 @njit(**LEAN)
@@ -179,160 +168,16 @@ def _states_linf(start, stop, layout, view, claim, bounds, work, p):
         finish(s, base, unit, above if above < 0.0 else 0.0, layout, view, claim, bounds, work)
 
 
-@njit(**INLINE)
-def _level(row, t, view, unlisted, flat, sums):
-    """Find the threshold of a row at t, relative to how far it moves, by Newton's method: monotone from its second step on.
-
-    reads   row, t, view, unlisted, flat
-    fills   sums (9,)
-    """
-    data, at, K, u, first, scale = row
-    tau, low = -1.0 if unlisted else -np.inf, 0.0
-    for j in range(K):
-        tau = max(tau, data[at + j] * scale + t * u[first + j] - 1.0)
-    for _ in range(TRIALS):
-        l2.sum_row(row, t, tau, low, view, unlisted, flat, sums)
-        off = sums[l2.MASS] - sums[l2.IDLE]
-        if not sums[l2.COUNT] > 0.5 or not abs(off) > EPS * (sums[l2.MOVED] + sums[l2.IDLE]):
-            break
-        step = low + off / sums[l2.COUNT]
-        new = tau + step
-        if new == tau and step == low:
-            break
-        low = step - (new - tau)
-        tau = new
-    sums[l2.LEVEL] = tau
-
-
-@njit(**LEAN)
-def _visit(layout, view, s, a, x, claim, work):
-    """Add an action to the duals and distances of the kernels, and find its gains.
-
-    reads   layout, view, s, a, x (its probability), claim.memory: multipliers by_row, κ by_kernel
-    fills   work.scale[a], work.own[a], work.gain[a], work.kernels: 0 (B κ), 1 (λ² κ²), 2 (squares of distances), work.sums
-    returns the margin of Σ_i w_i (ŷ·u + gain)
-    """
-    A, N = work.scale.shape
-    kappa, multiplier, w, sums = claim.memory.by_kernel[s], claim.memory.by_row[s, a], layout.weights, work.sums
-    lo, K = layout.indptr[s * A + a], layout.indptr[s * A + a + 1] - layout.indptr[s * A + a]
-    first, n = lo - layout.indptr[s * A], depth(K) + 16
-    flat = l2.raise_to_top(work.u, first, K, 1.0, multiplier)
-    margin = flat
-    weigh_rows(layout, s, a, work)
-    for i in range(N):
-        row = l2.Row(layout.data, N * lo + i * K, K, work.u, first, work.scale[a, i])
-        t, own = kappa[i] * x, work.own[a, i]
-        if x > 0.0 and l2.is_usable(t):
-            _level(row, t, view, layout.unlisted, flat, sums)
-            square = sums[l2.SQUARES] + sums[l2.IDLE_SQUARES]
-            bound = l2.dual_of(sums, t, own, n + A) - 0.5 * square
-            work.kernels[0, i] += bound + (n + A + 64) * EPS * (square + 2.0 * (t + abs(sums[l2.LEVEL])))
-            work.kernels[1, i] += square
-        elif x > 0.0:
-            work.kernels[0, i] = np.inf
-        work.gain[a, i] = 0.0
-        margin += w[i] * n * EPS * abs(own)
-        if l2.is_usable(multiplier[i]):
-            if multiplier[i] != t:  # or the sums are those above
-                _level(row, multiplier[i], view, layout.unlisted, flat, sums)
-            work.gain[a, i], more, far = l2.move_of(sums, own, n)
-            margin += w[i] * more
-            work.kernels[2, i] += far * far
-    return margin
-
-
-@njit(**INLINE)
-def _above_l2(theta, p, kappa, w, terms, work):
-    """Upper bound on Σ_a x_a Σ_i w_i y_ia·u.
-
-    reads   theta, p, kappa (N,), w (N,), terms (depth of the sums), work.kernels: 0 (B κ), 1 (λ² κ²)
-    fills   work.kernels[3] (λ)
-    returns the bound
-    """
-    total, size, price = 0.0, 0.0, work.kernels[3]
-    for i in range(w.size):
-        if not (kappa[i] > 0.0 and work.kernels[0, i] < np.inf):
-            return 0.0
-        price[i] = math.sqrt(work.kernels[1, i]) / kappa[i] * (1.0 + terms * EPS)
-        bound = work.kernels[0, i] / kappa[i]
-        total += w[i] * bound
-        size += w[i] * abs(bound)
-    paid = theta * norm_above(_conjugate(p), price, w)
-    return total + paid + (w.size + 16) * EPS * (size + paid)
-
-
-@njit(**KERNEL)
-def _states_l2(start, stop, layout, view, claim, bounds, work, p):
-    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
-
-    reads   layout, view, claim, p
-    fills   bounds, work
-    """
-    A, N = layout.available.shape[1], layout.weights.size
-    memory, w, margin, far = claim.memory, layout.weights, work.actions[0], work.kernels[2]
-    for s in range(start, stop):
-        base, unit = normalise(layout, view, s, work)
-        if not base < np.inf:
-            continue
-        theta, x, most = layout.radius[s], claim.policy[s], 0
-        for k in range(3):
-            for i in range(N):
-                work.kernels[k, i] = 0.0
-        for a in range(A):
-            most = max(most, layout.indptr[s * A + a + 1] - layout.indptr[s * A + a])
-            if layout.available[s, a] and l1.is_bent(x[a], memory.by_row[s, a]):
-                margin[a] = _visit(layout, view, s, a, x[a], claim, work)
-        for i in range(N):
-            far[i] = math.sqrt(far[i])
-        _pull(p, theta, far, w, A + 16, bounds.share[s])
-        for a in range(A):
-            if not layout.available[s, a]:
-                continue
-            if not l1.is_bent(x[a], memory.by_row[s, a]):
-                work.worth[a] = mean_worth(layout, s, a, work)
-                continue
-            work.worth[a] = -margin[a] - (N + 8) * EPS
-            for i in range(N):
-                work.worth[a] += w[i] * (work.own[a, i] + bounds.share[s, i] * work.gain[a, i])
-        above = l2.nominal_of(x, w, work)
-        if theta > 0.0:
-            above = _above_l2(theta, p, memory.by_kernel[s], w, depth(most) + A + 32, work)
-        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
-
-
 class Proof(NamedTuple):
     """A metric and an order."""
 
     kernel: Any
-    rows: Any  # the dual rows of the metric
+    dual_rows: Any
     p: float
 
     def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
         """Prove L, U and the share of nature's move for the states start … stop − 1."""
         self.kernel(start, stop, layout, view, claim, bounds, work, self.p)
-
-    def dual_rows(
-        self, ball: AmbiguitySet, data: Block, xz: Array, top: Array, mu: Array, tau: Array
-    ) -> tuple[Array, Array]:
-        """R_i of each kernel and Σ|terms|, (n, N) each: those of the metric, with θ ‖λ‖ for what they pay for the budget."""
-        value, size = self.rows(ball, data, xz, top, mu, tau)
-        price, paid = mu, mu * data.radius[:, None]
-        if self.rows is l2.dual_rows:  # μ of the squared distance: λ = 2 μ r, r that of the rows that attain the dual
-            square = _squares(data, xz, mu, tau)
-            price, paid = 2 * mu * np.sqrt(square), mu * (square + (data.radius * data.radius)[:, None])
-        most = price.max(axis=1)
-        part = np.divide(price, most[:, None], where=most[:, None] > 0, out=np.zeros_like(price))
-        power = self.p / (self.p - 1) if self.p > 1 else np.inf
-        total = part.max(axis=1) if power == np.inf else ((part**power) @ data.weights) ** (1 / power)
-        norm = (data.radius * most * total)[:, None]
-        return value - paid + norm, size + paid + 32 * norm
-
-
-def _squares(data: Block, xz: Array, mu: Array, tau: Array) -> Array:
-    """Squared distances of the rows that attain the dual of ℓ2, (n, N)."""
-    moved = np.maximum((xz - tau[..., None]) / (2 * mu[:, None, :, None]), -data.nominal)
-    moved = np.where(data.allowed[:, :, None, :], moved, 0.0)
-    return np.asarray((moved * moved).sum(axis=(1, 3)))
 
 
 class Orders(NamedTuple):
@@ -344,9 +189,8 @@ class Orders(NamedTuple):
     def of(self, ball: AmbiguitySet) -> Proof:
         """That of the order of a ball."""
         order: Any = ball.order  # type: ignore[attr-defined]
-        return Proof(self.kernel, self.rows, float(order))
+        return Proof(self.kernel, duals.of_order(self.rows, float(order)), float(order))
 
 
-L1_ORDERS = Orders(_states_l1, l1.dual_rows)
-L2_ORDERS = Orders(_states_l2, l2.dual_rows)
-LINF_ORDERS = Orders(_states_linf, linf.dual_rows)
+L1_ORDERS = Orders(_states_l1, duals.l1)
+LINF_ORDERS = Orders(_states_linf, duals.linf)

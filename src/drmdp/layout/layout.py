@@ -137,8 +137,8 @@ def choose(model: Model, ball: AmbiguitySet) -> Layout:
 
 def widen(layout: Layout) -> Layout:
     """The same rows over all that some pair of their state lists, with probability 0 where they did not."""
-    ends, there = shared(layout.indptr, layout.indices, layout.available)
-    data, mean = moved(layout.indptr, layout.indices, (layout.data, layout.mean), ends, there)
+    ends, there, where = shared(layout.indptr, layout.indices, layout.available)
+    data, mean = moved(layout.indptr, (layout.data, layout.mean), ends, where)
     return layout._replace(indptr=ends, indices=there, data=data, mean=mean)
 
 

@@ -26,7 +26,7 @@ def reached(model: Model) -> Any:
     if "reached" not in model.kept:
         found = np.zeros(model.n_states, np.int64)
         for lo, hi, indptr, indices in _seen(model):
-            ends, _ = shared(indptr, indices, model.available[lo:hi])
+            ends, *_ = shared(indptr, indices, model.available[lo:hi])
             found[lo:hi] = np.diff(ends).reshape(hi - lo, -1).max(axis=1)
         model.kept["reached"] = found
     return model.kept["reached"]
@@ -58,7 +58,7 @@ def costs_of(model: Model, indptr: Any, indices: Any) -> Array:
 def _unpriced(model: Model) -> tuple[int, int, int] | None:
     """The first such pair and next state."""
     for lo, hi, indptr, indices in _seen(model):
-        ends, there = shared(indptr, indices, model.available[lo:hi])
+        ends, there, _ = shared(indptr, indices, model.available[lo:hi])
         if isinstance(
             model, EventModel
         ):  # events of a pair say what it costs to go where they lead, and nobody what it costs elsewhere

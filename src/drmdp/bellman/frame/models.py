@@ -14,7 +14,6 @@ import numpy as np
 from drmdp.bellman.frame import additive
 from drmdp.bellman.frame.nature import answer_of
 from drmdp.bellman.nature_rows import Answer
-from drmdp.bellman.rows import burg, chi2, kl
 from drmdp.core.cached import cached_property
 from drmdp.core.compiled import Walls, wall
 from drmdp.layout.layout import Layout
@@ -88,8 +87,3 @@ class Family:
     def _data(self, layout: Layout) -> Layout:
         """The rows that the set is around."""
         return layout._replace(data=layout.mean, weights=ONE) if self.mean else layout
-
-
-KL, KL_MEAN = Family(kl), Family(kl, mean=True)
-BURG, BURG_MEAN = Family(burg), Family(burg, mean=True)
-CHI2, CHI2_MEAN = Family(chi2, 0.5), Family(chi2, 0.5, mean=True)

@@ -122,7 +122,7 @@ class Pairwise:
     def NATURE(self) -> Answer:  # noqa: N802
         """How her rows follow from the memory."""
         own: Answer = self.family.NATURE
-        return own._replace(kernel=self._respond, split=None if own.split is None else self._split)
+        return own._replace(kernel=self._respond)
 
     def _respond(
         self,
@@ -139,10 +139,6 @@ class Pairwise:
         space = nature_rows.workspace(pairs, point, start * A, stop * A)
         own = memory_by_pair(memory, layout.weights.size)
         self.family.NATURE.kernel(start * A, stop * A, pairs, point, own, asked, space)
-
-    def _split(self, layout: Layout, point: Point, memory: Memory) -> Array:
-        split: Array = self.family.NATURE.split(by_pair(layout), point, memory_by_pair(memory, layout.weights.size))
-        return split.reshape(*layout.available.shape, -1)
 
 
 @njit(fastmath=FAST, **LEAN)
