@@ -1,6 +1,6 @@
 """Exact, certified solvers for distributionally robust Markov decision processes.
 
-A name is imported when it is first used: `import drmdp` alone brings neither NumPy, SciPy nor Numba.
+A name is imported when it is first used: `import drmdp` alone brings neither NumPy nor SciPy.
 Type checkers read the imports below; the package reads them as text, to know where each name comes from.
 """
 

@@ -123,7 +123,7 @@ def solve(
             raise InputError(f"{option}: goes with the path of a .drmdp directory instead of a model in memory")
     check_problem(model, ball)
     ball = ball.facing(nature)
-    begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(max_seconds)
+    begin, deadline = clock.now(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
         problem = Problem(build(model, ball, chosen.backend, threads))
@@ -155,7 +155,6 @@ def solve(
         scale=found.scale,
         seconds=found.seconds,
         setup_seconds=setup,
-        compile_seconds=clock.compiled() - compiled,
         kernels=found.kernels,
         weights=found.weights,
         problem=(model, ball),

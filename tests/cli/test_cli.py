@@ -194,7 +194,7 @@ def test_solve_json_is_the_solution(run, folder):
     ball = drmdp.Wasserstein(0.2, "l1", np.inf, "observed")
     solution = drmdp.solve(instances.forest(4), ball, method=drmdp.ValueIteration(backend="conic"), tol=1e-7)
     assert list(found) == [
-        "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds", "n_iters",
+        "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "n_iters",
         "kernel_passes", "value", "lower", "upper", "policy", "settings", "states", "actions", "kernel_names", "notes", "fingerprint",
     ]  # fmt: skip
     for name in ("status", "gap", "duality_gap", "scale", "n_iters", "kernel_passes", "settings", "fingerprint"):

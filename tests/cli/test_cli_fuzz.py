@@ -153,8 +153,6 @@ def test_costs_that_are_no_array_are_named(folder):
     "environment",
     [
         {"DRMDP_THREADS": "1000000000"},
-        pytest.param({"NUMBA_NUM_THREADS": "0"}, marks=pytest.mark.fuzz),
-        {"NUMBA_NUM_THREADS": "many"},
         {
             "COLUMNS": "-5",
             "LINES": "x",

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import drmdp
@@ -14,7 +13,6 @@ import engines
 import ranges
 from drmdp.cluster import Local, Ray
 from drmdp.cluster import ray as engine_of_ray
-from drmdp.cluster.actor import plain
 from drmdp.cluster.worker import Worker
 from drmdp.sets.registry import ENTRIES
 
@@ -119,52 +117,12 @@ def test_an_engine_of_ray_starts_and_ends_its_own_workers(solved, session):
     assert "drmdp" not in session.util.list_named_actors()
 
 
-COLD = """
-import os, sys
-from mpi4py import MPI
-if MPI.COMM_WORLD.rank == 1:
-    os.environ[sys.argv[2]] = sys.argv[3]
-import drmdp, ranges
-from drmdp.cluster import Mpi
-os.write(1, (ranges.digest(drmdp.solve(sys.argv[1], drmdp.Wasserstein(0.1), cluster=Mpi())) + "\\n").encode())  # in one piece
-"""
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "NUMBA_CPU_NAME"])
-def test_a_worker_that_compiles_for_itself_is_equal_or_refused(variable, tmp_path):
-    (tmp_path / "job.py").write_text(COLD)
-    model = ranges.model("terminal", "rewards", S=ranges.LARGE, A=2, N=2)
-    drmdp.write(model, tmp_path / "model.drmdp")
-    value = str(tmp_path / "cache") if variable == "NUMBA_CACHE_DIR" else "generic"
-    done = mpi(["-n", "2"], tmp_path / "job.py", tmp_path / "model.drmdp", variable, value, check=False)
-    if variable == "NUMBA_CPU_NAME":
-        assert done.returncode != 0
-        assert "workers 0 and 1 would not give the same bits: " in done.stderr
-        assert "processor: " in done.stderr
-    else:
-        want = ranges.digest(drmdp.solve(model, drmdp.Wasserstein(0.1), threads=1))
-        assert done.stdout.split() == [want, want]
-
-
-def test_what_ray_hands_out_looks_like_any_other_array():
-    held = np.arange(12.0).reshape(3, 4)
-    assert plain(held) is held
-    held.flags.writeable = False
-    for array in (held, held[:, :0]):
-        view = plain(array)
-        assert view.flags.writeable
-        assert view.shape == array.shape
-        assert view.ctypes.data == array.ctypes.data
-        assert view.base.array is array  # which stays as long as the view
-
-
 def test_workers_that_would_give_other_bits_are_refused(tmp_path, monkeypatch):
     drmdp.write(ranges.model(), tmp_path / "model.drmdp")
 
     def other(self):
-        return (), {"drmdp": "1", "kernels": "a" if self.lo else "b"}
+        return (), {"drmdp": "1", "routines": "a" if self.lo else "b"}
 
     monkeypatch.setattr(Worker, "kernels", other)
-    with pytest.raises(drmdp.InputError, match="workers 0 and 1 would not give the same bits: kernels: b and a"):
+    with pytest.raises(drmdp.InputError, match="workers 0 and 1 would not give the same bits: routines: b and a"):
         drmdp.solve(tmp_path / "model.drmdp", drmdp.Wasserstein(0.1), cluster=Local(2))

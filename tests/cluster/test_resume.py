@@ -100,7 +100,7 @@ def test_what_a_killed_run_was_writing_is_removed(cut_short, problem):
     assert not (cut_short / ".new").exists()
 
 
-@pytest.mark.parametrize("name", ["drmdp", "numba", "processor", "kernels"])
+@pytest.mark.parametrize("name", ["drmdp", "linear algebra", "routines"])
 def test_what_gives_other_bits_is_refused_with_what_differs(cut_short, name):
     told = json.loads((cut_short / "run.json").read_text())
     own, told["kernels"][name] = told["kernels"][name], "another"

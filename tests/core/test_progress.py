@@ -1,4 +1,4 @@
-"""What takes long says what it is doing, on standard error and nowhere else; compiling is told from working."""
+"""What takes long says what it is doing, on standard error and nowhere else."""
 
 import io
 import json
@@ -12,13 +12,11 @@ import threading
 import time
 import types
 
-import numpy as np
 import pytest
 
 import drmdp
 from drmdp.cli import main
 from drmdp.core import clock, progress
-from drmdp.solvers import linear, loop
 
 RUN = "import sys; from drmdp.core import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
 """First words of a program that mentions everything at once."""
@@ -203,115 +201,6 @@ def test_stages_of_several_threads_do_not_mix_up(screen):
         thread.join(600)
     assert not progress._display._stages
     assert all(line in {f"drmdp: {name} …" for name in names} for line in err.getvalue().splitlines())
-
-
-# ---------------------------------------------------------------------- the clock
-
-
-def test_the_clock_stands_still_while_kernels_are_compiled(monkeypatch):
-    real = [0.0]
-    monkeypatch.setattr(clock, "time", types.SimpleNamespace(perf_counter=lambda: real[0]))
-    monkeypatch.setattr(clock, "_spent", (0.0, None))
-    begin, limit = clock.now(), clock.deadline(5)
-    real[0] = 2
-    clock.begin_compiling()
-    clock.begin_compiling()  # what it calls is compiled first
-    real[0] = 10
-    clock.end_compiling()
-    assert clock.is_compiling()
-    assert (clock.now() - begin, clock.compiled()) == (2, 8)
-    clock.end_compiling()
-    real[0] = 12
-    assert not clock.is_compiling()
-    assert (clock.now() - begin, clock.compiled()) == (4, 8)
-    assert clock.now() < limit
-    clock.begin_compiling()  # it was in the cache after all
-    real[0] = 14
-    clock.end_compiling(counts=False)
-    assert (clock.now() - begin, clock.compiled()) == (6, 8)
-    assert clock.now() > limit
-    assert clock.deadline(None) == np.inf
-
-
-def test_a_thread_that_waits_for_another_to_compile_does_not_undo_it(monkeypatch):
-    """Both begin; one compiles, and the other then finds the kernel in the cache and ends last."""
-    real = [0.0]
-    monkeypatch.setattr(clock, "time", types.SimpleNamespace(perf_counter=lambda: real[0]))
-    monkeypatch.setattr(clock, "_spent", (0.0, None))
-    for compiled, ends in ((30, (True, False)), (60, (False, True)), (60, (False, False)), (60, (False,))):
-        for _ in ends:
-            clock.begin_compiling()
-        real[0] += 30
-        for counts in ends:
-            clock.end_compiling(counts)
-        assert clock.compiled() == compiled
-
-
-def test_numba_tells_when_it_compiles_ours_and_only_ours():
-    from numba import njit
-
-    def add(a):
-        return a + 1
-
-    before = clock.compiled()
-    njit(add)(1)
-    assert clock.compiled() == before
-    add.__module__ = "drmdp.somewhere"
-    njit(add)(1)
-    assert clock.compiled() > before
-
-
-def test_compiling_is_announced_and_told_from_solving(tmp_path):
-    """In a process of its own with an empty cache, and again with a full one."""
-    script = RUN + (
-        "import numpy as np; from drmdp.core import clock; from drmdp.layout import sorting\n"
-        "with progress.showing(True), progress.stage('iterating', '(l2, 2)'):\n"
-        "    sorting.sort_ahead(np.ones(2), np.arange(2), np.array([1, 2, 0, 0]), 0)\n"
-        "print(clock.compiled() > 0)"
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    for cold in (True, False):
-        found = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-        )
-        assert found.stdout == f"{cold}\n"
-        announced = (
-            f"drmdp: compiling kernels for (l2, 2), once per machine, to be kept in {tmp_path / 'drmdp'} …\n"
-            in found.stderr
-        )
-        assert announced == cold
-        assert found.stderr.count("compiling kernels") == cold
-    assert linear.SMALL  # the module is what the script thinks it is
-
-
-def test_a_wall_that_is_read_from_the_cache_is_not_compiled(tmp_path):
-    script = "from drmdp.core import clock, compiled\n\n\ndef half(a):\n    return a / 2\n\n\ncompiled.wall(half, 0.0, 0.0)\n"
-    (tmp_path / "walled.py").write_text(script + "print(clock.compiled() > 0, clock.is_compiling())\n")
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    for cold in (True, False):
-        command = [sys.executable, str(tmp_path / "walled.py")]
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert found.stdout == f"{cold} False\n"
-
-
-def test_times_of_a_solution_leave_compiling_out(monkeypatch):
-    """A run during which an hour is spent on compiling takes no longer, and its limit of a minute is not reached."""
-    model = drmdp.instances.machine(5)
-    usual = loop.Best.take
-
-    def slow(self, *given):
-        clock.begin_compiling()
-        clock.end_compiling()
-        monkeypatch.setattr(clock, "_spent", (clock._spent[0] + 3600.0, None))
-        monkeypatch.setattr(clock.time, "perf_counter", lambda real=clock.time.perf_counter: real() + 3600.0)
-        return usual(self, *given)
-
-    monkeypatch.setattr(loop.Best, "take", slow)
-    found = drmdp.solve(model, drmdp.Wasserstein(0.3, support="all"), "value-iteration", max_seconds=60)
-    assert found.status == "solved"
-    assert found.compile_seconds >= 3600
-    assert found.seconds + found.setup_seconds < 3600
-    assert found.history[-1].seconds < 3600
 
 
 # ---------------------------------------------------------------------- in earnest

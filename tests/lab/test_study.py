@@ -14,20 +14,16 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import instances
 from drmdp.cli import main
-from drmdp.core import clock
 from drmdp_lab.paper import baseline, measure, nested, peers, runner, specification
 from drmdp_lab.paper import records as rows
 from drmdp_lab.paper.methods import METHODS, rule
-from drmdp_lab.paper.provenance import REPEATS, timed
 from drmdp_lab.paper.specification import Block, Run
 
 TINY = {
     "study": "kernels", "sizes": [[4, 3, 2], [4, 3, 3], [5, 3, 3]], "methods": ["exact", "exact-vi", "fast", "algorithm-1"],
     "rules": ["duality-gap"], "radii": [0.1, 0.3], "seeds": 2, "limit": 60.0,
 }  # fmt: skip
-RUN = Run(
-    "kernels", "solve", "garnet-costs", 5, 3, 3, 0.8, "l2", 2.0, 0.2, "exact", "duality-gap", 0.05, 0, 600.0
-)  # the first run may have to compile
+RUN = Run("kernels", "solve", "garnet-costs", 5, 3, 3, 0.8, "l2", 2.0, 0.2, "exact", "duality-gap", 0.05, 0, 600.0)
 
 
 def row(key, **more):
@@ -214,21 +210,6 @@ def test_the_certificate_is_not_timed(monkeypatch):
     assert order == ["begin", "end", "judged"]
 
 
-def test_a_call_that_compiles_is_made_again():
-    calls = []
-
-    def call():
-        calls.append(len(calls))
-        if len(calls) <= 2:
-            clock.begin_compiling()
-            clock.end_compiling()
-        return len(calls)
-
-    found, cost = timed(call)
-    assert found == 3
-    assert cost.repeats == len(calls) - 2 == REPEATS
-
-
 @pytest.mark.parametrize("method", ["exact", "exact-vi", "fast", "algorithm-1", "algorithm-1 random v", "conic-vi"])
 def test_every_method_is_judged_by_the_same_certificate(method):
     found = measure.measure(replace(RUN, method=method))
@@ -367,33 +348,6 @@ def test_linear_algebra_has_one_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "measure", spy)
     assert runner.run_all([RUN], tmp_path) == (1, 0)
     assert seen == [{1}, {1}]  # warmed, measured
-
-
-def test_pairs_are_compiled_by_two_processes(monkeypatch):
-    started = []
-
-    class Job:
-        def __init__(self, command):
-            started.append(command[-1])
-
-        def wait(self):
-            return 0
-
-    monkeypatch.setattr(runner.subprocess, "Popen", Job)
-    runner.compile_ahead([RUN])
-    assert started == []  # one pair: not worth a process
-    runner.compile_ahead(
-        [replace(RUN, method="fast"), replace(RUN, metric="linf", order=np.inf), replace(RUN, metric="l1", order=1.0)]
-    )
-    given = []
-    monkeypatch.setattr(runner, "compile_pairs", given.append)
-    for code in started:
-        exec(code)
-    assert given == [[("l2", "2", True)], [("l1", "1", False), ("linf", "inf", False)]]
-
-
-def test_compiling_solves_a_tiny_problem():
-    runner.compile_pairs([("l2", "2", True), ("linf", "inf", False)])
 
 
 def test_runs_are_warmed_once(monkeypatch):

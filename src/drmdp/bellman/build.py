@@ -24,6 +24,6 @@ def build(model: Model, ball: AmbiguitySet, backend: str, threads: int | None = 
         from drmdp.bellman.cooperative import CooperativeOperator
 
         return CooperativeOperator(model, ball, threads)
-    with stage("laying out the kernels", ball):
+    with stage("laying out the kernels"):
         operator: Operator = load(ENGINES[backend])(model, ball, threads)
     return operator

@@ -1,7 +1,7 @@
-"""What tells whether two processes give the same bits: versions, the processor that is compiled for, and what the kernels make of a fixed example.
+"""What tells whether two processes give the same bits: versions, and what the compiled routines make of a fixed example.
 
-The numbers of the example are exact in binary, so that nothing but the kernels and the arithmetic below them can change the digest. Its rows are long
-enough for vectorised loops and their ends.
+The numbers of the example are exact in binary, so that nothing but the routines and the arithmetic below them can change the digest. Its rows are long
+enough for vectorised loops and their ends. Systems of equations of small chains go to LAPACK, whose bits are those of its library.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core.registry import cpu_target
 
 from drmdp._typing import Array
 from drmdp._version import __version__
@@ -27,25 +25,19 @@ RADIUS = 0.125
 
 def fingerprint(ball: AmbiguitySet, real: Any = np.float64) -> dict[str, str]:
     """What decides the bits of a solve with sets of this kind, by name; `real` is the type of the probabilities."""
-    digest = _digest(ball, real)
-    _, name, features = cpu_target.target_context.codegen().magic_tuple()
-    used = sorted(feature[1:] for feature in features.split(",") if feature.startswith("+"))
+    blas: Any = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
     return {
-        "drmdp": __version__, "numba": numba.__version__, "processor": name, "features": " ".join(used), "kernels": digest,
-    }  # fmt: skip
+        "drmdp": __version__,
+        "linear algebra": f"{blas.get('name')} {blas.get('version')}",
+        "routines": _digest(ball, real),
+    }
 
 
 def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
     """What differs between two fingerprints, in words; nothing if bits are the same."""
-    found = []
-    for name in sorted(one.keys() | other.keys()):
-        a, b = one.get(name, "none"), other.get(name, "none")
-        if a != b and name == "features":
-            odd = sorted(set(a.split()) ^ set(b.split()))
-            found.append(f"features: {', '.join(odd)} on one side only")
-        elif a != b:
-            found.append(f"{name}: {a} and {b}")
-    return found
+    names = sorted(one.keys() | other.keys())
+    found = {name: (one.get(name, "none"), other.get(name, "none")) for name in names}
+    return [f"{name}: {a} and {b}" for name, (a, b) in found.items() if a != b]
 
 
 def _digest(ball: AmbiguitySet, real: Any) -> str:

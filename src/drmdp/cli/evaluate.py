@@ -59,13 +59,13 @@ def evaluate(
     from drmdp.core import clock
     from drmdp.core.tolerance import Tolerance
     from drmdp.policies import single
-    from drmdp.solution import HorizonSolution, reached, time_in_words
+    from drmdp.solution import HorizonSolution, reached
 
     models, sets = read_stages(Asked(**region), model_paths, discount)
     model, ball = models[0], sets[0]
     policy = read_policy(policy_path, model)
     backend = backend or DEFAULT_BACKEND
-    begin, compiled = clock.now(), clock.compiled()
+    begin = clock.now()
     several = len(models) > 1
     found = api.evaluate(
         models if several else model, sets if several else ball, policy, tol, rtol, backend, max_seconds, threads
@@ -73,21 +73,22 @@ def evaluate(
     if isinstance(found, HorizonSolution):
         print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})
         return exit_code(found.status, reached(found))
-    seconds, compiled = clock.now() - begin, clock.compiled() - compiled
+    seconds = clock.now() - begin
     alone = single.remarks(model, ball, model.policy(policy), float(model.initial @ found.value))
     notes = [*said(model, ball), *alone]
     if as_json:
         fields = ("status", "gap", "scale", "value", "lower", "upper")
         about: dict[str, Any] = {name: getattr(found, name) for name in fields}
         settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
-        about |= {"seconds": seconds, "compile_seconds": compiled}
-        print_json({**about, "policy": policy, "settings": settings, **named(model, ball), "notes": notes})
+        print_json(
+            {**about, "seconds": seconds, "policy": policy, "settings": settings, **named(model, ball), "notes": notes}
+        )
     else:
         lines = {
             "Policy": policy_path,
             "Status": f"{found.status}: {found.status.sentence}",
             "Gap": Tolerance(tol, rtol).compare(found.gap, found.scale),
-            "Work": f"{time_in_words(seconds, compiled)}, backend {backend}",
+            "Work": f"{seconds:.3g} s, backend {backend}",
         }
         figures = {f"{worst(model, ball.nature)}, at least": found.lower, "at most": found.upper}
         print_summary(model, ball, lines, policy, found.value, figures, notes)

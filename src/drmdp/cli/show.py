@@ -29,7 +29,7 @@ WIDTH = 80
 PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
 """A table without lines or header."""
 NUMBERS = (
-    "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds", "n_iters", "kernel_passes",
+    "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "n_iters", "kernel_passes",
 )  # fmt: skip
 ARRAYS = ("value", "lower", "upper", "policy")
 """What JSON documents hold of a solution."""
@@ -168,7 +168,7 @@ def outcome(solution: Solution) -> dict[str, str]:
     return {
         "Status": f"{solution.status}: {solution.status.sentence}",
         "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
-        "Work": f"{solution.time_in_words}, {work}, {solution.settings['method']}",
+        "Work": f"{solution.seconds:.3g} s, {work}, {solution.settings['method']}",
     }
 
 

@@ -2,8 +2,6 @@
 
 On the driver's machine they are in memory that both share (`drmdp.cluster.shared`). Elsewhere Ray brings them, but only what stands among the arguments of a
 call itself, not what is inside of them. So vectors travel as `values` after the others, and a `Slot` stands where one was.
-
-Ray hands out arrays that cannot be written, and Numba compiles another kernel for such. A worker writes to no argument, so it gets views like any other array.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array
 from drmdp.cluster.shared import Area, At, Handle, InRoom
 from drmdp.cluster.source import Source
 from drmdp.cluster.worker import Worker
@@ -46,22 +43,7 @@ class Slot:
         """What was there."""
         if self.stop is not None:
             return np.concatenate(values[self.start : self.stop])
-        value = values[self.start]
-        return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
-
-
-class _Memory:
-    """The memory of an array, for another view of it."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        address = array.__array_interface__["data"][0]
-        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
-
-
-def plain(array: Array) -> Array:
-    """An array itself, or a view of one that cannot be written which does not say so."""
-    return array if array.flags.writeable else np.asarray(_Memory(array))
+        return values[self.start]
 
 
 class Actor:

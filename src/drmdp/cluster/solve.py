@@ -118,7 +118,7 @@ def _new_folder(given: Any) -> Path | None:
 
 
 def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] | None) -> Solution:
-    begin, compiled, deadline = clock.now(), clock.compiled(), clock.deadline(task.max_seconds)
+    begin, deadline = clock.now(), clock.deadline(task.max_seconds)
     source = source_of(task.model)
     if folder is not None and isinstance(source, FunctionSource):
         raise InputError(
@@ -126,7 +126,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with ExitStack() as ends:
-        with not_lost(), stage("opening the model", task.ball):
+        with not_lost(), stage("opening the model"):
             engine = task.cluster.start(source, task.ball, scratch)
             ends.callback(engine.close)
         with not_lost(), stage("checking the model"):
@@ -150,8 +150,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         facts = {
             "duality_gap": dot(model.initial, found.upper - found.lower), "scale": scale_of(model, found.upper),
             "settings": _settings(task, engine), "states": source.n_states, "actions": listed("actions", source.head.actions),
-            "fingerprint": marks, "seconds": found.seconds, "setup_seconds": setup,
-            "compile_seconds": clock.compiled() - compiled, "notes": list(source.head.notes),
+            "fingerprint": marks, "seconds": found.seconds, "setup_seconds": setup, "notes": list(source.head.notes),
             "maximise": source.head.maximise, "model": source.path if isinstance(source, FunctionSource) else os.path.abspath(source.path),
         }  # fmt: skip
         return results.made(engine, task.cluster, found, facts, task.out)

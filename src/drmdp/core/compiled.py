@@ -11,27 +11,23 @@ A function has the `fastmath` that it asks for, or none: Numba would give it tha
 be simplified away. `OwnCopies` also names what it compiles by its content. Numba counts instead, so that two closures of one name that are kept by two
 processes could both be number 57.
 
-Numba tells when it compiles one of our kernels, and `drmdp.core.clock` stops meanwhile.
-
 What was compiled is kept; `drmdp.core.kept` says where, and for whom.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
 
-from drmdp.core import clock
 from drmdp.core.environment import check_threads
 
 check_threads("NUMBA_NUM_THREADS")
 
 import numba  # noqa: E402  (looks at the environment)
-from numba.core import cgutils, event, types  # noqa: E402
+from numba.core import cgutils, types  # noqa: E402
 from numba.core.ccallback import CFunc  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
@@ -156,43 +152,10 @@ def wall(function: Callable[..., Any], result: Any, *examples: Any) -> Any:
     options = {"error_model": "numpy", "fastmath": False}
     made: Any = Wall(function, (tuple(map(kind, examples)), kind(result)), {}, options, pipeline_class=OwnCopies)
     made._cache = Kept(function, {"wall": True} | options, HOW)
-    clock.begin_compiling()
-    done = False
-    try:
-        made.compile()
-        done = made.cache_hits > 0
-    finally:
-        clock.end_compiling(counts=not done)
+    made.compile()
     return made
 
 
-class _Listener(event.Listener):
-    """Stops the clock while a kernel of ours is compiled, and the search for garbage, which would take a tenth of the time.
-
-    Numba compiles one kernel at a time, with those that it calls inside, and tells of the end even if that fails.
-    """
-
-    def __init__(self) -> None:
-        self._collected: list[bool] = []
-
-    def on_start(self, event: Any) -> None:
-        if _ours(event):
-            clock.begin_compiling()
-            self._collected.append(gc.isenabled())
-            gc.disable()
-
-    def on_end(self, event: Any) -> None:
-        if _ours(event):
-            if self._collected.pop():
-                gc.enable()
-            clock.end_compiling()
-
-
-def _ours(event: Any) -> bool:
-    return str(event.data["dispatcher"].py_func.__module__).startswith("drmdp.")
-
-
-event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
 if hasattr(os, "register_at_fork"):
     # a fork waits for who compiles: in the child nobody would end it, and nothing could be compiled there
     done: Any = global_compiler_lock.release

@@ -2,8 +2,7 @@
 
 Work is cut into stages, one inside the other: ``with stage("reading model.npz"):``. A thread looks at them ten times a second. On a terminal or in a
 notebook it keeps one line up to date, which disappears when the outermost stage ends. Elsewhere it writes one line for a stage that
-has lasted a second, and never again for that stage. Compilation is announced after a tenth of that, whichever stage it
-happens in, with where its result is kept, and does not count as time of that stage.
+has lasted a second, and never again for that stage.
 
 Shown or not: `showing(True)` and `showing(False)` decide for what they enclose. With None, the default, stages are shown on a terminal and in a
 notebook, and on the command line everywhere.
@@ -38,19 +37,18 @@ class Stage(ContextDecorator):
 
     detail: Callable[[], str] = str  # more about it, asked when it is shown
     share: Callable[[], float] | None = None  # how much of it is done
-    begin = compiled = 0.0
+    begin = 0.0
     announced = False
     kind: str | None = None  # how it is shown
 
-    def __init__(self, text: str, kernels: Any = None, hint: str | None = None) -> None:
+    def __init__(self, text: str, hint: str | None = None) -> None:
         self.text = text
-        self.kernels = kernels  # a set whose kernels are compiled during it, or words for several
         self.hint = hint  # a line for whoever sits at the terminal
 
     def __enter__(self) -> Stage:
         self.kind = _kind()
         if self.kind is not None:
-            self.begin, self.compiled = clock.now(), clock.compiled()
+            self.begin = clock.now()
             _display.enter(self, self.kind)
         return self
 
@@ -60,7 +58,7 @@ class Stage(ContextDecorator):
 
     def _recreate_cm(self) -> Stage:
         """A stage for each call of a function that is one."""
-        return Stage(self.text, self.kernels, self.hint)
+        return Stage(self.text, self.hint)
 
     @property
     def long(self) -> bool:
@@ -72,12 +70,9 @@ class Stage(ContextDecorator):
         return f"{self.text}: {detail}" if detail else self.text
 
 
-def stage(text: str, kernels: Any = None, hint: str | None = None) -> Stage:
-    """Say what is being done inside, if it takes long.
-
-    `kernels` is the set whose kernels may have to be compiled for it, or words for several; `hint` is a line for whoever sits at a terminal.
-    """
-    return Stage(text, kernels, hint)
+def stage(text: str, hint: str | None = None) -> Stage:
+    """Say what is being done inside, if it takes long; `hint` is a line for whoever sits at a terminal."""
+    return Stage(text, hint)
 
 
 @contextmanager
@@ -154,7 +149,6 @@ class _Display:
         self._lock = threading.Condition()
         self._stages: list[tuple[Stage, str]] = []
         self._line = ""  # on the screen
-        self._named: set[str] = set()  # kernels whose compilation was announced
         self._thread: threading.Thread | None = None
         self._over = False
 
@@ -197,17 +191,11 @@ class _Display:
         kind = self._stages[-1][1]
         stages = [own for own, _ in self._stages]
         root = stages[0]
-        soon = clock.is_compiling() and clock.compiled() - root.compiled >= DELAY / 10
-        text = _compilation(stages) if soon else None
         if kind == "live":
-            if text or root.long or self._line:
+            if root.long or self._line:
                 if not self._line and root.hint:
                     _write(f"{root.hint}\n")
-                self._draw(text or _line(stages), clock.now() - root.begin + clock.compiled() - root.compiled)
-        elif text:
-            if text not in self._named:
-                self._named.add(text)
-                _write(f"drmdp: {text}\n")
+                self._draw(_line(stages), clock.now() - root.begin)
         else:
             for own in reversed(stages):
                 if own.announced:
@@ -232,19 +220,6 @@ class _Display:
     def renew(self) -> None:
         """In a forked child: its parent's thread and lock are not its own."""
         self.__init__()  # type: ignore[misc]
-
-
-def _compilation(stages: list[Stage]) -> str:
-    from drmdp.core.kept import place  # brings Numba, which is there if it compiles
-
-    names = [getattr(own.kernels, "short", own.kernels) for own in stages if own.kernels is not None]
-    folder = place()
-    why = (
-        "in every process, for they can be kept nowhere"
-        if folder is None
-        else f"once per machine, to be kept in {folder}"
-    )
-    return f"compiling kernels{f' for {names[-1]}' if names else ''}, {why} …"
 
 
 def _line(stages: list[Stage]) -> str:

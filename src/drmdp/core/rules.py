@@ -15,7 +15,6 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
@@ -190,6 +189,7 @@ def named(name: str) -> Any:
 @lru_cache(64)
 def _by_event(function: Any, with_costs: bool) -> Any:
     """A loop over pairs and events, compiled once for all that ask the function; it returns where a next state is none, or −1."""
+    import numba  # which compiled the function
 
     @numba.njit(nogil=True, error_model="numpy")
     def priced(lo, n_states, available, there, costs, row):  # type: ignore[no-untyped-def]
@@ -224,6 +224,7 @@ def _by_event(function: Any, with_costs: bool) -> Any:
 @lru_cache(64)
 def _by_row(function: Any) -> Any:
     """The same for a function that fills the arrays of a pair."""
+    import numba
 
     @numba.njit(nogil=True, error_model="numpy")
     def pairs(lo, n_states, available, there, costs, row):  # type: ignore[no-untyped-def]

@@ -148,11 +148,10 @@ class Subject(Worth):
 def work(subject: Subject) -> dict[str, str]:
     """How the run ended and what it took."""
     solution = subject.solution
-    waited = f", after {solution.compile_seconds:.2g} s to compile" if solution.compile_seconds >= 0.05 else ""
     return {
         "status": f"{solution.status}: {solution.status.sentence}",
         "certified gap": solution.gap_in_words,
-        "work": f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes, {solution.seconds:.2g} s{waited}",
+        "work": f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes, {solution.seconds:.2g} s",
     }
 
 
@@ -329,7 +328,7 @@ def reproduce(subject: Subject) -> dict[str, str]:
     near = ", ".join(f"{name}={value!r}" for name, value in solution.asked.given.items())
     call = f"drmdp.solve(model, drmdp.{ball}, method={solution.settings['method']!r}, {near})"
     versions = [f"drmdp {__version__}", f"Python {platform.python_version()}"]
-    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "numba")]
+    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "scipy")]
     return {
         "command": subject.command or call,
         "settings": given,

@@ -9,7 +9,6 @@ from drmdp.solution.results import (
     check_target,
     choice,
     reached,
-    time_in_words,
 )
 
 __all__ = [
@@ -21,5 +20,4 @@ __all__ = [
     "check_target",
     "choice",
     "reached",
-    "time_in_words",
 ]

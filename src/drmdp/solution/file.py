@@ -151,6 +151,7 @@ def _solution(arrays: dict[str, Any], meta: Any) -> Solution:
     expected = {*PLAIN, "status", "history"}
     if "weights" in meta and meta["weights"] is None:
         del meta["weights"]  # as it was written before they were left out
+    meta.pop("compile_seconds", None)  # of version 0.2
     if set(meta) | {"notes"} != expected:
         raise InputError(f"expected the entries {', '.join(sorted(expected))}, got {shown(sorted(meta))}")
     if meta["status"] not in list(Status):
@@ -193,7 +194,7 @@ def _history(given: Any) -> tuple[Record, ...]:
 
 def _check_meta(meta: dict[str, Any]) -> None:
     """Refuse what no run can have left."""
-    for name in ("duality_gap", "scale", "seconds", "setup_seconds", "compile_seconds"):
+    for name in ("duality_gap", "scale", "seconds", "setup_seconds"):
         check_type(name, meta[name], float | int)
     for name in meta["actions"]:
         if not is_name(name):

@@ -18,7 +18,7 @@ from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names, whole
 from drmdp.errors import InputError, brief, clean
 from drmdp.solution import tables
-from drmdp.solution.results import Status, check_target, choice, time_in_words
+from drmdp.solution.results import Status, check_target, choice
 
 ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
@@ -57,8 +57,8 @@ class HorizonSolution:
         Of the models as they were given: one, or one a stage.
     notes : tuple of str
         Those of the models and sets.
-    seconds, compile_seconds : float
-        Time of the run, and to compile kernels, once per machine.
+    seconds : float
+        Time of the run.
     costs : (T, S, A), (T, S, A, S) or None
         Costs of the stages, if they were given apart from the models.
     kernels : sequence
@@ -82,7 +82,6 @@ class HorizonSolution:
     fingerprints: tuple[str, ...]
     notes: tuple[str, ...]
     seconds: float
-    compile_seconds: float
     costs: Any = None
     kernels: Any = field(default=None, repr=False)
     natures: ClassVar[Any] = None  # what makes them, set by `finite_horizon`, not saved
@@ -173,7 +172,7 @@ class HorizonSolution:
             f"  plan       {sizes}, discount {discount_text(self.discount)}, {'optimised' if self.optimal else 'given'}",
             f"  value      {self.value_in_words}",
             f"  gap        {self.gap_in_words}",
-            f"  work       {self.kernel_passes:.4g} kernel passes, {time_in_words(self.seconds, self.compile_seconds)}",
+            f"  work       {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             f"  ball       {self.ball_in_words}",
         ]
         return clean("\n".join(lines + [f"  note       {brief(note, 1000)}" for note in self.notes]))

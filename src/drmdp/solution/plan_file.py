@@ -55,7 +55,7 @@ PLAIN = tuple(f.name for f in fields(HorizonSolution) if f.name not in (*ARRAYS,
 """Fields that JSON holds as they are."""
 TYPES: dict[str, Any] = {
     "kernel_passes": float | int, "scale": float | int, "discount": float | int, "seconds": float | int,
-    "compile_seconds": float | int, "actions": list, "notes": list, "fingerprints": list, "settings": dict,
+    "actions": list, "notes": list, "fingerprints": list, "settings": dict,
 }  # fmt: skip
 
 
@@ -155,6 +155,7 @@ def _plan(arrays: dict[str, Any], meta: Any) -> HorizonSolution:
     if not isinstance(meta, dict) or meta.pop("format", None) != FORMAT:
         raise InputError(f"expected format {FORMAT!r}")
     expected = {*PLAIN, "status", "sparse"}
+    meta.pop("compile_seconds", None)  # of version 0.2
     if set(meta) != expected:
         raise InputError(f"expected the entries {', '.join(sorted(expected))}, got {shown(sorted(meta))}")
     if meta["status"] not in list(Status):

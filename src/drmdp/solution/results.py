@@ -73,7 +73,7 @@ class Record:
     iteration : int
         Its number.
     seconds : float
-        Since the run began, without compilation.
+        Since the run began.
     residual : float
         Largest difference between F(v) and v over the states.
     lower, upper : float
@@ -127,9 +127,7 @@ class Solution:
     scale : float
         max(max|value|, max|c|), what a relative gap is relative to.
     seconds, setup_seconds : float
-        Time of the run and before it, without compilation.
-    compile_seconds : float
-        Time to compile kernels, which is done once per machine.
+        Time of the run and before it.
     kernels : (N, S, A, S) or None
         The N kernels whose mean is `kernel`, made when asked for; `save` leaves them out.
     weights : (S, N), (S, A, N) or None
@@ -153,7 +151,6 @@ class Solution:
     scale: float
     seconds: float
     setup_seconds: float
-    compile_seconds: float
     kernels: Any = field(default=None, repr=False)
     weights: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default_factory=tuple)  # no attribute of the class: it may be made later
@@ -227,17 +224,12 @@ class Solution:
         """The gap, as it is and relative to the scale, and what was asked for."""
         return self.asked.compare(self.gap, self.scale)
 
-    @property
-    def time_in_words(self) -> str:
-        """Seconds of the run, and of compilation if there was any."""
-        return time_in_words(self.seconds, self.compile_seconds)
-
     def __repr__(self) -> str:
         lines = [
             f"Solution: {self.status} — {self.status.sentence}",
             f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
             f"  value      {_span(self.value)}",
-            f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
+            f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",
         ]
@@ -248,7 +240,7 @@ class Solution:
         head = {
             "status": f"{self.status}: {self.status.sentence}",
             "certified gap": self.gap_in_words,
-            "work": f"{count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.time_in_words}",
+            "work": f"{count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             "method": f"{self.settings['method']}, backend {self.settings['backend']}",
             "ball": self.settings["ball"],
         } | ({"notes": "; ".join(self.notes)} if self.notes else {})
@@ -388,11 +380,6 @@ def check_solution(given: Any, name: str = "solution") -> None:
     """Refuse what is not a solution."""
     if not isinstance(given, Solution):
         raise InputError(f"{name}: expected a drmdp.Solution, got {described(given)}")
-
-
-def time_in_words(seconds: float, compiled: float) -> str:
-    """Seconds of work, and of compilation if there was any."""
-    return f"{seconds:.3g} s" + (f" and {compiled:.3g} s to compile, once" if compiled >= 0.05 else "")
 
 
 SELDOM = 0.005

@@ -110,12 +110,12 @@ def run(
 ) -> Outcome:
     """Drive `method` on `problem` until its stopping rule holds or a limit is reached.
 
-    `deadline` is a time on `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. Without `proof` its bounds are
+    `deadline` is a time of `drmdp.core.clock`. An `inner` run is a means for something else: Ctrl-C passes through it. Without `proof` its bounds are
     the operator's own, which do for a place to begin. `title` is what the run is called while it takes long.
     `keeper` is given a snapshot after every iteration, and a run goes on from such a `snapshot`.
     """
     limit = method.max_iters if max_iters is None else max_iters
-    with stage(title, problem.operator.ball) as shown:
+    with stage(title) as shown:
         own = _Run(method, problem, tolerance, deadline, callback, proof)
         shown.detail, shown.share = own.describe, own.share
         own.keeper = keeper

@@ -1,7 +1,7 @@
 """The same large model on every engine: digests, exchanges, bytes, memory and seconds.
 
 A = 4, N = 10, 8 next states a pair, float32, discount .95, (l2, 2), radius .1, to a relative gap of 1e-3. Every run is a process of its own, started
-from the command line as users type it. Engines take turns: once to compile and to look at memory, which slows a run down, then `ROUNDS` times for the clock.
+from the command line as users type it. Engines take turns: once to look at memory, which slows a run down, then `ROUNDS` times for the clock.
 The least wall time of each is shown: ratios to one process with two threads say what an engine costs. The start of its workers, and opening and checking the
 model, are told apart. One machine shows neither a network nor more cores than it has.
 """

@@ -160,7 +160,7 @@ def _peak() -> float:
 
 def _solve(units: int, A: int, E: int, N: int) -> dict[str, Any]:
     ball = Wasserstein(RADIUS)
-    solve(model_of(14, A, E, N, store=False), ball, tol=10.0)  # compile
+    solve(model_of(14, A, E, N, store=False), ball, tol=10.0)  # load what is needed
     before = _peak()
     begin, cpu = time.perf_counter(), time.process_time()
     model = model_of(units, A, E, N, store=False)

@@ -14,7 +14,7 @@ comparison  30 states, N = 30, ℓ2 of order 2: the paper's variant, the preset,
 pairs       the same for the other balls; ℓ1 and ℓ∞ sweeps are linear programs for HiGHS, timed from its last basis
 entropy     ℓ∞ of order ∞: iterations and time to (DG) ≤ .05 for each proximal set-up, in the paper's variant and in the preset
 
-One thread, CPU time, compiled before. The ball binds at the smaller radius of each domain and hardly at the larger. Garnet has costs in
+One thread, CPU time, after a first run. The ball binds at the smaller radius of each domain and hardly at the larger. Garnet has costs in
 [0, 10]; for rewards, as in the paper, see `drmdp reproduce --only readings`.
 """
 
@@ -312,7 +312,12 @@ def main() -> None:
     if unknown := set(arguments.tables) - set(TABLES):
         parser.error(f"unknown table {', '.join(unknown)}; known: {', '.join(TABLES)}")
     print(", ".join(f"{key} {value}" for key, value in bench.machine().items()))
-    for kind in drmdp.FirstOrder, drmdp.FirstOrder.fast, drmdp.PolicyIteration, drmdp.ValueIteration:  # compile
+    for kind in (
+        drmdp.FirstOrder,
+        drmdp.FirstOrder.fast,
+        drmdp.PolicyIteration,
+        drmdp.ValueIteration,
+    ):  # load what is needed
         for pair in PAIRS:
             drmdp.solve(model("garnet", 5, 3, 2), paper_ball(0.1, *pair), kind(), tol=TARGET, max_iters=30)
     both = drmdp.FirstOrder(setup="entropy-both")

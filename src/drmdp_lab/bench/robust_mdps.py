@@ -58,7 +58,7 @@ class SuiteRow:
     actions: int
     gap: float
     sweeps: float
-    seconds: float  # CPU, one thread, compiled before
+    seconds: float  # CPU, one thread, after a first run
     published: float | None  # seconds of the authors' own code, on their machine
     solved: int
     asked: int
@@ -83,7 +83,7 @@ def suite(folder: Path | None = None) -> Iterator[SuiteRow]:
 
 
 def row(model: Model, ball: AmbiguitySet, names: tuple[str, str, str], theirs: float | None) -> SuiteRow:
-    """Solve one problem twice; the first run compiles, and what a model keeps is forgotten in between."""
+    """Solve one problem twice; the first run loads what is needed, and what a model keeps is forgotten in between."""
     for _ in range(2):
         model.kept.clear()
         begin = time.process_time()

@@ -85,7 +85,7 @@ def _peak() -> float:
 
 def _solve(path: str, metric: str, order: str, radius: str, support: str) -> dict[str, object]:
     ball = Wasserstein(float(radius), metric, float(order), support)
-    solve(made("garnet", 2000), ball, tol=1.0)  # compile
+    solve(made("garnet", 2000), ball, tol=1.0)  # load what is needed
     before = _peak()
     model = formats.read(path)
     begin, cpu = time.perf_counter(), time.process_time()

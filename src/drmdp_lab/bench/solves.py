@@ -41,7 +41,7 @@ def solve_row(name: str, model: Model, ball: Wasserstein, gaps: tuple[float, ...
     sweeps, ms, status = {}, {}, ""
     for gap in gaps:
         tolerance = Tolerance(gap * max(map(abs, value_range(model))))
-        for _ in range(2):  # the first run compiles
+        for _ in range(2):  # the first run loads what is needed
             operator = ExactOperator(model, ball, threads=1)
             begin = time.process_time()
             found = run(PolicyIteration(), Problem(operator), start=None, tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""One run: only the solve is timed, compiled before; whatever came out is judged by the same certificate outside the timed region.
+"""One run: only the solve is timed, after one of a tiny instance; whatever came out is judged by the same certificate outside the timed region.
 
 Conic methods whose time is foreseen to exceed the limit, and peers that are written as a Bellman update, are extrapolated: seconds of a
 few states' updates near the optimum, each from the last solution, × states × sweeps, the sweeps counted with exact updates. The first sweep,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._version import __version__
-from drmdp.core import clock, threads
+from drmdp.core import threads
 from drmdp.core.text import count
 from drmdp.errors import MissingExtra
 
@@ -26,7 +26,7 @@ SHORT = 0.02
 """A call that takes less than so many CPU seconds is repeated."""
 REPEATS = 5
 LONG = 1.0
-"""Below so many, the first call may have taken long to load kernels: the second one tells."""
+"""Below so many, the first call may have taken long to load what it needs: the second one tells."""
 
 
 @cache
@@ -94,17 +94,15 @@ class Cost:
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, Cost]:
-    """Result of the first call during which nothing was compiled, and the cost."""
-    compiled = -1.0
-    while compiled < clock.compiled():
-        compiled, before = clock.compiled(), _restart_peak()
-        found, *first = clocked(call)
+    """Result of the first call, and the cost."""
+    before = _restart_peak()
+    found, *first = clocked(call)
     peak = _status("VmHWM")
     memory = None if before is None or peak is None else max(0.0, peak - before)
     times: list[Any] = [first]
     while len(times) < REPEATS and (min(cpu for _, cpu in times) < SHORT or (times == [first] and first[1] < LONG)):
         times.append(clocked(call)[1:])
-    wall, cpu = np.median(np.array(times[1:] or times), axis=0)  # the first may have loaded kernels
+    wall, cpu = np.median(np.array(times[1:] or times), axis=0)  # the first may have loaded modules
     return found, Cost(float(wall), float(cpu), len(times), memory)
 
 

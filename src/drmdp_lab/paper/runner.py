@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from drmdp.core import clock
 from drmdp.core.progress import stage
-from drmdp.sets import PAIRS
 from drmdp_lab.paper.measure import measure
 from drmdp_lab.paper.methods import METHODS
 from drmdp_lab.paper.provenance import one_thread
@@ -18,7 +15,7 @@ from drmdp_lab.paper.records import NAME, Row, Writer
 from drmdp_lab.paper.specification import Run
 
 TINY = (4, 2, 2)
-"""Sizes of the instance on which compilation is warmed."""
+"""Sizes of the instance that a method is tried on before."""
 
 
 class Done(NamedTuple):
@@ -36,9 +33,8 @@ def run_all(runs: list[Run], folder: str | Path, max_seconds: float | None = Non
         if not todo:
             return Done(0, 0)
         shown, warmed = Shown(todo), set[tuple[str, ...]]()
-        with stage("runs", "the balls of the study") as own:
+        with stage("runs") as own:
             own.detail, own.share = shown.describe, shown.share
-            compile_ahead(todo)
             for run in todo:
                 warm(run, warmed)
                 row = _in_time(run, deadline)
@@ -60,7 +56,7 @@ def _in_time(run: Run, deadline: float) -> Row | None:
 
 
 def warm(run: Run, warmed: set[tuple[str, ...]]) -> None:
-    """Compile what a run needs, on a tiny instance, unless that was done."""
+    """Load, or compile, what a run needs, on a tiny instance, unless that was done."""
     what = (run.task, run.method, run.metric, str(run.order), run.rule)
     if what not in warmed:
         S, A, N = TINY
@@ -69,50 +65,6 @@ def warm(run: Run, warmed: set[tuple[str, ...]]) -> None:
         )
         measure(replace(own, limit=max(run.limit, 1.0), tol=max(run.tol, 1e-3)))
         warmed.add(what)
-
-
-# ---------------------------------------------------------------------- compilation, by two processes
-
-_COMPILE = "from drmdp_lab.paper.runner import compile_pairs; compile_pairs({!r})"
-
-
-def compile_ahead(runs: list[Run]) -> None:
-    """Fill the cache of compiled code from two processes, when more than one pair is needed: one takes those with ℓ2."""
-    needed = {(run.metric, run.order) for run in runs}
-    first = any(METHODS[run.method].kind == "first-order" for run in runs)
-    if len(needed) < 2:
-        return
-    halves = [
-        [pair for pair in PAIRS if (pair[0], float(pair[1])) in needed and (pair[0] == "l2") == side]
-        for side in (True, False)
-    ]
-    jobs = [
-        subprocess.Popen([sys.executable, "-c", _COMPILE.format([(m, str(p), first and side == 0) for m, p in half])])
-        for side, half in enumerate(halves)
-        if half
-    ]
-    clock.begin_compiling()
-    try:
-        for job in jobs:
-            job.wait()
-    finally:
-        clock.end_compiling()
-
-
-def compile_pairs(pairs: list[tuple[str, str, bool]]) -> None:
-    """Compile the operators of some pairs, and where asked the first-order method, by solving a tiny problem."""
-    from drmdp import instances
-    from drmdp.api import certify, solve
-    from drmdp.sets import Wasserstein
-    from drmdp.solvers.first_order import FirstOrder
-
-    model = instances.perturb(instances.garnet(4, 2), 2)
-    for metric, order, first_order in pairs:
-        ball = Wasserstein(0.1, metric, float(order), support="all")
-        found = solve(model, ball, tol=0.05, threads=1)
-        certify(model, ball, found.policy, found.kernel)
-        if first_order:
-            solve(model, ball, FirstOrder(), tol=0.05, threads=1, max_iters=5)
 
 
 # ---------------------------------------------------------------------- progress

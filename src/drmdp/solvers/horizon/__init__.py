@@ -122,7 +122,7 @@ def _run(
 ) -> HorizonSolution:  # fmt: skip
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
     limits(None, max_seconds, callback)
-    begin, compiled = clock.now(), clock.compiled()
+    begin = clock.now()
     plan, T, status = Plan(stages, given), len(stages), None
     t = T
     with showing(progress), counted("stages", T) as step:
@@ -167,7 +167,6 @@ def _run(
         fingerprints=tuple(prints),
         notes=(),
         seconds=clock.now() - begin,
-        compile_seconds=clock.compiled() - compiled,
         costs=None if costs is None else numbers("costs", costs),
         kernels=KernelTuple(T, natures),
     )  # fmt: skip
