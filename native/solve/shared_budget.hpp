@@ -289,13 +289,15 @@ private:
         const View<double> trial(trial_.data(), layout_.A);
         const Bracket bracket = climb(curves, {}, budget, tol, views.multipliers, trial);
         double total = 0.0;
+        bool spare = false;  // the budget is not used up
         for (Index a = 0; a < layout_.A; ++a) {
+            spare = spare || views.multipliers[a] == INFINITE;
             views.multipliers[a] = std::min(views.multipliers[a], LARGEST);
             total += views.multipliers[a];
             views.mixtures[a] = mixed(curves[a], bracket.lower);
         }
         for (Index a = 0; a < layout_.A; ++a) views.policy[a] = views.multipliers[a] / total;
-        if constexpr (Model::POLYGON) settle_state(curves, bracket.lower, budget, views.mixtures);
+        if constexpr (Model::POLYGON) settle_state(curves, bracket.lower, budget, spare, views.mixtures);
         return bracket;
     }
 
@@ -322,7 +324,8 @@ private:
             bracket = climb(curve, policy, budget, tol, {&multiplier, 1}, {&trial, 1});
         }
         Mixture mixture = mixed(stacked_, bracket.lower);
-        if constexpr (Model::POLYGON) settle_policy(curve, policy, bracket.lower, budget, mixture);
+        if constexpr (Model::POLYGON)
+            settle_policy(curve, policy, bracket.lower, budget, multiplier == INFINITE, mixture);
         for (Index a = 0; a < layout_.A; ++a) {
             const double x = std::max(policy[a], 0.0);
             views.multipliers[a] = x * std::min(multiplier, LARGEST);
@@ -372,24 +375,40 @@ private:
         }
     }
 
-    Cost settle(Curves curves, Index k, View<const double> policy, double level, Mixture& mixture) {
+    // Where budget is left a segment may skip vertices, which would answer in its stead: divide it.
+    void divide(Curves curves, Index k, View<const double> policy, double level) {
+        Curve& curve = curves[k];
+        for (int round = 0; round < ROUNDS; ++round) {
+            const Answer left = curve.points[curve.segment], right = curve.points[curve.segment + 1];
+            if (!(right.value > left.value + FLAT)) return;
+            curve.next = slope_between(left, right);
+            visit(curves, policy);
+            curve.spend(level);
+            const double value = curve.last.value;
+            if (value <= left.value + FLAT || value >= right.value - FLAT) return;
+        }
+    }
+
+    Cost settle(Curves curves, Index k, View<const double> policy, double level, bool spare,
+                Mixture& mixture) {
         Curve& curve = curves[k];
         mixture = {};
         if (!curve.rises_to(level) || curve.count < 2) return {0.0, 0.0};
+        for (Curve& other : curves) other.next = 0.0;
+        if (spare || curve.points[curve.segment + 1].t == INFINITE) divide(curves, k, policy, level);
         const double apart = APART + NOISE * std::fabs(state_.base) / state_.unit;
         Answer left = curve.points[curve.segment], right = curve.points[curve.segment + 1];
         const double slope = right.value > left.value ? slope_between(left, right) : right.t;
-        for (Curve& other : curves) other.next = 0.0;
-        if (right.t == INFINITE) right = finite_end(curves, k, policy, left, right, slope);
-        const bool tied = left.t >= (1.0 - apart) * slope || right.t <= (1.0 + apart) * slope;
-        if (slope > 0.0 && tied) {
+        const bool ends = right.t == INFINITE;
+        if (ends) right = finite_end(curves, k, policy, left, right, slope);
+        if (slope > 0.0) {
             double first = left.t, second = right.t;
             for (int n = 0; n < curve.count; ++n) {
                 const Answer& p = curve.points[n];
                 if (p.t < first && p.value >= left.value - FLAT) first = p.t;
                 if (p.t > second && p.t < INFINITE && p.value <= right.value + FLAT) second = p.t;
             }
-            right = beside(curves, k, policy, right, second, slope, apart);
+            if (!ends) right = beside(curves, k, policy, right, second, slope, apart);
             if (first > 0.0) left = beside(curves, k, policy, left, first, slope, -apart);
             else left.t = 0.0;
         }
@@ -398,19 +417,19 @@ private:
         return {left.cost + more, more};
     }
 
-    void settle_state(Curves curves, double level, double budget, View<Mixture> mixtures) {
+    void settle_state(Curves curves, double level, double budget, bool spare, View<Mixture> mixtures) {
         Cost cost{0.0, 0.0};
         for (Index a = 0; a < layout_.A; ++a) {
             if (!(mixtures[a].t2 > 0.0)) continue;
-            const Cost own = settle(curves, a, {}, level, mixtures[a]);
+            const Cost own = settle(curves, a, {}, level, spare, mixtures[a]);
             cost.all += own.all, cost.of_second += own.of_second;
         }
         for (Mixture& mixture : mixtures) mixture.share *= affordable(cost, budget);
     }
 
-    void settle_policy(Curves curve, View<const double> policy, double level, double budget,
+    void settle_policy(Curves curve, View<const double> policy, double level, double budget, bool spare,
                        Mixture& mixture) {
-        mixture.share *= affordable(settle(curve, 0, policy, level, mixture), budget);
+        mixture.share *= affordable(settle(curve, 0, policy, level, spare, mixture), budget);
     }
 
     const Layout<Real>& layout_;

@@ -88,9 +88,10 @@ public:
         return {(1.0 - f) * first.worth + f * second.worth, (1.0 - f) * first.cost + f * second.cost};
     }
 
-    // Value and cost of the row at t; those of the data if t is no multiplier or the row unusable.
+    // Value and cost of the row at t, infinity included; those of the data if t is none or the row unusable.
     template <class Real>
     Measured at(SeenRow<Real> row, double t) {
+        if (t > SATURATED) t = SATURATED;
         const double n = row.roundings();
         const double nominal = row.worth();
         const Measured still{nominal - n * EPSILON * std::fabs(nominal), 0.0};
@@ -111,7 +112,7 @@ private:
     static constexpr int STEPS = 60;
     static constexpr double LEAST = 1e-150, MOST = 1e150;  // their squares are numbers
     // Beyond the multiplier PLAIN, stakes this near to the top are the top's.
-    static constexpr double PLAIN = 1e9, FLAT = 1e-13;
+    static constexpr double PLAIN = 1e9, FLAT = 1e-13, SATURATED = 1e14;  // which leaves but the top
 
     static bool usable(double t) { return t > LEAST && t < MOST; }
 
