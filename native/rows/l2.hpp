@@ -180,13 +180,17 @@ private:
         return found;
     }
 
-    // The largest y + t u less 1: a threshold from which Newton's method is monotone.
+    // The largest y + t u less 1, or the mean of all t u, whichever is higher: thresholds from which
+    // Newton's method is monotone.
     template <class Real>
     static double safe_threshold(const Row<Real>& row, View<const double> u, bool unlisted,
                                  double t) {
-        double highest = unlisted ? 0.0 : -INFINITE;
-        for (Index j = 0; j < row.size; ++j) highest = std::max(highest, row[j] + t * u[j]);
-        return highest - 1.0;
+        double highest = unlisted ? 0.0 : -INFINITE, total = 0.0;
+        for (Index j = 0; j < row.size; ++j) {
+            highest = std::max(highest, row[j] + t * u[j]);
+            total += u[j];
+        }
+        return std::max(highest - 1.0, t * total / double(row.size));
     }
 
     template <class Real>

@@ -82,7 +82,8 @@ private:
     static constexpr double ROUGH = 1e-4;  // accuracy of a start
     static constexpr double FIRST = 0.7;   // multiplier of a curve of which nothing is known; at 1
                                            // costs of 1 and the widest stakes tie
-    // Budgets below FAINT: rounding hides what they buy at FIRST; the least multiplier asked then.
+    // Budgets below FAINT, or its square where E grows with t^2: rounding hides what they buy at the first
+    // multiplier; the least one asked then.
     static constexpr double FAINT = 7e-15, NOTHING = 1e-18;
     static constexpr double APART = 1e-10, NOISE = 64 * EPSILON, SATURATED = 1e12;
 
@@ -220,13 +221,14 @@ private:
     Bracket climb(Curves curves, View<const double> policy, double budget, double tol,
                   View<double> best, View<double> trial) {
         double upper = INFINITE, guess = FIRST;
+        if (!Model::POLYGON) guess = std::min(FIRST, 3.0 * std::sqrt(2.0 * budget));  // E is about t^2 D/2
         Index cheapest = 0;
         for (Index k = 0; k < curves.size(); ++k) {
             best[k] = 0.0;
             if (curves[k].cost < upper) upper = curves[k].cost, cheapest = k;
         }
         best[cheapest] = INFINITE;
-        if (budget < FAINT) upper = begin_faintly(curves, policy, budget, upper, best);
+        if (budget < (Model::POLYGON ? FAINT : FAINT * FAINT)) upper = begin_faintly(curves, policy, budget, upper, best);
         Level at;
         int round = 1;
         for (; round <= ROUNDS; ++round) {

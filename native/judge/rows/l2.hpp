@@ -212,12 +212,15 @@ private:
         return sums;
     }
 
-    // The largest y + t u less 1.
+    // The largest y + t u less 1, or the mean of all t u, whichever is higher.
     template <class Real>
     double safe(const SeenRow<Real>& row, double t) const {
-        double highest = unlisted_ ? 0.0 : -INFINITE;
-        for (Index j = 0; j < row.K; ++j) highest = std::max(highest, row[j] + t * row.u[j]);
-        return highest - 1.0;
+        double highest = unlisted_ ? 0.0 : -INFINITE, total = 0.0;
+        for (Index j = 0; j < row.K; ++j) {
+            highest = std::max(highest, row[j] + t * row.u[j]);
+            total += row.u[j];
+        }
+        return std::max(highest - 1.0, t * total / double(row.K));
     }
 
     const Sight& sight_;

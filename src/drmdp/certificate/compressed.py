@@ -72,5 +72,5 @@ def derive(
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
     own = np.empty(policy.shape)
-    _native.judge_clean(policy, available, own)
+    _native.judge_clean(np.ascontiguousarray(policy, dtype=np.float64), available, own)
     return own

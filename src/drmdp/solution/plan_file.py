@@ -29,7 +29,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.core import archives
 from drmdp.core.archives import Field, Header
-from drmdp.core.compact import KernelTuple, MeanKernel, Rows
+from drmdp.core.compact import KernelTuple, MeanKernel, Rows, of_matrix
 from drmdp.core.files import AnyPath, write_whole
 from drmdp.core.names import RULE, back, is_name, listed, to_arrays
 from drmdp.core.tolerance import Tolerance
@@ -225,9 +225,5 @@ class Stored:
         S, A = self.n_states, self.n_actions
         ptr = self.ptr[t * S * A : (t + 1) * S * A + 1]
         state, mass = (array[ptr[0] : ptr[-1]] for array in (self.state, self.mass))
-        if not self.is_sparse:
-            return sparse.csr_array((mass, state, ptr - ptr[0]), shape=(S * A, S)).toarray().reshape(S, A, S)
-        none, empty = np.zeros(S * A + 1, dtype=np.int64), np.zeros(0)
-        places = np.zeros(0, dtype=np.int64)
-        rows = Rows(S, ptr - ptr[0], state, mass, none, places, empty, empty, places, empty)
-        return MeanKernel(S, A, lambda: rows)
+        rows = sparse.csr_array((mass, state, ptr - ptr[0]), shape=(S * A, S))
+        return of_matrix(rows, A) if self.is_sparse else rows.toarray().reshape(S, A, S)

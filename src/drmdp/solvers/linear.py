@@ -55,7 +55,8 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
     if far > goal:
         from scipy.sparse.linalg import LinearOperator, gmres  # takes a tenth of a second
 
-        system = LinearOperator((len(right), len(right)), matvec=lambda z: np.asarray(apply(like(right, z))))
+        shape = len(right), len(right)
+        system = LinearOperator(shape, lambda z: np.asarray(apply(like(right, z))), dtype=np.float64)
         found = gmres(system, np.asarray(rest), rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
         step = step + like(right, found)
     return first + step
