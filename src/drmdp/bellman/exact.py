@@ -32,7 +32,7 @@ from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import Kept, entry_of, part_of
 
-FINEST, COARSEST = 1e-11, 1e-3
+FINEST, COARSEST = 1e-13, 1e-3
 """Errors asked of a state's update, relative to the range of its stakes."""
 
 NOTHING = np.zeros(1)
