@@ -86,6 +86,7 @@ public:
                 here_.kappa[i] = is_usable(known) ? known : theta_ / size_of(here_.x);
             }
             bracket = joint({tol, EVALUATE, false, true}, order_);
+            if (bracket.gap() > tol && order_ < INFINITE) price({tol, 1, false, true}, bracket);
             std::copy_n(best_.kappa.begin(), layout_.N, kappa.begin());
         } else {
             std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
@@ -95,7 +96,7 @@ public:
 
 private:
     static constexpr double LEAST = 1e-13, DROP = 1e-11, EVEN = 1e-14, ROUGH = 1e-4;
-    static constexpr int JOINT = 15, GUARDED = 30, EVALUATE = 200, STEPS = 80, NEWTON = 20;
+    static constexpr int JOINT = 15, GUARDED = 30, EVALUATE = 200, HALVINGS = 60, STEPS = 80, NEWTON = 20;
     static constexpr double SHARP = 1.5;     // below this order more passes are needed
     static constexpr double TOUCHED = 1.005; // below this one balls touch
     static constexpr double NEARBY[2] = {1.01, 1.0003};
@@ -519,6 +520,35 @@ private:
         if (!(now.gap() < before)) best_ = kept_place_;
         found = {std::min(found.upper, now.upper), std::max(found.lower, now.lower), found.passes + now.passes};
         return found.gap() <= goal.tol;
+    }
+
+    // A policy that is given, where the joint iteration does not settle: log kappa_i + (p - 2) log r_i = n for
+    // all kernels. The left grows with kappa_i, hence kappa_i with n, and what is spent with both: all are
+    // halved. Where kappa_i jumps, what is spent says how far it goes.
+    void price(const Goal& goal, Bracket& found) {
+        std::vector<double> less(rows_, log(Radii::LEAST)), more(rows_, log(Radii::FAR)), low, high;
+        const auto spent = [&](const std::vector<double>& from, const std::vector<double>& to, double part) {
+            for (Index i = 0; i < rows_; ++i) here_.kappa[i] = exp(from[i] + part * (to[i] - from[i]));
+            return pass(0.0).far;
+        };
+        double left = -400.0, right = 400.0, share = 0.0;
+        for (int k = 0; k < HALVINGS; ++k) {
+            const double n = 0.5 * (left + right);
+            low = less, high = more;
+            for (int j = 0; j < HALVINGS; ++j) {
+                spent(low, high, 0.5);
+                for (Index i = 0; i < rows_; ++i) {
+                    const double own = 0.5 * (low[i] + high[i]), r = std::max(far_[i], 1e-300);
+                    (own + (order_ - 2.0) * log(r) < n ? low : high)[i] = own;
+                }
+            }
+            if (spent(low, high, 0.5) <= 1.0) less = low, left = n;
+            else more = high, right = n;
+        }
+        for (double part = 0.5; part > EVEN; part *= 0.5)
+            if (spent(less, more, share + part) <= 1.0) share += part;
+        spent(less, more, share);
+        attempt(goal, found);
     }
 
     // Follow the solution as the radius grows.

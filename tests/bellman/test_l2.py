@@ -12,12 +12,14 @@ from scipy import sparse
 import drmdp
 from cases import cases
 from drmdp.bellman.conic.operator import ConicOperator
+from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.qp import make_program, simplex_qp
 from drmdp.certificate import dense as certificate
 from drmdp.core import levels
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import FLAT, normalise, point_at, scratch
+from drmdp.solvers.problem import Problem
 from kernels import assert_close, larger, over, poisoned, random_policy, sweep, sweeps, units
 
 PAIRS = over(("l2", 2), ("l2", math.inf))
@@ -256,6 +258,24 @@ def test_bounds_follow_from_what_is_remembered():
     rng = np.random.default_rng(3)
     for case in cases(("l2", math.inf), 50, seed=11):
         check_alone(case, rng, 1e-10)
+
+
+@pytest.mark.parametrize("seed", [105, 201, 704, 1134, 2246])
+def test_a_policy_closes_where_radii_nearly_jump(seed):
+    """Order 1.01: a kernel with next to no price takes all of the budget or nothing, and the joint iteration goes to and fro."""
+    rng = np.random.default_rng(seed)
+    kernels = rng.dirichlet(np.ones(3), size=(2, 3, 2)) * (rng.random((2, 3, 2, 3)) < 0.6)
+    kernels[kernels.sum(axis=-1) == 0] = [0, 0, 1]
+    policy = rng.dirichlet(np.full(2, 0.5), size=3) + 1e-12
+    model = drmdp.Model(
+        kernels / kernels.sum(axis=-1, keepdims=True), costs=np.zeros((3, 2)), discount=0.9, weights=[0.95, 0.05]
+    )
+    ball = drmdp.Wasserstein(float(rng.choice([0.05, 0.3, 0.7])), "l2", 1.01, "all")
+    value = np.array([0, 0, 1.0]) if seed % 2 else rng.normal(size=3)
+    found = Problem(ExactOperator(model, ball.fitted(model), 1)).proved(
+        value, policy / policy.sum(axis=1, keepdims=True)
+    )
+    assert (found.upper_step - found.lower_step < 1e-10).all()
 
 
 def test_rows_of_another_state_are_not_taken_for_this_one():
