@@ -180,29 +180,33 @@ private:
         return found;
     }
 
-    // The largest y + t u less 1, or the mean of all t u, whichever is higher: thresholds from which
-    // Newton's method is monotone.
+    // The largest y + t u less 1, or the mean of t u over the listed states and the k highest, whichever is
+    // highest: the threshold is no lower, but for states that are both.
     template <class Real>
-    static double safe_threshold(const Row<Real>& row, View<const double> u, bool unlisted,
-                                 double t) {
+    static double first_threshold(const Row<Real>& row, View<const double> u, const Order& order,
+                                  bool unlisted, double t) {
         double highest = unlisted ? 0.0 : -INFINITE, total = 0.0;
         for (Index j = 0; j < row.size; ++j) {
             highest = std::max(highest, row[j] + t * u[j]);
             total += u[j];
         }
-        return std::max(highest - 1.0, t * total / double(row.size));
+        double mean = total / double(row.size);
+        if (unlisted)
+            for (Index k = 1; k <= 4 * row.size && k < order.u.size(); k *= 2)
+                mean = std::max(mean, (total + order.sum1[k]) / double(row.size + k));
+        return std::max(highest - 1.0, t * mean);
     }
 
     template <class Real>
     static Sums settle(const Row<Real>& row, View<const double> u, const Order& order, bool unlisted,
                        double t, double tau) {
-        if (!(std::fabs(tau) < INFINITE)) tau = safe_threshold(row, u, unlisted, t);
+        if (!(std::fabs(tau) < INFINITE)) tau = first_threshold(row, u, order, unlisted, t);
         for (int step = 0;; ++step) {
             Sums sums = unlisted ? read<true>(row, u, order, t, tau)
                                  : read<false>(row, u, order, t, tau);
             if (step >= STEPS) return sums;  // or what is read is no number
             if (!(sums.count > 0.5)) {
-                tau = safe_threshold(row, u, unlisted, t);
+                tau = first_threshold(row, u, order, unlisted, t);
                 continue;
             }
             const double next = sums.threshold(t);

@@ -1,4 +1,4 @@
-"""(ℓ1, 1) and (ℓ∞, ∞), which walk over sorted rows: sorting, slopes of a row, and bounds against definitions."""
+"""(ℓ∞, ∞), which walks over sorted rows: sorting, slopes of a row, and bounds against definitions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from drmdp.bellman.rows.pair import Pair
 from drmdp.layout.layout import lay_out
 from drmdp.layout.point import point_at
 from drmdp.layout.sorting import sort_ahead, sort_space
-from kernels import assert_close, gained, larger, over, sweeps, units
+from kernels import assert_close, larger, over, sweeps, units
 
-PAIRS = over(("l1", 1), ("linf", math.inf))
+PAIRS = over(("linf", math.inf))
 
 
 # ---------------------------------------------------------------------- parts
@@ -77,7 +77,7 @@ def bend(y, z, r):
 
 
 def check_alone(case, rng, tol):
-    """Check a case against the certificate of (ℓ1, 1), rebuilt from the masses, and the definition of (ℓ∞, ∞)."""
+    """Check a case against the definition of (ℓ∞, ∞)."""
     model, ball, value = case.model, case.ball, case.value
     own, scale = ~model.terminal, units(model, ball, value)
     z, allowed = np.asarray(reference.stakes(model, value), dtype=float), reference.support(model, ball)
@@ -90,16 +90,8 @@ def check_alone(case, rng, tol):
         for s, a in np.argwhere(model.available & own[:, None]):
             t = allowed[s, a]
             rows, stake = y[:, s, a, t], z[s, a, t]
-            if ball.metric == "l1":
-                got = w @ rows @ stake + gained(w @ rows, stake, memory.by_action[s, a])
-            else:
-                got = w @ bend(rows, stake, radius[s]) @ stake
-            lower[s] = min(lower[s], got)
-        if ball.metric == "l1":
-            assert (memory.by_action[own] >= 0).all()
-            assert (memory.by_action[own].sum(axis=1) <= radius[own] / 2 * (1 + 1e-14)).all()
-        else:
-            assert (memory.by_kernel[own] == radius[own, None]).all()
+            lower[s] = min(lower[s], w @ bend(rows, stake, radius[s]) @ stake)
+        assert (memory.by_kernel[own] == radius[own, None]).all()
         assert_close(np.maximum(out.upper, lower), lower, tol, scale, own)
 
 

@@ -160,8 +160,9 @@ def test_little_is_done_twice(looked, monkeypatch):
     monkeypatch.setattr(top, "FIRST", 4)
     model, done = ranges.model("float32", S=S, A=2), []
     operator = ExactOperator(model, ball(), 1)
-    over = operator._over_stored
-    monkeypatch.setattr(operator, "_over_stored", lambda *given: done.append(given[-2:]) or over(*given))
+    family = type(operator.family)
+    over = family.update
+    monkeypatch.setattr(family, "update", lambda *given: done.append(given[1:3]) or over(*given))
     operator.update(values("close to the top"), 0, S)
     assert (looked["top"], looked["all"]) == (1, 1)
     assert done == [(0, 4), (0, 4), (4, S)]

@@ -192,14 +192,14 @@ private:
     template <class Real>
     L2Sums settle(const SeenRow<Real>& row, double t, double flat) {
         if (t == t_ && row.y == y_) return last_;
-        double tau = t_ > 0.0 ? tau_ * (t / t_) : safe(row, t), low = 0.0, last = INFINITE;
+        double tau = t_ > 0.0 ? tau_ * (t / t_) : begin(row, t), low = 0.0, last = INFINITE;
         L2Sums sums;
         for (int step = 0; step < STEPS; ++step) {
             sums = sum(row, t, tau, low, flat);
             const double off = std::fabs(sums.off()), spread = std::min(sums.moved + sums.idle, 1.0);
             if (off <= SETTLED * spread || (off < 1e-9 * spread && !(off < 0.5 * last))) break;
             if (!(sums.count > 0.5)) {
-                tau = safe(row, t), low = 0.0;
+                tau = begin(row, t), low = 0.0;
                 continue;
             }
             const double by = low + sums.off() / sums.count, next = tau + by;
@@ -212,15 +212,22 @@ private:
         return sums;
     }
 
-    // The largest y + t u less 1, or the mean of all t u, whichever is higher.
+    // The largest y + t u less 1, or the mean of t u over the listed states and the k highest, whichever is
+    // highest.
     template <class Real>
-    double safe(const SeenRow<Real>& row, double t) const {
+    double begin(const SeenRow<Real>& row, double t) const {
         double highest = unlisted_ ? 0.0 : -INFINITE, total = 0.0;
         for (Index j = 0; j < row.K; ++j) {
             highest = std::max(highest, row[j] + t * row.u[j]);
             total += row.u[j];
         }
-        return std::max(highest - 1.0, t * total / double(row.K));
+        double mean = total / double(row.K);
+        if (unlisted_)
+            for (Index k = 1; k <= 4 * row.K && k < sight_.down.size(); k *= 2) {
+                const double above = sight_.rise[k] + double(k) * sight_.down[k - 1];
+                mean = std::max(mean, (total + above) / double(row.K + k));
+            }
+        return std::max(highest - 1.0, t * mean);
     }
 
     const Sight& sight_;

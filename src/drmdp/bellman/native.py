@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from drmdp import _native
 from drmdp.bellman.family import FAINTEST
 from drmdp.bellman.nature_rows import EACH, Answer, Question
+from drmdp.core.cached import cached_property
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point

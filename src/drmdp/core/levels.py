@@ -42,7 +42,8 @@ def both_steps(
 ) -> tuple[Array, Array, Array]:
     """Both steps, and F(v) midway between the bounds on F(u)."""
     low, high = (steps(u, shift, discount, terminal, bound, sign) for bound, sign in ((lower, -1), (upper, +1)))
-    return low, high, np.where(terminal, 0.0, (lower + upper) / 2 + discount * shift)
+    with np.errstate(invalid="ignore"):  # where nothing is proved, both are infinite
+        return low, high, np.where(terminal, 0.0, (lower + upper) / 2 + discount * shift)
 
 
 def beyond(value: Array, step: Array, sign: int) -> Array:
