@@ -1,9 +1,8 @@
-"""Workers of a parallel run share what is compiled: two processes do that ahead, or each worker would do all of it."""
+"""What all tests share."""
 
 import contextlib
 import math
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,34 +11,9 @@ import pytest
 from drmdp.cluster.session import prepare
 from drmdp.core import progress
 
-HALVES = (
-    (("l2-inf",), ("l1-2",)),
-    (("l1-inf", "linf-1"), ("reweighting-kl", "reweighting-cvar", "transport-1", "transport-inf")),
-)
-"""What the suite compiles; about as much work each."""
-SUPPORT = str(Path(__file__).parent / "support")
-AHEAD = """
-import sys
-sys.path.insert(0, {!r})
-from ahead import prepare
-from drmdp_lab.paper.runner import compile_pairs
-
-compile_pairs({})
-for name in {}:
-    prepare(name)
-"""
-
 
 def pytest_configure(config):
     os.environ.setdefault("DRMDP_TRACEBACK", "1")  # a fault of the command line is seen as one
-    if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
-        return
-    jobs = []
-    for balls, others in HALVES:
-        pairs = [(*name.split("-"), True) for name in balls]
-        jobs.append(subprocess.Popen([sys.executable, "-c", AHEAD.format(SUPPORT, pairs, others)]))
-    for job in jobs:
-        assert job.wait() == 0
 
 
 @pytest.fixture(autouse=True)
