@@ -65,7 +65,6 @@ def record(work):
 def calls_of(n, seed=0):
     """Calls for n problems of every set that is compiled ahead, in double and in single precision."""
     import decks
-    from ahead import examples
     from drmdp import instances
     from drmdp.bellman.exact import ExactOperator, family_of
     from drmdp.bellman.fingerprint import fingerprint
@@ -84,9 +83,10 @@ def calls_of(n, seed=0):
                     for value in (case.value, case.value * 0.9, case.value):
                         np.asarray(problem.proved(value, policy).kernel)
         small = instances.perturb(instances.garnet(4, 2), 2)
-        for make in examples().values():
-            if isinstance(family_of(make(small)), NativeFamily):
-                fingerprint(make(small))
+        for own in decks.SETS.values():
+            ball = own.make(small, 0.2, "observed")
+            if isinstance(family_of(ball), NativeFamily):
+                fingerprint(ball)
         first_order(instances.perturb(instances.garnet(9, 3), 3))
 
     return record(work)
