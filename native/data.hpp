@@ -39,12 +39,16 @@ struct PartSum {
     Part sum{};
 };
 
-// 1/sum of a row as stored, 0 of an empty one.
+// The sum of a row as stored, and 1 over it, 0 of an empty one.
 template <class Real>
-double scale_of(const Row<Real>& row) {
+double mass_of(const Row<Real>& row) {
     const auto total = row.template over<PartSum>(
         [](PartSum& sums, Part p, Index) __attribute__((always_inline)) { sums.sum += p; });
-    const double mass = total.sum(&PartSum::sum);
+    return total.sum(&PartSum::sum);
+}
+template <class Real>
+double scale_of(const Row<Real>& row) {
+    const double mass = mass_of(row);
     return mass > 0.0 ? 1.0 / mass : 0.0;
 }
 

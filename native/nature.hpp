@@ -68,6 +68,7 @@ private:
         const Index entries = rows_.entry_at[pair + 1] - at;
         const View<double> u = state_.of(a);
         std::fill(mass_.begin(), mass_.end(), 0.0);
+        model_ = Model{};
         term_ = rows_.prefix_at[pair];
         for (Index i = 0; i < layout_.N; ++i) add(s, a, i, u);
         for (Index j = 0; j < K; ++j) rows_.states[at + j] = layout_.indices[layout_.first(pair) + j];
@@ -102,7 +103,7 @@ private:
     const Point& point_;
     const Mixtures mixture_;
     const Rows& rows_;
-    const Model model_{};
+    Model model_;
     Stakes state_;
     std::vector<double> z_, mass_;  // of a row, and of a pair; the last number is that of the top
     Index term_ = 0;

@@ -61,14 +61,20 @@ inline double around(View<const double> value, View<double> u) {
     return level;
 }
 
-// The bound b on F(u) as one on F(v) - v, v = u + level: b - u - (1 - discount) level, with a margin.
-inline void steps(View<const double> u, double level, double discount, View<const std::uint8_t> terminal,
-                  View<const double> bound, double margin, View<double> out) {
+// Bounds b on F(u) as steps on F(v) - v, v = u + level: b - u - (1 - discount) level, each with a margin;
+// and F(v) midway.
+inline void both_steps(View<const double> u, double level, double discount, View<const std::uint8_t> terminal,
+                       View<const double> lower, View<const double> upper, View<double> low,
+                       View<double> high, View<double> middle) {
     const double far = (1 - discount) * level, size = (1 - discount) * std::fabs(level);
-    for (Index k = 0; k < out.size(); ++k)
-        out[k] = terminal[k] ? -(u[k] + level)
-                             : bound[k] - u[k] - far +
-                                   margin * (std::fabs(bound[k]) + std::fabs(u[k]) + size);
+    const auto step = [&](Index k, double bound, double margin) {
+        return terminal[k] ? -(u[k] + level)
+                           : bound - u[k] - far + margin * (std::fabs(bound) + std::fabs(u[k]) + size);
+    };
+    for (Index k = 0; k < u.size(); ++k) {
+        low[k] = step(k, lower[k], -4 * EPSILON), high[k] = step(k, upper[k], 4 * EPSILON);
+        middle[k] = terminal[k] ? 0.0 : (lower[k] + upper[k]) / 2 + discount * level;
+    }
 }
 
 // A sweep at v with steps L - v and U - v; its residual is their middle.

@@ -6,18 +6,21 @@
 
 namespace drmdp {
 
-using namespace nanobind::literals;
+// The fields of drmdp.prox.registry.Push and Memory.
+template <>
+struct Reader<prox::Push> {
+    static prox::Push read(const Fields& at) { return {at(0, "step[S A]"), at(1, "value[T]")}; }
+};
+template <>
+struct Reader<prox::Trace> {
+    static prox::Trace read(const Fields& at) {
+        return {at(0, "multiplier[S W]"), at(1, "threshold[P N]"), at(2, "trials[S W]")};
+    }
+};
 
 namespace {
 
-using prox::Look;
-
 constexpr Index ANY = std::numeric_limits<std::int32_t>::max();  // states that are listed are not looked up
-
-template <class T>
-Table<T> table(Arrays& arrays, nb::handle array, const char* name, Index rows, Index columns) {
-    return {arrays.take<T>(array, name, rows * columns), columns};
-}
 
 template <class Maps>
 void over_states(Maps maps, Index start, Index stop) {
@@ -25,22 +28,12 @@ void over_states(Maps maps, Index start, Index stop) {
 }
 
 template <class Real>
-void project(const std::string& norm, bool each, Index start, Index stop, nb::handle layout,
-             nb::handle push, nb::handle y, nb::handle trace, double accuracy, bool inside) {
-    Arguments read;
-    Arrays arrays;
-    const auto value = arrays.take<const double>(Arrays::field(push, 1), "value");
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, value.size());
-    const Index S = data.S, A = data.A, N = data.N;
-    const Index width = norm == "linf" && !each ? 2 * N + 1 : each ? N : 1;
-    const prox::Push by{table<const double>(arrays, Arrays::field(push, 0), "step", S, A), value};
-    const prox::Trace left{
-        table<double>(arrays, Arrays::field(trace, 0), "multiplier", S, width),
-        table<double>(arrays, Arrays::field(trace, 1), "threshold", S * A, N),
-        table<std::int64_t>(arrays, Arrays::field(trace, 2), "trials", S, width)};
-    const prox::Job<Real> job{data, by, arrays.take<double>(y, "y", data.data.size()), left, accuracy,
-                              inside};
-    const nb::gil_scoped_release released;
+void project(const std::string& norm, bool each, Index start, Index stop, const Layout<Real>& layout,
+             const prox::Push& push, View<double> y, const prox::Trace& trace, double accuracy, bool inside) {
+    expect_states(layout, start, stop, push.value.size());
+    const Index width = norm == "linf" && !each ? 2 * layout.N + 1 : each ? layout.N : 1;
+    if (trace.multiplier.columns() != width) refuse("multiplier", "expected numbers of this map");
+    const prox::Job<Real> job{layout, push, y, trace, accuracy, inside};
     if (norm == "l1") over_states(prox::Multipliers<prox::L1, Real>(job, each, start, stop), start, stop);
     else if (norm == "l2") over_states(prox::Multipliers<prox::L2, Real>(job, each, start, stop), start, stop);
     else if (norm == "linf" && each) over_states(prox::Boxes<Real>(job, start, stop), start, stop);
@@ -50,141 +43,88 @@ void project(const std::string& norm, bool each, Index start, Index stop, nb::ha
 }
 
 template <class Real>
-void begin(Index start, Index stop, nb::handle layout, double mix, nb::handle y) {
-    Arguments read;
-    Arrays arrays;
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, ANY);
-    const auto to = arrays.take<double>(y, "y", data.data.size());
-    for (Index s = start; s < stop; ++s) prox::begin(data, s, mix, to);
+void begin(Index start, Index stop, const Layout<Real>& layout, double mix, View<double> y) {
+    expect_states(layout, start, stop, ANY);
+    for (Index s = start; s < stop; ++s) prox::begin(layout, s, mix, y);
 }
 
 template <class Real>
-void measure(nb::handle layout, nb::handle value, bool centred, bool largest, nb::handle norm,
-             nb::handle top) {
-    Arguments read;
-    Arrays arrays;
-    const auto v = arrays.take<const double>(value, "value");
-    const Layout<Real> data = read.layout<Real>(layout, 0, v.size(), v.size());
-    const auto norms = arrays.take<double>(norm, "norm", data.S);
-    const auto tops = table<double>(arrays, top, "top", data.S, data.A);
-    std::vector<double> stake(data.longest(0, data.S));
-    for (Index s = 0; s < data.S; ++s)
-        norms[s] = prox::measure(data, v, s, centred, largest, tops[s], stake);
+void measure(const Layout<Real>& layout, Reals value, bool centred, bool largest, View<double> norm,
+             Table<double> top) {
+    expect_states(layout, 0, layout.S, value.size());
+    std::vector<double> stake(layout.longest(0, layout.S));
+    for (Index s = 0; s < layout.S; ++s)
+        norm[s] = prox::measure(layout, value, s, centred, largest, top[s], stake);
 }
 
-void act(Index start, Index stop, nb::handle available, nb::handle stakes, nb::handle tau, bool entropy,
-         nb::handle policy) {
-    Arrays arrays;
-    const Index A = Arrays::columns(available);
-    const auto tau_of = arrays.take<const double>(tau, "tau");
-    const Index S = tau_of.size();
-    if (!(0 <= start && start <= stop && stop <= S)) refuse("states", "out of range");
-    const auto may = table<const std::uint8_t>(arrays, available, "available", S, A);
-    const auto q = table<const double>(arrays, stakes, "stakes", S, A);
-    const auto x = table<double>(arrays, policy, "policy", S, A);
-    const nb::gil_scoped_release released;
-    std::vector<double> spare(A);
-    for (Index s = start; s < stop; ++s) prox::act(may[s], q[s], tau_of[s], entropy, x[s], {spare.data(), A});
+void act(Index start, Index stop, Table<const std::uint8_t> available, Table<const double> stakes,
+         Reals tau, bool entropy, Table<double> policy) {
+    expect_range(start, stop, tau.size());
+    std::vector<double> spare(policy.columns());
+    const View<double> q(spare.data(), policy.columns());
+    for (Index s = start; s < stop; ++s) prox::act(available[s], stakes[s], tau[s], entropy, policy[s], q);
 }
 
 template <class Real>
-void look(Index start, Index stop, nb::handle layout, nb::handle y, const std::string& norm, double order,
-          nb::handle mean, nb::handle apart) {
-    Arguments read;
-    Arrays arrays;
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, ANY);
-    const auto from = arrays.take<const double>(y, "y", data.data.size());
-    const auto means = arrays.take<double>(mean, "mean", data.indices.size());
-    const auto far = table<double>(arrays, apart, "apart", data.S, order == INFINITE ? data.N : 1);
-    const nb::gil_scoped_release released;
-    Look<Real> looks(data, from, norm, order, start, stop);
-    for (Index s = start; s < stop; ++s) looks.read(s, means, far[s]);
+void look(Index start, Index stop, const Layout<Real>& layout, Reals y, const std::string& norm,
+          double order, View<double> mean, View<double> apart) {
+    expect_states(layout, start, stop, ANY);
+    const Index each = order == INFINITE ? layout.N : 1;
+    if (apart.size() != layout.S * each) refuse("apart", "expected the distances of this order");
+    prox::Look<Real> looks(layout, y, norm, order, start, stop);
+    for (Index s = start; s < stop; ++s) looks.read(s, mean, apart.part(s * each, each));
 }
 
 template <class Real>
-void weigh(Index start, Index stop, nb::handle layout, nb::handle value, nb::handle mean,
-           nb::handle stakes) {
-    Arguments read;
-    Arrays arrays;
-    const auto v = arrays.take<const double>(value, "value");
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, v.size());
-    const auto means = arrays.take<const double>(mean, "mean", data.indices.size());
-    const auto q = table<double>(arrays, stakes, "stakes", data.S, data.A);
-    const nb::gil_scoped_release released;
-    for (Index s = start; s < stop; ++s) prox::weigh(data, v, means, s, q[s]);
+void weigh(Index start, Index stop, const Layout<Real>& layout, Reals value, Reals mean,
+           Table<double> stakes) {
+    expect_states(layout, start, stop, value.size());
+    for (Index s = start; s < stop; ++s) prox::weigh(layout, value, mean, s, stakes[s]);
 }
 
 template <class Real>
-void foresee(nb::handle layout, nb::handle policy, nb::handle mean, nb::handle gain, nb::handle total) {
-    Arguments read;
-    Arrays arrays;
-    const auto to = arrays.take<double>(total, "total");
-    const Layout<Real> data = read.layout<Real>(layout, 0, to.size(), to.size());
-    prox::foresee(data, table<const double>(arrays, policy, "policy", data.S, data.A),
-                  arrays.take<const double>(mean, "mean", data.indices.size()),
-                  arrays.take<const double>(gain, "gain", data.S), to);
+void foresee(const Layout<Real>& layout, Table<const double> policy, Reals mean, Reals gain,
+             View<double> total) {
+    expect_states(layout, 0, layout.S, total.size());
+    prox::foresee(layout, policy, mean, gain, total);
 }
 
 template <class Real>
-void pull(nb::handle layout, nb::handle y, nb::handle share, nb::handle rows) {
-    Arguments read;
-    Arrays arrays;
-    const auto shares = arrays.take<const double>(share, "share");
-    const Layout<Real> data = read.layout<Real>(layout, 0, shares.size(), ANY);
-    prox::pull(data, arrays.take<const double>(y, "y", data.data.size()), shares,
-               table<double>(arrays, rows, "rows", data.N, data.indices.size()));
+void pull(const Layout<Real>& layout, Reals y, Reals share, Table<double> rows) {
+    expect_states(layout, 0, layout.S, ANY);
+    prox::pull(layout, y, share, rows);
 }
 
-void mix(double part, nb::handle mean, nb::handle point) {
-    Arrays arrays;
-    const auto to = arrays.take<double>(mean, "mean");
-    const auto from = arrays.take<const double>(point, "point", to.size());
-    for (Index j = 0; j < to.size(); ++j) to[j] += part * (from[j] - to[j]);
+void mix(double part, View<double> mean, Reals point) {
+    for (Index j = 0; j < mean.size(); ++j) mean[j] += part * (point[j] - mean[j]);
 }
 
-void project_rows(nb::handle rows) {
-    Arrays arrays;
-    const Index K = Arrays::columns(rows);
-    const auto all = arrays.take<double>(rows, "rows");
-    if (K == 0) refuse("rows", "expected two dimensions, no size 0");
-    for (Index k = 0; k < all.size(); k += K) prox::project_row(all.part(k, K));
-}
-
-// `wide` or `single`, by the precision of the layout among the arguments.
-template <class... Args>
-auto by_precision(void (*wide)(Args...), void (*single)(Args...)) {
-    return [=](Args... args) {
-        nb::handle layout;
-        const auto seek = [&](const auto& x) {
-            if constexpr (std::is_same_v<decltype(x), const nb::handle&>)
-                if (!layout.is_valid()) layout = x;
-        };
-        (seek(args), ...);
-        (holds_single(layout) ? single : wide)(args...);
-    };
+void project_rows(Table<double> rows) {
+    const Index K = rows.columns();
+    if (K == 0) refuse("rows", "expected no size 0");
+    for (Index r = 0; r * K < rows.all().size(); ++r) prox::project_row(rows[r]);
 }
 
 }  // namespace
 
 void bind_prox(nb::module_& module) {
-    module.def("project", by_precision(project<double>, project<float>), "norm"_a, "each"_a, "start"_a,
-               "stop"_a, "layout"_a, "push"_a, "y"_a, "trace"_a, "accuracy"_a, "inside"_a);
-    module.def("first_order_begin", by_precision(begin<double>, begin<float>), "start"_a,
-               "stop"_a, "layout"_a, "mix"_a, "y"_a);
-    module.def("first_order_measure", by_precision(measure<double>, measure<float>), "layout"_a,
-               "value"_a, "centred"_a, "largest"_a, "norm"_a, "top"_a);
-    module.def("first_order_act", act, "start"_a, "stop"_a, "available"_a, "stakes"_a, "tau"_a,
-               "entropy"_a, "policy"_a);
-    module.def("first_order_look", by_precision(look<double>, look<float>), "start"_a, "stop"_a,
-               "layout"_a, "y"_a, "norm"_a, "order"_a, "mean"_a, "apart"_a);
-    module.def("first_order_weigh", by_precision(weigh<double>, weigh<float>), "start"_a, "stop"_a,
-               "layout"_a, "value"_a, "mean"_a, "stakes"_a);
-    module.def("first_order_foresee", by_precision(foresee<double>, foresee<float>), "layout"_a,
-               "policy"_a, "mean"_a, "gain"_a, "total"_a);
-    module.def("first_order_pull", by_precision(pull<double>, pull<float>), "layout"_a, "y"_a, "share"_a,
-               "rows"_a);
-    module.def("mix", mix, "part"_a, "mean"_a, "point"_a);
-    module.def("project_rows", project_rows, "rows"_a);
+    define(module, "project", project<double>, project<float>, "norm", "each", "start", "stop", "layout",
+           "push", "y[M]", "trace", "accuracy", "inside");
+    define(module, "first_order_begin", begin<double>, begin<float>, "start", "stop", "layout", "mix",
+           "y[M]");
+    define(module, "first_order_measure", measure<double>, measure<float>, "layout", "value[S]", "centred",
+           "largest", "norm[S]", "top[S A]");
+    define(module, "first_order_act", act, "start", "stop", "available[S A]", "stakes[S A]", "tau[S]",
+           "entropy", "policy[S A]");
+    define(module, "first_order_look", look<double>, look<float>, "start", "stop", "layout", "y[M]", "norm",
+           "order", "mean[E]", "apart");
+    define(module, "first_order_weigh", weigh<double>, weigh<float>, "start", "stop", "layout", "value",
+           "mean[E]", "stakes[S A]");
+    define(module, "first_order_foresee", foresee<double>, foresee<float>, "layout", "policy[S A]",
+           "mean[E]", "gain[S]", "total[S]");
+    define(module, "first_order_pull", pull<double>, pull<float>, "layout", "y[M]", "share[S]", "rows[N E]");
+    define(module, "mix", mix, "part", "mean[K]", "point[K]");
+    define(module, "project_rows", project_rows, "rows");
 }
 
 }  // namespace drmdp

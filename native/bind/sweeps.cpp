@@ -1,12 +1,126 @@
-// Sweeps, and nature's rows after them.
+// Sweeps, nature's rows after them, and proofs.
 #include <nanobind/stl/vector.h>
 
-#include "arguments.hpp"
+#include "../routines.hpp"
 #include "bind.hpp"
+#include "order.hpp"
 
 namespace drmdp {
 
-using namespace nanobind::literals;
+// The fields of drmdp.layout.memory.Memory, before it is known how many numbers of a state there are.
+template <class T>
+struct Remembered {
+    View<T> by_action, by_kernel, by_row;
+
+    template <class Real>
+    void fill(Table<T>& actions, Table<T>& kernels, Table<T>& rows, const Layout<Real>& layout,
+              const Keeps& keeps) const {
+        actions = cut(by_action, "by_action", layout.S, layout.A);
+        kernels = cut(by_kernel, "by_kernel", layout.S, keeps.by_kernel ? layout.N : 0);
+        rows = cut(by_row, "by_row", layout.S, keeps.of_pair * layout.A * (keeps.by_row ? layout.N : 1));
+    }
+    static Table<T> cut(View<T> all, const char* name, Index rows, Index least) {
+        if (rows == 0) return {all, least};
+        if (all.size() % rows != 0 || all.size() / rows < least)
+            refuse(name, "expected " + std::to_string(rows) + " rows of at least " +
+                             std::to_string(least) + " numbers, got " + std::to_string(all.size()));
+        return {all, all.size() / rows};
+    }
+};
+
+template <class T>
+struct Reader<Remembered<T>> {
+    static Remembered<T> read(const Fields& at) {
+        return {at(0, "by_action"), at(1, "by_kernel"), at(2, "by_row")};
+    }
+};
+
+template <>
+struct Reader<Point> {
+    static Point read(const Fields& at) {
+        const Fields order{at.from, at[3]};
+        return {at(0, "value[T]"), at(1, "top"), at(2, "span"), order(0, "common"), at(3, "order")};
+    }
+};
+
+template <>
+struct Reader<Found> {
+    static Found read(const Fields& at) {
+        return {at(0, "upper[S]"), at(1, "lower[S]"), at(2, "policy[S A]"), at(3, "passes[S]")};
+    }
+};
+
+template <>
+struct Reader<Extra> {
+    static Extra read(const Fields& at) {
+        Extra to;
+        if (at.of.is_none()) return to;
+        to.order = at(0, "order");
+        const Fields lists{at.from, at[1]};
+        if (lists.of.is_none()) return to;
+        to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[L]");
+        to.list_cost = lists(2, "cost[L]"), to.list_of = at(2, "source"), to.free = at(3, "free");
+        return to;
+    }
+};
+
+template <>
+struct Reader<judge::Sight> {
+    static judge::Sight read(const Fields& at) {
+        judge::Sight to;
+        Arguments& from = at.from;
+        to.value = at(0, "value[T]"), to.top = at(1, "top"), to.span = at(2, "span"), to.u = at(3, "u");
+        to.down = at(6, "down");
+        const Index n = to.down.size();
+        from.size('L') = n + (n > 0), from.size('R') = n > 0 ? from.size('T') : 0, from.size('B') = 1;
+        to.place = at(5, "place[R]"), to.rise = at(7, "rise[L]"), to.rise2 = at(8, "rise2[L]");
+        to.beyond = at(9, "beyond[B]");
+        return to;
+    }
+};
+
+// The fields of drmdp.certificate.sums.Claim and Found.
+struct Claimed {
+    Table<const double> policy;
+    Remembered<const double> memory;
+    bool every, fixed;
+};
+template <>
+struct Reader<Claimed> {
+    static Claimed read(const Fields& at) {
+        return {at(0, "policy[S A]"), at(1, "memory"), at(2, "every"), at(3, "fixed")};
+    }
+};
+struct Bounded {
+    View<double> low, high, share;
+};
+template <>
+struct Reader<Bounded> {
+    static Bounded read(const Fields& at) { return {at(0, "low[S]"), at(1, "high[S]"), at(2, "share")}; }
+};
+
+template <>
+struct Reader<Numbers> {
+    static Numbers read(const Fields& at) {
+        if (!Arguments::is_single(at.of)) return {at.from.read<View<double>>(at.of, "numbers[I]"), {}};
+        return {{}, at.from.read<View<float>>(at.of, "numbers[I]")};
+    }
+};
+
+// The fields of drmdp.bellman.nature_rows.Question and Target.
+template <>
+struct Reader<Rows> {
+    static Rows read(const Fields& at) {
+        const Fields target{at.from, at[2]};
+        Rows to;
+        to.weights = {at(0, "weights[P]"), 1}, to.share = {at(1, "share"), 1};
+        to.entry_at = target(0, "entry_at[P+1]"), to.prefix_at = target(3, "prefix_at[P+1]");
+        to.states = target(1, "states"), to.length = target(4, "length");
+        at.from.size('I') = to.states.size(), to.mass = target(2, "mass");
+        at.from.size('I') = to.length.size(), to.slope = target(5, "slope"), to.level = target(6, "level");
+        return to;
+    }
+};
 
 namespace {
 
@@ -25,107 +139,104 @@ auto of_precision(Wide wide, Single single) {
     else return wide;
 }
 
+// v and the layout belong together.
+template <class Real>
+void expect_seen(const Layout<Real>& layout, Index next, Reals common, Index ordered) {
+    if (layout.common && common.size() != next) refuse("common", "expected one number a state");
+    if (layout.unlisted && ordered == 0) refuse("order", "expected states in descending order of v");
+}
+
+// Every pair as a state with one action; `numbers` of states become those of pairs, in `room`.
+void repeat(View<const double>& numbers, Index S, Index A, std::vector<double>& room) {
+    if (numbers.size() != S || A == 1) return;
+    room.resize(S * A);
+    for (Index k = 0; k < S * A; ++k) room[k] = numbers[k / A];
+    numbers = {room.data(), S * A};
+}
+template <class Real>
+Layout<Real> pairs_of(Layout<Real> layout, std::vector<double>& room) {
+    repeat(layout.radius, layout.S, layout.A, room);
+    layout.S *= layout.A, layout.A = 1;
+    return layout;
+}
+
 template <class Real>
 void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
-           nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
-           nb::handle extra) {
+           const Layout<Real>& layout, const Point& point, const Remembered<double>& memory,
+           const Found& found, double tol, const Extra& extra) {
     const Routine& routine = find<Real>(name);
-    Arguments read;
-    const Point at = read.point(point);
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, at.value.size());
-    read.check_seen(data, at.value.size(), at.common, at.order.states.size());
-    const Extra besides = read.extra(extra);
-    const Found to = read.found(found, data.S, data.A);
-    const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
-    const Memory left = read.memory(memory, pairs, routine.keeps);
-    const nb::gil_scoped_release released;
+    expect_states(layout, start, stop, point.value.size());
+    expect_seen(layout, point.value.size(), point.common, point.order.states.size());
+    std::vector<double> radius;
+    const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
+    Memory left;
+    memory.fill(left.by_action, left.by_kernel, left.by_row, pairs, routine.keeps);
     std::vector<double> own(by_pair ? 4 * pairs.S : 0);
     const auto part = [&](Index k) { return View<double>(own.data() + k * pairs.S, pairs.S); };
     Found of_pairs;
     if (by_pair) of_pairs = {part(0), part(1), {part(2), 1}, part(3)};
-    const Sweep<Real> asked{pairs, at, left, to, besides, start, stop, data.A, tol, fixed,
+    const Sweep<Real> asked{pairs, point, left, found, extra, start, stop, layout.A, tol, fixed,
                             by_pair ? &of_pairs : nullptr};
     of_precision<Real>(routine.sweep, routine.sweep_single)(asked);
 }
 
 template <class Real>
-void respond(const std::string& name, bool by_pair, Index start, Index stop, nb::handle layout,
-             nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
+void respond(const std::string& name, bool by_pair, Index start, Index stop, const Layout<Real>& layout,
+             const Point& point, const Remembered<double>& memory, Rows rows, const Extra& extra) {
     const Routine& routine = find<Real>(name);
-    Arguments read;
-    const Point at = read.point(point);
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, at.value.size());
-    read.check_seen(data, at.value.size(), at.common, at.order.states.size());
-    const Extra besides = read.extra(extra);
-    const Layout<Real> pairs = by_pair ? read.by_pair(data) : data;
-    const Memory left = read.memory(memory, pairs, routine.keeps);
-    const Index step = by_pair ? data.A : 1;
-    const Rows rows = read.rows(question, pairs, start * step, stop * step, step);
-    const Response<Real> asked{pairs, at, left, rows, besides, start * step, stop * step};
-    const nb::gil_scoped_release released;
+    expect_states(layout, start, stop, point.value.size());
+    expect_seen(layout, point.value.size(), point.common, point.order.states.size());
+    std::vector<double> radius, room;
+    View<const double> share = rows.share.all();
+    const Index S = layout.S, step = by_pair ? layout.A : 1;
+    if (S == 0 || share.empty() || share.size() % S) refuse("share", "does not fit the states");
+    if (by_pair) repeat(share, S, layout.A, room);
+    const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
+    rows.share = {share, share.size() / pairs.S}, rows.weights = {rows.weights.all(), pairs.A};
+    for (Index k = start * layout.A; k < stop * layout.A; ++k) {
+        const Index least = rows.weights.all()[k] > 0.0 ? layout.length(k) : 0;
+        expect_step(rows.entry_at, k, least, rows.states.size(), "entry_at");
+        expect_step(rows.prefix_at, k, 0, rows.length.size(), "prefix_at");
+    }
+    Memory left;
+    memory.fill(left.by_action, left.by_kernel, left.by_row, pairs, routine.keeps);
+    const Response<Real> asked{pairs, point, left, rows, extra, start * step, stop * step};
     of_precision<Real>(routine.respond, routine.respond_single)(asked);
 }
 
 template <class Real>
-void prove(const std::string& name, Index start, Index stop, nb::handle layout, nb::handle view,
-           nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
+void prove(const std::string& name, Index start, Index stop, const Layout<Real>& layout,
+           const judge::Sight& sight, const Claimed& claimed, const Bounded& bounds, Index n_mean,
+           const Extra& extra) {
     const Routine& routine = find<Real>(name);
-    Arguments read;
-    const judge::Sight sight = read.sight(view);
-    const Layout<Real> data = read.layout<Real>(layout, start, stop, sight.value.size());
-    read.check_seen(data, sight.value.size(), sight.u, sight.down.size());
-    const judge::Claim claimed = read.claim(claim, data, routine.keeps);
-    const judge::Proved proved = read.proved(bounds, data.S);
-    const Extra besides = read.extra(extra);
-    const Question<Real> asked{data, sight, claimed, proved, besides, start, stop, n_mean};
-    const nb::gil_scoped_release released;
+    expect_states(layout, start, stop, sight.value.size());
+    expect_seen(layout, sight.value.size(), sight.u, sight.down.size());
+    judge::Claim claim{claimed.policy, {}, {}, {}, claimed.every, claimed.fixed};
+    claimed.memory.fill(claim.by_action, claim.by_kernel, claim.by_row, layout, routine.keeps);
+    const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, 0);
+    const judge::Proved proved{bounds.low, bounds.high, share};
+    const Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
     of_precision<Real>(routine.prove, routine.prove_single)(asked);
 }
 
 // Bring mixtures, a row each, into balls around the weights.
-void pull(const std::string& name, nb::handle sizes, nb::handle weights, nb::handle mixtures) {
+void pull(const std::string& name, Reals sizes, Reals weights, Table<double> mixtures) {
     const Routine& routine = find<double>(name);
     if (!routine.pull) refuse("routine", name + " mixes no kernels");
-    Arrays arrays;
-    const View<const double> size = arrays.take<const double>(sizes, "sizes");
-    const View<const double> w = arrays.take<const double>(weights, "weights");
-    const View<double> q = arrays.take<double>(mixtures, "mixtures", size.size() * w.size());
-    for (Index r = 0; r < size.size(); ++r) routine.pull(w, size[r], q.part(r * w.size(), w.size()));
+    for (Index r = 0; r < sizes.size(); ++r) routine.pull(weights, sizes[r], mixtures[r]);
 }
 
 }  // namespace
 
 void bind_sweeps(nb::module_& module) {
     module.def("routines", routine_names);
-    module.def(
-        "sweep",
-        [](const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
-           nb::handle layout, nb::handle point, nb::handle memory, nb::handle found, double tol,
-           nb::handle extra) {
-            const auto run = holds_single(layout) ? sweep<float> : sweep<double>;
-            run(name, fixed, by_pair, start, stop, layout, point, memory, found, tol, extra);
-        },
-        "name"_a, "fixed"_a, "by_pair"_a, "start"_a, "stop"_a, "layout"_a, "point"_a, "memory"_a,
-        "found"_a, "tol"_a, "extra"_a = nb::none());
-    module.def(
-        "respond",
-        [](const std::string& name, bool by_pair, Index start, Index stop, nb::handle layout,
-           nb::handle point, nb::handle memory, nb::handle question, nb::handle extra) {
-            const auto run = holds_single(layout) ? respond<float> : respond<double>;
-            run(name, by_pair, start, stop, layout, point, memory, question, extra);
-        },
-        "name"_a, "by_pair"_a, "start"_a, "stop"_a, "layout"_a, "point"_a, "memory"_a, "question"_a,
-        "extra"_a = nb::none());
-    module.def(
-        "prove",
-        [](const std::string& name, Index start, Index stop, nb::handle layout, nb::handle view,
-           nb::handle claim, nb::handle bounds, Index n_mean, nb::handle extra) {
-            const auto run = holds_single(layout) ? prove<float> : prove<double>;
-            run(name, start, stop, layout, view, claim, bounds, n_mean, extra);
-        },
-        "name"_a, "start"_a, "stop"_a, "layout"_a, "view"_a, "claim"_a, "bounds"_a, "n_mean"_a,
-        "extra"_a = nb::none());
-    module.def("pull", pull, "name"_a, "sizes"_a, "weights"_a, "mixtures"_a);
+    define(module, "sweep", sweep<double>, sweep<float>, "name", "fixed", "by_pair", "start", "stop",
+           "layout", "point", "memory", "found", "tol", "extra");
+    define(module, "respond", respond<double>, respond<float>, "name", "by_pair", "start", "stop",
+           "layout", "point", "memory", "question", "extra");
+    define(module, "prove", prove<double>, prove<float>, "name", "start", "stop", "layout", "view",
+           "claim", "bounds", "n_mean", "extra");
+    define(module, "pull", pull, "name", "sizes[R]", "weights[N]", "mixtures[R N]");
 }
 
 }  // namespace drmdp

@@ -112,9 +112,11 @@ struct L2 {
 
     template <class Real>
     Beyond fill(const Row<Real>& row, View<const double> u, double t, const Order& order,
-                View<double> z) const;
+                View<double> z);
 
 private:
+    double slope_ = NOT_A_NUMBER;  // of the threshold in t, in the row that was filled last
+
     enum Field { COUNT, LOST, SU, SUU, SYU, IDLE, NEAR, T, TAU };
 
     struct Sums {
@@ -222,12 +224,13 @@ private:
 
 template <class Real>
 Beyond L2::fill(const Row<Real>& row, View<const double> u, double t, const Order& order,
-                View<double> z) const {
+                View<double> z) {
     const bool unlisted = !order.rank.empty();
     Beyond beyond;
     t = std::min(t, LARGEST);
-    const Sums sums = settle(row, u, order, unlisted, t, NOT_A_NUMBER);
+    const Sums sums = settle(row, u, order, unlisted, t, slope_ * t);
     const double tau = sums.threshold(t);
+    slope_ = tau / t;
     if (unlisted) beyond = {0.0, order.count_above(t, tau), t, -tau};
     for (Index j = 0; j < row.size; ++j) {
         z[j] = std::max(row[j] + t * u[j] - tau, 0.0);

@@ -20,7 +20,7 @@ def sweep(
     memory: Any,
     found: Any,
     tol: float,
-    extra: Any = None,
+    extra: Any,
 ) -> None:
     """Minimise over the policy, or keep the one in found.policy (`fixed`), and let nature maximise; `by_pair`: a budget for each action."""
 
@@ -33,12 +33,12 @@ def respond(
     point: Any,
     memory: Any,
     question: Any,
-    extra: Any = None,
+    extra: Any,
 ) -> None:
     """Write nature's rows after a sweep."""
 
 def prove(
-    name: str, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, n_mean: int, extra: Any = None
+    name: str, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, n_mean: int, extra: Any
 ) -> None:
     """Bounds from what a sweep claims."""
 
@@ -54,8 +54,8 @@ def power(numbers: Any, exponent: float, found: Any) -> None:
 def lane_sum(numbers: Any) -> float:
     """A sum in eight lanes, as the routines add."""
 
-def count_above(order: Any, states: int, t: float, tau: float) -> int:
-    """How many u of an `Order` of so many states have t u > tau."""
+def count_above(order: Any, t: float, tau: float) -> int:
+    """How many u of an `Order` have t u > tau."""
 
 def project(
     norm: str,
@@ -99,3 +99,110 @@ def first_order_foresee(layout: Any, policy: Any, mean: Any, gain: Any, total: A
 
 def first_order_pull(layout: Any, y: Any, share: Any, rows: Any) -> None:
     """Rows of an iterate, pulled towards the data to a share, kernel by kernel."""
+
+def ends(vector: Any) -> tuple[float, float]:
+    """The least and the largest number; no numbers if one is none."""
+
+def is_finite(vector: Any) -> bool:
+    """Whether all numbers are finite."""
+
+def fill_around(value: Any, u: Any) -> float:
+    """A value without its level, the middle of its range, which is returned."""
+
+def both_steps(
+    u: Any, level: float, discount: float, terminal: Any, lower: Any, upper: Any, low: Any, high: Any, middle: Any
+) -> None:
+    """Bounds on F(u) as steps on F(v) − v, v = u + level, rounded away from the truth, and F(v) midway."""
+
+def survey(value: Any, lower_step: Any, upper_step: Any) -> tuple[float, float, float, float]:
+    """What a look at a sweep tells; see `drmdp.core.surveys.Survey`."""
+
+def extent(lower: Any, upper: Any) -> tuple[float, float, float]:
+    """What a look at bounds tells; see `drmdp.core.surveys.Extent`."""
+
+def fill_block_sums(a: Any, b: Any, length: int, out: Any) -> None:
+    """Sums of products over blocks of so many numbers."""
+
+def are_distributions(policy: Any, available: Any, terminal: Any, slack: float) -> bool:
+    """Whether the rows of a policy are distributions of available actions."""
+
+def look(value: Any, discount: float, u: Any) -> tuple[float, float]:
+    """The top and the span of v as a sweep sees it; fills (v − top)/span if there is room."""
+
+def fill_order(common: Any, states: Any, u: Any, sum1: Any, sum2: Any, below: Any) -> float:
+    """The arrays of an `Order` from states in descending order; returns the largest u below 0."""
+
+def judge_look(value: Any, discount: float, u: Any) -> tuple[float, float]:
+    """The top and the span of v as a proof sees it; fills (v − top)/span if there is room."""
+
+def judge_rises(down: Any, rise: Any, rise2: Any) -> None:
+    """R₁ and R₂ of `drmdp.certificate.sums`."""
+
+def judge_clean(policy: Any, available: Any, played: Any) -> None:
+    """The positive probabilities of available actions, none where they do not add up to 1."""
+
+def judge_bound(
+    value: Any,
+    lower_step: Any,
+    upper_step: Any,
+    terminal: Any,
+    size: float,
+    further: float,
+    limit: float,
+    side: float,
+    out: Any,
+) -> None:
+    """Bounds on a fixed point from one side, from the steps of a sweep."""
+
+def product(start: int, stop: int, parts: Any, z: Any, sums: Any, out: Any) -> None:
+    """Products of compact rows with a vector; see `drmdp.core.compact`."""
+
+def spell(start: int, parts: Any, states: Any, u: Any, out: Any) -> None:
+    """Compact rows written out, onto zeros."""
+
+def allot(weights: Any, available: Any, lengths: Any, prefixes: int, entry_at: Any, prefix_at: Any) -> bool:
+    """Where the entries and prefix terms of each pair of positive weight go; whether weights have to be mended."""
+
+def add_rows(data: Any, indptr: Any, weights: Any, total: Any) -> None:
+    """Add the weighted rows of the kernels of all pairs."""
+
+def eliminate(a: Any, b: Any, limit: int) -> bool:
+    """Solve a system whose diagonal dominates, in place; False once it takes more products than `limit`."""
+
+def solve_small(chain: Any, discount: float, b: Any) -> None:
+    """Solve (I − λP) x = b, in place."""
+
+def improve(rows: Any, free: bool, x: Any, value: Any, residual: Any) -> tuple[float, bool]:
+    """A sweep of the mean kernel: the largest residual, and whether the policy is what it was."""
+
+def rounds(rows: Any, free: bool, tol: float, most: int, x: Any, value: Any) -> None:
+    """Policy iteration on the mean kernel of a small model."""
+
+def relax(rows: Any, x: Any, right: Any, products: int, rate: float, slack: float, rough: float, found: Any) -> bool:
+    """Solve the system of a policy on the mean kernel, roughly, by products, if its chain mixes fast."""
+
+def spell_mean(rows: Any, x: Any, chain: Any) -> None:
+    """The chain of a policy on the mean kernel, onto zeros."""
+
+def fill_lists(indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any, where: Any) -> int:
+    """Where the mass of each entry can go within its pair; how long the lists are together."""
+
+class EventRows:
+    """Work space that turns the laws of events into rows."""
+
+    def __init__(self, events: int, kernels: int) -> None: ...
+    @property
+    def is_full(self) -> bool:
+        """Whether it has met as many different rows as it remembers."""
+
+def fill_event_rows(rows: EventRows, asked: Any, laws: Any, merged: bool, block: Any) -> int:
+    """Rows of some states; how many entries they have."""
+
+def fill_suffix_sums(p: Any, classes: int, events: int, tail: Any) -> None:
+    """Sums of the laws from each event on."""
+
+def mean_law_update(asked: Any, mean: Any, discount: float, prices: Any, u: Any, policy: Any, stake: Any) -> None:
+    """The best actions against the mean law."""
+
+def mean_law_product(there: Any, classes: Any, mean: Any, z: Any, out: Any) -> None:
+    """Expected numbers under the mean law."""

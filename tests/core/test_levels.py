@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,17 @@ def test_a_value_that_is_no_number_has_no_level(odd):
     assert not np.isfinite(u).all()
 
 
-def test_both_steps_are_the_two_steps_and_their_middle():
+def test_both_steps_are_beyond_the_truth_and_around_their_middle():
     rng = np.random.default_rng(0)
     u, lower = rng.normal(size=(2, 9))
     upper, terminal = lower + rng.uniform(size=9), rng.uniform(size=9) < 0.3
-    middle = np.where(terminal, 0.0, (lower + upper) / 2 + 0.9 * 7.0)
-    sides = [
-        levels.steps(u, 7.0, 0.9, terminal, bound, sign) for bound, sign in ((lower.copy(), -1), (upper.copy(), +1))
-    ]
-    found = levels.both_steps(u, 7.0, 0.9, terminal, lower, upper)
-    for one, other in zip(found, (*sides, middle), strict=True):
-        np.testing.assert_array_equal(one, other)
+    low, high, middle = levels.both_steps(u, 7.0, 0.9, terminal, lower, upper)
+    for k in range(9):
+        true = [
+            -Fraction(u[k] + 7.0) if terminal[k] else Fraction(b) - Fraction(u[k]) - (1 - Fraction(0.9)) * 7
+            for b in (lower[k], upper[k])
+        ]
+        assert low[k] <= true[0] <= low[k] + 1e-14
+        assert high[k] >= true[1] >= high[k] - 1e-14
+        assert terminal[k] or (low[k] < true[0] and true[1] < high[k])
+        assert abs(middle[k] - (0.0 if terminal[k] else (lower[k] + upper[k]) / 2 + 6.3)) <= 1e-14

@@ -265,7 +265,7 @@ def test_rows_that_were_seen_are_the_rows():
     np.testing.assert_array_equal((np.moveaxis(blocks.dense(0, n), 2, 0) > 0), plain > 0)
     for _, last, block, k in model.batches(model.used, 0, n):
         mean = np.zeros(k)
-        _native.add_rows(block.indptr[: last * A + 1], block.data[: N * k], model.weights, mean)
+        _native.add_rows(block.data[: N * k], block.indptr[: last * A + 1], model.weights, mean)
         np.testing.assert_array_equal(mean, block.mean[:k])
         assert block.writer.is_full
 

@@ -99,17 +99,21 @@ def test_an_array_that_does_not_fit_is_refused(calls, function, change):
             getattr(_native, function)(*given)
 
 
+FREE = "project", (5, 1)
+"""The value of a push: there may be more next states than any pair lists."""
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_array_that_does_not_fit_a_step_is_refused(change):
     small = instances.perturb(instances.garnet(9, 3), 3)
     seen = {name: given for name, given in record(lambda: first_order(small)) if name not in LAYOUT}
-    assert len(seen) == 10
+    assert len(seen) > 20
     for function, arguments in seen.items():
         for place in places(arguments):
             if field(arguments, place).size == 0 and change in ("shorter", "none"):
                 continue
             given = changed(arguments, place, CHANGES[change])
-            may_pass = change in ("longer", "shorter", "none") and len(place) == 1
+            may_pass = change in ("longer", "shorter", "none") and (len(place) == 1 or (function, place) == FREE)
             with contextlib.suppress(ValueError) if may_pass else pytest.raises(ValueError, match=r"^\w+: \w"):
                 getattr(_native, function)(*given)
 
@@ -192,7 +196,7 @@ def test_the_stub_says_what_there_is():
     told = {}
     for name, arguments in re.findall(r"^def (\w+)\((.*?)\) ->", text, re.DOTALL | re.MULTILINE):
         told[name] = re.findall(r"(\w+): ", arguments)
-    there = {name: value for name, value in vars(_native).items() if not name.startswith("_")}
+    there = {name: value for name, value in vars(_native).items() if not name.startswith("_") and name != "EventRows"}
     assert told.keys() == there.keys()
     for name, function in there.items():
         assert re.findall(r"(\w+): ", function.__doc__.partition("->")[0]) == told[name]

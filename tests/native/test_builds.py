@@ -111,7 +111,7 @@ from recorded import loaded
 
 u, one, none = np.array([0.0, -1.0]), np.zeros(3), np.array([0, 1], dtype=np.int32)
 order = u, none, u, one, one, none, np.array([10**6] * 2, dtype=np.int32), 0.0, 0.0, np.zeros(1, dtype=np.int64)
-loaded(sys.argv[1]).count_above(order, 2, 1.0, -0.5)
+loaded(sys.argv[1]).count_above(order, 1.0, -0.5)
 """
 
 

@@ -142,5 +142,5 @@ def test_counts_above_a_threshold(n):
         for tau in (*(t * rng.choice(u, 5)), *(-t * rng.random(5)), 0.0, t, -t, -2 * t):
             order.beyond[0] = 0
             right = int((t * u > tau).sum())
-            assert _native.count_above(order, states, t, tau) == right
+            assert _native.count_above(order, t, tau) == right
             assert bool(order.beyond[0]) == (right == n < states), "somebody counted past the end of the top"

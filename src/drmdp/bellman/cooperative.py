@@ -138,6 +138,5 @@ class CooperativeOperator:
         model, shift = self.model, levels.level(value)
         ends, here = model.terminal[own], u[own]
         low, high = (np.where(ends, 0.0, side) for side in (low, high))
-        steps = [levels.steps(here, shift, model.discount, ends, side, sign) for side, sign in ((low, -1), (high, +1))]
-        new = np.where(ends, 0.0, (low + high) / 2 + model.discount * shift)
-        return Update(new, steps[0], steps[1], np.where(ends[:, None], 0.0, policy), nature, nature.memory)
+        low, high, new = levels.both_steps(here, shift, model.discount, ends, low, high)
+        return Update(new, low, high, np.where(ends[:, None], 0.0, policy), nature, nature.memory)

@@ -75,8 +75,7 @@ class MeanLawOperator:
 
         workers.run_some(over, S, SOME, model.n_events * model.n_actions, self.threads)
         here = u[model.own]
-        low, high = (levels.steps(here, shift, model.discount, model.terminal, stake, side) for side in (-1, +1))
-        new = np.where(model.terminal, 0.0, stake + model.discount * shift)
+        low, high, new = levels.both_steps(here, shift, model.discount, model.terminal, stake, stake)
         nature: Any = self
         return Update(new, low, high, policy, nature, nature)
 

@@ -67,7 +67,7 @@ class NativeFamily:
     def _respond(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Any
     ) -> None:
-        if (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
+        if self.mean and (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
             layout = self.prepared(layout)
         _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question, self.extra)
 

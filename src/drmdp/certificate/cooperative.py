@@ -86,8 +86,5 @@ class CooperativeProver:
             high = high + 2 * np.abs(x.sum(axis=1) - 1) * np.abs(high)
         ends, discount = model.terminal, model.discount
         low, high = (np.where(ends, 0.0, side) for side in (low, high))
-        return Proof(
-            levels.steps(u, shift, discount, ends, low, -1),
-            levels.steps(u, shift, discount, ends, high, +1),
-            found.share,
-        )
+        low, high, _ = levels.both_steps(u, shift, discount, ends, low, high)
+        return Proof(low, high, found.share)

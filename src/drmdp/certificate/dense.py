@@ -30,6 +30,7 @@ real numbers the floats stand for, not nearly true.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ import numpy as np
 from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate.pairs import mixed
-from drmdp.core.levels import EPS, level, steps
+from drmdp.core.levels import EPS, both_steps, level
 from drmdp.core.vectors import by_state, ends
 from drmdp.model import Model
 from drmdp.model.lifted import landed, seen_by, width
@@ -230,12 +231,8 @@ def derive(
         high[own] = upper(ball, data, policy, witness.multipliers[own], witness.thresholds[own])
         mean[own] = landed(model, np.einsum("i,naij->naj", data.weights, kernels), lo)
     here, ends = u[start:stop], model.terminal[start:stop]
-    return (
-        np.where(ends, 0.0, (low + high) / 2 + model.discount * shift),
-        steps(here, shift, model.discount, ends, low, -1),
-        steps(here, shift, model.discount, ends, high, +1),
-        mean,
-    )
+    low, high, new = both_steps(here, shift, model.discount, ends, low, high)
+    return new, low, high, mean
 
 
 # ---------------------------------------------------------------------- all states
@@ -260,7 +257,7 @@ def bounds(
     """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
     (below, _), (_, above) = ends(lower_step, upper_step)
     ratio = discount / (1 - discount)
-    size = ratio * float(np.maximum(abs(below), abs(above)))  # none where one of them is none
+    size = ratio * max(abs(below), abs(above)) if not (math.isnan(below) or math.isnan(above)) else math.nan
     given = value, lower_step, upper_step, terminal, size
     return Bounds(
         by_state(_bound, *given, ratio * below, floor, -1.0), by_state(_bound, *given, ratio * above, ceiling, +1.0)

@@ -16,7 +16,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.certificate import Proof
 from drmdp.core.compact import rows_of
-from drmdp.core.levels import EPS, level, steps
+from drmdp.core.levels import EPS, both_steps, level
 from drmdp.model import Model
 
 
@@ -72,5 +72,4 @@ class FixedKernel:
         if not fixed:  # whichever action is really the best
             least = np.where(model.available, stake - margin, np.inf).min(axis=1, initial=np.inf)
             least = np.where(ends, 0.0, least)
-        low = steps(u, shift, model.discount, ends, least, -1)
-        return low, steps(u, shift, model.discount, ends, mean + off, +1)
+        return both_steps(u, shift, model.discount, ends, least, mean + off)[:2]

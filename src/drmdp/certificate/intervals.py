@@ -17,7 +17,7 @@ from drmdp.sets.intervals import Intervals
 
 def states(start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
     """Prove L and U for the states start … stop − 1 that are not terminal (`native/judge/intervals.hpp`)."""
-    _native.prove("intervals", start, stop, layout, view, claim, bounds, 0)
+    _native.prove("intervals", start, stop, layout, view, claim, bounds, 0, None)
 
 
 # ---------------------------------------------------------------------- kernels of any origin

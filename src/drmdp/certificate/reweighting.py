@@ -77,7 +77,7 @@ class Proof(NamedTuple):
 
     def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
         """Prove L, U and the share of nature's move for the states start … stop − 1."""
-        _native.prove(f"mix_{self.kind}", start, stop, layout, view, claim, bounds, 0)
+        _native.prove(f"mix_{self.kind}", start, stop, layout, view, claim, bounds, 0, None)
 
 
 KL_PROOF, BURG_PROOF, CHI2_PROOF, TV_PROOF, CVAR_PROOF, ANY_PROOF = map(

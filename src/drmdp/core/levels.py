@@ -30,20 +30,13 @@ def around(value: Array) -> tuple[Array, float]:
     return u, _native.fill_around(value, u)
 
 
-def steps(u: Array, shift: float, discount: float, terminal: BoolArray, one_sided: Array, sign: int) -> Array:
-    """Turn a bound on F(u) into one on F(v) − v, v = u + shift, rounding away from the truth (sign ±1)."""
-    out = np.empty(u.size)
-    _native.fill_steps(u, shift, discount, terminal, one_sided, sign * 4 * EPS, out)
-    return out
-
-
 def both_steps(
     u: Array, shift: float, discount: float, terminal: BoolArray, lower: Array, upper: Array
 ) -> tuple[Array, Array, Array]:
-    """Both steps, and F(v) midway between the bounds on F(u)."""
-    low, high = (steps(u, shift, discount, terminal, bound, sign) for bound, sign in ((lower, -1), (upper, +1)))
-    with np.errstate(invalid="ignore"):  # where nothing is proved, both are infinite
-        return low, high, np.where(terminal, 0.0, (lower + upper) / 2 + discount * shift)
+    """Turn bounds on F(u) into steps on F(v) − v, v = u + shift, rounded away from the truth, and F(v) midway between them."""
+    low, high, middle = np.empty(u.size), np.empty(u.size), np.empty(u.size)
+    _native.both_steps(u, shift, discount, terminal, lower, upper, low, high, middle)
+    return low, high, middle
 
 
 def beyond(value: Array, step: Array, sign: int) -> Array:

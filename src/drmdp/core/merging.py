@@ -42,7 +42,7 @@ class Block(NamedTuple):
 
     def fill(self, asked: Asked, laws: Any, merged: bool) -> int:
         """Write rows; `merged`: events that end in the same state at the same cost are one entry. How many entries there are."""
-        return int(self.writer.fill(asked, laws, merged, self))
+        return int(_native.fill_event_rows(self.writer, asked, laws, merged, self))
 
 
 def block_of(n: int, A: int, E: int, N: int) -> Block:

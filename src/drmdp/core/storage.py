@@ -150,7 +150,7 @@ class Kernels:
     def mean(self, weights: Array) -> Array:
         """Σ_i w_i ŷ_i in the order of `indices`, (nnz,)."""
         total = np.zeros(self.indices.size)
-        _native.add_rows(self.indptr, self.data, np.ascontiguousarray(weights, dtype=np.float64), total)
+        _native.add_rows(self.data, self.indptr, np.ascontiguousarray(weights, dtype=np.float64), total)
         return total
 
     def seen(self, weights: Array) -> BoolArray:

@@ -70,9 +70,12 @@ def like(vector: Any, values: Array) -> Any:
     return values if isinstance(vector, np.ndarray) else vector.scattered(values)
 
 
+HERE = np.ndarray, float
+
+
 def by_state(function: Any, *args: Any) -> Any:
     """`function` of arrays whose rows belong to states, which treats each state alone."""
     for arg in args:
-        if type(arg) is not np.ndarray and hasattr(arg, "mapped"):
+        if type(arg) not in HERE and hasattr(arg, "mapped"):
             return arg.mapped(function, *args)
     return function(*args)

@@ -71,6 +71,5 @@ class DirectOperator(ABC):
             new[s - start] = worth.min() if policy is None else share @ worth
         self._memory = memory
         ends = model.terminal[start:stop]
-        steps = [levels.steps(u[start:stop], shift, model.discount, ends, new, side) for side in (-1, 1)]
-        found = np.where(ends, 0.0, new + model.discount * shift)
-        return Update(found, steps[0], steps[1], x, Tabled(kernel), memory)
+        low, high, found = levels.both_steps(u[start:stop], shift, model.discount, ends, new, new)
+        return Update(found, low, high, x, Tabled(kernel), memory)
