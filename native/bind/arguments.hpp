@@ -81,7 +81,7 @@ public:
     // Whether an array, or the third field of a tuple, is of float32.
     static bool is_single(nb::handle of) {
         Arguments own;
-        const nb::handle array = PyTuple_Check(of.ptr()) ? Fields{own, of}[2] : of;
+        const nb::handle array = PyObject_CheckBuffer(of.ptr()) ? of : Fields{own, of}[2];
         return matches<float>(own.buffer(array, "data", PyBUF_C_CONTIGUOUS | PyBUF_FORMAT));
     }
 
