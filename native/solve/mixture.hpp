@@ -27,8 +27,6 @@ public:
         game_.begin(tau);
         int rounds = 1;
         ask(tol, tau);
-        if constexpr (Answers::SMOOTH)
-            if (!game_.closed(tol)) rounds += answers_.climb(game_, tol);
         if (!game_.closed(tol)) rounds += answers_.close(game_, tol, memory.by_kernel[s]);
         for (double& x : found.policy[s]) x = 0.0;
         for (Index k = 0; k < game_.n; ++k) found.policy[s][act_[k]] = game_.best_x[k];
@@ -97,14 +95,15 @@ private:
         n = left;
     }
 
-    // The last policy on what is left of it, else the action of least mean loss.
+    // The last policy on what is left of it, else the action of least mean loss, which is best where nature
+    // cannot move.
     void first_policy(View<const double> policy) {
         double total = 0.0;
         for (Index k = 0; k < game_.n; ++k) {
             const double x = policy[act_[k]];
             total += game_.x[k] = x > KEPT && x <= 1.0 ? x : 0.0;
         }
-        if (total > 0.5) {
+        if (total > 0.5 && game_.budget > 0.0) {
             for (Index k = 0; k < game_.n; ++k) game_.x[k] /= total;
             return;
         }

@@ -5,13 +5,7 @@
 //
 //     U = V + (B - C)/t >= f,   and q(t), pulled towards w by B/C where C > B, is in the ball.
 //
-// f is smooth where the budget binds. With J = diag(j) - j j'/sum j, j_i = dq_i/d(t u_i) at a fixed threshold,
-// and tau = t/span, its Hessian is tau G [J - J l l' J/(l' J l)] G', l being the losses: a policy is found by
-// Newton's method, each step a quadratic program on the actions that are played and up to NEW of those whose
-// gain is below the mean, halved or interpolated until f falls.
-//
-// Where that stalls comes the saddle point of all mixtures (`mixture_corners.hpp`), which is the one where its
-// mixture is in the ball, and then an interior-point method on nature's side:
+// Where the answer to the last policy does not close the state, an interior-point method on nature's side does,
 //
 //     max g   such that   s_a = G_a.q - g >= 0 (dual x_a),  q >= 0 (dual v_i),  C(q) + r = B, r >= 0 (dual m),
 //             sum q = 1 (dual h).
@@ -19,7 +13,8 @@
 // The perturbed conditions x_a s_a = v_i q_i = m r = sigma, m C' - G'x - v + h = 0, sum x = 1 are solved by
 // Newton steps that keep all of these positive; C(q) + r = B holds in the end only, or the curved boundary
 // would allow short steps only. dq and dv are eliminated, d_i = m C''_i + v_i/q_i being diagonal; what is left
-// are the actions, m, h and g. Its x and q are judged like any others.
+// are the actions, m, h and g. Its x and q are judged like any others. What it leaves open has no interior: there
+// the saddle point of all mixtures (`mixture_corners.hpp`) is the one of the ball, or near it.
 #pragma once
 
 #include "../elementary.hpp"
@@ -27,8 +22,8 @@
 #include "../rows/chi2.hpp"
 #include "../rows/kl.hpp"
 #include "mixture_corners.hpp"
+#include "elimination.hpp"
 #include "mixture_game.hpp"
-#include "simplex_qp.hpp"
 
 namespace drmdp {
 
@@ -37,11 +32,10 @@ struct Bend {
     double cost, slope, curvature;
 };
 
-// A divergence: its row model, whether no finite budget saturates it, dq/d(t u) at a fixed threshold, and C.
+// A divergence: its row model, whether no finite budget saturates it, and C.
 struct KlMixtures {
     using Model = Kl;
     static constexpr bool ENDLESS = false;
-    static double curve(double q, double) { return q; }
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
         return {q > 0.0 ? w * ((1.0 + d) * log1p(d) - d) : w, log(q / w), 1.0 / q};
@@ -50,7 +44,6 @@ struct KlMixtures {
 struct BurgMixtures {
     using Model = Burg;
     static constexpr bool ENDLESS = true;
-    static double curve(double q, double w) { return q * q / w; }
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
         return {w * (d - log1p(d)), (q - w) / q, w / q / q};
@@ -59,7 +52,6 @@ struct BurgMixtures {
 struct Chi2Mixtures {
     using Model = Chi2;
     static constexpr bool ENDLESS = false;
-    static double curve(double q, double w) { return q > 0.0 ? w : 0.0; }
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
         return {0.5 * w * d * d, d, 1.0 / w};
@@ -74,15 +66,14 @@ public:
     static double budget(double radius) { return Model::budget(radius); }
 
     SmoothMixtures(Index A, Index N)
-        : A_(A), N_(N), indptr_{0, N}, one_(LANES), u_(to_lanes(N)), z_(to_lanes(N)),
-          room_(Model::ROOM.stakes * to_lanes(N) + Model::ROOM.rows * LANES),
-          known_(Model::KNOWN * LANES), curve_(to_lanes(N)), H_(A * A), g_(A), from_(A), to_(A),
-          trial_(A), mean_(A), along_(A), x_(A), qp_(A), corners_(A, N), v_(to_lanes(N)), inverse_(to_lanes(N)),
-          right_(to_lanes(N)), slope_(to_lanes(N)), dq_(to_lanes(N)), system_((A + 3) * (A + 4)) {
+        : N_(N), indptr_{0, N}, one_(LANES), u_(to_lanes(N)),
+          room_(Model::ROOM.stakes * to_lanes(N) + Model::ROOM.rows * LANES), known_(Model::KNOWN * LANES),
+          x_(A), corners_(A, N), v_(u_), inverse_(u_), right_(u_), fall_(u_), ones_(u_), scaled_(u_),
+          dq_(u_), system_((A + 3) * (A + 4)) {
+        std::fill_n(ones_.begin(), N, 1.0);
         one_[0] = 1.0;
         layout_.S = layout_.A = layout_.N = 1;
         layout_.indptr = {indptr_, 2}, layout_.weights = {one_.data(), 1};
-        members_.reserve(A);
     }
 
     // Nature's answer to a policy: game.q, in the ball, and U >= f(x); `guess` is a multiplier.
@@ -91,7 +82,6 @@ public:
         const View<const double> loss(game.loss.data(), N_);
         const double top = *std::max_element(loss.begin(), loss.end());
         const double span = top - *std::min_element(loss.begin(), loss.end());
-        std::fill(curve_.begin(), curve_.end(), 0.0);
         tau_ = INFINITE;
         if (!(span > 1e-290 && game.budget > 0.0)) {
             game.q = game.w;
@@ -107,42 +97,12 @@ public:
         const double first = guess < INFINITE ? guess * span : 0.0;
         const Answer at = multiplier(pair, game, first, tol / span);
         write(pair, at.t, game);
-        for (Index i = 0; i < N_; ++i) curve_[i] = Divergence::curve(game.q[i], game.w[i]);
         if (at.cost > game.budget) pull(game, game.budget / at.cost);
         tau_ = at.t / span;
         return std::min(top, top + span * (at.value + (game.budget - at.cost) / at.t));
     }
     // What the last answer had for a multiplier; infinite where the budget does not bind.
     double multiplier() const { return tau_; }
-
-    // Newton's method from game.x, after its answer was noted; returns the further answers.
-    int climb(MixtureGame& game, double tol) {
-        std::vector<double>& x = game.x;
-        double f = answered_, gap = INFINITE, part = 1.0, slope = 0.0;
-        int answers = 0, stalled = 0, searches = 0;
-        bool fell = true;
-        while (!game.closed(tol) && answers < ANSWERS) {
-            if (fell) {
-                stalled = game.upper - game.lower > 0.5 * gap ? stalled + 1 : 0;
-                gap = std::min(gap, game.upper - game.lower), part = 1.0, searches = 0;
-                slope = step(game, x);
-                if (!(slope < 0.0) || stalled >= STALLED) break;
-            }
-            go(game, x, part);
-            const double bound = ask(game, trial_, tol, tau_);
-            ++answers;
-            fell = bound <= f + 1e-4 * part * slope;
-            if (fell) {
-                f = bound;
-                std::copy(trial_.begin(), trial_.begin() + game.n, x.begin());
-                continue;
-            }
-            const double guess = -0.5 * slope * part * part / (bound - f - slope * part);
-            part = std::min(std::max(guess, 0.1 * part), 0.5 * part);
-            if (++searches >= SEARCHES) break;
-        }
-        return answers;
-    }
 
     // An answer that is looked at.
     double ask(MixtureGame& game, const std::vector<double>& policy, double tol, double guess) {
@@ -151,20 +111,18 @@ public:
         return answered_;
     }
 
-    // Close what Newton's method left; returns the answers.
+    // Close the game; returns the answers.
     int close(MixtureGame& game, double tol, View<const double>) {
         if (!(game.budget > 0.0)) return 0;
-        const int answers = play(game, tol);
-        return game.closed(tol) ? answers : answers + follow(game, tol);
+        const int answers = follow(game, tol);
+        return game.closed(tol) ? answers : answers + play(game, tol);
     }
 
 private:
-    static constexpr int TRIALS = 60, ANSWERS = 60, STALLED = 6, SEARCHES = 12, NEW = 4, STEPS = 150;
-    static constexpr double PLAYED = 1e-15;  // a smaller probability is 0
+    static constexpr int TRIALS = 60, STEPS = 150;
     static constexpr double INSIDE = 0.95;   // of the way to the boundary
 
-    // The saddle point of all mixtures, which is that of the ball if its mixture is inside, and near it if
-    // the mixture can nearly be reached.
+    // The saddle point of all mixtures.
     int play(MixtureGame& game, double tol) {
         MixtureGame all = game;
         all.begin(0.0);
@@ -257,90 +215,6 @@ private:
         return at;
     }
 
-    // ---- Newton's method ----------------------------------------------------------------------
-
-    // What is played, and the actions whose gains are farthest below the mean.
-    void choose(const MixtureGame& game, const std::vector<double>& x, double level) {
-        members_.clear();
-        for (Index k = 0; k < game.n; ++k)
-            if (x[k] > 0.0) members_.push_back(k);
-        for (int times = 0; times < NEW; ++times) {
-            Index worst = -1;
-            for (Index k = 0; k < game.n; ++k)
-                if (!(x[k] > 0.0) && game.gain[k] < level && (worst < 0 || game.gain[k] < game.gain[worst]) &&
-                    std::find(members_.begin(), members_.end(), k) == members_.end())
-                    worst = k;
-            if (worst < 0) break;
-            members_.push_back(worst);
-        }
-    }
-
-    // Where a step from x ends, at `to_` on the members; its slope, 0 if there is none.
-    double step(MixtureGame& game, const std::vector<double>& x) {
-        double level = 0.0, least = game.gain[0];
-        for (Index k = 0; k < game.n; ++k)
-            level += x[k] * game.gain[k], least = std::min(least, game.gain[k]);
-        choose(game, x, level);
-        const Index m = Index(members_.size());
-        const double trace = hessian(game);
-        const double extra = 1e-5 * std::min(1.0, level - least) * std::max(1.0, trace / double(m)) + 1e-13;
-        for (Index k = 0; k < m; ++k) {
-            g_[k] = game.gain[members_[k]] - least, from_[k] = x[members_[k]];
-            H_[k * A_ + k] += extra;
-        }
-        if (!qp_.solve(MixtureGame::view(H_), MixtureGame::view(g_), MixtureGame::view(from_), m, MixtureGame::view(to_)))
-            return 0.0;
-        double slope = 0.0;
-        for (Index k = 0; k < m; ++k) slope += g_[k] * (to_[k] - from_[k]);
-        return slope;
-    }
-
-    // The Hessian of f at the last answer on the members; its trace.
-    double hessian(MixtureGame& game) {
-        const Index m = Index(members_.size());
-        const View<double> curve = MixtureGame::view(curve_), loss = MixtureGame::view(game.loss);
-        double mass = 0.0, trace = 0.0;
-        for (double j : curve_) mass += j;
-        for (Index k = 0; k < m; ++k) std::fill_n(H_.begin() + k * A_, m, 0.0);
-        if (!(mass > 0.0 && tau_ < 1e300)) return 0.0;
-        const double middle = dot(curve, loss) / mass, both = product(loss, middle, loss, middle);
-        for (Index k = 0; k < m; ++k) {
-            mean_[k] = dot(curve, game.row(members_[k])) / mass;
-            along_[k] = product(game.row(members_[k]), mean_[k], loss, middle);
-        }
-        for (Index k = 0; k < m; ++k) {
-            for (Index j = 0; j <= k; ++j) {
-                const double own = product(game.row(members_[k]), mean_[k], game.row(members_[j]), mean_[j]);
-                const double less = both > 0.0 ? along_[k] * along_[j] / both : 0.0;
-                H_[k * A_ + j] = H_[j * A_ + k] = tau_ * (own - less);
-            }
-            H_[k * A_ + k] = std::max(H_[k * A_ + k], 0.0);
-            trace += H_[k * A_ + k];
-        }
-        return trace;
-    }
-    // sum j (a - mean a)(b - mean b)
-    double product(View<const double> a, double mean_a, View<const double> b, double mean_b) const {
-        const auto total = over_lanes<PartSum>(
-            a.size(), [&](PartSum& s, Index i) __attribute__((always_inline)) {
-                s.sum += load(&curve_[i]) * (load(a.at(i, WIDTH)) - mean_a) * (load(b.at(i, WIDTH)) - mean_b);
-            });
-        return total.sum(&PartSum::sum);
-    }
-
-    // A part of the step from x.
-    void go(const MixtureGame& game, const std::vector<double>& x, double part) {
-        std::copy(x.begin(), x.begin() + game.n, trial_.begin());
-        double total = 0.0;
-        for (Index k = 0; k < Index(members_.size()); ++k) {
-            double& own = trial_[members_[k]];
-            own = (1.0 - part) * own + part * to_[k];
-            if (!(own > PLAYED)) own = 0.0;
-            total += own;
-        }
-        for (Index k = 0; k < game.n; ++k) trial_[k] /= total;
-    }
-
     // ---- the interior-point method --------------------------------------------------------------
 
     void start(MixtureGame& game) {
@@ -358,8 +232,8 @@ private:
     }
 
     // Row r of the conditions on q: G_a, -C', 1.
-    double left(MixtureGame& game, Index r, Index i) {
-        return r < game.n ? game.row(r)[i] : r == game.n ? -slope_[i] : 1.0;
+    View<const double> left(MixtureGame& game, Index r) {
+        return r < game.n ? game.row(r) : MixtureGame::view(r == game.n ? fall_ : ones_);
     }
 
     void assemble(MixtureGame& game) {
@@ -368,23 +242,20 @@ private:
         double total = 0.0, played = 0.0;
         for (Index i = 0; i < N_; ++i) {
             const Bend bend = Divergence::bend(game.w[i], game.q[i]);
-            slope_[i] = bend.slope;
+            fall_[i] = -bend.slope;
             inverse_[i] = 1.0 / (m_ * bend.curvature + v_[i] / game.q[i]);
             right_[i] = sigma_ / game.q[i] - m_ * bend.slope - h_;
             for (Index a = 0; a < n; ++a) right_[i] += x_[a] * game.row(a)[i];
             total += game.q[i];
         }
         for (Index r = 0; r < n + 2; ++r) {
-            double moved = 0.0;
-            for (Index c = 0; c < n + 2; ++c) at(r, c) = 0.0;
-            for (Index i = 0; i < N_; ++i) {
-                const double own = left(game, r, i) * inverse_[i];
-                for (Index c = 0; c <= n; ++c) at(r, c) += own * left(game, c, i);
-                at(r, n + 1) -= own;
-                moved += own * right_[i];
-            }
-            at(r, n + 2) = r < n ? -1.0 : 0.0, at(r, n + 3) = -moved;
+            const View<const double> own = left(game, r);
+            for (Index i = 0; i < N_; ++i) scaled_[i] = own[i] * inverse_[i];
+            const View<const double> scaled = MixtureGame::view(scaled_);
+            for (Index c = 0; c <= r; ++c) at(c, r) = at(r, c) = dot(scaled, left(game, c));
+            at(r, n + 2) = r < n ? -1.0 : 0.0, at(r, n + 3) = -dot(scaled, MixtureGame::view(right_));
         }
+        for (Index r = 0; r < n + 2; ++r) at(r, n + 1) = -at(r, n + 1);
         game.price(game.q);
         for (Index a = 0; a < n; ++a) {
             at(a, a) += (game.gain[a] - g0_) / x_[a];
@@ -408,9 +279,9 @@ private:
         const auto dv = [&](Index i) { return (sigma_ - v_[i] * dq_[i]) / game.q[i] - v_[i]; };
         double rise = 0.0;
         for (Index i = 0; i < N_; ++i) {
-            double own = right_[i] - slope_[i] * d(n) - d(n + 1);
+            double own = right_[i] + fall_[i] * d(n) - d(n + 1);
             for (Index a = 0; a < n; ++a) own += game.row(a)[i] * d(a);
-            dq_[i] = own * inverse_[i], rise += slope_[i] * dq_[i];
+            dq_[i] = own * inverse_[i], rise -= fall_[i] * dq_[i];
             stay(game.q[i], dq_[i]), stay(v_[i], dv(i));
         }
         for (Index a = 0; a < n; ++a) {
@@ -453,18 +324,16 @@ private:
     }
 
     const Model model_{};
-    Index A_, N_;
+    Index N_;
     std::int64_t indptr_[2];
     Layout<double> layout_;
     Order order_;
-    std::vector<double> one_, u_, z_, room_, known_, curve_;
+    std::vector<double> one_, u_, room_, known_;
     double tau_ = INFINITE, answered_ = INFINITE;
-    std::vector<Index> members_;
-    std::vector<double> H_, g_, from_, to_, trial_, mean_, along_, x_;
-    SimplexQp qp_;
+    std::vector<double> x_;
     CornerMixtures<Corners::Any> corners_;
     double m_ = 0.0, h_ = 0.0, g0_ = 0.0, r_ = 0.0, sigma_ = 0.0;
-    std::vector<double> v_, inverse_, right_, slope_, dq_, system_;
+    std::vector<double> v_, inverse_, right_, fall_, ones_, scaled_, dq_, system_;
 };
 
 }  // namespace drmdp
