@@ -70,6 +70,9 @@ void bind_vectors(nb::module_& module) {
     define(module, "judge_clean", judge::clean, "policy[S A]", "available[S A]", "played[S A]");
     define(module, "judge_bound", fill_bound, "value[S]", "lower_step[S]", "upper_step[S]", "terminal[S]",
            "size", "further", "limit", "side", "out[S]");
+#if defined(DRMDP_MARGINS)
+    module.def("judge_without", [](const std::string& file, int line) { judge::without = {file, line}; });
+#endif
 }
 
 }  // namespace drmdp

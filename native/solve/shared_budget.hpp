@@ -85,7 +85,7 @@ private:
     // Budgets below FAINT, or its square where E grows with t^2: rounding hides what they buy at the first
     // multiplier; the least one asked then.
     static constexpr double FAINT = 7e-15, NOTHING = 1e-18;
-    static constexpr double APART = 1e-10, NOISE = 64 * EPSILON, SATURATED = 1e12;
+    static constexpr double APART = 1e-10, NOISE = 0x1p-46, SATURATED = 1e12;
 
     struct Bracket {
         double upper, lower;

@@ -13,7 +13,6 @@ from drmdp.sets import PAIRS
 from margins import (
     EPS,
     FAR,
-    biased,
     chosen,
     derived,
     exact,
@@ -25,6 +24,7 @@ from margins import (
     one_state,
     sums_,
 )
+from rounding import biased
 
 # ---------------------------------------------------------------------- sums
 

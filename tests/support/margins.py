@@ -15,6 +15,7 @@ from drmdp.layout.layout import Layout, lay_out
 from drmdp.layout.memory import Memory, shapes_of
 from drmdp.sets.registry import entry_of
 from interpreted import interpreted
+from rounding import uneven
 
 EPS = Fraction(2) ** -52
 FAR = np.finfo(float).eps
@@ -41,21 +42,6 @@ def exact_weights(rng, N):
     return w
 
 
-def biased(rng, n, sign, block=None):
-    """Positive numbers whose sum, computed in blocks one after the other, is off in the direction `sign` by about n/8 ulps."""
-    found, total, part = np.empty(n), 0.0, 0.0
-    for k in range(n):
-        if block and k % block == 0:
-            total, part = total + part, 0.0
-        tried = (0.5 + rng.random(16)) / n
-        new = part + tried
-        own = new - part
-        lost = (part - (new - own)) + (tried - own)  # exactly
-        found[k] = tried[np.argmin(sign * lost)]
-        part += float(found[k])
-    return found
-
-
 def chosen(rng, weights, term, sign, most=1.0):
     """Numbers p_i in (0, most), multiples of 2⁻²⁰, for which Σ_i term(w_i, p_i), added up one after the other, is off in the direction `sign`."""
     total, found = 0.0, []
@@ -68,27 +54,6 @@ def chosen(rng, weights, term, sign, most=1.0):
         found.append(tried[int(np.argmax(errors))])
         total += term(w, found[-1])
     return np.array(found)
-
-
-def uneven(rng, K, sign, u):
-    """A row of K entries for which Σ ŷ u, summed in blocks and divided by the sum of the row, is off in the direction `sign`; u is 0 or −1.
-
-    Both sums are off, in opposite directions.
-    """
-    found, part, part_u = np.empty(K), 0.0, 0.0
-    for k in range(K):
-        if k % 64 == 0:
-            part = part_u = 0.0
-        tried = (0.5 + rng.random(32)) / K
-        errors = np.zeros(32)
-        for total, factor in ((part, -sign), (part_u, 2 * sign if u[k] else 0)):
-            new = total + tried
-            own = new - total
-            errors -= factor * ((total - (new - own)) + (tried - own))
-        found[k] = tried[np.argmin(errors)]
-        part += float(found[k])
-        part_u += float(found[k]) if u[k] else 0.0
-    return found
 
 
 LONG = [(K, sign) for K in (2, 64, 1000) for sign in (-1, 1)]
