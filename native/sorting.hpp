@@ -12,7 +12,9 @@ namespace drmdp {
 inline void rank(View<const double> keys, Index n, std::vector<Index>& order) {
     order.resize(n);
     for (Index k = 0; k < n; ++k) order[k] = k;
-    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return keys[a] < keys[b]; });
+    std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+        return keys[a] < keys[b] || (keys[a] == keys[b] && a < b);
+    });
 }
 
 }  // namespace drmdp

@@ -11,6 +11,7 @@
 // Memory: by_row holds m, by_kernel the price of a distance in each kernel.
 #pragma once
 
+#include "../routines.hpp"
 #include "../rows/l1.hpp"
 #include "masses.hpp"
 #include "shared_budget.hpp"
@@ -51,14 +52,18 @@ public:
         std::fill(game_.mixture.begin(), game_.mixture.end(), 0.0);
         for (Index a = 0; a < layout_.A; ++a) {
             if (!(policy[a] > PLAYED && head_[a] < cap)) continue;
+            game_.x[nature_.size()] = policy[a];
             nature_.enlist(a);
             for (Index i = 0; i < layout_.N; ++i) {
                 const double m = masses[a * layout_.N + i] / size;
                 game_.mixture[i * layout_.A + nature_.size() - 1] = m >= 0.0 && m < INFINITE ? m : 0.0;
             }
         }
+        if (nature_.size() == 0) game_.x[0] = 1.0, nature_.enlist(lowest);
+        game_.price = memory.by_action[s][0];
         game_.solve(tol / size, cap);
         forget(memory, s);
+        memory.by_action[s][0] = game_.price;
         std::fill(policy.begin(), policy.end(), 0.0);
         for (Index k = 0; k < nature_.size(); ++k) {
             if (game_.upper < cap) policy[nature_.action(k)] = game_.x[k];
@@ -66,6 +71,7 @@ public:
                 masses[nature_.action(k) * layout_.N + i] = size * game_.mixture[i * layout_.A + k];
         }
         if (!(game_.upper < cap)) policy[cheapest] = 1.0;
+        else for (Index i = 0; i < layout_.N; ++i) memory.by_kernel[s][i] = 0.5 * game_.prices[i];
         close(s, bottom + size * std::min(game_.upper, cap), bottom + size * std::max(game_.lower, 0.0),
               game_.passes, found);
     }
@@ -74,7 +80,7 @@ public:
         if (!state_.open(layout_, point_, s)) return;
         const View<double> policy = found.policy[s], masses = memory.by_row[s];
         const double theta = layout_.radius[s], size = std::min(0.5 * theta, 1.0);
-        double still = 0.0, price = 0.0;
+        double still = 0.0, price = memory.by_action[s][0];
         forget(memory, s);
         std::fill(head_.begin(), head_.end(), 0.0);
         nature_.open(s, 0.5 * theta, View<const double>(head_.data(), layout_.A));
@@ -84,13 +90,17 @@ public:
             game_.x[nature_.size()] = policy[a];
             nature_.enlist(a);
         }
+        double upper = still, lower = still;
         if (theta > 0.0) {
-            still += size * nature_.answer(game_.x, price, points_);
+            upper += size * nature_.answer(game_.x, price, points_);
+            lower += size * nature_.attained(game_.x, points_.amounts);
             for (Index k = 0; k < nature_.size(); ++k)
                 for (Index i = 0; i < layout_.N; ++i)
                     masses[nature_.action(k) * layout_.N + i] = size * points_.amount(i)[k];
+            for (Index i = 0; i < layout_.N; ++i) memory.by_kernel[s][i] = 0.5 * points_.prices[i];
         }
-        close(s, still, still, 1, found);
+        memory.by_action[s][0] = price;
+        close(s, upper, lower, 1, found);
     }
 
     // The entries of an action below the top, lowest stakes first; what differs by rounding is equal.
@@ -119,6 +129,7 @@ private:
     static void forget(const Memory& memory, Index s) {
         for (double& m : memory.by_row[s]) m = 0.0;
         for (double& price : memory.by_kernel[s]) price = 0.0;
+        for (double& price : memory.by_action[s]) price = 0.0;
     }
 
     // The policy for the mean kernel, and its masses in every kernel.
@@ -160,6 +171,49 @@ private:
     std::vector<Mixture> mixtures_;
     std::vector<double> multipliers_, head_;
     Points points_;
+    std::vector<Index> order_;
+};
+
+// Nature's rows: masses taken from the lowest stakes on and brought to the top, in one entry behind the others.
+template <class Real>
+class MassWriter {
+public:
+    MassWriter(const Response<Real>& asked)
+        : asked_(asked), state_(asked.layout, asked.start, asked.stop) {}
+
+    void write(Index s) {
+        if (!state_.open(asked_.layout, asked_.point, s)) return;
+        for (Index a = 0; a < asked_.layout.A; ++a)
+            if (asked_.rows.weights[s][a] > 0.0) write(s, a);
+    }
+
+private:
+    void write(Index s, Index a) {
+        const Layout<Real>& layout = asked_.layout;
+        const Rows& rows = asked_.rows;
+        const Index pair = s * layout.A + a, K = layout.length(pair), at = rows.entry_at[pair];
+        const View<double> u = state_.of(a);
+        rank(u, K, order_);
+        mass_.assign(K + 1, 0.0);
+        for (Index i = 0; i < layout.N; ++i) {
+            Row<Real> row = layout.row(pair, i);
+            if (sizeof(Real) == 4) row.scale = scale_of(row);
+            const double x = rows.weights[s][a] * layout.weights[i];
+            double left = rows.share_of(s, i) * asked_.memory.by_row[s][a * layout.N + i];
+            for (Index j : order_) {
+                const double take = left > 0.0 ? std::min(left, row[j]) : 0.0;
+                left -= take;
+                mass_[j] += x * (row[j] - take), mass_[K] += x * take;
+            }
+        }
+        for (Index j = 0; j < K; ++j) rows.states[at + j] = layout.indices[layout.first(pair) + j];
+        rows.states[at + K] = top_state(layout, asked_.point, pair, u);
+        for (Index j = 0; j <= K; ++j) rows.mass.set(at + j, mass_[j]);
+    }
+
+    const Response<Real>& asked_;
+    Stakes state_;
+    std::vector<double> mass_;
     std::vector<Index> order_;
 };
 

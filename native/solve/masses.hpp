@@ -34,7 +34,7 @@ public:
     Masses(Source& source, const Layout<Real>& layout, double order)
         : A(layout.A), N(layout.N), width(layout.A), budget(order < INFINITE), source_(source),
           layout_(layout), p_(order), head_(layout.A), member_(layout.A), action_(layout.A),
-          segments_(layout.A), at_(layout.A), scale_(layout.A * layout.N, 1.0),
+          segments_(layout.A), at_(layout.A), rows_(layout.A * layout.N),
           known_(layout.A * layout.N), tied_(layout.A), gain_(layout.A), amount_(layout.A) {}
 
     const Index A, N, width;
@@ -56,30 +56,32 @@ public:
         action_[n_] = a, member_[a] = 1;
         segments_[n_].clear();
         source_.segments(s_, a, segments_[n_]);
-        if (sizeof(Real) == 4)
-            for (Index i = 0; i < N; ++i) scale_[n_ * N + i] = scale_of(layout_.row(s_ * A + a, i));
+        for (Index i = 0; i < N; ++i) {
+            const Row<Real> row = layout_.row(s_ * A + a, i);
+            rows_[n_ * N + i] = {row.y, row.size, 0, (sizeof(Real) == 4 ? scale_of(row) : 1.0) / size_};
+        }
         ++n_;
     }
 
-    double answer(const std::vector<double>& x, double&, Points& points) {
+    double answer(const std::vector<double>& x, double& price, Points& points) {
         merged_.clear();
-        double total = 0.0;
-        for (Index k = 0; k < n_; ++k) at_[k] = 0, total += x[k] * head(k);
-        for (Index i = 0; i < N; ++i) total += layout_.weights[i] * take(x, i, points);
-        return total;
+        double heads = 0.0;
+        for (Index k = 0; k < n_; ++k) at_[k] = 0, heads += x[k] * head(k);
+        if (budget) price = search(x, price, points);
+        return heads + take_all(x, price, points).worth;
     }
 
     void locate(const std::vector<double>& amounts, Points& points) {
+        const double part = budget ? std::min(1.0, 1.0 / root(spent(amounts))) : 1.0;
         for (Index i = 0; i < N; ++i) {
             const View<const double> own(amounts.data() + i * width, width);
-            double sum = 0.0;
-            for (Index k = 0; k < n_; ++k) sum += own[k];
-            const double part = sum > B_ ? B_ / sum : 1.0;
+            const double sum = total(own), down = budget ? part : sum > B_ ? B_ / sum : 1.0;
             for (Index k = 0; k < n_; ++k) {
-                Place& place = known_[k * N + i] = find(k, i, own[k] * part);
+                Place& place = known_[k * N + i] = find(k, i, own[k] * down);
                 points.gain(i)[k] = place.gain, points.amount(i)[k] = place.amount;
             }
             for (Index k = n_; k < width; ++k) points.amount(i)[k] = 0.0;
+            points.costs[i] = cost(total(points.amount(i)));
         }
     }
 
@@ -105,7 +107,21 @@ public:
         return exchanges_;
     }
 
-    double settle(std::vector<double>&, double value) const { return value; }
+    // A budget of order p is spent: costs are convex, and mixtures leave some.
+    double settle(std::vector<double>& amounts, double value) const {
+        if (!budget) return value;
+        const double scale = 1.0 / root(spent(amounts));
+        value = INFINITE;
+        for (Index k = 0; k < n_; ++k) value = std::min(value, worth(k, scale, amounts));
+        return value;
+    }
+    // The same for a policy that is kept.
+    double attained(const std::vector<double>& x, std::vector<double>& amounts) const {
+        const double scale = budget ? 1.0 / root(spent(amounts)) : 1.0;
+        double value = 0.0;
+        for (Index k = 0; k < n_; ++k) value += x[k] * worth(k, scale, amounts);
+        return value;
+    }
 
     // What is left of the budgets is shared by the actions below U.
     double join(std::vector<double>& amounts, double upper, double tol) {
@@ -122,23 +138,22 @@ public:
             for (Index k = before; k < n_; ++k)
                 amounts[i * width + k] = std::max(left, 0.0) / double(n_ - before);
         }
-        for (Index k = before; k < n_; ++k) {
-            double value = head(k);
-            for (Index i = 0; i < N; ++i) {
-                const Place place = find(k, i, amounts[i * width + k]);
-                amounts[i * width + k] = place.amount, value += layout_.weights[i] * place.gain;
-            }
-            least = std::min(least, value);
-        }
+        for (Index k = before; k < n_; ++k) least = std::min(least, worth(k, 1.0, amounts));
         return least;
     }
 
 private:
-    static constexpr double INSIDE = 1e-7, NEAR = 1e-14;
+    static constexpr double INSIDE = 1e-7, NEAR = 1e-14, SPENT = 1e-13;
+    static constexpr int TRIALS = 100;
 
     struct Piece {
         Index member, entry;
         double length, slope, worth;  // worth: of a unit of budget, x slope
+        double reach;                 // D at which it is worth its cost at the price 1
+    };
+    struct Total {
+        double worth, cost, free;  // free: cost of the kernels that end inside a segment
+        bool saturated;  // nothing is left to be taken
     };
     // Where an amount is: its gain, and the ends and slope of the segment that it is inside of.
     struct Place {
@@ -158,54 +173,117 @@ private:
         Index kernel, from, to;
     };
 
-    Row<Real> row(Index k, Index i) const {
-        Row<Real> own = layout_.row(s_ * A + action_[k], i);
-        own.scale = scale_[k * N + i];
-        return own;
+    // What a member is worth with a part of its amounts, or all that it has; these are written back.
+    double worth(Index k, double part, std::vector<double>& amounts) const {
+        double value = head(k);
+        for (Index i = 0; i < N; ++i) {
+            const Place place = find(k, i, part * amounts[i * width + k]);
+            amounts[i * width + k] = place.amount, value += layout_.weights[i] * place.gain;
+        }
+        return value;
     }
 
     // The t-th segment in the order of x slope; none behind the last.
     const Piece* piece(const std::vector<double>& x, Index t) {
         if (t < Index(merged_.size())) return &merged_[t];
-        Piece best{-1, 0, 0.0, -1.0, -1.0};
+        Piece best{-1, 0, 0.0, -1.0, -1.0, INFINITE};
         for (Index k = 0; k < n_; ++k) {
             if (at_[k] == Index(segments_[k].size())) continue;
             const Segment& next = segments_[k][at_[k]];
             const double worth = x[k] * next.slope;
             if (worth > best.worth || (worth == best.worth && next.slope > best.slope))
-                best = {k, next.entry, next.length, next.slope, worth};
+                best = {k, next.entry, next.length, next.slope, worth, B_};
         }
-        if (best.member < 0) return nullptr;
+        if (best.member < 0 || (budget && !(best.worth > 0.0))) return nullptr;
+        if (budget) best.reach = B_ * pow(best.worth * B_ / p_, 1.0 / (p_ - 1.0));
         ++at_[best.member];
         merged_.push_back(best);
         return &merged_.back();
     }
 
     // The answer of kernel i; its worth.
-    double take(const std::vector<double>& x, Index i, Points& points) {
+    double take(const std::vector<double>& x, Index i, double far, Points& points) {
         const View<double> amount = points.amount(i), gain = points.gain(i);
         std::fill(amount.begin(), amount.end(), 0.0);
         std::fill(gain.begin(), gain.end(), 0.0);
-        double left = B_;
-        for (Index t = 0; left > 0.0; ++t) {
+        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments, -1 between two
+        for (Index t = 0;; ++t) {
             const Piece* next = piece(x, t);
             if (!next) break;
-            const double has = row(next->member, i)[next->entry] * next->length / size_;
-            const double taken = std::min(has, left);
-            left = has < left ? left - has : 0.0;
+            const double most = next->reach * far;
+            if (!(sum < most)) {
+                if (own == 0.0) own = -1.0;
+                break;
+            }
+            const double has = rows_[next->member * N + i][next->entry] * next->length;
+            const double taken = std::min(has, most - sum);
+            own = has < most - sum ? 0.0 : next->worth;
+            sum = has < most - sum ? sum + has : most;
             amount[next->member] += taken, gain[next->member] += taken * next->slope;
         }
-        double total = 0.0;
-        for (Index k = 0; k < n_; ++k) total += x[k] * gain[k];
-        return total;
+        for (Index k = 0; k < n_; ++k) worth += x[k] * gain[k];
+        points.costs[i] = cost(sum), points.prices[i] = own;
+        return worth;
     }
+
+    // The answers of all kernels at a price; what they are worth above it, and cost.
+    Total take_all(const std::vector<double>& x, double price, Points& points) {
+        const double far = !budget ? 1.0 : price > 0.0 ? pow(price, -1.0 / (p_ - 1.0)) : INFINITE;
+        Total all{budget ? price : 0.0, 0.0, 0.0, true};
+        for (Index i = 0; i < N; ++i) {
+            const double worth = take(x, i, far, points);
+            all.worth += layout_.weights[i] * (worth - (budget ? price * points.costs[i] : 0.0));
+            all.cost += layout_.weights[i] * points.costs[i];
+            if (points.prices[i] == 0.0) continue;
+            all.saturated = false;
+            if (points.prices[i] > 0.0) all.free += layout_.weights[i] * points.costs[i];
+            else
+                points.prices[i] = price * p_ / B_ * pow_or_0(total(points.amount(i)) / B_, p_ - 1.0);
+        }
+        return all;
+    }
+
+    // The price m at which the budget is spent, or 0 if there is enough of it. Kernels that end inside a segment
+    // cost as much as m^(-p/(p-1)), the others as much as they do.
+    double search(const std::vector<double>& x, double guess, Points& points) {
+        double low = 0.0, high = INFINITE, price = guess > 0.0 && guess < INFINITE ? guess : 0.3;
+        for (int trial = 0; trial < TRIALS; ++trial) {
+            const Total all = take_all(x, price, points);
+            if (all.saturated && all.cost <= 1.0) return 0.0;
+            if (std::fabs(all.cost - 1.0) <= SPENT) break;
+            if (all.cost > 1.0) low = price;
+            else high = price;
+            double next = price * pow_or_0(all.free / (1.0 - (all.cost - all.free)), 1.0 - 1.0 / p_);
+            if (!(next > low && next < high))
+                next = high == INFINITE ? 4.0 * low : low > 0.0 ? std::sqrt(low) * std::sqrt(high) : 0.25 * high;
+            if (!(next > low && next < high)) break;
+            price = next;
+        }
+        return price;
+    }
+
+    double cost(double sum) const { return budget ? pow_or_0(sum / B_, p_) : 0.0; }
+    static double pow_or_0(double x, double y) { return x > 0.0 ? pow(x, y) : 0.0; }
+    double total(View<const double> amounts) const {
+        double sum = 0.0;
+        for (Index k = 0; k < n_; ++k) sum += amounts[k];
+        return sum;
+    }
+    // What amounts cost in all, and its p-th root.
+    double spent(const std::vector<double>& amounts) const {
+        double all = 0.0;
+        for (Index i = 0; i < N; ++i)
+            all += layout_.weights[i] * cost(total({amounts.data() + i * width, width}));
+        return all;
+    }
+    double root(double spent) const { return spent > 0.0 ? pow(spent, 1.0 / p_) : 1.0; }
 
     // An amount in row i of a member; no more than it has.
     Place find(Index k, Index i, double amount) const {
-        const Row<Real> own = row(k, i);
+        const Row<Real>& own = rows_[k * N + i];
         Place place{0.0, 0.0, 0.0, INFINITE, 0.0};
         for (const Segment& next : segments_[k]) {
-            const double has = own[next.entry] * next.length / size_;
+            const double has = own[next.entry] * next.length;
             if (place.begin + has > amount + NEAR) {
                 place.end = place.begin + has, place.slope = next.slope;
                 break;
@@ -251,7 +329,7 @@ private:
     std::vector<Index> action_;
     std::vector<std::vector<Segment>> segments_;
     std::vector<Index> at_;
-    std::vector<double> scale_;  // (members, N)
+    std::vector<Row<Real>> rows_;  // (members, N), divided by `size`
     std::vector<Place> known_;   // (members, N)
     std::vector<char> tied_;
     std::vector<double> gain_, amount_;

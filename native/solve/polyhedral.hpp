@@ -33,9 +33,9 @@ namespace drmdp {
 // A point of every kernel; rows of A gains and of so many amounts.
 struct Points {
     Points(Index N, Index A, Index width)
-        : A(A), width(width), gains(N * A), amounts(N * width), costs(N) {}
+        : A(A), width(width), gains(N * A), amounts(N * width), costs(N), prices(N) {}
     Index A, width;
-    std::vector<double> gains, amounts, costs;
+    std::vector<double> gains, amounts, costs, prices;  // prices: of a unit of an amount in each kernel
     View<double> gain(Index i) { return {gains.data() + i * A, A}; }
     View<double> amount(Index i) { return {amounts.data() + i * width, width}; }
 };
@@ -44,13 +44,14 @@ template <class Nature>
 class PolyhedralGame {
 public:
     PolyhedralGame(Nature& nature, View<const double> weights)
-        : upper(INFINITE), lower(-INFINITE), x(nature.A), mixture(nature.N * nature.width), passes(0),
+        : upper(INFINITE), lower(-INFINITE), x(nature.A), prices(nature.N), mixture(nature.N * nature.width), passes(0),
           nature_(nature), w_(weights), points_(nature.N, nature.A, nature.width),
           master_(nature.A + 1, nature.N, nature.width), trial_(nature.A), mixed_(mixture.size()),
           value_(nature.A) {}
 
     double upper, lower, price = 0.0;  // bounds, and the price of the budget behind U
-    std::vector<double> x, mixture;    // (members) policy behind U, (N, width) amounts behind L
+    std::vector<double> x, prices;     // (members) the policy behind U, and (N) the prices of amounts
+    std::vector<double> mixture;       // (N, width) the amounts behind L
     int passes;
 
     // Close the game up to tol from `mixture` and the price, F being at most cap.
@@ -89,7 +90,7 @@ private:
 
     void note(double bound) {
         if (!(bound < upper)) return;
-        upper = bound;
+        upper = bound, prices = points_.prices;
         std::copy_n(trial_.begin(), nature_.size(), x.begin());
     }
     void note_mixture(double value, double cap) {
@@ -122,6 +123,15 @@ private:
         for (Index i = 0; i < nature_.N; ++i) {
             put(i);
             for (Index k = 0; k < n; ++k) value_[k] += w_[i] * points_.gain(i)[k];
+        }
+        if (nature_.budget && upper == INFINITE) {  // what the last policy is answered with
+            double played = 0.0;
+            for (Index k = 0; k < n; ++k) played += x[k];
+            for (Index k = 0; k < n; ++k) trial_[k] = x[k] / played;
+            ++passes;
+            note(nature_.answer(trial_, price, points_));
+            for (Index i = 0; i < nature_.N; ++i) put(i);
+            nature_.locate(mixture, points_);
         }
         for (Index k = 1; k < n; ++k) root = value_[k] < value_[root] ? k : root;
         const auto add = [&](Index i, View<const double> gain, View<const double> amount, double cost) {

@@ -89,6 +89,7 @@ BURG, BURG_MEAN = NativeFamily("burg"), _mean("burg")
 CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
 L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
 L2 = NativeFamily("l2", tops=0, prefixes=2, FAINTEST=1e-14)  # of smaller moves rounding leaves nothing
+L1_INF, L1_ORDERS = NativeFamily("l1_orders", extra=(math.inf, None), FAINTEST=1e-14), NativeOrders("l1_orders")
 L2_ORDERS = NativeOrders("l2_orders", tops=0, prefixes=1)
 L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)

@@ -112,7 +112,9 @@ ENTRIES |= {
     ("linf", 1): _wasserstein(
         "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "LINF_SHARED", "LINF", nearest=SHARES
     ),
-    ("l1", math.inf): _wasserstein("l1_inf", "l1", "linear:L1Each", Kept(True, True), "L1_EACH", "L1", nearest=SHARES),
+    ("l1", math.inf): _wasserstein(
+        "native:L1_INF", "native:L1_INF", "linear:L1Each", Kept(True, True), "L1_EACH", "L1", nearest=SHARES
+    ),
     ("l2", math.inf): _wasserstein(
         "native:L2_INF", "native:L2_INF", CONE, Kept(True, False), "L2_EACH", "L2", nearest=SQUARES
     ),
@@ -129,8 +131,8 @@ ENTRIES |= {
 }
 ENTRIES |= {
     (metric, "p"): Entry(
-        f"drmdp.bellman.{'native' if metric == 'l2' else 'orders.sweep'}:{metric.upper()}_ORDERS",
-        f"drmdp.certificate.{'native' if metric == 'l2' else 'orders'}:{metric.upper()}_ORDERS",
+        f"drmdp.bellman.{'orders.sweep' if metric == 'linf' else 'native'}:{metric.upper()}_ORDERS",
+        f"drmdp.certificate.{'orders' if metric == 'linf' else 'native'}:{metric.upper()}_ORDERS",
         Kept(True, metric != "l2"),
         "drmdp.bellman.conic.power:PowerProgram",
         witness=f"{WITNESSES}:{metric.upper()}",
