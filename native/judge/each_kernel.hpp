@@ -1,6 +1,8 @@
 // The proof of l2 with a radius for each kernel, within one budget of order p.
 //
-// **From above.** For prices lambda_i >= 0 of the distances d_i (`orders.hpp`) and every z in the ball
+// **From above.** For prices lambda_i >= 0 of the distances d_i, Hoelder's inequality gives
+// sum_i w_i lambda_i d_i <= theta |lambda|, |lambda| = (sum_i w_i lambda_i^q)^(1/q), 1/p + 1/q = 1. So for
+// every z in the ball
 //
 //     sum_a x_a sum_i w_i z_ia.u_a <= U = sum_i w_i B_i + theta |lambda|,
 //     B_i >= max_z sum_a x_a z_a.u_a - lambda_i d_i(z)    over all rows z.
@@ -14,15 +16,17 @@
 // x_a u - e is tau/kappa_i where active, and where idle it is less. For p = infinity each kernel is bounded on
 // its own, by 0 at most. The policy and kappa are claimed, the thresholds are found here.
 //
-// **From below.** The rows z(kappa_i x_a) are built anew and their distances measured; they are pulled into the ball.
+// **From below.** The rows z(kappa_i x_a) are built anew and their distances measured; they are pulled towards the
+// data by theta/D, D = (sum_i w_i d_i^p)^(1/p), if D > theta: D is a norm of z - y. For p = infinity each kernel is
+// pulled by theta/d_i.
 //
-// **Rounding.** B_i kappa_i is off by the margin of Phi in
-// `rows/l2.hpp`, of which it has the terms. As computed, d defines e, and then x_a u - e <= tau/kappa_i is off by
+// **Rounding.** Norms are those of `norms.hpp`. B_i kappa_i is off by the margin of Phi in `rows/l2.hpp`, of
+// which it has the terms. As computed, d defines e, and then x_a u - e <= tau/kappa_i is off by
 // 2 e (t + |tau|)/kappa_i. An entry that counts as idle though y + d > 0 has y <= 2 |d|, and raises the maximum by
 // (n + 24) e |d|/kappa_i, |d| <= t + |tau|. Distances and prices are off by 2 n e, relatively.
 #pragma once
 
-#include "orders.hpp"
+#include "norms.hpp"
 #include "rows/l2.hpp"
 
 namespace drmdp::judge {
@@ -50,8 +54,7 @@ public:
             if (is_bent(x[a], bend[a])) visit(s, a, theta > 0.0 ? bend[a] : 0.0, x[a]);
         }
         for (double& own : far_) own = std::sqrt(own);
-        const double most = theta < L2::FAINT ? 0.0 : theta * (1.0 - double(A + 32) * EPSILON);
-        pull(order_, most, layout_.weights, far_, proved.share[s]);
+        share(theta, proved.share[s]);
         for (Index a = 0; a < A; ++a) {
             if (!layout_.available[s * A + a]) continue;
             state_.worth[a] = is_bent(x[a], bend[a]) ? worth(a, proved.share[s]) : state_.mean_worth(a, N);
@@ -75,6 +78,16 @@ private:
             const Measured still = proof_.at(row, 0.0), moved = proof_.at(row, kappa * bend);
             still_[a * layout_.N + i] = still.worth, moved_[a * layout_.N + i] = moved.worth;
             far_[i] += 2.0 * moved.cost;
+        }
+    }
+
+    // Share of the move of each kernel that is surely in the ball.
+    void share(double theta, View<double> shares) const {
+        const double most = theta < L2::FAINT ? 0.0 : theta * (1.0 - double(layout_.A + 32) * EPSILON);
+        const double all = order_ < INFINITE ? norm_above(order_, layout_.weights, far_) : 0.0;
+        for (Index i = 0; i < shares.size(); ++i) {
+            const double far = order_ < INFINITE ? all : far_[i];
+            shares[i] = far <= most ? 1.0 : far < INFINITE ? most / far : 0.0;
         }
     }
 
@@ -104,7 +117,7 @@ private:
             size += layout_.weights[i] * std::fabs(gain);
         }
         if (order_ < INFINITE) {
-            const double paid = theta * norm(conjugate(order_), layout_.weights, square_);
+            const double paid = theta * norm_above(conjugate(order_), layout_.weights, square_);
             total += paid, size += paid;
         }
         return total + double(layout_.N + 16) * EPSILON * size;

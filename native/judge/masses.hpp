@@ -1,12 +1,14 @@
 // The proof of l1 with a distance for each kernel, within one budget of order p, 1 <= p <= infinity: nature moves
 // masses m_ia to the top, d_i = 2 sum_a m_ia.
 //
-// **From above**, for any prices lambda_i >= 0 (`orders.hpp`):
+// **From above**, for any prices lambda_i >= 0, by Hoelder's inequality with |lambda| = (sum_i w_i lambda_i^q)^(1/q),
+// 1/p + 1/q = 1:
 //
 //     U = sum_i w_i B_i + theta |lambda|,     B_i = sum_a sum_t y max(x_a u, -2 lambda_i),
 //
 // as a unit of mass gains at most x_a |u| and costs 2 lambda_i. **From below**: the value of rows from which the
-// masses handed over are taken, from the lowest stakes on, pulled into the ball.
+// masses handed over are taken, from the lowest stakes on; masses are pulled into the ball by theta/D,
+// D = (sum_i w_i d_i^p)^(1/p), or for p = infinity by theta/d_i.
 //
 // **Rounding.** x_a u as computed is what other stakes, off by e/2, would give. B_i has terms of one sign and is
 // off by n e, relatively, n being the depth of its sums and of those behind y. Of an entry with y as computed
@@ -14,7 +16,7 @@
 // (n + K) e, relatively, which the budget makes room for.
 #pragma once
 
-#include "orders.hpp"
+#include "norms.hpp"
 
 namespace drmdp::judge {
 
@@ -42,7 +44,11 @@ public:
                 if (layout_.available[s * A + a]) far_[i] += 2.0 * mass(s, a, i);
         }
         const double slack = terms + double(2 * longest + A + 16);
-        pull(order_, theta * (1.0 - slack * EPSILON), w, far_, proved.share[s]);
+        const double most = theta * (1.0 - slack * EPSILON), all = norm_above(order_, w, far_);
+        for (Index i = 0; i < N; ++i) {
+            const double far = order_ < INFINITE ? all : far_[i];
+            proved.share[s][i] = far <= most ? 1.0 : far < INFINITE && most > 0.0 ? most / far : 0.0;
+        }
         for (Index a = 0; a < A; ++a) {
             if (!layout_.available[s * A + a]) continue;
             bool bent = x[a] > 0.0;
@@ -50,7 +56,7 @@ public:
             state_.worth[a] = bent ? visit(s, a, x[a], terms + double(longest), proved.share[s])
                                    : state_.mean_worth(a, N);
         }
-        double above = theta > 0.0 ? theta * norm(conjugate(order_), w, price_) : 0.0, size = above;
+        double above = theta > 0.0 ? theta * norm_above(conjugate(order_), w, price_) : 0.0, size = above;
         for (Index i = 0; i < N; ++i) above += w[i] * gain_[i], size -= w[i] * gain_[i];
         state_.close(std::min(above + (terms + double(N) + 8.0) * EPSILON * size, 0.0), claim_, proved);
     }

@@ -51,6 +51,9 @@ public:
     Index size() const { return n_; }
     Index action(Index k) const { return action_[k]; }
     double head(Index k) const { return head_[action_[k]]; }
+    View<const Segment> segments(Index k) const { return {segments_[k].data(), Index(segments_[k].size())}; }
+    // How much of the budget a segment of row i takes.
+    double length(Index k, Index i, const Segment& part) const { return rows_[k * N + i][part.entry] * part.length; }
 
     void enlist(Index a) {
         action_[n_] = a, member_[a] = 1;
@@ -72,7 +75,7 @@ public:
     }
 
     void locate(const std::vector<double>& amounts, Points& points) {
-        const double part = budget ? std::min(1.0, 1.0 / root(spent(amounts))) : 1.0;
+        const double part = budget ? std::min(1.0, 1.0 / norm(amounts)) : 1.0;
         for (Index i = 0; i < N; ++i) {
             const View<const double> own(amounts.data() + i * width, width);
             const double sum = total(own), down = budget ? part : sum > B_ ? B_ / sum : 1.0;
@@ -110,14 +113,14 @@ public:
     // A budget of order p is spent: costs are convex, and mixtures leave some.
     double settle(std::vector<double>& amounts, double value) const {
         if (!budget) return value;
-        const double scale = 1.0 / root(spent(amounts));
+        const double scale = 1.0 / norm(amounts);
         value = INFINITE;
         for (Index k = 0; k < n_; ++k) value = std::min(value, worth(k, scale, amounts));
         return value;
     }
     // The same for a policy that is kept.
     double attained(const std::vector<double>& x, std::vector<double>& amounts) const {
-        const double scale = budget ? 1.0 / root(spent(amounts)) : 1.0;
+        const double scale = budget ? 1.0 / norm(amounts) : 1.0;
         double value = 0.0;
         for (Index k = 0; k < n_; ++k) value += x[k] * worth(k, scale, amounts);
         return value;
@@ -144,12 +147,12 @@ public:
 
 private:
     static constexpr double INSIDE = 1e-7, NEAR = 1e-14, SPENT = 1e-13;
-    static constexpr int TRIALS = 100;
+    static constexpr int TRIALS = 200, SLOW = 8;
 
     struct Piece {
         Index member, entry;
         double length, slope, worth;  // worth: of a unit of budget, x slope
-        double reach;                 // D at which it is worth its cost at the price 1
+        double reach;                 // D at which it is worth its cost
     };
     struct Total {
         double worth, cost, free;  // free: cost of the kernels that end inside a segment
@@ -195,14 +198,14 @@ private:
                 best = {k, next.entry, next.length, next.slope, worth, B_};
         }
         if (best.member < 0 || (budget && !(best.worth > 0.0))) return nullptr;
-        if (budget) best.reach = B_ * pow(best.worth * B_ / p_, 1.0 / (p_ - 1.0));
+        best.reach = reach(best.worth);
         ++at_[best.member];
         merged_.push_back(best);
         return &merged_.back();
     }
 
     // The answer of kernel i; its worth.
-    double take(const std::vector<double>& x, Index i, double far, Points& points) {
+    double take(const std::vector<double>& x, Index i, Points& points) {
         const View<double> amount = points.amount(i), gain = points.gain(i);
         std::fill(amount.begin(), amount.end(), 0.0);
         std::fill(gain.begin(), gain.end(), 0.0);
@@ -210,7 +213,7 @@ private:
         for (Index t = 0;; ++t) {
             const Piece* next = piece(x, t);
             if (!next) break;
-            const double most = next->reach * far;
+            const double most = next->reach;
             if (!(sum < most)) {
                 if (own == 0.0) own = -1.0;
                 break;
@@ -228,10 +231,11 @@ private:
 
     // The answers of all kernels at a price; what they are worth above it, and cost.
     Total take_all(const std::vector<double>& x, double price, Points& points) {
-        const double far = !budget ? 1.0 : price > 0.0 ? pow(price, -1.0 / (p_ - 1.0)) : INFINITE;
+        price_ = price;
+        for (Piece& known : merged_) known.reach = reach(known.worth);
         Total all{budget ? price : 0.0, 0.0, 0.0, true};
         for (Index i = 0; i < N; ++i) {
-            const double worth = take(x, i, far, points);
+            const double worth = take(x, i, points);
             all.worth += layout_.weights[i] * (worth - (budget ? price * points.costs[i] : 0.0));
             all.cost += layout_.weights[i] * points.costs[i];
             if (points.prices[i] == 0.0) continue;
@@ -254,7 +258,7 @@ private:
             if (all.cost > 1.0) low = price;
             else high = price;
             double next = price * pow_or_0(all.free / (1.0 - (all.cost - all.free)), 1.0 - 1.0 / p_);
-            if (!(next > low && next < high))
+            if (!(next > low && next < high) || (low == 0.0 && trial > SLOW))
                 next = high == INFINITE ? 4.0 * low : low > 0.0 ? std::sqrt(low) * std::sqrt(high) : 0.25 * high;
             if (!(next > low && next < high)) break;
             price = next;
@@ -262,28 +266,35 @@ private:
         return price;
     }
 
-    double cost(double sum) const { return budget ? pow_or_0(sum / B_, p_) : 0.0; }
+    // D where the next unit of a budget of order p costs what it is worth.
+    double reach(double worth) const {
+        if (!budget) return B_;
+        return price_ > 0.0 ? B_ * pow(worth * B_ / (p_ * price_), 1.0 / (p_ - 1.0)) : INFINITE;
+    }
+    double cost(double sum) const {
+        const double part = sum / B_;
+        return !budget ? 0.0 : std::fabs(part - 1.0) < NEAR ? 1.0 : pow_or_0(part, p_);
+    }
     static double pow_or_0(double x, double y) { return x > 0.0 ? pow(x, y) : 0.0; }
     double total(View<const double> amounts) const {
         double sum = 0.0;
         for (Index k = 0; k < n_; ++k) sum += amounts[k];
         return sum;
     }
-    // What amounts cost in all, and its p-th root.
-    double spent(const std::vector<double>& amounts) const {
-        double all = 0.0;
-        for (Index i = 0; i < N; ++i)
-            all += layout_.weights[i] * cost(total({amounts.data() + i * width, width}));
-        return all;
+    // (sum_i w_i (D_i/B)^p)^(1/p), or 1 where nothing is moved.
+    double norm(const std::vector<double>& amounts) const {
+        double most = 0.0, all = 0.0;
+        const auto part = [&](Index i) { return total({amounts.data() + i * width, width}) / B_; };
+        for (Index i = 0; i < N; ++i) most = std::max(most, part(i));
+        for (Index i = 0; i < N; ++i) all += layout_.weights[i] * pow_or_0(part(i) / most, p_);
+        return most > 0.0 && all > 0.0 ? most * pow(all, 1.0 / p_) : 1.0;
     }
-    double root(double spent) const { return spent > 0.0 ? pow(spent, 1.0 / p_) : 1.0; }
 
     // An amount in row i of a member; no more than it has.
     Place find(Index k, Index i, double amount) const {
-        const Row<Real>& own = rows_[k * N + i];
         Place place{0.0, 0.0, 0.0, INFINITE, 0.0};
         for (const Segment& next : segments_[k]) {
-            const double has = own[next.entry] * next.length;
+            const double has = length(k, i, next);
             if (place.begin + has > amount + NEAR) {
                 place.end = place.begin + has, place.slope = next.slope;
                 break;
@@ -322,7 +333,7 @@ private:
 
     Source& source_;
     const Layout<Real>& layout_;
-    double p_, size_ = 1.0, B_ = 1.0;
+    double p_, size_ = 1.0, B_ = 1.0, price_ = 0.0;
     Index s_ = 0, n_ = 0;
     std::vector<double> head_;  // (A)
     std::vector<char> member_;  // (A)

@@ -68,8 +68,9 @@ public:
             const double others = nature_.join(mixture, std::min(upper, cap), tol);
             lower = std::min(lower, others);
             std::fill(x.begin() + before, x.begin() + nature_.size(), 0.0);
-            if (nature_.size() == before || gap(cap) <= tol || passes >= ROUNDS) return;
+            if (nature_.size() == before || gap(cap) <= tol || passes >= ROUNDS) break;
         }
+        price = behind_;
     }
     double gap(double cap) const { return std::min(upper, cap) - lower; }
 
@@ -90,7 +91,7 @@ private:
 
     void note(double bound) {
         if (!(bound < upper)) return;
-        upper = bound, prices = points_.prices;
+        upper = bound, behind_ = price, prices = points_.prices;
         std::copy_n(trial_.begin(), nature_.size(), x.begin());
     }
     void note_mixture(double value, double cap) {
@@ -194,6 +195,7 @@ private:
     Points points_;
     Master master_;
     bool sound_ = true;
+    double behind_ = 0.0;  // the price at the best U
     std::vector<double> trial_, mixed_, value_, total_;
 };
 
