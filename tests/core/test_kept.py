@@ -142,7 +142,7 @@ def test_types_and_options_belong_to_the_key(place):
     assert len(files(place)) == 21
 
 
-@pytest.mark.parametrize("what", ["_versions", "settings"])
+@pytest.mark.parametrize("what", ["settings"])
 def test_another_version_or_setting_has_other_files(place, monkeypatch, what):
     load(monkeypatch)(2.0)
     there = set(files(place))

@@ -88,8 +88,33 @@ def calls_of(n, seed=0):
             if isinstance(family_of(ball), NativeFamily):
                 fingerprint(ball)
         first_order(instances.perturb(instances.garnet(9, 3), 3))
+        chains()
 
     return record(work)
+
+
+def chains():
+    """Systems of all sizes, laws of events, and lists of distances."""
+    import drmdp
+    from drmdp.bellman.mean_law import MeanLawOperator
+    from drmdp.core import vectors
+    from drmdp.solvers import linear
+
+    for size in (12, 90):
+        model = drmdp.instances.perturb(drmdp.instances.garnet(size, 2), 2)
+        drmdp.solve(model, drmdp.Wasserstein(0))
+    drmdp.solve(drmdp.instances.machine(90, discount=0.999), drmdp.Wasserstein(0))
+    linear.direct(0.9 * np.eye(90) + 0.1 * np.eye(90, k=1), 0.9, np.arange(90.0))
+    laws = np.random.default_rng(0).dirichlet(np.ones(7), 3)
+    stock = drmdp.Model.from_events(
+        40, 2, 7, lambda s, a, e: np.clip(s + a - e, 0, 39), laws, discount=0.9, costs=np.ones((40, 2))
+    )
+    drmdp.solve(stock, drmdp.Wasserstein(0.1))
+    mean_law = MeanLawOperator(stock)
+    mean_law.chain(mean_law.update(np.arange(40.0), 0, 40).policy) @ np.arange(40.0)
+    far = drmdp.Wasserstein(0.1, "transport", 1, ground=("line", np.arange(12.0)))
+    drmdp.solve(drmdp.instances.perturb(drmdp.instances.garnet(12, 2), 2), far)
+    vectors.block_sums(np.arange(1000.0), np.arange(1000.0), 64)
 
 
 def first_order(model):
