@@ -1,5 +1,5 @@
-// l1 with a budget for each kernel, or one of order p > 1 for all: the masses m_ia that nature moves to the top
-// from the lowest stakes on,
+// l1 of every order p > 1: masses m_ia are moved to the top from the lowest stakes on, by order infinity within a
+// budget for each kernel.
 //
 //     F' = max { g :  g <= cost_a + V0_a + sum_i w_i g_ia(m_ia),   D_i = sum_a m_ia,
 //                D_i <= theta/2 for every i,   or   sum_i w_i (2 D_i/theta)^p <= 1 },

@@ -9,7 +9,6 @@ from margins import (
     EPS,
     FAR,
     LONG,
-    biased,
     exact,
     exact_row,
     exact_weights,
@@ -20,6 +19,7 @@ from margins import (
     one_state,
     sums_,
 )
+from rounding import biased
 
 
 def most_linear(metric, p, z, theta):

@@ -101,6 +101,13 @@ def by_burg(y, z, t):
 
 SETS = {
     "l1": (lambda m, r: drmdp.Wasserstein(r, "l1", 1), lambda y, z, r: moved(y, z, r / 2)),
+    **{
+        f"l1-{order:g}": (
+            lambda m, r, order=order: drmdp.Wasserstein(r, "l1", order),
+            lambda y, z, r: moved(y, z, r / 2),
+        )
+        for order in (1.5, np.inf)
+    },
     "tv": (lambda m, r: drmdp.Divergence(r, "tv"), moved),
     "linf-inf": (lambda m, r: drmdp.Wasserstein(r, "linf", np.inf), boxed),
     "intervals": (lambda m, r: drmdp.Intervals.of(m, r), boxed),

@@ -5,8 +5,7 @@ and a family (`family`) is a combination of few pieces. Three of them:
 
     (ℓ∞, ∞) = native/solve/linf_inf.hpp                   every row bends by the radius, the best action is played
     (ℓ2, p) = native/solve/each_kernel.hpp                one multiplier a kernel, one Newton iteration for policy and multipliers
-    (ℓ1, ∞) = rows.l1 + piecewise.budget_per_kernel + piecewise.method + piecewise.columns + piecewise.warm_l1
-                                                          gains are piecewise linear; the policy is a vector of unknowns
+    (ℓ1, p) = native/solve/l1_each.hpp                    gains are piecewise linear: a linear program whose columns are nature's answers
 
 All begin a state in the same way: `drmdp.layout.point.normalise`, then `family.open_state`. What nature plays after a sweep is written down as
 rows by `nature_rows`. `conic` is the slow twin, and `nominal` the operator of one fixed kernel.

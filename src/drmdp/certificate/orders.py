@@ -7,10 +7,9 @@ and max λ_i for p = 1. So for every y in the ball
 
 No power is taken of anything that is searched for, and p enters through the norm alone.
 
-    ℓ1: B_i = Σ_a Σ_t ŷ max(x_a u, −2 λ_i), for the λ_i handed over (`l1`).
     ℓ∞: with h_ia the bounds of `linf` on a row's value at radius r, B_i = max_r Σ_a x_a h_ia(r) − λ_i r, for the λ_i handed over, thresholds by `linf_radii`.
 
-**From below.** Rows are built from what is handed over (ℓ1: masses by_row; ℓ∞: radii by_kernel), their distances d_i are measured, and
+**From below.** Rows are built from what is handed over (radii by_kernel), their distances d_i are measured, and
 all rows are pulled towards the data by θ/D, D = (Σ_i w_i d_iᵖ)^{1/p}, if D > θ: D is a norm of y − ŷ.
 
 **Rounding.** A norm is taken of λ/max λ. A power is right up to 2 ε, relatively, beside what its base and its exponent are off: the base by ε, which the
@@ -25,10 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp.certificate import duals, l1, linf, linf_radii
-from drmdp.certificate.sums import EPS, depth, finish, mean_worth, normalise, weigh_rows
+from drmdp.certificate import duals, linf, linf_radii
+from drmdp.certificate.sums import EPS, depth, finish, normalise, weigh_rows
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
-from drmdp.layout.sorting import rank
 from drmdp.sets import AmbiguitySet
 
 
@@ -85,53 +83,6 @@ def _prices(source, prices):
     """
     for i in range(prices.size):
         prices[i] = source[i] if source[i] > 0.0 and source[i] < 1e100 else 0.0
-
-
-@njit(**KERNEL)
-def _states_l1(start, stop, layout, view, claim, bounds, work, p):
-    """Prove L, U and the share of nature's move for the states start … stop − 1 that are not terminal.
-
-    reads   layout, view, claim, p
-    fills   bounds, work
-    """
-    A, N = layout.available.shape[1], layout.weights.size
-    slope, entry, action = work.reals[0], work.places[0], work.places[1]
-    memory, w, prices, far = claim.memory, layout.weights, work.kernels[0], work.kernels[1]
-    for s in range(start, stop):
-        base, unit = normalise(layout, view, s, work)
-        if not base < np.inf:
-            continue
-        first, theta, x, masses = layout.indptr[s * A], layout.radius[s], claim.policy[s], memory.by_row[s]
-        n, most = 0, 0  # entries of played actions, with their slopes; of the longest row
-        for i in range(N):
-            far[i] = 0.0
-        for a in range(A):
-            lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-            most = max(most, hi - lo)
-            if layout.available[s, a] and l1.is_bent(x[a], masses[a]):
-                weigh_rows(layout, s, a, work)
-                for i in range(N):
-                    far[i] += 2.0 * masses[a, i] if masses[a, i] > 0.0 else 0.0
-            if x[a] > 0.0:
-                for e in range(lo, hi):
-                    slope[n], entry[n], action[n] = x[a] * work.u[e - first], e, a
-                    n += 1
-        terms = depth(n) + depth(most) + 16
-        _prices(memory.by_kernel[s], prices)
-        above = theta * norm_above(_conjugate(p), prices, w) * (1.0 + 4.0 * EPS)
-        for i in range(N):
-            cut = 2.0 * prices[i] if theta > 0.0 else 2.0
-            bound = l1.bound_of(layout, s, 0.0, i, n, cut, terms, True, work)
-            above += w[i] * (min(bound, 0.0) + (N + 8) * EPS) + 4.0 * EPS * above * w[i]
-        _pull(p, theta, far, w, terms + 2 * most + A, bounds.share[s])
-        for a in range(A):
-            if layout.available[s, a]:
-                lo, hi = layout.indptr[s * A + a] - first, layout.indptr[s * A + a + 1] - first
-                rank(work.u[lo:hi], work.places[2], work.places[3])
-                work.worth[a] = mean_worth(layout, s, a, work)
-                if l1.is_bent(x[a], masses[a]):
-                    work.worth[a] = l1.worth_of(layout, s, a, masses[a], bounds.share[s], terms + most, work)
-        finish(s, base, unit, min(above, 0.0), layout, view, claim, bounds, work)
 
 
 @njit(**KERNEL)
@@ -192,5 +143,4 @@ class Orders(NamedTuple):
         return Proof(self.kernel, duals.of_order(self.rows, float(order)), float(order))
 
 
-L1_ORDERS = Orders(_states_l1, duals.l1)
 LINF_ORDERS = Orders(_states_linf, duals.linf)

@@ -1,5 +1,5 @@
-"""What (ℓ1, ∞) and (ℓ∞, 1) share: gains that are concave and piecewise linear, and a policy that is a vector of unknowns.
+"""(ℓ∞, 1), and transport: gains that are concave and piecewise linear, and a policy that is a vector of unknowns.
 
 `method` solves a state from tables of gains, with a budget for each kernel (`budget_per_kernel`) or one for all (`budget_shared`); `columns`
-closes the gap where it stalls; `sweep` drives both from Python. `warm_l1` and `warm_linf` need no tables where the last sweep is nearly right.
+closes the gap where it stalls; `sweep` drives both from Python. `warm_linf` needs no tables where the last sweep is nearly right.
 """
