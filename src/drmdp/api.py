@@ -138,28 +138,15 @@ def solve(
         ends = {"max_iters": max_iters, "max_seconds": max_seconds}
         return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
 
-    later: Any = {"kernel": found.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
+    later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
     later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
     later |= {"notes": lambda: notes_of(model, ball, found.policy, value)}
-    return Solution._of(
-        later,
-        value=value,
-        policy=found.policy,
-        lower=lower,
-        upper=upper,
-        status=found.status,
-        history=found.history,
-        states=model.states,
-        actions=tuple(model.actions),
-        scale=found.scale,
-        seconds=found.seconds,
-        setup_seconds=setup,
-        kernels=found.kernels,
-        weights=found.weights,
-        problem=(model, ball),
-        sweep=found.nature.sweep,
-    )
+    told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
+    told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
+    told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
+    told |= {"problem": (model, ball), "sweep": found.best.sweep}
+    return Solution._of(later, value=value, lower=lower, upper=upper, **told)
 
 
 def _check_unread(path: Any, ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:
@@ -341,8 +328,10 @@ def evaluate(
         found = _evaluate(operator, x, tolerance, deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
-    evaluation = Evaluation(pessimistic(model, lower, upper), lower, upper, found.kernel, found.status, scale)
-    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, sweep=found.nature.sweep)
+    evaluation = Evaluation(
+        pessimistic(model, lower, upper), lower, upper, found.best.make_kernel(), found.status, scale
+    )
+    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, sweep=found.best.sweep)
     return evaluation
 
 

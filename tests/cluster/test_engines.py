@@ -12,7 +12,6 @@ import drmdp
 import engines
 import ranges
 from drmdp.cluster import Local, Ray
-from drmdp.cluster import ray as engine_of_ray
 from drmdp.cluster.worker import Worker
 from drmdp.sets.registry import ENTRIES
 
@@ -77,15 +76,6 @@ def test_so_do_workers_of_ray(deck, workers, solved, session):
 
     folder, want = solved(deck)
     assert differing(engines.digests(folder, cluster=Pooled(workers)), want) == []
-
-
-@pytest.mark.cluster
-def test_so_they_do_where_they_share_no_memory_with_the_driver(solved, session, monkeypatch):
-    from pool import Pooled
-
-    monkeypatch.setattr(engine_of_ray, "one_machine", lambda ray: False)
-    folder, want = solved("short")
-    assert differing(engines.digests(folder, cluster=Pooled(2)), want) == []
 
 
 @decks

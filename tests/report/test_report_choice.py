@@ -22,7 +22,7 @@ def line(S):
 def test_the_states_visited_most_are_listed():
     model, ball = line(60), Wasserstein(0.1, "l1", 1, "observed")
     solution = drmdp.solve(model, ball)
-    table = facts.states_table(facts.Subject(solution, model, ball, None, None))
+    table = facts.states_table(facts.Subject.of(solution, model, ball))
     assert [row[0] for row in table["rows"]] == [str(s) for s in (58, *range(39))]
     assert table["note"] == "The 40 states visited most, of 60."
 

@@ -42,7 +42,7 @@ def told(model, ball, **more):
     """The paragraphs about a solution, by what they are about, and the solution."""
     solution = drmdp.solve(model, ball, **more)
     known = solution.problem[1]
-    found = worth.paragraphs(facts.Subject(solution, model, known, None, None, "CHF"))
+    found = worth.paragraphs(facts.Subject.of(solution, model, known, "CHF"))
     return {part.head: part for part in found}, solution
 
 
@@ -221,7 +221,7 @@ def test_laws_of_events_are_judged_alone_too():
             ]
             value = (solution.policy * np.array(now)).sum(axis=1)
         assert alone.values[i] == pytest.approx(model.initial @ value, rel=1e-9)
-    found = worth.paragraphs(facts.Subject(solution, model, solution.problem[1], None, None, ""))
+    found = worth.paragraphs(facts.Subject.of(solution, model, solution.problem[1], ""))
     assert "drawn from the mean of the 3 laws." in found[0].text
 
 
@@ -354,7 +354,7 @@ def test_figures_of_a_plan_are_what_other_means_find(kind, discount, final):
         float(model.initial @ found.value[0]),
     )
     np.testing.assert_allclose(plan_singles(found).values, each, rtol=1e-12)
-    parts = {part.head: part.text for part in worth.paragraphs(plan.Told(found, "CHF", mean))}
+    parts = {part.head: part.text for part in worth.paragraphs(plan.Told.of(found, "CHF"))}
     stages = sum(discount**t for t in range(T))
     first = f"{euro(mean / stages)} a stage ({euro(mean)} over 7 stages" if not final else f"{euro(mean)} over 7 stages"
     assert parts[f"What it {'costs' if kind == 'costs' else 'earns'}."].startswith(first)
@@ -453,7 +453,7 @@ def test_what_a_policy_rests_on_is_told_with_what_was_never_tried():
     assert fixed.to_dict() == policy
     (part,) = [
         part
-        for part in worth.paragraphs(facts.Subject(fixed, model, fixed.problem[1], None, None, ""))
+        for part in worth.paragraphs(facts.Subject.of(fixed, model, fixed.problem[1], ""))
         if part.head == "What it rests on."
     ]
     assert part.mark == "warn"
@@ -478,20 +478,20 @@ def test_where_enough_was_seen_the_rarest_pairs_are_told_without_a_warning():
 def test_the_headline_and_the_table_say_on_how_many_rows_an_action_rests(tmp_path):
     model = counted()
     solution = drmdp.solve(model, drmdp.Wasserstein(0.05))
-    subject = facts.Subject(solution, model, solution.problem[1], None, None, "")
+    subject = facts.Subject.of(solution, model, solution.problem[1], "")
     assert lead.lead(subject)["decisions"][0][1] == ["Run when good; otherwise fix."]
     counts = model.counts.copy()
     counts[2, 1, 0] = 4
     other = drmdp.solve(machines(counts=counts, available={"worn": ["run"]}), drmdp.Wasserstein(0.05))
-    shown = facts.Subject(other, other.problem[0], other.problem[1], None, None, "")
+    shown = facts.Subject.of(other, other.problem[0], other.problem[1], "")
     assert lead.lead(shown)["decisions"][0][1] == ["Fix when broken (4 rows); otherwise run."]
     table = facts.states_table(subject)
     assert table["columns"][:3] == ["state", "action", "rests on rows"]
     assert [row[2] for row in table["rows"]] == ["100", "1", "0"]
     assert (
-        facts.states_table(
-            facts.Subject(drmdp.solve(machines(), drmdp.Wasserstein(0.05)), machines(), None, None, None)
-        )["columns"][2]
+        facts.states_table(facts.Subject.of(drmdp.solve(machines(), drmdp.Wasserstein(0.05)), machines(), None))[
+            "columns"
+        ][2]
         != "rests on rows"
     )
 
@@ -501,7 +501,7 @@ def test_a_plan_rests_on_all_its_stages():
     found = drmdp.finite_horizon(model, drmdp.Wasserstein(0.05), 30)
     played = {(s, a) for x in found.policy for s, a in zip(*np.nonzero(x > 0.5), strict=True)}
     assert (1, 1) in played
-    parts = {part.head: part for part in worth.paragraphs(plan.Told(found, "", None))}
+    parts = {part.head: part for part in worth.paragraphs(plan.Told.of(found, ""))}
     assert "fix when worn (1 row)" in parts["What it rests on."].text
     assert parts["What it rests on."].mark == "warn"
 
@@ -509,6 +509,6 @@ def test_a_plan_rests_on_all_its_stages():
 def test_at_radius_0_no_column_is_a_worst_case():
     model = machines()
     solution = drmdp.solve(model, drmdp.Wasserstein(0))
-    table = facts.states_table(facts.Subject(solution, model, solution.problem[1], None, None, "CHF"))
+    table = facts.states_table(facts.Subject.of(solution, model, solution.problem[1], "CHF"))
     assert table["columns"] == ["state", "action", "cost under the mean kernel, CHF", "share of time"]
-    assert "worst" not in lead.lead(facts.Subject(solution, model, solution.problem[1], None, None, "CHF"))["assumed"]
+    assert "worst" not in lead.lead(facts.Subject.of(solution, model, solution.problem[1], "CHF"))["assumed"]

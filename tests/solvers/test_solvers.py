@@ -534,7 +534,7 @@ def test_policy_and_bounds_are_those_of_the_best_sweep():
     model = drmdp.Model(np.full((2, 3, 2), 0.5), costs=[[0.0, 10.0, 20.0]] * 2, discount=0)
     policies = np.eye(3)[[[0, 0], [1, 1], [2, 2]]]
 
-    best, gaps = Best(Problem(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1, support="all"))), None), []
+    best, gaps = Best(Problem(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1, support="all")))), []
     for sides, policy in zip(sweeps, policies, strict=True):
         low, high = (np.array(side, dtype=float) for side in sides)
         best.take(np.zeros(2), Update(low, low, high, policy, None))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drmdp.cluster import Ray
-from drmdp.cluster.actor import Actor
-from drmdp.cluster.ray import RayEngine
+from drmdp.cluster.ray import Actor, RayEngine
 
 _numbers = itertools.count()
 _actors: dict[int, Any] = {}

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import click
 
 from drmdp._version import __version__
-from drmdp.cli.bench import bench
 from drmdp.cli.check import check
 from drmdp.cli.convert import convert
 from drmdp.cli.estimate import estimate
@@ -26,7 +25,6 @@ from drmdp.cli.instance import instance
 from drmdp.cli.options import BAD_INPUT, FAULT, INTERRUPTED
 from drmdp.cli.past import resume
 from drmdp.cli.plot import plot
-from drmdp.cli.reproduce import reproduce
 from drmdp.cli.screen import say
 from drmdp.cli.show import notices
 from drmdp.cli.simulate import simulate
@@ -37,6 +35,7 @@ from drmdp.cli.words import spoken
 from drmdp.core.interrupts import terminated_like_interrupted
 from drmdp.core.progress import on_command_line
 from drmdp.errors import InputError, MissingExtra, brief
+from drmdp_lab.verbs import bench, reproduce
 
 TRACEBACK = "DRMDP_TRACEBACK"
 LONGEST = 2000

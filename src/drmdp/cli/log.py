@@ -121,21 +121,13 @@ def log_options(command: Any) -> Any:
 
 
 def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
-    """Columns and settings of the options; takes them out of `given`."""
+    """Columns and settings of the options."""
+    from drmdp.estimate import settings
     from drmdp.estimate.labels import split
-    from drmdp.estimate.order import Ordering
-    from drmdp.estimate.settings import Settings
-    from drmdp.estimate.source import Reading
-    from drmdp.estimate.table import Columns
 
-    columns = Columns(**{name: given.pop(name) for name in Columns.__dataclass_fields__})
-    parts: dict[str, Any] = {
-        name: kind(**{field: given.pop(field) for field in kind.__dataclass_fields__ if field in given})
-        for name, kind in (("ordering", Ordering), ("reading", Reading))
-    }
-    parts["rename"] = dict(_renamed(text) for text in given.pop("rename"))
-    parts |= {name: split(given.pop(name)) for name in ("states", "actions")}
-    return columns, Settings(**given, **parts, typed=True)
+    names = {name: split(given[name]) for name in ("states", "actions")}
+    rename = dict(_renamed(text) for text in given["rename"])
+    return settings.log_settings({**given, **names, "rename": rename, "typed": True})
 
 
 def _renamed(text: str) -> tuple[str, str]:

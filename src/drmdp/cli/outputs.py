@@ -14,7 +14,7 @@ from drmdp.cli.show import plain
 from drmdp.cli.workbook import workbook
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError, imported, shown
-from drmdp.estimate.textfile import checked_mark
+from drmdp.estimate.opening import checked_mark
 
 if TYPE_CHECKING:
     from drmdp.model import Model

@@ -48,9 +48,8 @@ def read_policy(path: str, model: Model) -> Any:
 
 def _table(path: str) -> Any:
     """A table of a policy, written in whatever way: separator, encoding and decimal mark are seen."""
-    from drmdp.estimate.opening import open_source
+    from drmdp.estimate.opening import open_source, sniffed
     from drmdp.estimate.source import Reading, polars
-    from drmdp.estimate.textfile import sniffed
 
     check_path(path)
     pl = polars()

@@ -1,27 +1,28 @@
 """Workers as Ray actors: on the cores of this machine, or on a cluster.
 
-Vectors are in memory that all share, or in Ray's object store (`drmdp.cluster.routes`), and outlive the worker that made them. Where a worker dies, Ray
-starts it again, and the driver, which waits for every call, repeats the one that was lost; the answer has the same bits, as calls depend on nothing but
-their arguments. A worker that dies of every call, or no longer answers at all, is an error that names it.
+Vectors are in Ray's object store, where workers of one machine share them and others fetch them from each other, and outlive the worker that made them; the
+driver holds references. Where a worker dies, Ray starts it again, and the driver, which waits for every call, repeats the one that was lost; the answer has
+the same bits, as calls depend on nothing but their arguments. A worker that dies of every call, or no longer answers at all, is an error that names it.
+
+Ray brings what stands among the arguments of a call itself, not what is inside of them. So vectors travel as `values` after the others, and a `Slot` stands
+where one was.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.cluster.actor import REACH, Actor, Order
-from drmdp.cluster.engine import Engine, own
-from drmdp.cluster.routes import ByMemory, ByStore, Route
-from drmdp.cluster.session import one_machine, start
-from drmdp.cluster.shared import Shared
+from drmdp.cluster.engine import Engine, Whole, own
+from drmdp.cluster.session import start
 from drmdp.cluster.source import Source
 from drmdp.cluster.vector import Vector
-from drmdp.core.facts import Facts
+from drmdp.cluster.worker import Worker
 from drmdp.errors import InputError, brief
 from drmdp.sets import AmbiguitySet
 
@@ -34,28 +35,76 @@ RETURN = 100
 GO_ON = "what was checkpointed is kept, and `drmdp resume` goes on from there"
 
 
+class Order(NamedTuple):
+    """A call."""
+
+    number: int  # calls come in this order
+    name: str
+    facts: Any
+    args: tuple[Any, ...]
+    held: bool  # the arrays are one thing
+
+
+class Slot:
+    """Where an argument was: the value at `start`, or all up to `stop`, put together."""
+
+    def __init__(self, start: int, stop: int | None = None) -> None:
+        self.start, self.stop = start, stop
+
+    def of(self, values: tuple[Any, ...]) -> Any:
+        """What was there."""
+        if self.stop is not None:
+            return np.concatenate(values[self.start : self.stop])
+        return values[self.start]
+
+
+class Actor:
+    """A worker in a process of its own."""
+
+    _busy = False
+
+    def __init__(self, source: Source, ball: AmbiguitySet, lo: int, hi: int, threads: int) -> None:
+        self._worker, self._last = Worker(source, ball, lo, hi, threads), -1
+
+    def call(self, order: Order, *values: Any) -> Any:
+        """Answer a call: the arrays one by one, or as one to be held, for Ray to keep them, and the rest."""
+        if order.number < self._last:
+            raise RuntimeError("a call that was repeated long ago")
+        self._busy, self._last = True, order.number
+        try:
+            arrays, answer = self._worker.call(
+                order.name, order.facts, tuple(_filled(arg, values) for arg in order.args)
+            )
+        finally:
+            self._busy = False
+        if order.held:
+            return arrays, answer
+        return (*arrays, answer) if arrays else answer
+
+    def alive(self) -> tuple[int, bool]:
+        """Number of the process, and whether it is at work; told beside a call that is going on."""
+        return os.getpid(), self._busy
+
+
+def _filled(arg: Any, values: tuple[Any, ...]) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(_filled(part, values) for part in arg)
+    return arg.of(values) if isinstance(arg, Slot) else arg
+
+
 class RayEngine(Engine):
     """Workers that Ray runs."""
 
     def __init__(self, source: Source, ball: AmbiguitySet, workers: int, threads: int, address: str | None) -> None:
         super().__init__(source, ball, workers, threads)
         self._ray, self._started = start(address, len(self.ranges) * threads)
-        self._shared = Shared(self.ranges, self.n_states) if one_machine(self._ray) else None
-        self._route: Route = ByStore(self._ray, self.ranges)
         self._numbers = itertools.count()
-        at = [None for _ in self.ranges] if self._shared is None else self._shared.handles
-        self._actors = [self._actor(source.sent(*own), ball, *own, threads, at[k]) for k, own in enumerate(self.ranges)]
+        self._actors = [self._actor(source.sent(*own), ball, *own, threads) for own in self.ranges]
 
     def _actor(self, *given: Any) -> Any:
         """A worker; its arguments start it again."""
         settings = {"num_cpus": self.threads, "max_restarts": -1, "concurrency_groups": {"signs": 1}}
         return self._ray.remote(**settings)(Actor).remote(*given)
-
-    def survey(self) -> Facts:
-        """Start: where all share memory, vectors go there."""
-        if self._shared is not None and all(self._each(REACH, (), 0)[1]):
-            self._route = ByMemory(self._shared, len(self.ranges))
-        return super().survey()
 
     def _run(self, name: str, args: tuple[Any, ...], kept: int, ask: bool) -> tuple[list[Any], list[Any]]:
         pieces, answers = self._each(name, args, kept)
@@ -66,8 +115,8 @@ class RayEngine(Engine):
 
     def _each(self, name: str, args: tuple[Any, ...], kept: int | None) -> tuple[list[Any], list[Any]]:
         """Call all workers and wait for them: where what stays is, and what they answer. What a worker died of is asked again."""
-        ray, workers, room = self._ray, range(len(self.ranges)), self._route.room(kept or 0)
-        found = [self._call(k, name, args, kept, room) for k in workers]
+        ray, workers = self._ray, range(len(self.ranges))
+        found = [self._call(k, name, args, kept) for k in workers]
         answers, tries, idle = [None for _ in workers], [0 for _ in workers], [0 for _ in workers]
         waiting = {found[k][-1]: k for k in workers}
         while waiting:
@@ -93,20 +142,27 @@ class RayEngine(Engine):
                     del waiting[ref]
                     lost.append(k)
             for k in lost:
-                found[k] = self._call(k, name, args, kept, room)
+                found[k] = self._call(k, name, args, kept)
                 waiting[found[k][-1]] = k
-        pieces, told = zip(*(self._route.pieces(k, found[k], answers[k], room) for k in workers), strict=True)
-        return list(pieces), list(told)
+        return [refs[:-1] for refs in found], answers
 
-    def _call(self, k: int, name: str, args: tuple[Any, ...], kept: int | None, room: Any) -> Any:
+    def _call(self, k: int, name: str, args: tuple[Any, ...], kept: int | None) -> Any:
         values: list[Any] = []
 
         def pick(arg: Any) -> Any:
-            return arg if isinstance(arg, np.ndarray) else self._route.given(arg, k, values)
+            if isinstance(arg, np.ndarray):
+                return arg
+            at = len(values)
+            if isinstance(arg, Whole):
+                values.extend(arg.vector.pieces)
+                return Slot(at, len(values))
+            piece = arg.pieces[k]
+            values.append(piece[0] if isinstance(piece, list) else piece)
+            return Slot(at)
 
         given = tuple(own(arg, pick) for arg in args)  # which may take calls
-        order, returns = self._route.ordered(Order(next(self._numbers), name, self.facts, given), k, kept, room)
-        refs = self._actors[k].call.options(num_returns=returns).remote(order, *values)
+        order = Order(next(self._numbers), name, self.facts, given, kept is None)
+        refs = self._actors[k].call.options(num_returns=(1 if kept is None else kept) + 1).remote(order, *values)
         return refs if isinstance(refs, list) else [refs]
 
     def _busy(self, k: int) -> bool:
@@ -133,17 +189,15 @@ class RayEngine(Engine):
 
     def gather(self, vector: Any) -> Array:
         """A vector, here."""
-        return self._route.gather(vector)
+        return np.concatenate(self._ray.get(vector.pieces))
 
     def scatter(self, values: Array) -> Vector:
         """Numbers at hand as a vector."""
-        return Vector(self, self._route.scatter(values))
+        return Vector(self, [self._ray.put(values[lo:hi]) for lo, hi in self.ranges])
 
     def close(self) -> None:
         """End the workers, and Ray if it was started here."""
         for actor in self._actors:
             self._ray.kill(actor)
-        if self._shared is not None:
-            self._shared.close()
         if self._started:
             self._ray.shutdown()

@@ -94,7 +94,7 @@ def made(engine: Engine, cluster: Any, found: Outcome, facts: dict[str, Any], ou
     flipped = engine.source.head.maximise
     lower, upper = (0.0 - found.upper, 0.0 - found.lower) if flipped else (found.lower, found.upper)
     vectors = {"lower": lower, "upper": upper, "policy": found.policy}
-    nature = found.nature.nature
+    nature = found.best.nature
     sweeps = 0
     if isinstance(nature, Nature):
         sweeps = nature.left.sweeps

@@ -71,8 +71,3 @@ def _check(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
     except OSError as error:
         raise InputError(f"address: nobody answers at {address}: {error.strerror or error}") from None
-
-
-def one_machine(ray: Any) -> bool:
-    """Whether workers are on this machine wherever Ray starts them, and it has memory that can be shared."""
-    return hasattr(os, "memfd_create") and sum(node["Alive"] for node in ray.nodes()) == 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +47,11 @@ class Head:
     kernel_names: Names
     notes: tuple[str, ...]
     start: str | None = None  # where the start distribution comes from, in words
+
+    @classmethod
+    def of(cls, model: Any, **more: Any) -> Head:
+        """That of whatever has most of it under the same names."""
+        return cls(**{f.name: getattr(model, f.name) for f in fields(cls) if f.name not in more}, **more)
 
     def described(self, entries: int, held: str, *more: str) -> str:
         """Size and storage in words, with as many next states in all; `more` lines come between the two."""

@@ -173,28 +173,17 @@ def estimate(
       note: 2 pairs always led to the same state, and nature cannot change that within observed next states: 0 when worn (once), 1 when worn (once)
       note: 1 pair was seen fewer than 5 times: 0 when ok (2 times)
     """
-    from drmdp.estimate.order import Ordering
+    given = dict(locals())
     from drmdp.estimate.pipeline import fit
-    from drmdp.estimate.settings import Settings
-    from drmdp.estimate.source import Reading
-    from drmdp.estimate.table import Columns
+    from drmdp.estimate.settings import log_settings
 
-    reading = Reading(separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without)
+    columns, settings = log_settings(
+        {name: x for name, x in given.items() if name not in ("table", "event", "events", "transition")}
+    )
     if event is not None or transition is not None or events is not None:
         from drmdp.estimate.events import fit_events
 
-        given = {
-            "discount": discount, "n_kernels": n_kernels, "by": by, "seed": seed, "prior": prior, "weight": weight, "weights": weights, "costs": costs,
-            "rewards": rewards, "terminal": terminal, "states": states, "actions": actions, "events": events, "transition": transition,
-        }  # fmt: skip
-        model: Model = fit_events(table, event, given, reading)
-        return model
-    columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
-    ordering = Ordering(step, gaps, duplicates, time_format, within, zone)
-    settings = Settings(
-        discount, by, n_kernels, seed, prior, prior_on, unvisited, partial, costs, rewards, terminal, states, actions,
-        rename, weights, min_count, initial, ordering, reading, interest,
-    )  # fmt: skip
+        return fit_events(table, event, events, transition, columns.weight, settings)
     found = fit(table, columns, settings)
     for text in found.summary.warnings:
         warnings.warn(f"{found.summary.table}: {text}", Notice, stacklevel=2)
@@ -277,16 +266,9 @@ def check_log(
       state 'ok', action 0: seen 2 times, and always led to 'ok'
       cure: nature cannot change these 2 rows within observed next states (1 and 2 observations): look at them; ...
     """
+    given = dict(locals())
     from drmdp.estimate.check import check
-    from drmdp.estimate.order import Ordering
-    from drmdp.estimate.settings import Settings
-    from drmdp.estimate.source import Reading
-    from drmdp.estimate.table import Columns
+    from drmdp.estimate.settings import log_settings
 
-    columns = Columns(state, action, next_state, episode, time, cost, reward, weight)
-    settings = Settings(
-        None, by, unvisited=unvisited, partial=partial, min_count=min_count, terminal=terminal, states=states, actions=actions,
-        rename=rename, ordering=Ordering(step, gaps, duplicates, time_format, within, zone),
-        reading=Reading(separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without),
-    )  # fmt: skip
-    return check(table, columns, settings)
+    del given["table"]
+    return check(table, *log_settings(given))

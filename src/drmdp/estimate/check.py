@@ -8,19 +8,17 @@ from typing import Any
 from drmdp.core.progress import stage
 from drmdp.core.random import generator
 from drmdp.errors import InputError
-from drmdp.estimate.count import NOTHING, lacking
+from drmdp.estimate.count import NOTHING, SAMPLED, lacking
 from drmdp.estimate.findings import LIMIT, Finding, LogCheck, Place, RefusedError
 from drmdp.estimate.opening import open_source
 from drmdp.estimate.order import Survey
 from drmdp.estimate.pipeline import fit
 from drmdp.estimate.rules import available_pairs, rule_findings, visited
-from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import discount_for, discount_odd, odd_cells, read_log, samples_of, terminal_of
 from drmdp.estimate.start import start_of
-from drmdp.estimate.summary import Summary, summarise
+from drmdp.estimate.summary import Summary, summarise, thin_finding
 from drmdp.estimate.table import Columns
-from drmdp.estimate.thin import thin_finding
 
 
 @stage("checking the log")

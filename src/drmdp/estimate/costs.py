@@ -22,13 +22,12 @@ from drmdp.estimate import numbers
 from drmdp.estimate.count import Cells, cells_of
 from drmdp.estimate.findings import refuse
 from drmdp.estimate.labels import Named
-from drmdp.estimate.opening import SUFFIXES, open_source
+from drmdp.estimate.opening import SUFFIXES, open_source, sniffed
 from drmdp.estimate.order import Ordering
 from drmdp.estimate.rules import Filled
 from drmdp.estimate.source import Reading, guarded, polars
 from drmdp.estimate.survey import survey
 from drmdp.estimate.table import Columns, open_table
-from drmdp.estimate.textfile import sniffed
 
 LONGEST, DEEPEST = 1000, 30
 """Characters of an expression, and levels of brackets: Polars ends the process at some thousands of characters (measured: 500 terms), and never

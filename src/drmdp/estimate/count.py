@@ -1,16 +1,29 @@
 """How often each transition was seen: grouped sums over a lazy table, so memory grows with what is distinct, not with rows.
 
 A *cell* is a triple (state, action, next state). Labels are sorted: integers by size, strings by character, and numbers in them by size.
+
+From counts to the counts of N kernels.
+
+* one kernel of everything;
+* one kernel per value of a column: a year, a hospital, a machine;
+* ``"bootstrap"``: each kernel has as many episodes as the table, drawn with replacement (transitions, if there is no
+  episode column);
+* ``"folds"``: episodes (or transitions) are dealt at random into N parts, and kernel i is of all but part i;
+* ``"parts"``: the same, and kernel i is of part i alone: what `drmdp.radius.cross_validate` holds out;
+* ``"posterior"``: each row of each kernel is a draw from the Dirichlet distribution with parameters
+  (prior + count), independently. Next states that were seen from the state under any action have a prior too: three rows that all went the same way
+  are no certainty.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.files import memory_limit
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimate.findings import Finding, refuse
@@ -136,3 +149,170 @@ def _coded(steps: Steps, cells: Any, states: Named, actions: Named, extra: list[
         {name: cells[name].to_numpy() for name in extra}, None if cost is None else spread_of_pairs(cells),
     )  # fmt: skip
     return found.keep(order)
+
+
+# ---------------------------------------------------------------------- sample
+
+
+SAMPLED = ("bootstrap", "folds", "parts", "posterior")
+RESAMPLED = ("bootstrap", "folds", "parts")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Counts of N kernels, and all of them together."""
+
+    labels: tuple[Any, ...]  # of the kernels
+    pooled: Cells
+    keys: list[IntArray]  # of each kernel: its cells, pair·S + next state, ascending
+    counts: list[Array]  # and how often, positive; the arrays are its own
+    rows: IntArray | None  # transitions of each kernel, where rows make a kernel
+    grouped: bool = False  # whether each kernel has data of its own, by a column
+
+    @property
+    def totals(self) -> Array:
+        """Weight of the rows of each kernel, (N,)."""
+        return np.array([count.sum() for count in self.counts])
+
+
+def by_column(steps: Steps, states: Named, actions: Named) -> Samples:
+    """One kernel per value of the column `unit`."""
+    cells = cells_of(steps, states, actions, ["unit"])
+    labels, kernel = codes(steps.table, "unit", [polars().Series(cells.extra["unit"])])
+    cells = cells.keep(np.argsort(kernel, kind="stable"))  # they are sorted by key
+    kernel = np.sort(kernel)
+    rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
+    cuts = np.searchsorted(kernel, np.arange(1, len(labels)))
+    found = _samples(tuple(labels), _pooled(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
+    return replace(found, grouped=True)
+
+
+def _samples(labels: tuple[Any, ...], pooled: Cells, keys: list[IntArray], counts: list[Array], rows: Any) -> Samples:
+    """Leave out what was counted as 0."""
+    seen = [count > 0 for count in counts]
+    keys = [own if here.all() else own[here] for own, here in zip(keys, seen, strict=True)]
+    counts = [count if here.all() else count[here] for count, here in zip(counts, seen, strict=True)]
+    return Samples(labels, pooled, keys, counts, rows)
+
+
+def single(steps: Steps, states: Named, actions: Named) -> Samples:
+    """One kernel of everything."""
+    cells = cells_of(steps, states, actions, [])
+    return _wide(cells, cells.count[None], ("all",))
+
+
+def resampled(steps: Steps, states: Named, actions: Named, by: str, n: int, rng: Any) -> Samples:
+    """Bootstrap, folds or parts, over episodes if the table has them."""
+    labels = tuple(f"{by} {i}" for i in range(n))
+    if steps.table.columns.episode is None:
+        if steps.table.columns.weight is not None:
+            raise InputError(f"`by={by!r}` with weighted rows needs `episode`: what is drawn must be known")
+        cells = cells_of(steps, states, actions, [])
+        if by == "bootstrap":
+            return _wide(cells, _bootstrap_rows(cells.rows, n, rng), labels)
+        parts = _part_rows(cells.rows, n, by, rng)
+        return _wide(cells, parts if by == "parts" else cells.rows - parts, labels)
+    pl = polars()
+    episodes = steps.table.collect(steps.frame.select(pl.col("episode").unique()))[0]
+    if steps.table.tidy and not is_tidy(episodes["episode"]):
+        raise UntidyError
+    episodes = episodes.sort(pl.col("episode").cast(pl.String))  # the order of categories is not fixed
+    times = _multiplicities(episodes.height, n, by, rng)
+    names = [f"times_{i}" for i in range(n)]
+    drawn = episodes.with_columns(pl.Series(name, times[i]) for i, name in enumerate(names))
+    joined = replace(steps, frame=steps.frame.join(drawn.lazy(), on="episode"))
+    cells = cells_of(joined, states, actions, [], {name: pl.col(name) for name in names})
+    return _wide(cells, np.stack([cells.extra[name] for name in names]), labels)
+
+
+def _multiplicities(n_units: int, n: int, by: str, rng: Any) -> IntArray:
+    """How often each kernel uses each unit, (n, units)."""
+    if by == "bootstrap":
+        return np.stack([np.bincount(rng.integers(0, n_units, n_units), minlength=n_units) for _ in range(n)])
+    if n_units < n:
+        raise InputError(f"`by={by!r}`: {n} {by} need as many episodes, got {n_units}")
+    fold = rng.permutation(np.arange(n_units) % n)
+    return np.stack([((fold == i) == (by == "parts")).astype(np.int64) for i in range(n)])
+
+
+def _bootstrap_rows(rows: IntArray, n: int, rng: Any) -> Array:
+    total = rows.sum()
+    return np.asarray(rng.multinomial(total, rows / total, size=n), dtype=np.float64)
+
+
+def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
+    """Parts of nearly equal size dealt without replacement, (n, cells)."""
+    total = int(rows.sum())
+    if total < n:
+        raise InputError(f"`by={by!r}`: {n} {by} need as many transitions, got {total}")
+    left, found = rows.copy(), []
+    for i in range(n):
+        size = total // n + (i < total % n)
+        part = rng.multivariate_hypergeometric(left, size, method="marginals") if i < n - 1 else left
+        found.append(part)
+        left = left - part
+    return np.stack(found).astype(np.float64)
+
+
+def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float, on: str, rng: Any) -> Samples:
+    """Dirichlet draws, as counts that are already shares: on the next states of the pair ("seen"), of the state, or on all."""
+    cells = cells_of(steps, states, actions, [])
+    keys, count = cells.keys, cells.count
+    if on != "seen":
+        keys = _wider(cells, on, n)
+        count = np.zeros(keys.size)
+        count[np.searchsorted(keys, cells.keys)] = cells.count
+    draws = [rng.standard_gamma(prior + count) for _ in range(n)]
+    if prior < 0.1:  # such gamma variables may come out as zero, also a whole row of them
+        draws = [np.maximum(draw, np.where(count > 0, np.finfo(float).tiny, 0)) for draw in draws]
+    return _samples(tuple(f"draw {i}" for i in range(n)), cells, [keys] * n, draws, None)
+
+
+def _wider(cells: Cells, on: str, n: int) -> IntArray:
+    """Keys of the seen pairs with all next states, or with those that their state has under any action, ascending."""
+    S, A = len(cells.states), len(cells.actions)
+    own = np.unique(cells.pair)
+    states, columns = np.divmod(np.unique(cells.pair // A * S + cells.column), S)
+    sizes = np.full(S, S) if on == "all" else np.bincount(states, minlength=S)
+    lengths = sizes[own // A]
+    if int(lengths.sum()) * n > memory_limit() // 32:
+        raise InputError(
+            f"`prior_on={on!r}`: {own.size} pairs, {int(lengths.sum())} next states and {n} kernels do not fit in memory"
+        )
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    if on != "all":
+        place = columns[np.repeat((np.cumsum(sizes) - sizes)[own // A], lengths) + place]
+    return np.asarray(np.repeat(own * S, lengths) + place)
+
+
+def _wide(cells: Cells, counts: Array, labels: tuple[Any, ...]) -> Samples:
+    """From counts (N, cells)."""
+    if len(labels) == 1:
+        rows: Any = np.array([cells.rows.sum()])
+    else:
+        plain = np.array_equal(cells.count, cells.rows)  # weights say nothing about rows
+        rows = counts.sum(axis=1).astype(np.int64) if plain else None
+    return _samples(labels, cells, [cells.keys] * len(labels), [np.array(count) for count in counts], rows)
+
+
+def _pooled(cells: Cells) -> Cells:
+    """Add up what was counted by group."""
+    S = len(cells.states)
+    keys, cell = np.unique(cells.keys, return_inverse=True)
+    pair, column = np.divmod(keys, S)
+
+    def total(values: Any) -> Any:
+        return np.bincount(cell, weights=values)
+
+    cost = None if cells.cost is None else total(cells.cost)
+    return Cells(
+        cells.states,
+        cells.actions,
+        pair,
+        column,
+        total(cells.count),
+        total(cells.rows).astype(np.int64),
+        cost,
+        {},
+        cells.prices,
+    )

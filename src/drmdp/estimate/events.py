@@ -15,38 +15,45 @@ from drmdp.core import validation as checks
 from drmdp.core.names import natural
 from drmdp.core.random import generator
 from drmdp.errors import InputError, shown
+from drmdp.estimate.count import SAMPLED
 from drmdp.estimate.numbers import writing
 from drmdp.estimate.opening import open_source
-from drmdp.estimate.sample import SAMPLED
+from drmdp.estimate.settings import Settings
 from drmdp.estimate.source import Reading, polars, used_columns
 from drmdp.model import Model
 
 
-def fit_events(table: Any, event: str | None, given: dict[str, Any], reading: Reading) -> Any:
+def fit_events(table: Any, event: Any, events: Any, transition: Any, weight: str | None, settings: Settings) -> Model:
     """The model of a transition function and a log of events."""
-    for name, needed in (
-        ("event", event),
-        *((name, given[name]) for name in ("transition", "events", "states", "actions")),
-    ):
-        if needed is None:
-            raise InputError(f"{name}: a model of events needs event, transition, events, states and actions")
-    names = given["events"]
-    counted = isinstance(names, int | np.integer) and not isinstance(names, bool)
-    events = range(checks.whole("events", names, 1)) if counted else list(names)
-    by, counts = given["by"], _counts(table, str(event), events, given, reading)
-    labels, laws = _laws(counts, given)
-    weights = counts.sum(axis=1) if given["weights"] in ("rows", "counts") and by not in (None, *SAMPLED) else None
-    return Model.from_events(
-        given["states"], given["actions"], names, given["transition"], laws, discount=given["discount"], costs=given["costs"],
-        rewards=given["rewards"], terminal=given["terminal"], kernel_names=labels or given["labels"],
+    needed = {
+        "event": event,
+        "transition": transition,
+        "events": events,
+        "states": settings.states,
+        "actions": settings.actions,
+    }
+    for name, given in needed.items():
+        if given is None:
+            raise InputError(
+                f"{name}: a model of events needs {', '.join(needed)}".replace(", actions", " and actions")
+            )
+    counted = isinstance(events, int | np.integer) and not isinstance(events, bool)
+    names = range(checks.whole("events", events, 1)) if counted else list(events)
+    group = settings.by if settings.by not in (None, *SAMPLED) else None
+    labels, counts = _counts(table, str(event), names, group, weight, settings.reading)
+    weights = counts.sum(axis=1) if settings.weights in ("rows", "counts") and group is not None else None
+    stated: Any = {name: getattr(settings, name) for name in ("discount", "costs", "rewards", "terminal")}
+    found: Model = Model.from_events(
+        settings.states, settings.actions, events, transition, _laws(counts, settings), **stated, kernel_names=labels,
         weights=None if weights is None else weights / weights.sum(),
     )  # fmt: skip
+    return found
 
 
-def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading: Reading) -> Array:
-    """How often each event was seen, (groups, E); the names of the groups are put into `given`."""
-    by, weight = given["by"], given["weight"]
-    group = by if by not in (None, *SAMPLED) else None
+def _counts(
+    table: Any, event: str, events: Any, group: str | None, weight: str | None, reading: Reading
+) -> tuple[Any, Array]:
+    """The names of the groups, if there are any, and how often each event was seen, (groups, E)."""
     wanted = [name for name in (event, group, weight) if name is not None]
     source = open_source(table, reading, wanted)
     for name in wanted:
@@ -73,26 +80,25 @@ def _counts(table: Any, event: str, events: Any, given: dict[str, Any], reading:
     )
     found = np.zeros((len(labels), len(events)))
     np.add.at(found, ([labels.index(label) for label in groups], [index[_plain(value)] for value in seen]), amount)
-    given["labels"] = None if group is None else labels
-    return found
+    return None if group is None else labels, found
 
 
-def _laws(counts: Array, given: dict[str, Any]) -> tuple[Any, Array]:
-    """Names, or none, and the laws (N, E)."""
-    by, n = given["by"], given["n_kernels"]
+def _laws(counts: Array, settings: Settings) -> Array:
+    """The laws (N, E)."""
+    by, n = settings.by, settings.n_kernels
     if by not in SAMPLED:
         if n is not None and n != len(counts):
             raise InputError(f"n_kernels is {n}, and the log has {len(counts)}")
-        return None, counts / counts.sum(axis=1, keepdims=True)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
     if n is None:
         raise InputError(f"n_kernels: how many laws shall {by!r} make?")
     n, rng, total = (
         checks.whole("n_kernels", n, 1 if by in ("bootstrap", "posterior") else 2),
-        generator(given["seed"], "estimate"),
+        generator(settings.seed, "estimate"),
         counts[0],
     )
     if by == "posterior":
-        return None, rng.dirichlet(total + given["prior"], n)
+        return np.asarray(rng.dirichlet(total + settings.prior, n))
     if (total != np.round(total)).any():
         raise InputError(f"weight: {by!r} draws rows, and a row counts once")
     rows = np.repeat(np.arange(total.size), total.astype(np.int64))
@@ -103,7 +109,7 @@ def _laws(counts: Array, given: dict[str, Any]) -> tuple[Any, Array]:
             raise InputError(f"n_kernels: {n} parts of {rows.size} rows")
         parts = np.stack([np.bincount(part, minlength=total.size) for part in np.array_split(rng.permutation(rows), n)])
         drawn = (total - parts if by == "folds" else parts).astype(np.float64)
-    return None, drawn / drawn.sum(axis=1, keepdims=True)
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
 
 def _plain(value: Any) -> str:

@@ -2,16 +2,24 @@
 
 A step that is not given is guessed: its unit is the coarsest that rarely holds two neighbours, its size the most frequent distance
 in that unit.
+
+What is odd about the order of rows: two at one time, gaps, clocks that differ, next states that the next row contradicts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import datetime
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from drmdp.core.text import count as counted
+from drmdp.estimate.findings import LIMIT, Finding, Place
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import Table, UntidyError, is_tidy
-from drmdp.estimate.times import CALENDAR, CROWDED, DAYS, NEAR, UNITS, Step, cell
+from drmdp.estimate.times import CALENDAR, CROWDED, DAYS, NEAR, SERIAL, SURE, UNITS, YEAR_MONTH, Step, cell
+
+if TYPE_CHECKING:
+    from drmdp.estimate.order import Facts, Ordering
 
 
 def same_episode() -> Any:
@@ -115,3 +123,150 @@ def guess(look: Look, dates: bool) -> Step:
     pl = polars()
     apart = look.distances.filter(pl.col("delta") > 0).sort("len", -pl.col("delta"), descending=True)
     return Step(float(apart["delta"][0]) if apart.height else 1.0, unit_of(look.counts) if dates else None)
+
+
+# ---------------------------------------------------------------------- gaps
+
+
+KEEP = "`duplicates='last'` keeps the last of them, 'first' the first, 'worst' that in the last of `states`"
+
+
+def twice_findings(table: Table, rule: str) -> tuple[Table, list[Finding], int]:
+    """Rows of an episode at the same time: exact duplicates, dropped if so asked, and others."""
+    pl = polars()
+    same = (same_episode() & (pl.col("time") == pl.col("time").shift(1))).fill_null(False)
+    others = [role for role in table.roles if role not in ("episode", "time")]
+    exact = same & pl.all_horizontal(pl.col(role).eq_missing(pl.col(role).shift(1)) for role in others)
+    findings, dropped = [], 0
+    for kind, rule_of in (("duplicate", exact), ("same time", same & ~exact)):
+        rows = table.frame.with_columns(_other=pl.col("_row").shift(1), _hit=rule_of).filter("_hit")
+        count, some = table.collect(rows.select(pl.len()), rows.sort("_row").head(LIMIT))
+        if not count.item():
+            continue
+        if kind == "duplicate" and rule == "drop":
+            dropped = int(count.item())
+            continue
+        exactly = "that are the same" if kind == "duplicate" else "that differ: their order is unknown"
+        cure = "`duplicates='drop'` keeps one of each" if kind == "duplicate" else KEEP
+        places = []
+        for row in some.rows(named=True):
+            what = f"episode {row['episode']!r} has two rows at {shown_time(row['time'])} {exactly}"
+            places.append((sorted((row["_other"], row["_row"])), what, None, None))
+        findings.append(Finding(kind, True, int(count.item()), "pairs of rows", table.places(places), cure))
+    return replace(table, frame=table.frame.filter(~exact)), findings, dropped
+
+
+def distance_findings(table: Table, rule: str, facts: Facts, look: Look) -> tuple[list[Finding], int]:
+    """Neighbours that are not one step apart; how many of them are gaps."""
+    pl = polars()
+    step = facts.step
+    assert step is not None
+    delta, often = pl.col("delta"), look.distances
+    far = int(often.filter(delta > step.size * (1 + NEAR))["len"].sum())
+    near = int(often.filter(delta < step.size * (1 - NEAR))["len"].sum()) - look.counts["equal"]
+    if step.within is not None:
+        far, near = far + near, 0
+    said = f"the step is {step}{', as most often here' if facts.guessed else ''}"
+    findings = []
+    pairs = look.counts["pairs"] - look.counts["equal"]
+    if facts.guessed and rule == "cut" and pairs - far - near < SURE * pairs:
+        what = f"only {pairs - far - near:,} of {pairs:,} neighbours are {step} apart, the most frequent distance"
+        findings.append(Finding("step", True, 1, "steps", (Place(what),), "say with `step` which it is"))
+    if near and rule != "bridge":
+        cure = f"{said}; give a smaller `step`, or `gaps='bridge'`, which takes time for an order alone"
+        cure += f"; {KEEP}" if int(often.filter(delta == 0)["len"].sum()) > look.counts["equal"] else ""
+        findings.append(_apart(table, step, "grid", near, "pairs of rows", cure))
+    if far and rule == "refuse":
+        cure = f"{said}; `gaps='cut'` ends the episode there, `gaps='bridge'` makes a transition all the same"
+        findings.append(_apart(table, step, "gap", far, "gaps", cure))
+    return findings, far
+
+
+def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str) -> Finding:
+    pl = polars()
+    delta, clock = delta_of(table, step).cast(pl.Float64), clock_of(table, step.unit)
+    ratio = delta / step.size
+    hit = (
+        ~one_step(table, step) & same_episode()
+        if step.within
+        else ratio > 1 + NEAR
+        if kind == "gap"
+        else ratio < 1 - NEAR
+    )
+    hit = hit & (pl.col("time") != pl.col("time").shift(1))
+    rows = table.frame.with_columns(
+        _other=pl.col("_row").shift(1), _from=clock.shift(1), _to=clock, _delta=delta, _hit=hit, _apart=elapsed(step.unit)
+    )  # fmt: skip
+    places = []
+    some = table.collect(rows.filter("_hit").sort("_row").head(LIMIT))[0].rows(named=True)
+    for row in some:
+        what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['_to'], row['_delta'], row['_apart'])}"
+        places.append(([row["_other"], row["_row"]], what, None, None))
+    cure = f"{_numbers([row[name] for row in some for name in ('_from', '_to')])}{cure}" if step.unit is None else cure
+    return Finding(kind, True, count, noun, table.places(places), cure)
+
+
+def _numbers(ends: list[Any]) -> str:
+    """What to try with numbers that look like dates."""
+    found = [YEAR_MONTH.fullmatch(str(end)) for end in ends]
+    if all(found):
+        day = "%d" if all(match and match[3] for match in found) else ""
+        return f"if these numbers are dates: `time_format='%Y%m{day}'`; "
+    if all(SERIAL.start <= end < SERIAL.stop for end in ends):
+        return "these numbers look like days since 1899-12-30: `time_format='excel'`; "
+    return ""
+
+
+def _between(step: Step, begin: Any, end: Any, delta: float, apart: float) -> str:
+    """How far apart two times are, in words: `delta` in the unit of the step, as it counts, `apart` as time that elapsed."""
+    if step.unit is not None and not delta and step.within is None:
+        return f"{shown_time(begin)} and {shown_time(end)} lie in the same {step.unit}"
+    whole = (delta / step.size + NEAR) % 1 <= 2 * NEAR
+    off = ", which is no whole number of steps"
+    if whole:
+        off = "" if step.within is None else f", which counts as {counted(round(delta / step.size), 'step')}"
+    told = delta if step.within is None else apart
+    return f"from {shown_time(begin)} to {shown_time(end)} is {step.of(float(f'{told:.6g}'))}{off}"
+
+
+def clock_findings(table: Table, ordering: Ordering, facts: Facts) -> list[Finding]:
+    """Clocks that differ by more than summer and winter do, where days are counted."""
+    clocks, step = facts.clocks, facts.step
+    if clocks is None or step is None or step.unit not in CALENDAR or clocks[1] - clocks[0] <= 60:
+        return []
+    what = f"the clocks of the stamps are {offset(clocks[0])} to {offset(clocks[1])}, and days are counted by each"
+    cure = "`zone='Europe/Zurich'` puts all on the clock of a place"
+    place = Place(what, column=table.wanted["time"])
+    return [Finding("clocks", False, 1, "columns", (place,), cure)] if ordering.zone is None else []
+
+
+def contradictions(table: Table, step: Step | None) -> list[Finding]:
+    """Next states that are not the state of the next row, where that is one step later."""
+    pl = polars()
+    if step is None or table.columns.next_state is None:
+        return []
+    state, told = pl.col("state").cast(pl.String), pl.col("next_state").cast(pl.String)
+    hit = (one_step(table, step).shift(-1) & (told != state.shift(-1))).fill_null(False)
+    rows = table.frame.with_columns(_hit=hit, _other=pl.col("_row").shift(-1), _then=state.shift(-1)).filter("_hit")
+    count, some = table.collect(rows.select(pl.len()), rows.sort("_row").head(LIMIT))
+    if not count.item():
+        return []
+    places = []
+    for row in some.rows(named=True):
+        what = f"the next state is {row['next_state']!r}, but the next row of episode {row['episode']!r} is in {row['_then']!r}"
+        places.append(([row["_row"], row["_other"]], what, "next_state", row["next_state"]))
+    cure = "one of the two is wrong; in a table without the column, the next row is the next state"
+    return [Finding("next state", False, int(count.item()), "pairs of rows", table.places(places), cure)]
+
+
+def offset(minutes: int) -> str:
+    """A clock by how far it is ahead of UTC."""
+    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+def shown_time(time: Any) -> str:
+    """A time without what is zero at its end."""
+    if not isinstance(time, datetime.datetime):
+        return str(time)
+    midnight = time.time() == datetime.time()
+    return time.strftime("%Y-%m-%d") if midnight else str(time)

@@ -28,8 +28,18 @@ from typing import Any
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimate.findings import Finding
-from drmdp.estimate.gaps import clock_findings, contradictions, distance_findings, twice_findings
-from drmdp.estimate.neighbours import Look, delta_of, guess, look_at, one_step, same_episode
+from drmdp.estimate.neighbours import (
+    Look,
+    clock_findings,
+    contradictions,
+    delta_of,
+    distance_findings,
+    guess,
+    look_at,
+    one_step,
+    same_episode,
+    twice_findings,
+)
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import NUMBERS, Table
 from drmdp.estimate.times import CALENDAR, DAYS, NEAR, UNEVEN, Step, parse_step

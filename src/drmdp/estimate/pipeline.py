@@ -10,10 +10,10 @@ from drmdp.core.random import generator
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
+from drmdp.estimate.count import Samples
 from drmdp.estimate.findings import refuse
 from drmdp.estimate.order import Survey
 from drmdp.estimate.rules import fill, visited
-from drmdp.estimate.sample import Samples
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import (
     discount_for,
@@ -25,9 +25,8 @@ from drmdp.estimate.stages import (
     terminal_of,
 )  # fmt: skip
 from drmdp.estimate.start import start_of
-from drmdp.estimate.summary import Summary, summarise
+from drmdp.estimate.summary import Summary, summarise, thin_notes
 from drmdp.estimate.table import Columns, UntidyError
-from drmdp.estimate.thin import thin_notes
 from drmdp.model import Model, changed
 
 

@@ -32,9 +32,8 @@ from drmdp.core.files import memory_limit
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.core.validation import Names, terminal_flags
 from drmdp.errors import InputError, shown
-from drmdp.estimate.count import Cells
+from drmdp.estimate.count import Cells, Samples
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
-from drmdp.estimate.sample import Samples
 
 UNVISITED = ("refuse", "unavailable", "prior", "self-loop")
 PARTIAL = ("refuse", "unavailable", "prior", "self-loop", "pooled")

@@ -11,7 +11,7 @@ from typing import Any
 
 from drmdp.core.names import natural
 from drmdp.estimate.findings import Finding
-from drmdp.estimate.gaps import shown_time
+from drmdp.estimate.neighbours import shown_time
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import Table, shown_names
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from drmdp.core.validation import Names, discount_of, number
 from drmdp.errors import InputError, shown
+from drmdp.estimate.count import SAMPLED
 from drmdp.estimate.order import DUPLICATES, GAPS, Ordering
 from drmdp.estimate.rules import PARTIAL, UNVISITED, check_rule
-from drmdp.estimate.sample import SAMPLED
 from drmdp.estimate.source import Reading
 from drmdp.estimate.table import Columns
 from drmdp.estimate.times import PERIODS, parse_interest
@@ -50,6 +50,16 @@ class Settings:
     def partial_rule(self) -> str:
         """What rows are that a kernel lacks; those of all data together where a kernel's rows are drawn to them."""
         return "pooled" if self.weights == "counts" and self.partial == "refuse" else self.partial
+
+
+def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
+    """The columns and settings that arguments of `estimate` say; what is not among them is as it is by default."""
+
+    def taken(kind: Any) -> Any:
+        return kind(**{own.name: given.pop(own.name) for own in fields(kind) if own.name in given})
+
+    columns, ordering, reading = taken(Columns), taken(Ordering), taken(Reading)
+    return columns, Settings(**{"discount": None, **given}, ordering=ordering, reading=reading)
 
 
 def check_settings(columns: Columns, settings: Settings) -> str | None:

@@ -15,7 +15,7 @@ from drmdp.core.environment import check_threads
 from drmdp.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from drmdp.estimate.textfile import TextFile
+    from drmdp.estimate.opening import TextFile
 
 
 KEEP = "\0keep"

@@ -10,12 +10,12 @@ import numpy as np
 from drmdp.core.validation import low_discount
 from drmdp.errors import InputError
 from drmdp.estimate import times
+from drmdp.estimate.count import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.findings import Finding, Place
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.outliers import outliers
 from drmdp.estimate.rules import names_by_text
-from drmdp.estimate.sample import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.scales import scale_findings
 from drmdp.estimate.settings import Settings, period_of
 from drmdp.estimate.source import polars

@@ -29,9 +29,8 @@ from drmdp.core.text import count
 from drmdp.errors import InputError
 from drmdp.estimate import numbers
 from drmdp.estimate.findings import LIMIT, Finding, Place
-from drmdp.estimate.opening import open_source
+from drmdp.estimate.opening import open_source, separator_hint
 from drmdp.estimate.source import Reading, Source, guarded, header_hint, polars, used_columns
-from drmdp.estimate.textfile import separator_hint
 from drmdp.estimate.times import PERIODS
 
 LABELS = ("state", "action", "next_state", "episode", "unit")

@@ -27,26 +27,25 @@ import numpy as np
 from drmdp.core import names as texts
 from drmdp.core import spans
 from drmdp.core import validation as checks
-from drmdp.core.archives import Field, check_header, decoding, read_header
 from drmdp.core.distributions import Labels
 from drmdp.core.event_laws import checked_laws
 from drmdp.core.files import naming
 from drmdp.core.grid import Grid
-from drmdp.core.mapped import map_array
 from drmdp.core.names import StoredNames
 from drmdp.core.rules import Function, Table
 from drmdp.errors import InputError, shown
 from drmdp.formats import _stored
+from drmdp.formats._fields import check_together
 from drmdp.formats._growing import Files
 from drmdp.model.events import EventModel, tabulated
 
 FORMAT = "drmdp events 1"
 ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "start", "grid")
 FIELDS = {
-    "laws": ("f8", 3), "next": ("i4", 3), "event_costs": ("f8", 3), "costs": ("f8", 2), "classes": ("u2", 2), "available": ("?", 2),
-    "terminal": ("?", 1), "initial": ("f8", 1), "states": ("u1", 1), "states_ends": ("i8", 1),
+    "laws": ("f8", (3,)), "next": ("i4", (3,)), "event_costs": ("f8", (3,)), "costs": ("f8", (2,)), "classes": ("u2", (2,)), "available": ("?", (2,)),
+    "terminal": ("?", (1,)), "initial": ("f8", (1,)), "states": ("u1", (1,)), "states_ends": ("i8", (1,)),
 }  # fmt: skip
-"""Dtypes and number of dimensions of the arrays."""
+"""Dtypes and numbers of dimensions of the arrays."""
 
 
 def write(model: EventModel, path: Path) -> None:
@@ -115,21 +114,14 @@ def check(model: EventModel) -> None:
 
 def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
     """The model of an index and mapped arrays, whose table was not looked at."""
-    for name in index:
-        if name not in ENTRIES:
-            raise InputError(f"{_stored.INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES)}")
-    for name in ("shape", "discount", "weights"):
-        if name not in index:
-            raise InputError(f"{_stored.INDEX}: {name}: missing")
-    N, S, A, E = _shape(index["shape"])
-    found = {name: _mapped(path, folder, name) for name in _stored.arrays_in(path, folder)}
+    _stored.check_index(index, ENTRIES)
+    N, S, A, E = _stored.shape_of(index["shape"], "four", "N, S, A, E")
+    found = _stored.mapped(path, folder, FIELDS)
     _check_shapes((N, S, A, E), found)
     kernel_names, actions = (
         _stored.names("kernel_names", index.get("kernel_names"), N),
         _stored.names("actions", index.get("actions"), A),
     )
-    if not isinstance(index.get("maximise", False), bool):
-        raise InputError(f"maximise: expected true or false, got {shown(index['maximise'])}")
     end = np.array(found["terminal"]) if "terminal" in found else np.zeros(S, dtype=bool)
     available = (np.array(found["available"]) if "available" in found else np.ones((S, A), dtype=bool)) & ~end[:, None]
     states = _states(index, found, S)
@@ -147,12 +139,6 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
     )  # fmt: skip
     return model
-
-
-def _shape(given: Any) -> tuple[int, int, int, int]:
-    if not isinstance(given, list) or len(given) != 4 or any(type(n) is not int or n < 1 for n in given):
-        raise InputError(f"shape: expected four positive whole numbers N, S, A, E, got {shown(given)}")
-    return given[0], given[1], given[2], given[3]
 
 
 def _states(index: dict[str, Any], found: dict[str, Any], S: int) -> Any:
@@ -191,8 +177,7 @@ def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> No
             raise InputError(f"{name}: missing")
     if ("costs" in found) == ("event_costs" in found):
         raise InputError("costs, event_costs: expected exactly one")
-    if ("states" in found) != ("states_ends" in found):
-        raise InputError("states, states_ends: expected both or neither")
+    check_together(found, ("states", "states_ends"))
     expected = {
         "laws": (len(found["laws"]), N, E), "next": (S, A, E), "event_costs": (S, A, E), "costs": (S, A), "classes": (S, A),
         "available": (S, A), "terminal": (S,), "initial": (S,), "states_ends": (S + 1,),
@@ -200,19 +185,3 @@ def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> No
     for name, shape in expected.items():
         if name in found and found[name].shape != shape:
             raise InputError(f"{name}: expected shape {shape}, got {found[name].shape}")
-
-
-def _mapped(path: Path, folder: int | None, name: str) -> Any:
-    if name not in FIELDS:
-        raise InputError(f"{name}: unknown array; known: {', '.join(FIELDS)}")
-    dtype, ndim = FIELDS[name]
-    with decoding(name), _stored.open_file(path, folder, f"{name}.npy") as stream:
-        header = read_header(stream)
-        if header.dtype != np.dtype(dtype):
-            raise InputError(f"{name}: expected {dtype}, got dtype {header.dtype}")
-        check_header(name, header, Field(header.dtype.kind, (ndim,)), os.fstat(stream.fileno()).st_size - header.offset)
-        if header.order != "C":
-            raise InputError(f"{name}: expected rows one after the other, got columns")
-        if header.size == 0:
-            return np.zeros(header.shape, header.dtype)
-        return map_array(stream, header, os.fspath(path / f"{name}.npy"))

@@ -26,7 +26,7 @@ checks it; probabilities and costs stay in their files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,21 +57,21 @@ ENTRIES_OF_INDEX = (
     "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes", "start",
 )  # fmt: skip
 FIELDS = {
-    "indptr": ("i8", 1),
-    "indices": ("i4", 1),
-    "data": ("f8 f4", 1),
-    "costs": ("f8", 2),
-    "next_costs": ("f8", 1),
-    "available": ("?", 2),
-    "terminal": ("?", 1),
-    "initial": ("f8", 1),
-    "states": ("u1", 1),
-    "states_ends": ("i8", 1),
-    "counts_indptr": ("i8", 1),
-    "counts_indices": ("i4", 1),
-    "counts_data": ("f8", 1),
+    "indptr": ("i8", (1,)),
+    "indices": ("i4", (1,)),
+    "data": ("f8 f4", (1,)),
+    "costs": ("f8", (2, 3)),
+    "next_costs": ("f8", (1,)),
+    "available": ("?", (2,)),
+    "terminal": ("?", (1,)),
+    "initial": ("f8", (1,)),
+    "states": ("u1", (1,)),
+    "states_ends": ("i8", (1,)),
+    "counts_indptr": ("i8", (1,)),
+    "counts_indices": ("i4", (1,)),
+    "counts_data": ("f8", (1,)),
 }
-"""Dtypes and number of dimensions of the arrays; costs may have three."""
+"""Dtypes and numbers of dimensions of the arrays."""
 NEEDED = ("indptr", "indices", "data")
 
 
@@ -223,22 +223,11 @@ class Stored:
         require(3 * sum(array.nbytes for array in arrays), "rows that are to be scaled")
         span = self.span(0, head.n_states)
         costs = span.blocks.matrix(np.array(span.costs)) if head.costs == 1 else span.costs
-        model = Model(
-            span.blocks,
-            costs=None if head.maximise else costs,
-            rewards=0.0 - costs if head.maximise and head.costs > 1 else -costs if head.maximise else None,
-            discount=head.discount,
-            weights=head.weights,
-            initial=span.initial,
-            states=span.names,
-            actions=head.actions,
-            available=span.available,
-            terminal=span.terminal,
-            kernel_names=head.kernel_names,
-            notes=head.notes,
-            counts=self._counts(),
-            normalize=True,
-        )
+        price = 0.0 - costs if head.maximise and head.costs > 1 else -costs if head.maximise else costs
+        own: Any = {name: getattr(head, name) for name in ("discount", "weights", "actions", "kernel_names", "notes")}
+        own |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
+        own |= {"rewards" if head.maximise else "costs": price, "states": span.names, "counts": self._counts()}
+        model = Model(span.blocks, **own, normalize=True)
         return changed(model, start=head.start)
 
 
@@ -263,27 +252,19 @@ def pieces(span: Any) -> Iterator[tuple[int, int]]:
 
 def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     """Open the model in a directory whose index has our `FORMAT`."""
-    for name in index:
-        if name not in ENTRIES_OF_INDEX:
-            raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(ENTRIES_OF_INDEX)}")
-    arrays = arrays_in(path, folder)
-    for name in arrays:
-        if name not in FIELDS:
-            raise InputError(f"{name}: unknown array; known: {', '.join(FIELDS)}")
-    costs = [name for name in ("costs", "next_costs") if name in arrays]
+    check_index(index, ENTRIES_OF_INDEX)
+    found = mapped(path, folder, FIELDS)
+    costs = [name for name in ("costs", "next_costs") if name in found]
     if len(costs) != 1:
         raise InputError(f"costs, next_costs: expected exactly one, got {' and '.join(costs) or 'none'}")
-    for name in (*NEEDED, *(("states", "states_ends") if {"states", "states_ends"} & set(arrays) else ())):
-        if name not in arrays:
+    for name in NEEDED:
+        if name not in found:
             raise InputError(f"{name}: missing")
-    check_together(arrays, COUNTS)
-    found = {name: _mapped(path, folder, name) for name in arrays}
-    for name in ("shape", "discount", "weights"):
-        if name not in index:
-            raise InputError(f"{INDEX}: {name}: missing")
-    shape = shape_of(index["shape"])
-    _check_shapes(*shape, index["weights"], found)
-    head = _head(index, shape, found["data"].dtype, found[costs[0]].ndim)
+    check_together(found, ("states", "states_ends"))
+    check_together(found, COUNTS)
+    N, S, A = shape_of(index["shape"], "three", "N, S, A")
+    _check_shapes(N, S, A, index["weights"], found)
+    head = _head(index, (N, S, A), found["data"].dtype, found[costs[0]].ndim)
     ends = found.pop("states_ends", None)
     states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
     own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial")}
@@ -291,34 +272,48 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     return Stored(path=path, head=head, states=states, costs=found[costs[0]], counted=counted, **own)  # type: ignore[arg-type]
 
 
-def _mapped(path: Path, folder: int | None, name: str) -> Any:
-    dtypes, ndim = FIELDS[name]
-    with decoding(name), open_file(path, folder, f"{name}.npy") as stream:
-        header = read_header(stream)
-        if header.dtype not in [np.dtype(text) for text in dtypes.split()]:
-            raise InputError(f"{name}: expected {' or '.join(dtypes.split())}, got dtype {header.dtype}")
-        field = Field(header.dtype.kind, (2, 3) if name == "costs" else (ndim,))
-        check_header(name, header, field, os.fstat(stream.fileno()).st_size - header.offset)
-        if header.order != "C":
-            raise InputError(f"{name}: expected rows one after the other, got columns")
-        if header.size == 0:  # nothing can be mapped
-            return np.zeros(header.shape, header.dtype)
-        return map_array(stream, header, os.fspath(path / f"{name}.npy"))
+def mapped(path: Path, folder: int | None, fields: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
+    """The arrays of a directory by name, mapped; refused if they are none of `fields`, which have their dtypes and numbers of dimensions."""
+    found = {}
+    for name in arrays_in(path, folder):
+        if name not in fields:
+            raise InputError(f"{name}: unknown array; known: {', '.join(fields)}")
+        dtypes, ndims = fields[name]
+        with decoding(name), open_file(path, folder, f"{name}.npy") as stream:
+            header = read_header(stream)
+            if header.dtype not in [np.dtype(text) for text in dtypes.split()]:
+                raise InputError(f"{name}: expected {' or '.join(dtypes.split())}, got dtype {header.dtype}")
+            size = os.fstat(stream.fileno()).st_size - header.offset
+            check_header(name, header, Field(header.dtype.kind, ndims), size)
+            if header.order != "C":
+                raise InputError(f"{name}: expected rows one after the other, got columns")
+            where = os.fspath(path / f"{name}.npy")  # where there is nothing, nothing can be mapped
+            found[name] = map_array(stream, header, where) if header.size else np.zeros(header.shape, header.dtype)
+    return found
+
+
+def check_index(index: dict[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse entries that are unknown, and that some are missing."""
+    for name in index:
+        if name not in known:
+            raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(known)}")
+    for name in ("shape", "discount", "weights"):
+        if name not in index:
+            raise InputError(f"{INDEX}: {name}: missing")
+    for name in ("sparse", "maximise"):
+        if not isinstance(index.get(name, False), bool):
+            raise InputError(f"{name}: expected true or false, got {shown(index[name])}")
 
 
 def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs: int) -> Head:
     N, _, A = shape
-    flags = {name: index.get(name, False) for name in ("sparse", "maximise")}
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise InputError(f"{name}: expected true or false, got {shown(flag)}")
     kernel_names = names("kernel_names", index.get("kernel_names"), N)
     return Head(
         *shape,
         discount=checks.discount_of(index["discount"]),
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
-        maximise=flags["maximise"],
-        is_sparse=flags["sparse"],
+        maximise=index.get("maximise", False),
+        is_sparse=index.get("sparse", False),
         dtype=dtype,
         costs=costs,
         actions=names("actions", index.get("actions"), A),
@@ -328,11 +323,12 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
     )
 
 
-def shape_of(given: Any) -> tuple[int, int, int]:
-    """Check N, S, A."""
-    if not isinstance(given, list) or len(given) != 3 or any(type(n) is not int or n < 1 for n in given):
-        raise InputError(f"shape: expected three positive whole numbers N, S, A, got {shown(given)}")
-    return given[0], given[1], given[2]
+def shape_of(given: Any, count: str, letters: str) -> tuple[int, ...]:
+    """Check N, S, A, or however many there are."""
+    n = len(letters.split())
+    if not isinstance(given, list) or len(given) != n or any(type(size) is not int or size < 1 for size in given):
+        raise InputError(f"shape: expected {count} positive whole numbers {letters}, got {shown(given)}")
+    return tuple(given)
 
 
 def names(name: str, given: Any, size: int) -> Names:

@@ -5,13 +5,8 @@ A family draws the same problem again for the same seed, whether stored dense or
 """
 
 from collections.abc import Callable
+from inspect import unwrap
 
-from drmdp.instances import chains
-from drmdp.instances import forest as _forest
-from drmdp.instances import garnet as _garnet
-from drmdp.instances import grid as _grid
-from drmdp.instances import machine as _machine
-from drmdp.instances import reservoir as _reservoir
 from drmdp.instances._source import Source
 from drmdp.instances.chains import cycle, ring
 from drmdp.instances.forest import forest
@@ -30,23 +25,9 @@ def __dir__() -> list[str]:
 
 
 FAMILIES: dict[str, Callable[..., Model]] = {
-    "garnet": garnet,
-    "machine": machine,
-    "forest": forest,
-    "ring": ring,
-    "cycle": cycle,
-    "grid": grid,
-    "reservoir": reservoir,
+    make.__name__: make for make in (garnet, machine, forest, ring, cycle, grid, reservoir)
 }
 """Every family by name; `perturb` is not one, it samples kernels around a model."""
 
-SOURCES: dict[str, Callable[..., Source]] = {
-    "garnet": _garnet.source,
-    "machine": _machine.source,
-    "forest": _forest.source,
-    "ring": chains.ring_source,
-    "cycle": chains.cycle_source,
-    "grid": _grid.source,
-    "reservoir": _reservoir.source,
-}
+SOURCES: dict[str, Callable[..., Source]] = {name: unwrap(make) for name, make in FAMILIES.items()}
 """The same problems, to be drawn block by block."""

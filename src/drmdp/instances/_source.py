@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -69,6 +71,20 @@ class Source:
         own = {"rewards" if self.maximise else "costs": costs, "discount": self.discount, "actions": self.actions}
         own |= {"kernel_names": self.kernel_names, "notes": self.notes, "dtype": dtype}
         return Model(_gathered([part.kernels for part in found]), **own, **given)
+
+
+P = ParamSpec("P")
+
+
+def family(make: Callable[P, Source]) -> Callable[P, Model]:
+    """A function that makes sources as one that makes models; `inspect.unwrap` gives the sources back."""
+
+    @wraps(make)
+    def made(*args: P.args, **settings: P.kwargs) -> Model:
+        return make(*args, **settings).model()
+
+    made.__signature__ = signature(make).replace(return_annotation=Model)  # type: ignore[attr-defined]
+    return made
 
 
 def _joined(parts: list[Any]) -> Any:

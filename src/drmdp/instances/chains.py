@@ -15,8 +15,7 @@ import numpy as np
 from drmdp.core.random import Seed
 from drmdp.core.validation import whole
 from drmdp.instances._build import bump, one_kernel, resample
-from drmdp.instances._source import Drawn, Source, streams
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family, streams
 
 CONCENTRATION = 30
 """A row of a sampled kernel is as noisy as the shares in this many observations."""
@@ -31,7 +30,8 @@ Table = tuple[tuple[str, dict[int, float]], ...]
 """For each action its name and the probability of each move."""
 
 
-def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Model:
+@family
+def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Source:
     """Walk on a circle: from s to s−1, s, s+1 or s+2; information travels slowly.
 
     The samples scatter around p = (.5, .3, .15, .05) for *left*, (.1, .6, .2, .1) for *stay* and (.05, .15, .5, .3)
@@ -59,10 +59,13 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
     >>> model.mean_kernel[7, 0].nonzero()[0].tolist()
     [6, 7, 8, 9]
     """
-    return ring_source(n_states, n_kernels, seed, discount, sparse=sparse).model()
+    return _chain(RING, n_states, n_kernels, seed, discount, sparse)
 
 
-def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Model:
+@family
+def cycle(
+    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
+) -> Source:
     """Travel round a circle, always forwards; nearly periodic.
 
     *step* leads to s+1 and *leap* to s+3, for certain; *hurry* leads to s+1 or s+2, around p = (.7, .3). Costs are
@@ -90,20 +93,6 @@ def cycle(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 
     >>> [model.mean_kernel[48, a].nonzero()[0].tolist() for a in range(3)]
     [[49], [0, 49], [1]]
     """
-    return cycle_source(n_states, n_kernels, seed, discount, sparse=sparse).model()
-
-
-def ring_source(
-    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
-) -> Source:
-    """The problem of `ring`, to be drawn block by block."""
-    return _chain(RING, n_states, n_kernels, seed, discount, sparse)
-
-
-def cycle_source(
-    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
-) -> Source:
-    """The problem of `cycle`, to be drawn block by block."""
     return _chain(CYCLE, n_states, n_kernels, seed, discount, sparse)
 
 

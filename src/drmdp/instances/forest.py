@@ -6,11 +6,11 @@ import numpy as np
 
 from drmdp.core.validation import whole
 from drmdp.instances._build import one_kernel
-from drmdp.instances._source import Drawn, Source
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family
 
 
-def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Model:
+@family
+def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
     """Forest management problem with rewards, one kernel.
 
     States are ages, youngest first. *wait* leads to the next age (the oldest stays) with .9 and, by fire, to the
@@ -43,11 +43,6 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mod
     >>> model.costs[:, 1]
     array([ 0., -1., -2.])
     """
-    return source(n_states, discount, sparse=sparse).model()
-
-
-def source(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
-    """The problem of `forest`, to be made block by block."""
     S = whole("n_states", n_states, 2)
     wait, cut = 0, 1
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from drmdp.core.random import Seed
 from drmdp.core.validation import whole
 from drmdp.instances._build import n_successors, random_kernel, subsets
-from drmdp.instances._source import Drawn, Source, streams
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family, streams
 
 TOP = 10.0
 """Costs, or rewards, go up to it."""
 
 
+@family
 def garnet(
     n_states: int,
     n_actions: int,
@@ -21,7 +21,7 @@ def garnet(
     *,
     rewards: bool = False,
     sparse: bool = False,
-) -> Model:
+) -> Source:
     """Random problem with one kernel.
 
     Each pair (s, a) reaches max(1, ⌈branching · S⌉) distinct states, drawn uniformly; their probabilities are the gaps
@@ -58,20 +58,6 @@ def garnet(
     >>> paid.maximise, float((10 + paid.costs - instances.garnet(20, 3, seed=1).costs).max().round(9))
     (True, 0.0)
     """
-    return source(n_states, n_actions, branching, seed, discount, rewards=rewards, sparse=sparse).model()
-
-
-def source(
-    n_states: int,
-    n_actions: int,
-    branching: float = 0.2,
-    seed: Seed = 0,
-    discount: float = 0.8,
-    *,
-    rewards: bool = False,
-    sparse: bool = False,
-) -> Source:
-    """The problem of `garnet`, to be drawn block by block."""
     S, A = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1)
     k = n_successors(branching, S)
     stream = streams(seed, "garnet")

@@ -11,8 +11,7 @@ from drmdp.core.random import Seed
 from drmdp.core.validation import whole
 from drmdp.errors import InputError
 from drmdp.instances._build import SPREAD, bump, log_normal, random_kernel, resample, subsets
-from drmdp.instances._source import Drawn, Source, streams
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family, streams
 
 DIRECTIONS = {
     "up": (-1, 0),
@@ -27,6 +26,7 @@ DIRECTIONS = {
 REACH, SUCCESSORS = 2, 8
 
 
+@family
 def grid(
     n_states: int,
     n_kernels: int = 10,
@@ -35,7 +35,7 @@ def grid(
     *,
     n_actions: int = 4,
     sparse: bool = False,
-) -> Model:
+) -> Source:
     """Walk on a √S × √S torus, state row·√S + column.
 
     Each pair (s, a) reaches 8 distinct states, drawn uniformly among those at most 2 steps (up, right, down, left)
@@ -68,19 +68,6 @@ def grid(
     >>> (model.kernels > 0).sum(axis=3)[:, 42].tolist()
     [[8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8]]
     """
-    return source(n_states, n_kernels, seed, discount, n_actions=n_actions, sparse=sparse).model()
-
-
-def source(
-    n_states: int,
-    n_kernels: int = 10,
-    seed: Seed = 0,
-    discount: float = 0.95,
-    *,
-    n_actions: int = 4,
-    sparse: bool = False,
-) -> Source:
-    """The problem of `grid`, to be drawn block by block."""
     S, N = whole("n_states", n_states, 9), whole("n_kernels", n_kernels, 1)
     A = whole("n_actions", n_actions, 1, len(DIRECTIONS))
     side = math.isqrt(S)

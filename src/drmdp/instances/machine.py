@@ -6,11 +6,11 @@ import numpy as np
 
 from drmdp.core.validation import whole
 from drmdp.instances._build import one_kernel
-from drmdp.instances._source import Drawn, Source
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family
 
 
-def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Model:
+@family
+def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
     """Machine replacement problem, one kernel.
 
     States "1" (as new) to "S−2" (worst) are conditions of a working machine, "R1" and "R2" a short and a long
@@ -50,11 +50,6 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Mo
            [0. , 0. , 1. , 0. ],
            [0. , 0. , 0.6, 0.4]])
     """
-    return source(n_states, discount, sparse=sparse).model()
-
-
-def source(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
-    """The problem of `machine`, to be made block by block."""
     S = whole("n_states", n_states, 4)
     worst, short, long = S - 3, S - 2, S - 1
     stay, repair = 0, 1

@@ -21,13 +21,13 @@ from drmdp._typing import Array, BoolArray
 from drmdp.core.random import Seed, generator
 from drmdp.core.storage import Kernels, compress_sparse
 from drmdp.core.validation import whole
-from drmdp.instances._source import Drawn, Source
-from drmdp.model import Model
+from drmdp.instances._source import Drawn, Source, family
 
 DEMAND, POWER = 4, 3
 MEAN, DEVIATION, LARGEST = 4.5, 0.4, 14
 
 
+@family
 def reservoir(
     n_states: int = 21,
     n_kernels: int = 8,
@@ -36,7 +36,7 @@ def reservoir(
     *,
     months: int | None = 12,
     sparse: bool = False,
-) -> Model:
+) -> Source:
     """Release water month by month; each kernel is one observed year.
 
     Parameters
@@ -61,19 +61,6 @@ def reservoir(
     >>> model.n_states, model.actions[-1], model.available[1].tolist()
     (21, 'release 4', [True, True, False, False, False])
     """
-    return source(n_states, n_kernels, seed, discount, months=months, sparse=sparse).model()
-
-
-def source(
-    n_states: int = 21,
-    n_kernels: int = 8,
-    seed: Seed = 0,
-    discount: float = 0.97,
-    *,
-    months: int | None = 12,
-    sparse: bool = False,
-) -> Source:
-    """The problem of `reservoir`, to be made block by block; its years are drawn at once."""
     S, N = whole("n_states", n_states, 2), whole("n_kernels", n_kernels, 1)
     record = None if months is None else whole("months", months, 1)
     rng = generator(seed, "reservoir")

@@ -31,6 +31,11 @@ from drmdp.core.validation import Names
 from drmdp.errors import InputError, described
 from drmdp.model.looks import notebook, shown_model
 
+HEAD = (
+    "n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names", "is_sparse", "maximise", "notes", "start",
+)  # fmt: skip
+"""What a model and its head have under the same names, and what a part of it shares with it."""
+
 
 class Model(Made):
     """A Markov decision process with N observed kernels; validated once, immutable.
@@ -228,21 +233,7 @@ class Model(Made):
     @property
     def head(self) -> spans.Head:
         """What does not grow with the number of states."""
-        return spans.Head(
-            n_kernels=self.n_kernels,
-            n_states=self.n_states,
-            n_actions=self.n_actions,
-            discount=self.discount,
-            weights=self.weights,
-            maximise=self.maximise,
-            is_sparse=self.is_sparse,
-            dtype=self._blocks.data.dtype,
-            costs=self._costs.ndim,
-            actions=self.actions,
-            kernel_names=self.kernel_names,
-            notes=self.notes,
-            start=self.start,
-        )
+        return spans.Head.of(self, dtype=self._blocks.data.dtype, costs=self._costs.ndim)
 
     def _changed(self, **fields: Any) -> Model:
         kept = {name: getattr(self, name) for name in Model.__annotations__}
@@ -441,10 +432,8 @@ def assembled(**fields: Any) -> Model:
 
 def of_span(head: spans.Head, span: spans.Span) -> Model:
     """The model of checked states: of all, or a part of one."""
+    own = {name: getattr(head, name) for name in HEAD}
     return assembled(
-        n_states=len(span), n_actions=head.n_actions, n_kernels=head.n_kernels, first=span.first, n_next=head.n_states,
-        discount=head.discount, weights=head.weights, initial=span.initial, states=span.names, actions=head.actions,
-        available=span.available, terminal=span.terminal, kernel_names=head.kernel_names, _blocks=span.blocks,
-        _costs=span.costs, is_sparse=head.is_sparse, maximise=head.maximise, notes=head.notes,
-        start=head.start, _counts=span.counts,
+        n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
+        terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
     )  # fmt: skip

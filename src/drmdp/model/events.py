@@ -307,11 +307,8 @@ class EventModel(Model):
     @property
     def head(self) -> spans.Head:
         """What does not grow with the number of states."""
-        return spans.Head(
-            self.n_kernels, self.n_next, self.n_actions, self.discount, self.weights, self.maximise, self.is_sparse,
-            np.dtype(np.float64), 1 if self.priced else 2, self.actions, self.kernel_names, self.notes,
-            self.start,
-        )  # fmt: skip
+        dtype, costs = np.dtype(np.float64), 1 if self.priced else 2
+        return spans.Head.of(self, n_states=self.n_next, dtype=dtype, costs=costs)
 
     @property
     def nbytes(self) -> int:

@@ -37,70 +37,32 @@ class Subject(Worth):
     """What a page is about; model and ball may be unknown."""
 
     solution: Solution
-    model: Model | None
-    ball: AmbiguitySet | None
-    sweep: Path | None
-    command: str | None
-    unit: str = ""
-    what: str = "policy"
+    start: Array  # start distribution, uniform if unknown
+    means: Any  # value of the policy under the mean kernel, (S,); None if the model is unknown
+    sweep: Path | None = None
+    command: str | None = None
     rivals: list[Any] = field(default_factory=list)  # policies that it is compared with
 
-    @property
-    def helps(self) -> bool:
-        """Whether nature helps: then what is bounded is the best case."""
-        return bool(self.solution.settings.get("nature") == "cooperative")
-
-    @property
-    def worst(self) -> float:
-        """Certified worst-case value, mean over the start."""
-        return float(self.start @ self.solution.value)
-
-    @property
-    def policy(self) -> Array:
-        """What the page is about."""
-        return self.solution.policy
-
-    @cached_property
-    def means(self) -> Array:
-        """Value of the policy under the mean kernel, (S,)."""
-        assert self.model is not None
-        found: Array = policies.under(self.model, self.solution.policy, [None])[0]
-        return found
-
-    @property
-    def mean(self) -> float | None:
-        """The same, mean over the start."""
-        return None if self.model is None else float(self.start @ self.means)
-
-    @property
-    def stages(self) -> list[tuple[Any, Array]]:
-        """All are alike."""
-        return [(self.model, self.solution.policy)]
+    @classmethod
+    def of(
+        cls, solution: Solution, model: Model | None, ball: AmbiguitySet | None, unit: str = "", **more: Any
+    ) -> Subject:
+        """What there is to say of a solution."""
+        S, known = len(solution.states), model is not None
+        start = model.initial if known else np.full(S, 1 / S)  # type: ignore[union-attr]
+        means = None if model is None else policies.under(model, solution.policy, [None])[0]
+        discount = 0.0 if model is None else model.discount
+        return cls(
+            unit, kind(model), "policy", solution.policy, model, ball, None if means is None else float(start @ means),
+            float(start @ solution.value), solution.scale, bool(solution.settings.get("nature") == "cooperative"),
+            every(solution.notes if model is None else model.notes), "in one step" if known and discount == 0 else "in all", discount,
+            [(model, solution.policy)], solution, start, means, **more,
+        )  # fmt: skip
 
     @cached_property
     def singles(self) -> Singles | None:
         """The policy under each kernel alone, if that does not take too long."""
-        return None if self.model is None else singles(self.model, self.solution.policy, self.worst)
-
-    @property
-    def every(self) -> str:
-        """How often there is a step."""
-        return every(self.solution.notes if self.model is None else self.model.notes)
-
-    @property
-    def scale(self) -> float:
-        """The largest amount."""
-        return self.solution.scale
-
-    @property
-    def over(self) -> str:
-        """What totals are over."""
-        return "in one step" if self.model is not None and self.discount == 0 else "in all"
-
-    @property
-    def discount(self) -> float:
-        """That of the model; 0 if it is not known."""
-        return 0.0 if self.model is None else self.model.discount
+        return None if self.model is None else singles(self.model, self.policy, self.worst)
 
     def rate(self, total: float) -> float | None:
         """(1 − λ) times a total: the same at every step for ever."""
@@ -127,22 +89,11 @@ class Subject(Worth):
         found = float(np.mean(self.ball.spread(self.model, self.seen)))
         return found if np.isfinite(found) else None
 
-    @property
-    def noun(self) -> str:
-        """Cost, reward or value."""
-        return kind(self.model)
-
     @cached_property
     def mapped(self) -> bool:
         """Whether states are named by where they lie."""
         states = self.solution.states
         return len(states) <= MAPPED and places_of(states) is not None
-
-    @property
-    def start(self) -> Array:
-        """Start distribution, uniform if unknown."""
-        S = len(self.solution.states)
-        return np.full(S, 1 / S) if self.model is None else self.model.initial
 
 
 def work(subject: Subject) -> dict[str, str]:
@@ -189,7 +140,7 @@ def region(subject: Subject) -> dict[str, str]:
         return {"set": str(subject.solution.settings["ball"])}
     radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
     text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
-    facts = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
+    facts: dict[str, str] = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
     if model is not None and ball.sized:
         states = subject.seen
         far = ball.saturation(model, states) if states.size else np.zeros(1)

@@ -55,7 +55,7 @@ def write(
     if ball is None and solution.problem is not None:
         ball = solution.problem[1]
     others = rivals(solution, own, ball, baseline)
-    text = render(Subject(solution, own, ball, sweep, command, unit, rivals=others), title)
+    text = render(Subject.of(solution, own, ball, unit, sweep=sweep, command=command, rivals=others), title)
     write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 

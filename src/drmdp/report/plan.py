@@ -48,62 +48,17 @@ class Told(Worth):
     """What a page about a plan says of it, in the words of `worth` and `lead`."""
 
     plan: HorizonSolution
-    unit: str
-    mean: float | None  # of the plan under the mean kernels, if they are known
-    what: str = "plan"
-    every: str = "a stage"
-    spread: float | None = None
 
-    @property
-    def scale(self) -> float:
-        """The largest amount."""
-        return self.plan.scale
-
-    @property
-    def over(self) -> str:
-        """What totals are over."""
-        return f"over {count(self.plan.n_stages, 'stage')}"
-
-    @property
-    def policy(self) -> Any:
-        """What the page is about."""
-        return self.plan.policy
-
-    @property
-    def noun(self) -> str:
-        """Cost or reward."""
-        return self.plan.noun
-
-    @property
-    def helps(self) -> bool:
-        """Whether nature helps."""
-        return bool(self.plan.settings["nature"] == "cooperative")
-
-    @property
-    def worst(self) -> float:
-        """Certified worst case, mean over the start."""
-        return float(self.plan.initial @ self.plan.value[0])
-
-    @property
-    def model(self) -> Any:
-        """That of the first stage, if it is known."""
-        return None if self.plan.natures is None else self.plan.natures.stages.first
-
-    @property
-    def ball(self) -> Any:
-        """The set, if it is known and the same at every stage."""
-        one = self.plan.natures is not None and len(self.plan.settings["balls"]) == 1
-        return self.plan.natures.stages.balls[0] if one else None
-
-    @property
-    def discount(self) -> float:
-        """That of a stage."""
-        return self.plan.discount
-
-    @property
-    def stages(self) -> list[tuple[Any, Array]]:
-        """The model and the policy of each."""
-        return list(zip(self.plan.natures.stages.models, self.plan.policy, strict=True))
+    @classmethod
+    def of(cls, plan: HorizonSolution, unit: str) -> Told:
+        """What there is to say of a plan."""
+        stages = None if plan.natures is None else plan.natures.stages
+        one = stages is not None and len(plan.settings["balls"]) == 1
+        return cls(
+            unit, plan.noun, "plan", plan.policy, stages and stages.first, stages.balls[0] if one else None, mean_of(plan, plan.policy),
+            float(plan.initial @ plan.value[0]), plan.scale, bool(plan.settings["nature"] == "cooperative"), "a stage",
+            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.models, plan.policy, strict=True)) if stages else [], plan,
+        )  # fmt: skip
 
     @cached_property
     def singles(self) -> Singles | None:
@@ -136,7 +91,7 @@ def write_plan(
     others = _checked(plan, sweep)
     visits = _visits(plan)
     told, more = decisions(plan, visits)
-    subject = Told(plan, unit, mean_of(plan, plan.policy))
+    subject = Told.of(plan, unit)
     panels = _panels(subject, others)
     text = page.fill(
         "plan.html",

@@ -6,14 +6,16 @@ and what it costs under each kernel alone, which the planning figure may or may 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from drmdp._typing import Array
 from drmdp.core.counts import FEW
 from drmdp.core.text import amount, count, discount
 from drmdp.model.events import EventModel
-from drmdp.policies.single import noun_of
+from drmdp.policies.single import Singles, noun_of
 from drmdp.report.decision import named
 from drmdp.solution.rows import few_rows, in_words
 
@@ -31,44 +33,68 @@ class Paragraph(NamedTuple):
     mark: str = ""
 
 
+@dataclass(frozen=True)
 class Worth:
-    """What is told of a policy or a plan; figures are means over the start distribution.
+    """What is told of a policy or a plan; figures are means over the start distribution."""
 
-    Who has one adds: unit, noun, what, policy; `model` and `ball`, None if they are not known (or several); `mean`, the value under the mean kernel, if known;
-    `worst`, the certified one; `scale`, the largest amount; `helps`, whether nature does; `every`, `over` and `discount`, how often there is a step, what
-    totals are over and how they are discounted; `singles`, `spread`; `stages`, models and policies of each, one if all are alike; and `rate(total)`, the
-    same amount at every step that is worth as much, None where there is no such thing.
-    """
+    unit: str
+    noun: str  # cost, reward or value
+    what: str  # policy or plan
+    policy: Array
+    model: Any  # None if it is not known; that of the first stage of a plan
+    ball: Any  # None if it is not known, or stages have several
+    mean: float | None  # value under the mean kernel, if that is known
+    worst: float  # the certified one
+    scale: float  # the largest amount
+    helps: bool  # whether nature does: then what is bounded is the best case
+    every: str  # how often there is a step
+    over: str  # what totals are over
+    discount: float
+    stages: list[tuple[Any, Array]]  # models and policies of each, one if all are alike
 
     @property
-    def side(self: Any) -> str:
+    def singles(self) -> Singles | None:
+        """What single kernels make of it, if that is known and does not take too long."""
+        raise NotImplementedError
+
+    def rate(self, total: float) -> float | None:
+        """The same amount at every step that is worth as much as a total; None where there is no such thing."""
+        raise NotImplementedError
+
+    @property
+    def spread(self) -> float | None:
+        """How far the kernels are from their mean, as the set measures it; None if it cannot be told."""
+        return None
+
+    @property
+    def side(self) -> str:
         """Which case is bounded."""
         return "best" if self.helps else "worst"
 
     @property
-    def does(self: Any) -> str:
+    def does(self) -> str:
         """What a policy does with a value."""
         return "earns" if self.noun == "reward" else "costs"
 
     @property
-    def certain(self: Any) -> bool:
+    def certain(self) -> bool:
         """Whether no doubt about the data was considered."""
         return self.ball is not None and bool(self.ball.certain)
 
     @property
-    def n_kernels(self: Any) -> int:
+    def n_kernels(self) -> int:
         """Those that count."""
         return 0 if self.model is None else int(np.count_nonzero(self.model.weights))
 
     @property
-    def kernels(self: Any) -> str:
+    def kernels(self) -> str:
         """What the kernels are: laws of events, draws, or kernels of which nothing more is known."""
         if isinstance(self.model, EventModel):
             return "law"
         return "kernel" if self.model is None else noun_of(self.model.kernel_names)
 
     @property
-    def centre(self: Any) -> str:
+    def centre(self) -> str:
         """What the mean is the mean of."""
         if self.n_kernels == 1:
             return f"the one {self.kernels} of the model"
@@ -76,19 +102,19 @@ class Worth:
         weighted = "" if np.ptp(used) < 1e-12 else "weighted "
         return f"the {weighted}mean of the {self.n_kernels:,} {self.kernels}s"
 
-    def amounts(self: Any, total: float) -> tuple[str, str]:
+    def amounts(self, total: float) -> tuple[str, str]:
         """An amount as it is told first, and the total if that was a rate."""
         total = total if abs(total) > NONE * self.scale else 0.0
         rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}"
         return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
 
 
-def paragraphs(own: Any) -> list[Paragraph]:
+def paragraphs(own: Worth) -> list[Paragraph]:
     """What it is worth, what that covers, what single kernels make of it, and what all of it rests on."""
     return [part for part in (_costs(own), _planned(own), _alone(own), _rests(own)) if part is not None]
 
 
-def _costs(own: Any) -> Paragraph | None:
+def _costs(own: Worth) -> Paragraph | None:
     if own.mean is None:
         return None
     how = f", discounted by {discount(own.discount)} {own.every}" if 0 < own.discount < 1 else ""
@@ -97,11 +123,11 @@ def _costs(own: Any) -> Paragraph | None:
     return Paragraph(f"What it {own.does}.", f"{told} if every {_step(own)} is drawn from {own.centre}.")
 
 
-def _step(own: Any) -> str:
+def _step(own: Worth) -> str:
     return "step" if own.every.startswith("every") else own.every.split(" ", 1)[1]
 
 
-def _planned(own: Any) -> Paragraph:
+def _planned(own: Worth) -> Paragraph:
     if own.certain:
         what = f"this is what {own.centre} makes it {'earn' if own.noun == 'reward' else 'cost'}, not a bound."
         return Paragraph("No doubt about the data was considered", f"({own.ball.size_words}): {what}", "warn")
@@ -118,7 +144,7 @@ def _planned(own: Any) -> Paragraph:
     return Paragraph(f"{head}{'' if total else '.'}", f"{f'({total}). ' if total else ''}{proved}{means}{hope}")
 
 
-def _alone(own: Any) -> Paragraph | None:
+def _alone(own: Worth) -> Paragraph | None:
     """What single kernels make of it; that it was too much to find out, where it was."""
     if own.model is None or own.n_kernels < 2:
         return None
@@ -148,7 +174,7 @@ def _alone(own: Any) -> Paragraph | None:
     return Paragraph(f"It is no {'floor' if found.maximise else 'ceiling'} for a single {noun}.", text, "warn")
 
 
-def _apart(own: Any) -> str:
+def _apart(own: Worth) -> str:
     """How far the kernels are from their mean, against the radius."""
     if own.spread is None or own.ball is None or np.ndim(own.ball.radius) or not own.ball.radius:
         return ""
@@ -159,7 +185,7 @@ def _apart(own: Any) -> str:
     )
 
 
-def _rests(own: Any) -> Paragraph | None:
+def _rests(own: Worth) -> Paragraph | None:
     """How many transitions were seen, of which pairs that are played the fewest, which were never tried, and where the process starts."""
     if own.model is None:
         return None

@@ -14,17 +14,16 @@ from drmdp.core import html as _html
 from drmdp.core.files import check_path, naming
 from drmdp.core.text import count
 from drmdp.core.text import discount as discount_text
-from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names, whole
 from drmdp.errors import InputError, brief, clean
 from drmdp.solution import tables
-from drmdp.solution.results import Status, check_target, choice
+from drmdp.solution.results import Certified, Status, check_target, choice
 
 ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
 
 @dataclass(frozen=True, eq=False)
-class HorizonSolution:
+class HorizonSolution(Certified):
     """Policies and certified values of T stages, stage 0 first; signs are the user's.
 
     Attributes
@@ -86,16 +85,7 @@ class HorizonSolution:
     kernels: Any = field(default=None, repr=False)
     natures: ClassVar[Any] = None  # what makes them, set by `finite_horizon`, not saved
 
-    def __post_init__(self) -> None:
-        for name in ARRAYS:
-            array = getattr(self, name)
-            if array is not None:
-                array.setflags(write=False)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies are read-only too."""
-        self.__dict__.update(state)
-        self.__post_init__()
+    arrays = ARRAYS
 
     @property
     def n_stages(self) -> int:
@@ -107,16 +97,6 @@ class HorizonSolution:
         """Values after the last stage, (S,)."""
         found: Array = self.value[-1]
         return found
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over stages and states."""
-        return float((self.upper - self.lower).max())
-
-    @property
-    def gap_in_words(self) -> str:
-        """The gap, as it is and relative to the scale, and what was asked for."""
-        return Tolerance(self.settings["tol"], self.settings["rtol"]).compare(self.gap, self.scale)
 
     @property
     def noun(self) -> str:
@@ -245,17 +225,8 @@ class HorizonSolution:
         """
         from drmdp.report import write_plan
 
-        write_plan(
-            self,
-            path,
-            models=models,
-            ball=ball,
-            title=title,
-            command=command,
-            baseline=baseline,
-            unit=unit,
-            sweep=sweep,
-        )
+        about: Any = {"title": title, "command": command, "baseline": baseline, "unit": unit, "sweep": sweep}
+        write_plan(self, path, models, ball, **about)
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""
@@ -271,10 +242,10 @@ class HorizonSolution:
         path : path
             An .npz file.
         """
-        from drmdp.solution import plan_file
+        from drmdp.solution import file as saved
 
         check_target(path)
-        plan_file.write(self, path)
+        saved.write_plan(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HorizonSolution:
@@ -285,8 +256,8 @@ class HorizonSolution:
         path : path
             An .npz file.
         """
-        from drmdp.solution import plan_file
+        from drmdp.solution import file as saved
 
         check_path(path)
         with naming(path):
-            return plan_file.read(path)
+            return saved.read_plan(path)

@@ -98,8 +98,44 @@ LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes")
 """What is made when it is first asked for."""
 
 
+class Certified:
+    """What solutions and plans share: arrays that nobody writes to, and bounds in words."""
+
+    arrays: ClassVar[tuple[str, ...]]
+    lower: Array
+    upper: Array
+    scale: float
+    settings: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for name in self.arrays:
+            array = self.__dict__.get(name)
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies are read-only too."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def gap(self) -> float:
+        """Largest upper − lower over the states, and the stages of a plan; what is returned is at most this far from optimal."""
+        return float((self.upper - self.lower).max())
+
+    @property
+    def asked(self) -> Tolerance:
+        """The pair (tol, rtol) of the call."""
+        return Tolerance.of(self.settings["tol"], self.settings["rtol"])
+
+    @property
+    def gap_in_words(self) -> str:
+        """The gap, as it is and relative to the scale, and what was asked for."""
+        return self.asked.compare(self.gap, self.scale)
+
+
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Certified):
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
 
     Attributes
@@ -158,11 +194,7 @@ class Solution:
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
     held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise
 
-    def __post_init__(self) -> None:
-        for name in ARRAYS:
-            array = self.__dict__.get(name)
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
+    arrays = ARRAYS
 
     @classmethod
     def _of(cls, later: dict[str, Callable[[], Any]], **fields: Any) -> Solution:
@@ -189,25 +221,10 @@ class Solution:
         made = {name: getattr(self, name) for name in LATER}
         return made | {name: value for name, value in self.__dict__.items() if name != "_later"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies are read-only too."""
-        self.__dict__.update(state)
-        self.__post_init__()
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over the states; the returned policy is at most this far from optimal."""
-        return float((self.upper - self.lower).max())
-
     @property
     def tolerance(self) -> float:
         """The gap that was asked for, absolute: `tol`, or `rtol` times the scale."""
         return self.asked.goal(self.scale)
-
-    @property
-    def asked(self) -> Tolerance:
-        """The pair (tol, rtol) of the call."""
-        return Tolerance.of(self.settings["tol"], self.settings["rtol"])
 
     @property
     def n_iters(self) -> int:
@@ -218,11 +235,6 @@ class Solution:
     def kernel_passes(self) -> float:
         """Reads of all N kernels."""
         return self.history[-1].kernel_passes
-
-    @property
-    def gap_in_words(self) -> str:
-        """The gap, as it is and relative to the scale, and what was asked for."""
-        return self.asked.compare(self.gap, self.scale)
 
     def __repr__(self) -> str:
         lines = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,6 @@ from drmdp.core.tolerance import largest_cost
 from drmdp.core.vectors import dots
 from drmdp.model import Model
 from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
-
-
-class Judge(Protocol):
-    """Judges a policy and a kernel by their own values; see `drmdp.solvers.judge`."""
-
-    def look(self, pair: Pair, value: Array) -> Verdict:
-        """Judge a pair, its kernel taken as it is."""
-
-    def proved(self, pair: Pair, seen: Verdict) -> tuple[Verdict, Any]:
-        """The verdict on a pair whose kernel nature surely has, and her side of it."""
 
 
 class Bounded:
@@ -50,7 +40,7 @@ class Bounded:
 class Best:
     """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
 
-    def __init__(self, problem: Problem, judge: Judge) -> None:
+    def __init__(self, problem: Problem) -> None:
         model = problem.model
         low, high = value_range(model)
         self._problem = problem
@@ -60,8 +50,14 @@ class Best:
         self._found: Bounded | None = None
         self._sweep: tuple[Array, Update] | None = None
         self._verdict: Verdict | None = None
-        self._judge = judge
         self._proved = True
+
+    @cached_property
+    def _judge(self) -> Any:
+        """Made when there is something to judge: it runs the loop."""
+        from drmdp.solvers.judge import ByValues
+
+        return ByValues(self._problem)
 
     @property
     def _known(self) -> Bounded:
@@ -164,25 +160,16 @@ class Best:
 
     @property
     def nature(self) -> Any:
-        """Nature's side of that sweep; None before the first."""
+        """Nature's side of that sweep, which may remember her N kernels or her mixtures of them; None before the first."""
         return None if self._sweep is None else self._sweep[1].nature
 
     @property
     def make_kernel(self) -> Callable[[], Any]:
-        """What makes nature's mean kernel of that sweep."""
-        if self._sweep is None:
-            return NominalOperator(self._problem.model, self._problem.model.mean_kernel).nature.kernel
-        return self._sweep[1].nature.kernel
-
-    @property
-    def kernels(self) -> Any:
-        """The N kernels of that sweep, if nature remembers them."""
-        return None if self._sweep is None else getattr(self._sweep[1].nature, "kernels", None)
-
-    @property
-    def weights(self) -> Any:
-        """Nature's mixtures of the N kernels in that sweep, if that is what she plays."""
-        return None if self._sweep is None else getattr(self._sweep[1].nature, "weights", None)
+        """What makes nature's mean kernel of that sweep, (S, A, S); it holds no more of the run than that needs."""
+        model = self._problem.model
+        nature = NominalOperator(model, model.mean_kernel).nature if self._sweep is None else self.nature
+        make: Callable[[], Any] = nature.kernel
+        return make
 
     @property
     def gap(self) -> float:

@@ -24,14 +24,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate import Pair
 from drmdp.core import clock
-from drmdp.core.cached import cached_property
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status
-from drmdp.solvers.best import Best, Judge
-from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State, Verdict
+from drmdp.solvers.best import Best
+from drmdp.solvers.problem import NOISY, Method, NotFinite, Problem, State
 from drmdp.solvers.stopping import RULES
 
 Callback = Callable[[Record], Any]
@@ -58,39 +56,12 @@ class Outcome:
     status: Status
     history: tuple[Record, ...]
     seconds: float
-    nature: Any  # the sweep that these belong to
+    best: Best  # the sweep that these belong to
 
     @property
     def middle(self) -> Array:
         """Midway between the bounds, (S,): where another run may begin."""
         return (self.lower + self.upper) / 2
-
-    @property
-    def scale(self) -> float:
-        """What a relative gap is relative to."""
-        found: float = self.nature.scale
-        return found
-
-    @property
-    def make_kernel(self) -> Callable[[], Any]:
-        """What makes nature's mean kernel, (S, A, S); it holds no more of the run than that needs."""
-        make: Callable[[], Any] = self.nature.make_kernel
-        return make
-
-    @property
-    def kernel(self) -> Any:
-        """Nature's mean kernel, (S, A, S), made when it is asked for."""
-        return self.make_kernel()
-
-    @property
-    def kernels(self) -> Any:
-        """The N kernels with this mean where a method keeps them, else None."""
-        return self.nature.kernels
-
-    @property
-    def weights(self) -> Any:
-        """Nature's mixtures of the N kernels, (S, N) or (S, A, N), where she re-weights them, else None."""
-        return self.nature.weights
 
 
 def run(
@@ -148,27 +119,6 @@ def _nothing(start: Array) -> None:
     """Nobody is told."""
 
 
-class _Judge:
-    """The judge of a run, made when there is something to judge: it runs this loop."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-
-    @cached_property
-    def _own(self) -> Judge:
-        from drmdp.solvers.judge import ByValues
-
-        return ByValues(self._problem)
-
-    def look(self, pair: Pair, value: Array) -> Verdict:
-        """See `Judge`."""
-        return self._own.look(pair, value)
-
-    def proved(self, pair: Pair, seen: Verdict) -> tuple[Verdict, Any]:
-        """See `Judge`."""
-        return self._own.proved(pair, seen)
-
-
 class _Run:
     """One run: where it stands, and what it decides."""
 
@@ -178,7 +128,7 @@ class _Run:
         self.method, self.problem, self.tolerance = method, problem, tolerance
         self.deadline, self.callback, self.proof = deadline, callback, proof
         self.begin = clock.now()
-        self.best = Best(problem, _Judge(problem))
+        self.best = Best(problem)
         self.history: list[Record] = []
         self.iteration = 0
         self._watch = Watch()
