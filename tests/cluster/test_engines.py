@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import drmdp
@@ -116,3 +117,15 @@ def test_workers_that_would_give_other_bits_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Worker, "kernels", other)
     with pytest.raises(drmdp.InputError, match="workers 0 and 1 would not give the same bits: routines: b and a"):
         drmdp.solve(tmp_path / "model.drmdp", drmdp.Wasserstein(0.1), cluster=Local(2))
+
+
+def test_arrays_that_cannot_be_written_are_handed_on_as_views_that_do_not_say_so():
+    from drmdp.cluster.ray import plain
+
+    held = np.arange(6.0).reshape(2, 3)
+    assert plain(held) is held
+    held.setflags(write=False)
+    view = plain(held)
+    assert view.flags.writeable
+    assert np.shares_memory(view, held)
+    assert np.array_equal(view, held)

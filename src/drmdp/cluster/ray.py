@@ -5,7 +5,8 @@ driver holds references. Where a worker dies, Ray starts it again, and the drive
 the same bits, as calls depend on nothing but their arguments. A worker that dies of every call, or no longer answers at all, is an error that names it.
 
 Ray brings what stands among the arguments of a call itself, not what is inside of them. So vectors travel as `values` after the others, and a `Slot` stands
-where one was.
+where one was. It hands out arrays that cannot be written, and routines refuse such where others have what they fill. A worker writes to no argument, so it
+gets views like any other array.
 """
 
 from __future__ import annotations
@@ -55,7 +56,22 @@ class Slot:
         """What was there."""
         if self.stop is not None:
             return np.concatenate(values[self.start : self.stop])
-        return values[self.start]
+        value = values[self.start]
+        return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
+
+
+class _Memory:
+    """The memory of an array, for another view of it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def plain(array: Array) -> Array:
+    """An array itself, or a view of one that cannot be written which does not say so."""
+    return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
 class Actor:
