@@ -17,7 +17,9 @@ def test_every_routine_is_called(calls):
     assert {given[0] for name, given in calls if name == "respond"} == set(_native.routines())
     assert {given[0] for name, given in calls if name == "prove"} == set(_native.routines())
     others = {"routines", "elementary", "power", "lane_sum", "count_above", "pull"}  # see test_numbers.py
-    assert {name for name in vars(_native) if not name.startswith("_")} - others - GROWING == {name for name, _ in calls}
+    assert {name for name in vars(_native) if not name.startswith("_")} - others - GROWING == {
+        name for name, _ in calls
+    }
 
 
 @pytest.mark.parametrize("how", HOW[1:])
