@@ -56,7 +56,7 @@ def family_of(ball: Any) -> Any:
     return replace(found, by_pair=True) if isinstance(found, NativeFamily) else Pairwise(found)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Remembered:
     """What nature plays after a sweep: the memory of the kernels and the point it belongs to."""
 

@@ -53,7 +53,7 @@ class Tabled:
         return np.asarray(np.einsum("na,nat->nt", policy, self.table))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Update:
     """One robust Bellman step on a range of n states."""
 

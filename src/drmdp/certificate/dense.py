@@ -238,7 +238,7 @@ def derive(
 # ---------------------------------------------------------------------- all states
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Bounds:
     """lower ≤ the value in question ≤ upper, (S,) each."""
 

@@ -34,7 +34,7 @@ class Parts(NamedTuple):
     prefix_level: Array
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Rows:
     """R rows with S columns, in the parts of the module."""
 
