@@ -49,34 +49,23 @@ static void prove(const Question<Real>& q) {
 
 template <class Answers, class Kind>
 static constexpr Routine routine(const char* name) {
-    return {name,
-            run<Mixtures<Answers, double>, double>,
-            run<Mixtures<Answers, float>, float>,
-            respond<double>,
-            respond<float>,
-            prove<Kind, double>,
-            prove<Kind, float>,
-            {0, true},
+    return {name, run<Mixtures<Answers, double>, double>, run<Mixtures<Answers, float>, float>,
+            respond<double>, respond<float>, prove<Kind, double>, prove<Kind, float>, {0, true},
             judge::pull<Kind>};
 }
 
-extern const Routine MIX_KL_ROUTINE;
-const Routine MIX_KL_ROUTINE =
-    routine<SmoothMixtures<KlMixtures>, judge::SmoothKind<judge::Kl>>("mix_kl");
-extern const Routine MIX_BURG_ROUTINE;
-const Routine MIX_BURG_ROUTINE =
-    routine<SmoothMixtures<BurgMixtures>, judge::SmoothKind<judge::Burg>>("mix_burg");
-extern const Routine MIX_CHI2_ROUTINE;
-const Routine MIX_CHI2_ROUTINE =
-    routine<SmoothMixtures<Chi2Mixtures>, judge::SmoothKind<judge::Chi2>>("mix_chi2");
-extern const Routine MIX_TV_ROUTINE;
-const Routine MIX_TV_ROUTINE =
-    routine<CornerMixtures<Corners::Tv>, judge::TvKind>("mix_tv");
-extern const Routine MIX_CVAR_ROUTINE;
-const Routine MIX_CVAR_ROUTINE =
-    routine<CornerMixtures<Corners::Cvar>, judge::CvarKind>("mix_cvar");
-extern const Routine MIX_ANY_ROUTINE;
-const Routine MIX_ANY_ROUTINE =
-    routine<CornerMixtures<Corners::Any>, judge::AnyKind>("mix_any");
+template <class Divergence, class Proof>
+static constexpr Routine smooth(const char* name) {
+    return routine<SmoothMixtures<Divergence>, judge::SmoothKind<Proof>>(name);
+}
+
+extern const Routine MIX_KL_ROUTINE, MIX_BURG_ROUTINE, MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE,
+    MIX_ANY_ROUTINE;
+const Routine MIX_KL_ROUTINE = smooth<KlMixtures, judge::Kl>("mix_kl");
+const Routine MIX_BURG_ROUTINE = smooth<BurgMixtures, judge::Burg>("mix_burg");
+const Routine MIX_CHI2_ROUTINE = smooth<Chi2Mixtures, judge::Chi2>("mix_chi2");
+const Routine MIX_TV_ROUTINE = routine<CornerMixtures<Corners::Tv>, judge::TvKind>("mix_tv");
+const Routine MIX_CVAR_ROUTINE = routine<CornerMixtures<Corners::Cvar>, judge::CvarKind>("mix_cvar");
+const Routine MIX_ANY_ROUTINE = routine<CornerMixtures<Corners::Any>, judge::AnyKind>("mix_any");
 
 }  // namespace drmdp
