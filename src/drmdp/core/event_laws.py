@@ -38,7 +38,7 @@ def laws_of(laws: Array, weights: Array, used: Any, every: Any = False) -> Laws:
     order = np.argsort(~alive, axis=1, kind="stable")
     p = np.ascontiguousarray(np.take_along_axis(own, order[:, None, :], axis=2).transpose(0, 2, 1))
     tail = np.empty(p.shape)
-    _native.fill_suffix_sums(p, *p.shape[:2], tail)
+    _native.fill_suffix_sums(p, p.shape[0], p.shape[1], tail)
     return Laws(p, tail, order.astype(np.int64), alive.sum(axis=1).astype(np.int64), np.array(weights[used]))
 
 
