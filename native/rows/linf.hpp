@@ -42,33 +42,43 @@ public:
         else sort(K);
     }
 
-    double gain(const Row<Real>& row, double r) const {
+    struct Bent {
+        double gain, slope;
+    };
+
+    // A row bent by r > 0: its gain and, if asked for, the right slope there.
+    template <bool SLOPE, class Own>
+    Bent bend(const Row<Own>& row, double r) const {
         struct Sums {
-            Part mass{}, gain{};
+            Part mass{}, gain{}, more{}, slope{};
         };
         const auto sums = row.template over<Sums>(
             [&](Sums& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part p = lesser(y * row.scale, all(r));
-                s.mass += p, s.gain -= p * load(u_.at(j, WIDTH));
+                const Part own = y * row.scale, p = lesser(own, all(r)), u = load(u_.at(j, WIDTH));
+                s.mass += p, s.gain -= p * u;
+                if (SLOPE) s.more += where(own > r, all(1.0)), s.slope -= where(own > r, u);
             });
         double mass = sums.sum(&Sums::mass), gain = sums.sum(&Sums::gain);
+        double more = SLOPE ? sums.sum(&Sums::more) : 0.0, slope = SLOPE ? sums.sum(&Sums::slope) : 0.0;
         Index n = 0;
         for (;; ++n) {
             if (entry_[n] >= 0) {
-                const double p = std::min(row[entry_[n]], r);
+                const double own = row[entry_[n]], p = std::min(own, r);
                 mass -= p, gain += p * level_[n];
+                if (SLOPE && own > r) more -= 1.0, slope += level_[n];
             }
             if (mass <= r || n == length_ - 1) break;
             mass -= r, gain += r * level_[n];
+            if (SLOPE) slope += level_[n];
         }
-        return std::max(gain + mass * level_[n], 0.0);
+        return {std::max(gain + mass * level_[n], 0.0), slope + level_[n] * (more - double(n))};
     }
 
     // sum_i w_i g_i(r_i) added to a value, until it is `enough`.
     template <class RowOf, class Radius>
     double add_gains(RowOf row, Radius radius, double value, double enough) const {
         for (Index i = 0; i < layout_.N && value < enough; ++i)
-            if (radius(i) > 0.0) value += layout_.weights[i] * gain(row(i), radius(i));
+            if (radius(i) > 0.0) value += layout_.weights[i] * bend<false>(row(i), radius(i)).gain;
         return value;
     }
 

@@ -1,8 +1,15 @@
 #include "../judge/linf.hpp"
 #include "linf_inf.hpp"
+#include "linf_orders.hpp"
 #include "run.hpp"
 
 namespace drmdp {
+
+template <class Real>
+static void sweep(const Sweep<Real>& asked) {
+    if (asked.extra.order < INFINITE) run<LinfOrders<Real>>(asked);
+    else run<LinfInf<Real>>(asked);
+}
 
 template <class Real>
 static void respond(const Response<Real>& r) {
@@ -12,14 +19,12 @@ static void respond(const Response<Real>& r) {
 
 template <class Real>
 static void prove(const Question<Real>& q) {
-    judge::LinfInf<Real> judge(q.layout, q.sight, q.claim, q.start, q.stop);
+    judge::Linf<Real> judge(q.layout, q.sight, q.claim, q.extra, q.start, q.stop);
     for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
 }
 
-extern const Routine LINF_INF_ROUTINE;
-const Routine LINF_INF_ROUTINE = {"linf_inf",     run<LinfInf<double>, double>,
-                                  run<LinfInf<float>, float>,
-                                  respond<double>, respond<float>, prove<double>, prove<float>,
-                                  {0, true}};
+extern const Routine LINF_ROUTINE;
+const Routine LINF_ROUTINE = {"linf", sweep<double>, sweep<float>, respond<double>, respond<float>,
+                              prove<double>, prove<float>, {0, true}};
 
 }  // namespace drmdp
