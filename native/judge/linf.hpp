@@ -12,7 +12,7 @@
 //
 // |lambda| = (sum_i w_i lambda_i^q)^(1/q), 1/p + 1/q = 1. The policy and a price mu are claimed; lambda_i = mu (r/theta)^(p-1)
 // where that meets the slope of the value of the rows, V_i = sum_a x_a V_ia, or the slope where r is inside a
-// segment. It is searched for next to r_i or, if not there, between r_i and an end of [0, 1], where tangents from
+// segment. It is searched for next to r_i or, if not there, between r_i and an end of what it may be, where tangents from
 // both sides cross. If a pivot changes there, the thresholds of both sides are optimal and so is what lies
 // between; they are mixed in one proportion for all actions, such that sum_a x_a h_a' = lambda_i.
 //
@@ -201,8 +201,8 @@ public:
         for (Index i = 0; i < layout_.N; ++i) {
             price_[i] = 0.0;
             for (Index a = 0; a < layout_.A; ++a) tau_[a] = rows_.pivot(a, i);
-            if (joint) seek(i, claim_.by_kernel[s][i]);
             const double far = joint ? std::min(theta_ / layout_.weights[i], 1.0) : theta_;
+            if (joint) seek(i, claim_.by_kernel[s][i], far);
             const double bound = climb(i, far);
             above += layout_.weights[i] * (joint ? bound : std::min(bound, 0.0));
             size += layout_.weights[i] * std::fabs(bound);
@@ -253,13 +253,13 @@ private:
     double price(double r) const { return order_ > 1.0 ? mu_ * pow(r / theta_, order_ - 1.0) : mu_; }
 
     // The price of kernel i, and thresholds at which the maximum of h - price r is that of V.
-    void seek(Index i, double r) {
-        const double near = NEAR * std::min(theta_, 1.0);
-        r = r >= 0.0 && r <= 1.0 ? r : 1.0;
-        look(i, std::min(std::max(r - near, LEAST), 1.0), low_);
-        look(i, std::min(r + near, 1.0), high_);
+    void seek(Index i, double r, double far) {
+        r = r >= 0.0 && r <= far ? r : far;
+        const double near = 2.0 * NEAR * std::max(r, std::min(theta_, 1.0));
+        look(i, std::max(r - near, LEAST), low_);
+        look(i, std::min(r + near, far), high_);
         if (low_.slope < price(low_.at)) std::swap(low_, high_), look(i, LEAST, low_);
-        else if (high_.slope > price(high_.at)) std::swap(low_, high_), look(i, 1.0, high_);
+        else if (high_.slope > price(high_.at)) std::swap(low_, high_), look(i, far, high_);
         if (low_.slope <= price(low_.at) || high_.slope >= price(high_.at)) {
             const Tangent& end = low_.slope <= price(low_.at) ? low_ : high_;
             tau_ = end.tau, price_[i] = std::min(price(end.at), 1e100);
@@ -267,9 +267,10 @@ private:
         }
         double at = high_.at;
         for (int trial = 0; trial < TRIALS; ++trial) {
-            at = (high_.value - high_.slope * high_.at - low_.value + low_.slope * low_.at) /
-                 (low_.slope - high_.slope);
-            if (!(at > low_.at && at < high_.at)) break;
+            const double next = (high_.value - high_.slope * high_.at - low_.value + low_.slope * low_.at) /
+                                (low_.slope - high_.slope);
+            at = next <= low_.at ? low_.at : next < high_.at ? next : high_.at;
+            if (at == low_.at || at == high_.at) break;  // or both are of one segment
             look(i, at, now_);
             if (now_.value >= low_.value + low_.slope * (at - low_.at) - 4.0 * EPSILON) break;
             std::swap(now_, now_.slope > price(at) ? low_ : high_);

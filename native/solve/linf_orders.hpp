@@ -62,6 +62,10 @@ public:
             game_.price = warm ? memory.by_action[s][0] / p_ : 0.0;
             game_.solve(tol / theta, cap);
             free = !(game_.upper < cap);
+            if (n_ > 1 && !free) {  // the best price for the policy, which the program need not know
+                t_ = game_.mixture, fixed_ = true;
+                game_.upper = std::min(game_.upper, answer(game_.x, game_.price, points_));
+            }
             upper = bottom + theta * std::min(game_.upper, cap);
             lower = bottom + theta * std::max(game_.lower, 0.0);
             mu = free ? 0.0 : p_ * game_.price;
@@ -197,7 +201,8 @@ private:
         std::fill(member_.begin(), member_.end(), char(0));
         for (Index a = 0; a < A; ++a) head_[a] = (state_.cost[a] + state_.nominal[a] - bottom) / theta_;
         for (Index i = 0; i < N; ++i)
-            far_[i] = std::min(1.0 / theta_, power(1.0 / layout_.weights[i], 1.0 / p_));
+            far_[i] = std::min(1.0 / theta_,  // beyond the budget, so that mu alone keeps it
+                               (1.0 + 1.0 / p_) * power(1.0 / layout_.weights[i], 1.0 / p_));
     }
 
     Row<Real> row(Index a, Index i, double scale) const {

@@ -93,4 +93,5 @@ L1_INF, L1_ORDERS = NativeFamily("l1_orders", extra=(math.inf, None), FAINTEST=1
 L2_ORDERS = NativeOrders("l2_orders", tops=0, prefixes=1)
 L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
-LINF_INF = NativeFamily("linf_inf", tops=EACH, prefixes=1)
+LINF_ORDERS = NativeOrders("linf", tops=EACH, prefixes=1)
+LINF_1, LINF_INF = (NativeFamily("linf", tops=EACH, prefixes=1, extra=(order, None)) for order in (1.0, math.inf))

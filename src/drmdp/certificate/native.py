@@ -45,6 +45,7 @@ KL, KL_MEAN = NativeProof("kl", duals.KL), NativeProof("kl", duals.KL, mean=True
 BURG, BURG_MEAN = NativeProof("burg", duals.BURG), NativeProof("burg", duals.BURG, mean=True)
 CHI2, CHI2_MEAN = NativeProof("chi2", duals.CHI2), NativeProof("chi2", duals.CHI2, mean=True)
 L1, TV = NativeProof("l1", duals.l1, mean=True), NativeProof("tv", duals.tv, mean=True)
-L2, LINF_INF = NativeProof("l2", duals.l2), NativeProof("linf_inf", duals.linf)
+L2, LINF_ORDERS = NativeProof("l2", duals.l2), NativeOrders("linf", duals.linf)
+LINF_1, LINF_INF = (NativeProof("linf", duals.linf, extra=(order, None)) for order in (1.0, math.inf))
 L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), NativeOrders("l2_orders", duals.l2)
 L1_INF, L1_ORDERS = NativeProof("l1_orders", duals.l1, extra=(math.inf, None)), NativeOrders("l1_orders", duals.l1)

@@ -110,7 +110,7 @@ ENTRIES |= {
         "native:L2", "native:L2", CONE, Kept(False, True, width=3), "L2_SHARED", "L2", nearest=SQUARES
     ),
     ("linf", 1): _wasserstein(
-        "linf_1", "linf_radii", "linear:LinfShared", Kept(True, False), "LINF_SHARED", "LINF", nearest=SHARES
+        "native:LINF_1", "native:LINF_1", "linear:LinfShared", Kept(True, False), "LINF_SHARED", "LINF", nearest=SHARES
     ),
     ("l1", math.inf): _wasserstein(
         "native:L1_INF", "native:L1_INF", "linear:L1Each", Kept(True, True), "L1_EACH", "L1", nearest=SHARES
@@ -131,9 +131,9 @@ ENTRIES |= {
 }
 ENTRIES |= {
     (metric, "p"): Entry(
-        f"drmdp.bellman.{'orders.sweep' if metric == 'linf' else 'native'}:{metric.upper()}_ORDERS",
-        f"drmdp.certificate.{'orders' if metric == 'linf' else 'native'}:{metric.upper()}_ORDERS",
-        Kept(True, metric != "l2"),
+        f"drmdp.bellman.native:{metric.upper()}_ORDERS",
+        f"drmdp.certificate.native:{metric.upper()}_ORDERS",
+        Kept(True, metric == "l1"),
         "drmdp.bellman.conic.power:PowerProgram",
         witness=f"{WITNESSES}:{metric.upper()}",
         nearest="drmdp." + ("certificate.membership_squares:powers" if metric == "l2" else SHARES),
