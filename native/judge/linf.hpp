@@ -272,7 +272,7 @@ private:
             at = next <= low_.at ? low_.at : next < high_.at ? next : high_.at;
             if (at == low_.at || at == high_.at) break;  // or both are of one segment
             look(i, at, now_);
-            if (now_.value >= low_.value + low_.slope * (at - low_.at) - 4.0 * EPSILON) break;
+            if (now_.value >= low_.value + low_.slope * (at - low_.at) - 4.0 * drmdp::EPSILON) break;
             std::swap(now_, now_.slope > price(at) ? low_ : high_);
         }
         price_[i] = std::min(std::max(price(at), high_.slope), low_.slope);
@@ -291,7 +291,7 @@ private:
                 const Slopes own = slope(a, i, at, tau_[a]);
                 right += x_[a] * own.right, left += x_[a] * own.left;
             }
-            if (right <= 4.0 * EPSILON && left >= -4.0 * EPSILON) break;
+            if (right <= 4.0 * drmdp::EPSILON && left >= -4.0 * drmdp::EPSILON) break;
             if (right > 0.0) last = part, above = right;
             else first = part, below = left;
             part = 0.5 * (first + last);

@@ -14,12 +14,7 @@ from cases import cases
 from drmdp.bellman.piecewise import budget_per_kernel as budget_each
 from drmdp.bellman.piecewise import budget_shared as budget_joint
 from drmdp.bellman.piecewise import columns
-from drmdp.bellman.rows import linf as rows_linf
-from drmdp.bellman.rows import linf_table as table_linf
-from drmdp.bellman.rows.pair import Pair
 from drmdp.layout.layout import lay_out
-from drmdp.layout.point import Order
-from drmdp.layout.sorting import SortSpace
 from kernels import LAYOUTS, assert_close, gained, larger, over, sweep, sweeps, units
 
 PAIRS = over(("l1", math.inf), ("linf", 1))
@@ -110,57 +105,6 @@ def test_warm_sweeps_are_verified_and_not_solved(pair, kind):
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def random_row(rng):
-    K = int(rng.integers(1, 10))
-    y = rng.dirichlet(np.ones(K)) * (rng.random(K) < 0.7)
-    if rng.random() < 0.3:
-        y = rng.integers(3, size=K) * 1.0
-    return y / y.sum() if y.sum() else np.eye(K)[0]
-
-
-def test_tables_of_linf_rows_are_their_gains():
-    rng = np.random.default_rng(9)
-    for _ in range(400):
-        y = random_row(rng)
-        K = y.size
-        S = K + int(rng.integers(0, 6))
-        v = rng.normal(size=S) if rng.random() < 0.6 else rng.integers(3, size=S) * 1.0
-        v = (v - v.max()) / (np.ptp(v) or 1.0)
-        down = np.argsort(-v, kind="stable").astype(np.int32)
-        order = Order(
-            np.zeros(0),
-            down,
-            v[down],
-            np.zeros(S + 1),
-            np.zeros(S + 1),
-            np.argsort(down).astype(np.int32),
-            np.zeros(0, dtype=np.int32),
-            0.0,
-            -np.inf,
-            np.zeros(1, dtype=np.int64),
-        )
-        indices = np.sort(rng.choice(S, K, replace=False)).astype(np.int32)
-        u = v[indices] - (v[indices].max() if K == S else 0.0)
-        length = rows_linf.walk_length(K, S, K < S, 0.0)
-        whole = [np.zeros(size, dtype=np.int64) for size in (K + 1, K + 2, K, 0)]
-        sort = SortSpace(np.zeros(K), np.full(S, -1), whole[0], np.zeros(K + 1), *whole[1:])
-        rows_linf.top_entries(u, indices, order, K < S, length, sort)
-        pair = Pair(y, 0, K, u, 0, np.ones(1), sort.entry, sort.level, length)
-        table_linf.place_entries(pair, sort.place)
-        tables = budget_each.make_tables(1, 1, table_linf.lines_needed(K, 1))
-        scratch = np.zeros(K + 1), np.zeros(K + 1, dtype=np.int64)
-        table_linf.tabulate(pair, 1.0, sort.place, tables, 0, 0, *scratch)
-        lines = tables.lines[: tables.length[0, 0] + 1]
-        assert (np.diff(lines[:, 0]) > 0).all()
-        assert (np.diff(lines[1:, 2]) < 0).all()
-        full, z = np.zeros(S), v
-        full[indices] = y
-        for r in (*rng.random(4), *10.0 ** rng.uniform(-6, 0, 3), *lines[1:, 0]):
-            assert budget_each.gain_at.py_func(tables, 0, 0, r, int(rng.integers(0, 5))) == pytest.approx(
-                bent(full, z, r), abs=1e-12
-            )
 
 
 def random_tables(rng, n, N):

@@ -7,15 +7,10 @@ import math
 import numpy as np
 import pytest
 
-import drmdp
 import reference
 from cases import cases
-from drmdp.bellman.rows import linf as rows_linf
-from drmdp.bellman.rows.pair import Pair
-from drmdp.layout.layout import lay_out
-from drmdp.layout.point import point_at
-from drmdp.layout.sorting import sort_ahead, sort_space
-from kernels import assert_close, larger, over, sweeps, units
+from drmdp.layout.sorting import sort_ahead
+from kernels import assert_close, over, sweeps, units
 
 PAIRS = over(("linf", math.inf))
 
@@ -39,27 +34,6 @@ def test_entries_are_sorted_as_far_as_asked(kind):
             np.testing.assert_array_equal(key[:done], want[:done])
         np.testing.assert_array_equal(given[entry], want)
         assert np.unique(entry).size == n
-
-
-def test_slope_of_a_row_is_that_of_its_gain():
-    rng = np.random.default_rng(6)
-    layout = lay_out(larger("dense")[0], drmdp.Wasserstein(1.0, "linf", math.inf, support="all"))
-    point = point_at(layout, np.zeros(40))
-    for _ in range(200):
-        K = rng.integers(2, 12)
-        y = rng.dirichlet(np.ones(K)) * (rng.random(K) < 0.7)
-        y = y / y.sum() if y.sum() else np.eye(K)[0]
-        u = np.minimum(np.round(rng.random(K), rng.integers(1, 4)) - 1, 0)
-        u -= u.max()
-        sort = sort_space(layout, point, 0, 0, K)
-        rows_linf.top_entries(u, np.arange(K), point.order, False, K, sort)
-        row = Pair(y, 0, K, u, 0, np.ones(1), sort.entry, sort.level, K)
-        for r in (1e-12, *rng.random(5) * 0.5):
-            gain, slope, pivot, delta, _ = rows_linf.row_at(row, 0, r)
-            more = rows_linf.row_at(row, 0, r + 1e-9)[0]
-            assert slope == pytest.approx((more - gain) / 1e-9, abs=1e-5)
-            assert gain == pytest.approx(bend(y, u, r) @ u - y @ u, abs=1e-14)
-            assert -min(r, y[sort.entry[pivot]]) - 1e-15 <= delta <= r
 
 
 def bend(y, z, r):

@@ -109,7 +109,10 @@ SETS = {
         for order in (1.5, np.inf)
     },
     "tv": (lambda m, r: drmdp.Divergence(r, "tv"), moved),
-    "linf-inf": (lambda m, r: drmdp.Wasserstein(r, "linf", np.inf), boxed),
+    **{
+        f"linf-{order:g}": (lambda m, r, order=order: drmdp.Wasserstein(r, "linf", order), boxed)
+        for order in (1, 2, np.inf)
+    },
     "intervals": (lambda m, r: drmdp.Intervals.of(m, r), boxed),
     **{
         f"l2-{order:g}": (

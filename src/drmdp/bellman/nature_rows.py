@@ -23,7 +23,7 @@ from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, point_at, row_scales, scratch
-from drmdp.layout.sorting import SortSpace, places, rank, sort_space
+from drmdp.layout.sorting import SortSpace, rank, sort_space
 
 
 class Target(NamedTuple):
@@ -185,23 +185,6 @@ def _respond_l1(start, stop, layout, point, memory, question, work):
                     _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], work.sort)
 
 
-@njit(**KERNEL)
-def _respond_linf(start, stop, layout, point, memory, question, work):
-    """Rows of the states start … stop − 1 from radii.
-
-    reads   layout, point, memory.by_kernel, question: weights, share
-    fills   question.target, work
-    """
-    weights, share, order = question.weights, question.share, point.order
-    for s in range(start, stop):
-        if begin(layout, point, s, work.state):
-            for a in range(weights.shape[1]):
-                if weights[s, a] > 0.0:
-                    piece = piece_at(layout, s, a, work.state, question.target)
-                    radius, w = memory.by_kernel[s], layout.weights
-                    _row_linf(piece, w, weights[s, a], share[s], radius, order, layout.unlisted, work.sort)
-
-
 @njit(**INLINE)
 def _row_l1(piece, w, x, share, moved, sort):
     """Add the rows of a pair, mass being moved from their lowest stakes to the top.
@@ -225,57 +208,4 @@ def _row_l1(piece, w, x, share, moved, sort):
             left -= take
 
 
-@njit(**INLINE)
-def _row_linf(piece, w, x, share, radius, order, unlisted, sort):
-    """Add the bent rows of a pair: +r above a pivot, −min(r, ŷ) below it, the pivot takes the balance.
-
-    Unlisted pivots are single entries K + i.
-
-    reads   piece, w (N,), x (weight of the pair), share, radius (N,), order, unlisted
-    fills   piece: states, mass, length, level; sort
-    """
-    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
-    K = u.size
-    place, down = sort.place, sort.entry
-    places(order, unlisted, piece.listed, u, sort.key, place, down)
-    n_states = order.u.size if unlisted else K
-    for i in range(w.size):
-        c = x * w[i]
-        r = share[min(i, share.size - 1)] * radius[i]
-        supply = 0.0
-        for j in range(K):
-            p = y[i * K + j] * scale[i]
-            mass[j] += c * (p - min(r, p))
-            supply += min(r, p)
-        if not r > 0.0:
-            continue
-        n = 0  # listed entries served
-        k = 0  # states served, from the top
-        while k < n_states and supply > 0.0:
-            if n < K and place[down[n]] == k:  # keeps its own min(r, ŷ) and takes up to r more
-                j = down[n]
-                kept = min(r, y[i * K + j] * scale[i], supply)
-                take = min(r, supply - kept)
-                mass[j] += c * (kept + take)
-                supply -= kept + take
-                n += 1
-                k += 1
-                continue
-            run = (place[down[n]] if n < K else n_states) - k
-            full = min(run, int(supply / r))
-            k += full
-            supply -= full * r
-            if full < run:  # the pivot
-                piece.states[K + i] = order.states[k]
-                mass[K + i] += c * max(supply, 0.0)
-                break
-        if unlisted:
-            piece.length[i] = k
-            piece.level[i] = c * r
-            for j in range(K):
-                if place[j] < k:  # served above
-                    mass[j] -= c * r
-
-
 L1 = Answer(_respond_l1, 1, prefixes=False)
-LINF = Answer(_respond_linf, EACH, prefixes=True)

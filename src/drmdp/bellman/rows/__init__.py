@@ -1,6 +1,6 @@
 """Rows of one pair (state, action): what nature gains in them, and what that costs.
 
-`l1`, `l2`, `linf`, `linf_table` and `pair` belong to the tuned balls. The others are *row models*. A row model knows one cost C(z | ŷ), convex in the
+`l1` and `pair` belong to the tuned balls. The others are *row models*. A row model knows one cost C(z | ŷ), convex in the
 distribution z and 0 at ŷ, and answers a multiplier t > 0 on stakes −1 ≤ u ≤ 0 with the row that maximises t z·u − C(z | ŷ). Nature always has a next
 state of stake 0 (the top), listed or not. A module has three compiled functions, which allocate nothing:
 
