@@ -18,12 +18,12 @@ from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.core.compact import Rows
-from drmdp.core.compiled import INLINE, KERNEL, njit
+from drmdp.core.compiled import INLINE, njit
 from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 from drmdp.layout.point import Point, Scratch, normalise, point_at, row_scales, scratch
-from drmdp.layout.sorting import SortSpace, rank, sort_space
+from drmdp.layout.sorting import SortSpace, sort_space
 
 
 class Target(NamedTuple):
@@ -165,47 +165,3 @@ def piece_at(layout, s, a, state, target):
         layout.data[N * lo : N * hi], state.u[lo - first : hi - first], listed, state.scale[a], states, target.mass[at:end],
         target.length[p:q], target.slope[p:q], target.level[p:q],
     )  # fmt: skip
-
-
-@njit(**KERNEL)
-def _respond_l1(start, stop, layout, point, memory, question, work):
-    """Rows of the states start … stop − 1 from moved masses.
-
-    reads   layout, point, memory, question: weights, share
-    fills   question.target, work
-    """
-    weights, share = question.weights, question.share
-    for s in range(start, stop):
-        if begin(layout, point, s, work.state):
-            for a in range(weights.shape[1]):
-                if weights[s, a] > 0.0:
-                    piece = piece_at(layout, s, a, work.state, question.target)
-                    K = piece.u.size
-                    piece.states[K] = point.order.states[0] if layout.unlisted else piece.listed[np.argmax(piece.u)]
-                    _row_l1(piece, layout.weights, weights[s, a], share[s], memory.by_row[s, a], work.sort)
-
-
-@njit(**INLINE)
-def _row_l1(piece, w, x, share, moved, sort):
-    """Add the rows of a pair, mass being moved from their lowest stakes to the top.
-
-    reads   piece, w (N,), x (weight of the pair), share, moved (N,)
-    fills   piece.mass, sort
-    """
-    y, u, scale, mass = piece.y, piece.u, piece.scale, piece.mass
-    K = u.size
-    ascending = sort.entry
-    rank(u, ascending, sort.place)
-    for i in range(w.size):
-        c = x * w[i]
-        left = share[min(i, share.size - 1)] * moved[i] if moved[i] > 0.0 else 0.0
-        for n in range(K):
-            j = ascending[n]
-            p = y[i * K + j] * scale[i]
-            take = min(left, p)
-            mass[j] += c * (p - take)
-            mass[K] += c * take
-            left -= take
-
-
-L1 = Answer(_respond_l1, 1, prefixes=False)
