@@ -53,9 +53,9 @@ class Told(Worth):
     def of(cls, plan: HorizonSolution, unit: str) -> Told:
         """What there is to say of a plan."""
         stages = None if plan.natures is None else plan.natures.stages
-        one = stages is not None and len(plan.settings["balls"]) == 1
+        ball = stages.balls[0] if stages is not None and len(plan.settings["balls"]) == 1 else None
         return cls(
-            unit, plan.noun, "plan", plan.policy, stages and stages.first, stages.balls[0] if one else None, mean_of(plan, plan.policy),
+            unit, plan.noun, "plan", plan.policy, stages and stages.first, ball, mean_of(plan, plan.policy),
             float(plan.initial @ plan.value[0]), plan.scale, bool(plan.settings["nature"] == "cooperative"), "a stage",
             f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.models, plan.policy, strict=True)) if stages else [], plan,
         )  # fmt: skip
