@@ -55,7 +55,7 @@ public:
         if (theta > 0.0 && theta < 1.0 && bottom < -tol) {
             open(s, bottom, tol / theta);
             const bool warm = enlist(policy);
-            if (!warm) enlist(lowest_of_mean());
+            if (!warm) game_.x[0] = 1.0, enlist(lowest_of_mean());
             place(radius, warm);
             if (n_ == 1) look_around();
             game_.mixture = t_;
@@ -226,7 +226,7 @@ private:
         };
         for (Index a = 0; a < A; ++a) total += counts(a) ? policy[a] : 0.0;
         for (Index a = 0; a < A && total > 0.5; ++a)
-            if (counts(a)) enlist(a);
+            if (counts(a)) game_.x[n_] = policy[a], enlist(a);
         return n_ > 0;
     }
 
