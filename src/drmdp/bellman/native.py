@@ -42,13 +42,17 @@ class NativeFamily:
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Minimise over the policy, let nature maximise."""
-        _native.sweep(self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout))
+        _native.sweep(
+            self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout)
+        )
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Keep the policy in out.policy."""
-        _native.sweep(self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout))
+        _native.sweep(
+            self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout)
+        )
 
     def _besides(self, layout: Any) -> Any:
         """What the routine is told beside the layout."""
