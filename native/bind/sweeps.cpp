@@ -58,8 +58,8 @@ struct Reader<Extra> {
         to.order = at(0, "order");
         const Fields lists{at.from, at[1]};
         if (lists.of.is_none()) return to;
-        to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[K]");
-        to.list_cost = lists(2, "cost[K]"), to.list_of = at(2, "source[E]"), to.free = at(3, "free");
+        to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[G]");
+        to.list_cost = lists(2, "cost[G]"), to.list_of = at(2, "source[E]"), to.free = at(3, "free");
         return to;
     }
 };
