@@ -50,9 +50,9 @@ std::int32_t top_state(const Layout<Real>& layout, const Point& point, Index pai
 template <class Model, class Real, class Mixtures>
 class RowWriter {
 public:
-    RowWriter(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
-              Index start, Index stop)
-        : layout_(layout), point_(point), mixture_(mixture), rows_(rows),
+    RowWriter(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
+              const Rows& rows, Index start, Index stop)
+        : layout_(layout), point_(point), mixture_(mixture), rows_(rows), model_(made<Model>(extra)),
           state_(layout, start, stop, Model::PADDING), z_(to_lanes(layout.longest(start, stop))),
           mass_(z_.size() + 1) {}
 
@@ -110,9 +110,9 @@ private:
 };
 
 template <class Model, class Real, class Mixtures>
-void write_rows(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
-                Index start, Index stop) {
-    RowWriter<Model, Real, Mixtures> writer(layout, point, mixture, rows, start, stop);
+void write_rows(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
+                const Rows& rows, Index start, Index stop) {
+    RowWriter<Model, Real, Mixtures> writer(layout, point, extra, mixture, rows, start, stop);
     for (Index s = start; s < stop; ++s) writer.write(s);
 }
 

@@ -29,8 +29,8 @@ template <class Model, class Real>
 class SharedBudget {
 public:
     // Work space for the states start ... stop - 1.
-    SharedBudget(const Layout<Real>& layout, const Point& point, const Extra&, Index start, Index stop)
-        : layout_(layout), averaged_(layout.averaged()), point_(point),
+    SharedBudget(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
+        : layout_(layout), averaged_(layout.averaged()), point_(point), model_(made<Model>(extra)),
           state_(layout, start, stop, Model::PADDING), curves_(layout.A), trial_(layout.A),
           weights_(to_lanes(layout.N)), one_(LANES), scale_(is_single() ? layout.A * layout.N : 0) {
         std::copy(layout.weights.begin(), layout.weights.end(), weights_.begin());
@@ -437,7 +437,7 @@ private:
     const Layout<Real>& layout_;
     const Layout<double> averaged_;
     const Point& point_;
-    const Model model_{};
+    const Model model_;
     Stakes state_;
     std::vector<Curve> curves_;
     Curve stacked_;

@@ -15,6 +15,7 @@ from drmdp.core.cached import cached_property
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
+from drmdp.sets.registry import entry_of
 
 ONE = np.ones(1)
 
@@ -80,6 +81,16 @@ class NativeOrders(NativeFamily):
         return replace(self, extra=(float(ball.order), None))
 
 
+class NativeOutside(NativeFamily):
+    """Rows that are functions from outside."""
+
+    def of(self, ball: Any) -> NativeFamily:
+        """Those of a set."""
+        mean = getattr(ball, "around", "kernels") == "mean"
+        routine = "outside_radius" if ball.by_kernel else "outside_price"
+        return NativeFamily(routine, mean, single_kernels=not mean, extra=(1.0, None, entry_of(ball).functions))
+
+
 def _mean(routine: str) -> NativeFamily:
     return NativeFamily(routine, mean=True, single_kernels=False)
 
@@ -95,3 +106,4 @@ L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
 LINF_ORDERS = NativeOrders("linf", tops=EACH, prefixes=1)
 LINF_1, LINF_INF = (NativeFamily("linf", tops=EACH, prefixes=1, extra=(order, None)) for order in (1.0, math.inf))
+OUTSIDE = NativeOutside("outside_price")

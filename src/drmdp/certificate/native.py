@@ -10,6 +10,7 @@ import numpy as np
 
 from drmdp import _native
 from drmdp.certificate import duals
+from drmdp.sets.registry import entry_of
 
 ONE = np.ones(1)
 
@@ -41,6 +42,16 @@ class NativeOrders(NativeProof):
         return replace(self, dual_rows=duals.of_order(self.dual_rows, order), extra=(order, None))
 
 
+class NativeOutside(NativeProof):
+    """The proof of rows that are functions from outside."""
+
+    def of(self, ball: Any) -> NativeProof:
+        """That of a set."""
+        mean = getattr(ball, "around", "kernels") == "mean"
+        routine = "outside_radius" if ball.by_kernel else "outside_price"
+        return NativeProof(routine, None, mean, (1.0, None, entry_of(ball).functions))
+
+
 KL, KL_MEAN = NativeProof("kl", duals.KL), NativeProof("kl", duals.KL, mean=True)
 BURG, BURG_MEAN = NativeProof("burg", duals.BURG), NativeProof("burg", duals.BURG, mean=True)
 CHI2, CHI2_MEAN = NativeProof("chi2", duals.CHI2), NativeProof("chi2", duals.CHI2, mean=True)
@@ -49,3 +60,4 @@ L2, LINF_ORDERS = NativeProof("l2", duals.l2), NativeOrders("linf", duals.linf)
 LINF_1, LINF_INF = (NativeProof("linf", duals.linf, extra=(order, None)) for order in (1.0, math.inf))
 L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), NativeOrders("l2_orders", duals.l2)
 L1_INF, L1_ORDERS = NativeProof("l1_orders", duals.l1, extra=(math.inf, None)), NativeOrders("l1_orders", duals.l1)
+OUTSIDE = NativeOutside("outside_price", None)

@@ -1,5 +1,7 @@
-"""A divergence from outside: what it is, its rows and their proof, a file each, and one entry."""
+"""A divergence from outside: what it is, the functions of its rows, and one entry."""
 
-from drmdp.sets.registry import Entry, Kept
+from toy_divergence.functions import bound, cost, row
 
-ENTRY = Entry("toy_divergence.rows:MEAN", "toy_divergence.proof:MEAN", Kept(False, True, width=3))
+from drmdp.sets.outside import by_address
+
+ENTRY = by_address(row, bound, cost)

@@ -1,6 +1,8 @@
-"""A set from outside: its class, its response and its proof, a file each, and one entry."""
+"""A set from outside: its class, the functions of its rows, and one entry."""
 
-from drmdp.sets.registry import Entry, Kept
+from toy_set.functions import bound, cost, row
 
-ENTRY = Entry("toy_set.response", "toy_set.proof", Kept(by_kernel=True, by_row=False))
+from drmdp.sets.outside import by_address
+
+ENTRY = by_address(row, bound, cost, by_kernel=True)
 MAKER = "toy_set.contamination:Contamination"
