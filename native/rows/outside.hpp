@@ -10,7 +10,7 @@ namespace drmdp {
 
 class OutsideRow {
 public:
-    static constexpr bool POLYGON = true;  // it may be one, of which nobody knows the vertices
+    static constexpr bool POLYGON = true, VERTICES = false;
     static constexpr double PADDING = 0.0;
     static constexpr Index KNOWN = 0;
     static constexpr Room ROOM{0, 0};
