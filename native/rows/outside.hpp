@@ -15,7 +15,7 @@ public:
     static constexpr Index KNOWN = 0;
     static constexpr Room ROOM{0, 0};
 
-    explicit OutsideRow(const Extra& extra) : outside_(extra.outside) {}
+    explicit OutsideRow(const Extra& extra) : outside_(&extra.outside) {}
 
     static double budget(double radius) { return radius; }
 
@@ -26,9 +26,9 @@ public:
             const Row<Real> row = pair.row(i);
             z_.resize(row.size);
             const View<double> z(z_.data(), row.size);
-            const Outside::Bent bent = outside_.bend(t, read(row), pair.u, z);
+            const Outside::Bent bent = outside_->bend(t, read(row), pair.u, z);
             for (Index j = 0; j < row.size; ++j) answer.value += pair.weights[i] * z[j] * pair.u[j];
-            answer.cost += pair.weights[i] * outside_.measure({y_.data(), row.size}, z, bent.top, 0.0);
+            answer.cost += pair.weights[i] * outside_->measure({y_.data(), row.size}, z, bent.top, 0.0);
             answer.slope += pair.weights[i] * bent.slope;
         }
         return answer;
@@ -49,14 +49,14 @@ public:
     template <class Real>
     Beyond fill(const Row<Real>& row, View<const double> u, double size, const Order&,
                 View<double> z) const {
-        return {outside_.bend(size, read(row), u, z).top};
+        return {outside_->bend(size, read(row), u, z).top};
     }
 
     // What a row gains at a radius.
     template <class Real>
     double gain(const Row<Real>& row, View<const double> u, double radius) const {
         z_.resize(row.size);
-        outside_.bend(radius, read(row), u, {z_.data(), row.size});
+        outside_->bend(radius, read(row), u, {z_.data(), row.size});
         double total = 0.0;
         for (Index j = 0; j < row.size; ++j) total += (z_[j] - y_[j]) * u[j];
         return total;
@@ -70,7 +70,7 @@ private:
         return {y_.data(), row.size};
     }
 
-    const Outside& outside_;
+    const Outside* outside_;
     mutable std::vector<double> y_, z_;
 };
 

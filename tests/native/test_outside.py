@@ -2,9 +2,11 @@
 
 import ctypes
 import math
+import re
 import shutil
 import subprocess
 from ctypes import CFUNCTYPE, POINTER, c_double, c_int64, c_void_p
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,3 +183,13 @@ def test_a_poor_function_makes_no_bound_false(solved):
         found = solved(by_ctypes(**others))
         assert (found.lower <= want.upper).all()
         assert (found.upper >= want.lower).all()
+
+
+def test_the_example_of_the_docs_is_that_of_the_package(monkeypatch, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text("utf-8")
+    [code] = [cell for cell in re.findall(r"```\{code-cell\}\n(.*?)```", page, flags=re.DOTALL) if "by_address" in cell]
+    monkeypatch.setattr(divergence, "KINDS", dict(divergence.KINDS))
+    monkeypatch.setattr(registry, "ENTRIES", dict(registry.ENTRIES))
+    exec(code, {"drmdp": drmdp})
+    own, want = capsys.readouterr().out.splitlines()
+    assert own.split(",")[0] == want.split(",")[0]
