@@ -20,7 +20,7 @@ class NativeProof:
     """The proof of a routine; `mean`: its rows stand for all kernels."""
 
     routine: str
-    dual_rows: duals.Duals  # of dense data
+    dual_rows: Any  # of dense data, `duals.Duals`; none where nobody has a conic program
     mean: bool = False
     extra: Any = None  # what the set has besides
     WORK: ClassVar[bool] = False  # routines have their own work space
