@@ -9,11 +9,13 @@ import test_registered as contract
 
 import decks
 import drmdp
+import drmdp_check
 from drmdp.sets import divergence, registry
+from drmdp_check import __main__ as checker
 
 pytest.importorskip("numba")
 
-from toy_divergence import ENTRY, functions
+from toy_divergence import ENTRY, MEAN, functions, witness
 from toy_divergence.kind import HELLINGER
 
 NAME, FAR = "hellinger", 2.0
@@ -35,7 +37,7 @@ def _registered(monkeypatch):
     monkeypatch.setitem(registry.MAKERS, NAME, registry.MAKERS["kl"])
     for name, settings in VARIANTS.items():
         key = NAME, settings["around"]
-        monkeypatch.setitem(registry.ENTRIES, key, ENTRY)
+        monkeypatch.setitem(registry.ENTRIES, key, MEAN if key[1] == "mean" else ENTRY)
         monkeypatch.setitem(decks.SETS, name, decks.Kind(key, lambda *given, own=settings: make(*given, **own)))
 
 
@@ -48,6 +50,25 @@ def test_it_keeps_the_contract(name, support, tmp_path):
     contract.test_nothing_that_is_left_in_memory_makes_a_bound_false(name, support)
     if support == "observed" and "mean" in name:  # around kernels, nobody searches a tuple with a given mean
         contract.test_a_set_goes_everywhere(name, tmp_path)
+
+
+@contract.SUPPORTS
+@pytest.mark.parametrize("rectangular", ["s", "sa"])
+def test_its_proof_is_checked_by_others(rectangular, support, tmp_path, monkeypatch):
+    own = contract.model()
+    ball = make(own, 0.05, support, rectangular=rectangular)
+    drmdp.write(own, tmp_path / "m.npz")
+    drmdp.solve(own, ball, tol=1e-8).proof(tmp_path / "p.json")
+    with pytest.raises(drmdp_check.Refused, match="cannot check the set 'hellinger'"):
+        drmdp_check.check(tmp_path / "p.json", tmp_path / "m.npz")
+    monkeypatch.setitem(checker.FAMILIES, NAME, witness.Region)
+    found = drmdp_check.check(tmp_path / "p.json", tmp_path / "m.npz")
+    assert drmdp_check.show(found) == 0
+    lower, upper, _, _ = found.bounds[0]
+    assert max(map(float, np.subtract(upper, lower))) < 1e-7
+    around = make(own, 0.05, support, around="kernels")
+    with pytest.raises(drmdp.InputError, match="proof: cannot be written for hellinger around kernels yet"):
+        drmdp.solve(own, around).proof(tmp_path / "p.json")
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -16,6 +16,7 @@ import drmdp
 from drmdp import _native
 from drmdp.sets import divergence, registry
 from drmdp.sets.outside import by_address
+from recorded import record
 
 ROW = POINTER(c_double)
 TYPES = {
@@ -141,6 +142,21 @@ def test_a_signature_is_checked():
     for wrong in (None, (), (1.0, None), (1.0, None, fine), (1.0, None, (fine[0],)), (1.0, None, (None,) * 3)):
         with pytest.raises(ValueError, match=r"^\w+: expected"):
             _native.check_functions(wrong)
+
+
+def test_a_routine_without_its_functions_is_refused(solved):
+    given = [call for call in record(lambda: solved(by_ctypes())) if call[0] in ("sweep", "respond", "prove")]
+    assert {name for name, _ in given} >= {"sweep", "prove"}
+    for name, arguments in given:
+        for wrong in (
+            None,
+            (1.0, None),
+            (1.0, None, ()),
+            (1.0, None, arguments[-1][2][::-1]),
+            (1.0, None, (None,) * 3),
+        ):
+            with pytest.raises(ValueError, match=r"^\w+: expected"):
+                getattr(_native, name)(*arguments[:-1], wrong)
 
 
 WRONG = {
