@@ -4,7 +4,10 @@
 // (N, K) block of `data` at N indptr[k]. Rows of float32 are divided by their sums in float64.
 #pragma once
 
+#include <type_traits>
+
 #include "lanes.hpp"
+#include "outside.hpp"
 
 namespace drmdp {
 
@@ -98,7 +101,7 @@ struct Layout {
     }
 };
 
-// What a set has besides: an order, and where mass can go (transport).
+// What a set has besides: an order, where mass can go (transport), and functions from outside.
 struct Extra {
     double order = 1.0;
     View<const std::int64_t> list_at;      // (n + 1) where each list begins
@@ -112,7 +115,15 @@ struct Extra {
         const Index to = list_target[k];
         return 0 <= to && to < u.size() ? u[to] : -INFINITE;
     }
+    Outside outside;
 };
+
+// A T that takes what a set has besides, or one that does not.
+template <class T, class... Others>
+T made(const Extra& extra, const Others&... others) {
+    if constexpr (std::is_constructible_v<T, const Extra&, const Others&...>) return T(extra, others...);
+    else return T(others...);
+}
 
 // v in descending order, for states that are not listed; all of it, or its top.
 struct Order {

@@ -50,9 +50,10 @@ std::int32_t top_state(const Layout<Real>& layout, const Point& point, Index pai
 template <class Model, class Real, class Mixtures>
 class RowWriter {
 public:
-    RowWriter(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
-              Index start, Index stop)
-        : layout_(layout), point_(point), mixture_(mixture), rows_(rows),
+    RowWriter(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
+              const Rows& rows, Index start, Index stop)
+        : layout_(layout), point_(point), extra_(extra), mixture_(mixture), rows_(rows),
+          model_(made<Model>(extra)),
           state_(layout, start, stop, Model::PADDING), z_(to_lanes(layout.longest(start, stop))),
           mass_(z_.size() + 1) {}
 
@@ -68,7 +69,7 @@ private:
         const Index entries = rows_.entry_at[pair + 1] - at;
         const View<double> u = state_.of(a);
         std::fill(mass_.begin(), mass_.end(), 0.0);
-        model_ = Model{};
+        model_ = made<Model>(extra_);
         term_ = rows_.prefix_at[pair];
         for (Index i = 0; i < layout_.N; ++i) add(s, a, i, u);
         for (Index j = 0; j < K; ++j) rows_.states[at + j] = layout_.indices[layout_.first(pair) + j];
@@ -101,6 +102,7 @@ private:
 
     const Layout<Real>& layout_;
     const Point& point_;
+    const Extra& extra_;
     const Mixtures mixture_;
     const Rows& rows_;
     Model model_;
@@ -110,9 +112,9 @@ private:
 };
 
 template <class Model, class Real, class Mixtures>
-void write_rows(const Layout<Real>& layout, const Point& point, Mixtures mixture, const Rows& rows,
-                Index start, Index stop) {
-    RowWriter<Model, Real, Mixtures> writer(layout, point, mixture, rows, start, stop);
+void write_rows(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
+                const Rows& rows, Index start, Index stop) {
+    RowWriter<Model, Real, Mixtures> writer(layout, point, extra, mixture, rows, start, stop);
     for (Index s = start; s < stop; ++s) writer.write(s);
 }
 

@@ -69,6 +69,7 @@ struct Routine {
     Keeps keeps{};
     // Brings a mixture of the kernels into a ball of some size around the weights; or none.
     void (*pull)(View<const double> weights, double size, View<double> mixture) = nullptr;
+    bool outside = false;  // its rows are functions from outside
 };
 
 // All of them, and the one of a name; none if there is none.

@@ -3,6 +3,7 @@
 
 #include "../routines.hpp"
 #include "bind.hpp"
+#include "functions.hpp"
 #include "order.hpp"
 
 namespace drmdp {
@@ -57,7 +58,10 @@ struct Reader<Extra> {
         if (at.of.is_none()) return to;
         to.order = at(0, "order");
         const Fields lists{at.from, at[1]};
-        if (lists.of.is_none()) return to;
+        if (lists.of.is_none()) {
+            if (PyTuple_Size(at.of.ptr()) > 2) to.outside = at(2, "functions");
+            return to;
+        }
         to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[G]");
         to.list_cost = lists(2, "cost[G]"), to.list_of = at(2, "source[E]"), to.free = at(3, "free");
         return to;
@@ -124,19 +128,24 @@ struct Reader<Rows> {
 
 namespace {
 
-const Routine& find(const std::string& name) {
+template <class Real>
+const Routine& find(const std::string& name, const Extra& extra = {}) {
     const Routine* routine = routine_of(name);
     if (!routine) refuse("routine", "nothing is called " + name);
+    if (routine->outside && !extra.outside.row.address) refuse("functions", "expected row, bound and cost");
+    if (sizeof(Real) == 4 && !routine->sweep_single) refuse("data", name + " takes float64");
     return *routine;
 }
 
-// One of two functions, by the precision of the data.
-template <class Real, class Wide, class Single>
-auto of_precision(const Routine& routine, Wide wide, Single single) {
-    if (sizeof(Real) == 4 && !single) refuse("data", std::string(routine.name) + " takes float64");
-    if constexpr (sizeof(Real) == 4) return single;
-    else return wide;
+// Do what is asked by one of two functions, by the precision of the data.
+template <class Real, class Wide, class Single, class Asked>
+void run(Wide wide, Single single, const Asked& asked) {
+    if constexpr (sizeof(Real) == 4) single(asked);
+    else wide(asked);
+    expect_sound(asked.extra.outside.fault);
 }
+
+void check_functions(const Outside&) {}
 
 // Lists are of all `next` states, which is what stakes are of, or each is of an entry and names some of its
 // pair. Whether targets are there is looked at where they are read (`Extra::stake`): most never are.
@@ -178,7 +187,7 @@ template <class Real>
 void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
            const Layout<Real>& layout, const Point& point, const Remembered<double>& memory,
            const Found& found, double tol, const Extra& extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
     expect_lists(extra, layout, start, stop, point.value.size());
@@ -192,13 +201,13 @@ void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index
     if (by_pair) of_pairs = {part(0), part(1), {part(2), 1}, part(3)};
     const Sweep<Real> asked{pairs, point, left, found, extra, start, stop, layout.A, tol, fixed,
                             by_pair ? &of_pairs : nullptr};
-    of_precision<Real>(routine, routine.sweep, routine.sweep_single)(asked);
+    run<Real>(routine.sweep, routine.sweep_single, asked);
 }
 
 template <class Real>
 void respond(const std::string& name, bool by_pair, Index start, Index stop, const Layout<Real>& layout,
              const Point& point, const Remembered<double>& memory, Rows rows, const Extra& extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
     expect_lists(extra, layout, start, stop, point.value.size());
@@ -218,14 +227,14 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, con
     Memory left;
     memory.fill(left.by_action, left.by_kernel, left.by_row, pairs, routine.keeps);
     const Response<Real> asked{pairs, point, left, rows, extra, start * step, stop * step};
-    of_precision<Real>(routine, routine.respond, routine.respond_single)(asked);
+    run<Real>(routine.respond, routine.respond_single, asked);
 }
 
 template <class Real>
 void prove(const std::string& name, Index start, Index stop, const Layout<Real>& layout,
            const judge::Sight& sight, const Claimed& claimed, const Bounded& bounds, Index n_mean,
            const Extra& extra) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, sight.value.size());
     expect_seen(layout, sight.value.size(), sight.u, sight.down.size());
     expect_lists(extra, layout, start, stop, sight.value.size());
@@ -234,7 +243,7 @@ void prove(const std::string& name, Index start, Index stop, const Layout<Real>&
     const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, 0);
     const judge::Proved proved{bounds.low, bounds.high, share};
     const Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
-    of_precision<Real>(routine, routine.prove, routine.prove_single)(asked);
+    run<Real>(routine.prove, routine.prove_single, asked);
 }
 
 // Bring mixtures, a row each, into balls around the weights.
@@ -248,6 +257,7 @@ void pull(const std::string& name, Reals sizes, Reals weights, Table<double> mix
 
 void bind_sweeps(nb::module_& module) {
     module.def("routines", routine_names);
+    define(module, "check_functions", check_functions, "functions");
     define(module, "sweep", sweep<double>, sweep<float>, "name", "fixed", "by_pair", "start", "stop",
            "layout", "point", "memory", "found", "tol", "extra");
     define(module, "respond", respond<double>, respond<float>, "name", "by_pair", "start", "stop",

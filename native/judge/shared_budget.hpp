@@ -37,10 +37,10 @@ template <class RowProof, class Real>
 class SharedBudget {
 public:
     // n_mean: the kernels behind the mean row that stands for all; 0 where rows are kernels.
-    SharedBudget(const Layout<Real>& layout, const Sight& sight, const Claim& claim, Index n_mean,
-                 Index start, Index stop)
+    SharedBudget(const Layout<Real>& layout, const Sight& sight, const Claim& claim, const Extra& extra,
+                 Index n_mean, Index start, Index stop)
         : layout_(layout), claim_(claim), n_mean_(n_mean), state_(layout, sight, start, stop),
-          proof_(sight, layout.unlisted, layout.longest(start, stop)) {}
+          proof_(made<RowProof>(extra, sight, layout.unlisted, layout.longest(start, stop))) {}
 
     void prove(Index s, const Proved& proved) {
         if (!state_.open(s)) return;
@@ -57,7 +57,7 @@ public:
             if (!(mixture[0] > 0.0 || mixture[1] > 0.0)) continue;
             bent[a] = -double(N + 8) * EPSILON;
             for (Index i = 0; i < N; ++i) {
-                const Measured measured = proof_.measure(seen(a, i), mixture);
+                const Measured measured = proof_.measure(state_.row(a, i, n_mean_), mixture);
                 bent[a] += layout_.weights[i] * measured.worth;
                 spent += layout_.weights[i] * measured.cost;
             }
@@ -73,12 +73,6 @@ public:
     }
 
 private:
-    SeenRow<Real> seen(Index a, Index i) {
-        SeenRow<Real> row = state_.row(a, i);
-        if (n_mean_ > 0) row.off = 4.0 * double(row.K + n_mean_ + 4);
-        return row;
-    }
-
     // The multiplier that is claimed, 0 if it is none.
     double price(Index s, View<const double> x) const {
         double total = 0.0;
@@ -106,7 +100,7 @@ private:
         for (Index a = 0; a < layout_.A; ++a) {
             if (!(x[a] > 0.0)) continue;
             for (Index i = 0; i < N; ++i) {
-                const double h = layout_.weights[i] * proof_.dual(seen(a, i), tau * x[a]);
+                const double h = layout_.weights[i] * proof_.dual(state_.row(a, i, n_mean_), tau * x[a]);
                 total += h;
                 size += std::fabs(h);
             }

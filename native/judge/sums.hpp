@@ -185,11 +185,13 @@ public:
         return true;
     }
 
-    SeenRow<Real> row(Index a, Index i) {
+    // n_mean: the kernels behind a row that is the mean of them; else 0.
+    SeenRow<Real> row(Index a, Index i, Index n_mean = 0) {
         const Row<Real> own = layout_.row(s_ * layout_.A + a, i);
         SeenRow<Real> row{own.y, own.size, 1.0, stakes(a), 0.0};
         const double total = block_sum(row.K, [&](Index j) { return row.raw(j); });
         row.scale = total > 0.0 ? 1.0 / total : 0.0;
+        if (n_mean > 0) row.off = 4.0 * double(row.K + n_mean + 4);
         return row;
     }
     SeenRow<double> mean_row(Index a) {

@@ -16,7 +16,7 @@
 namespace drmdp {
 
 struct L1 {
-    static constexpr bool POLYGON = true;
+    static constexpr bool POLYGON = true, VERTICES = true;
     static constexpr double PADDING = 0.0;
     static constexpr Index KNOWN = 0;
     static constexpr Room ROOM{0, 0};

@@ -26,6 +26,8 @@ namespace drmdp {
 template <class Real>
 class LinfPair {
 public:
+    LinfPair(const Layout<Real>& layout, const Point& point, const Extra&, Index start, Index stop)
+        : LinfPair(layout, point, start, stop) {}
     LinfPair(const Layout<Real>& layout, const Point& point, Index start, Index stop)
         : layout_(layout), point_(point) {
         const Index longest = layout.longest(start, stop);
@@ -80,6 +82,18 @@ public:
         for (Index i = 0; i < layout_.N && value < enough; ++i)
             if (radius(i) > 0.0) value += layout_.weights[i] * bend<false>(row(i), radius(i)).gain;
         return value;
+    }
+
+    // `value` and what all rows of a pair gain at r, or anything from `enough` on if that is not below.
+    double bent(Index pair, View<const double> u, double r, double value, double enough) {
+        if (r >= 1.0) return INFINITE;
+        open(pair, u, r);
+        const auto row = [&](Index i) {
+            Row<Real> own = layout_.row(pair, i);
+            if (sizeof(Real) == 4) own.scale = scale_of(own);
+            return own;
+        };
+        return add_gains(row, [r](Index) { return r; }, value, enough);
     }
 
     Index length() const { return length_; }

@@ -9,8 +9,8 @@
 //     fill(row, u, t, order, z)   the listed part of one row at t, or at infinity; returns the rest
 //     KNOWN                how many numbers it keeps of each row while a state is solved
 //     PADDING              the stake of entries behind a row, whose mass is 0
-//     POLYGON              whether its curves are polygons; then `neighbours(pair, answer)` are the
-//                          vertices on both sides of an answer
+//     POLYGON              whether its curves may be polygons; then `neighbours(pair, answer)` are the
+//                          vertices on both sides of an answer, if VERTICES says that they are known
 //     ROOM                 work space in rows as long as the stakes and in rows as long as the weights
 #pragma once
 

@@ -58,6 +58,9 @@ public:
     const Answer& end() const { return points[count - 1]; }
     bool rises_to(double level) const { return segment >= 0 && low < level; }
 
+    // Whether an end of the segment has a slope.
+    bool smooth() const { return points[segment].slope > 0.0 || points[segment + 1].slope > 0.0; }
+
     // Add a point between its neighbours by t; a full curve loses its first one.
     void insert(Answer point) {
         last = point;

@@ -10,7 +10,7 @@ static void respond(const Response<Real>& r) {
     const auto mixture = [&](Index s, Index a, Index i) {
         return Mixture{r.memory.by_kernel[s][i] * r.memory.by_action[s][a], 0.0, 0.0};
     };
-    write_rows<L2>(r.layout, r.point, mixture, r.rows, r.start, r.stop);
+    write_rows<L2>(r.layout, r.point, r.extra, mixture, r.rows, r.start, r.stop);
 }
 
 template <class Real>

@@ -1,5 +1,5 @@
 #include "../judge/linf.hpp"
-#include "linf_inf.hpp"
+#include "each_row.hpp"
 #include "linf_orders.hpp"
 #include "run.hpp"
 
@@ -8,7 +8,7 @@ namespace drmdp {
 template <class Real>
 static void sweep(const Sweep<Real>& asked) {
     if (asked.extra.order < INFINITE) run<LinfOrders<Real>>(asked);
-    else run<LinfInf<Real>>(asked);
+    else run<EachRow<LinfPair<Real>, Real>>(asked);
 }
 
 template <class Real>

@@ -29,8 +29,9 @@ struct Mixture {
 // A row model that reads more than rows and stakes is made of it.
 template <class Model, class Real>
 Model model_of(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop) {
-    if constexpr (std::is_default_constructible_v<Model>) return {};
-    else return {layout, point, extra, start, stop};
+    if constexpr (std::is_constructible_v<Model, decltype(layout), decltype(point), decltype(extra), Index, Index>)
+        return {layout, point, extra, start, stop};
+    else return made<Model>(extra);
 }
 
 template <class Model, class Real>
@@ -383,11 +384,13 @@ private:
     // An answer beside a slope, as far from it as the vertex on its side is surely the answer.
     Answer beside(Curves curves, Index k, View<const double> policy, const Answer& vertex,
                   double known, double slope, double apart) {
-        if (std::fabs(known - slope) > std::fabs(apart) * slope)
-            return {std::sqrt(known) * std::sqrt(slope), vertex.cost, vertex.value, 0.0};
-        curves[k].next = (1.0 + 2.0 * apart) * slope;
+        const bool near = !(std::fabs(known - slope) > std::fabs(apart) * slope);
+        const double between = std::sqrt(known) * std::sqrt(slope);
+        if (!near && Model::VERTICES) return {between, vertex.cost, vertex.value, 0.0};
+        curves[k].next = near ? (1.0 + 2.0 * apart) * slope : between;
         visit(curves, policy);
-        return curves[k].last;
+        const Answer& last = curves[k].last;
+        return Model::VERTICES || std::fabs(last.value - vertex.value) <= FLAT ? last : vertex;
     }
 
     // Finite answer that is as good as the saturated end of a curve, up to a factor the least.
@@ -413,17 +416,21 @@ private:
             visit(curves, policy);
             curve.spend(level);
             const double value = curve.last.value;
-            if (value <= left.value + FLAT || value >= right.value - FLAT) return;
+            if (curve.smooth() || value <= left.value + FLAT || value >= right.value - FLAT) return;
         }
     }
 
     Cost settle(Curves curves, Index k, View<const double> policy, double level, bool spare,
                 Mixture& mixture) {
         Curve& curve = curves[k];
-        mixture = {};
         if (!curve.rises_to(level) || curve.count < 2) return {0.0, 0.0};
         for (Curve& other : curves) other.next = 0.0;
-        if (spare || curve.points[curve.segment + 1].t == INFINITE) divide(curves, k, policy, level);
+        if (!curve.smooth() && (spare || curve.points[curve.segment + 1].t == INFINITE))
+            divide(curves, k, policy, level);
+        if (curve.smooth()) {  // nothing ties
+            mixture = mixed(curve, level);
+            return {0.0, 0.0};
+        }
         const double apart = APART + NOISE * std::fabs(state_.base) / state_.unit;
         Answer left = curve.points[curve.segment], right = curve.points[curve.segment + 1];
         const double slope = right.value > left.value ? slope_between(left, right) : right.t;

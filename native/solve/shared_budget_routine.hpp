@@ -13,12 +13,12 @@ void respond_shared_budget(const Response<Real>& r) {
         const View<double> own = r.memory.by_row[s].part(3 * a, 3);
         return Mixture{own[0], own[1], own[2]};
     };
-    write_rows<Model>(r.layout, r.point, mixture, r.rows, r.start, r.stop);
+    write_rows<Model>(r.layout, r.point, r.extra, mixture, r.rows, r.start, r.stop);
 }
 
 template <class RowProof, class Real>
 void prove_shared_budget(const Question<Real>& q) {
-    judge::SharedBudget<RowProof, Real> judge(q.layout, q.sight, q.claim, q.n_mean, q.start, q.stop);
+    judge::SharedBudget<RowProof, Real> judge(q.layout, q.sight, q.claim, q.extra, q.n_mean, q.start, q.stop);
     for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
 }
 

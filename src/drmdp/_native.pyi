@@ -9,6 +9,9 @@ from typing import Any
 def routines() -> list[str]:
     """Names of sets, as the functions below take them."""
 
+def check_functions(functions: Any) -> None:
+    """Three LowLevelCallables for the rows of a set (`drmdp.sets.outside`): a ValueError names the one that has another signature."""
+
 def sweep(
     name: str,
     fixed: bool,

@@ -9,6 +9,7 @@ from toy_set import ENTRY, MAKER
 from toy_set.contamination import Contamination
 
 import drmdp
+import drmdp_check
 from drmdp.cli import main
 from drmdp.sets import registry
 
@@ -73,6 +74,17 @@ def test_rewards_paths_and_plans():
     np.testing.assert_allclose(plan.value[0], by_hand(model, ball), rtol=0, atol=1e-6)
     with pytest.raises(drmdp.InputError, match="contamination: no radius is known to suffice"):
         drmdp.radius.sufficient(model, ball, 10)
+
+
+@pytest.mark.parametrize("support", ["observed", "state", "all"])
+def test_its_proof_is_checked_by_others(support, tmp_path):
+    model, ball = problem(support)
+    drmdp.write(model, tmp_path / "m.npz")
+    drmdp.solve(model, ball, tol=1e-9).proof(tmp_path / "p.json")
+    found = drmdp_check.check(tmp_path / "p.json", tmp_path / "m.npz")
+    assert drmdp_check.show(found) == 0
+    lower, upper, _, _ = found.bounds[0]
+    assert max(map(float, np.subtract(upper, lower))) < 1e-8
 
 
 def test_what_it_has_not_is_said():

@@ -3,7 +3,7 @@
 An engine (`operator.ENGINES`) offers `update` and `evaluate`. The exact one (`exact`) looks up the family of its set in `drmdp.sets.registry`,
 and a family (`family`) is a combination of few pieces. Some of them:
 
-    (ℓ∞, ∞) = native/solve/linf_inf.hpp                   every row bends by the radius, the best action is played
+    (ℓ∞, ∞) = native/solve/each_row.hpp                   every row bends by the radius, the best action is played
     (ℓ∞, p) = native/solve/linf_orders.hpp                a radius for each kernel, within one budget
     (ℓ2, p) = native/solve/each_kernel.hpp                one multiplier a kernel, one Newton iteration for policy and multipliers
     transport, 1 = native/rows/transport.hpp              one budget, what a row gains is piecewise linear

@@ -17,6 +17,7 @@ from drmdp.layout.grounded import Grounded, besides, in_unit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
+from drmdp.sets.registry import entry_of
 
 ONE = np.ones(1)
 
@@ -110,6 +111,16 @@ class NativeTransport(NativeFamily):
         return 2 * rows * events.lengths(layout) * layout.unlisted
 
 
+class NativeOutside(NativeFamily):
+    """Rows that are functions from outside."""
+
+    def of(self, ball: Any) -> NativeFamily:
+        """Those of a set."""
+        mean = getattr(ball, "around", "kernels") == "mean"
+        routine = "outside_radius" if ball.by_kernel else "outside_price"
+        return NativeFamily(routine, mean, single_kernels=not mean, extra=(1.0, None, entry_of(ball).functions))
+
+
 def _mean(routine: str) -> NativeFamily:
     return NativeFamily(routine, mean=True, single_kernels=False)
 
@@ -126,3 +137,4 @@ INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
 LINF_ORDERS = NativeOrders("linf", tops=EACH, prefixes=1)
 LINF_1, LINF_INF = (NativeFamily("linf", tops=EACH, prefixes=1, extra=(order, None)) for order in (1.0, math.inf))
 TRANSPORT, TRANSPORT_INF = NativeTransport("transport", mean=True), NativeTransport("transport_each")
+OUTSIDE = NativeOutside("outside_price")

@@ -11,6 +11,7 @@ import numpy as np
 from drmdp import _native
 from drmdp.certificate import duals, transport_dense
 from drmdp.layout.grounded import besides, in_unit
+from drmdp.sets.registry import entry_of
 
 ONE = np.ones(1)
 
@@ -20,7 +21,7 @@ class NativeProof:
     """The proof of a routine; `mean`: its rows stand for all kernels."""
 
     routine: str
-    dual_rows: duals.Duals  # of dense data
+    dual_rows: Any  # of dense data, `duals.Duals`; none where nobody has a conic program
     mean: bool = False
     extra: Any = None  # what the set has besides
     WORK: ClassVar[bool] = False  # routines have their own work space
@@ -56,6 +57,16 @@ class NativeOrders(NativeProof):
         return replace(self, dual_rows=duals.of_order(self.dual_rows, order), extra=(order, None))
 
 
+class NativeOutside(NativeProof):
+    """The proof of rows that are functions from outside."""
+
+    def of(self, ball: Any) -> NativeProof:
+        """That of a set."""
+        mean = getattr(ball, "around", "kernels") == "mean"
+        routine = "outside_radius" if ball.by_kernel else "outside_price"
+        return NativeProof(routine, None, mean, (1.0, None, entry_of(ball).functions))
+
+
 KL, KL_MEAN = NativeProof("kl", duals.KL), NativeProof("kl", duals.KL, mean=True)
 BURG, BURG_MEAN = NativeProof("burg", duals.BURG), NativeProof("burg", duals.BURG, mean=True)
 CHI2, CHI2_MEAN = NativeProof("chi2", duals.CHI2), NativeProof("chi2", duals.CHI2, mean=True)
@@ -66,3 +77,4 @@ L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), 
 L1_INF, L1_ORDERS = NativeProof("l1_orders", duals.l1, extra=(math.inf, None)), NativeOrders("l1_orders", duals.l1)
 TRANSPORT = NativeTransport("transport", transport_dense.dual_rows, mean=True)
 TRANSPORT_INF = NativeTransport("transport_each", transport_dense.dual_rows)
+OUTSIDE = NativeOutside("outside_price", None)

@@ -270,18 +270,6 @@ def weigh_rows(layout, s, a, work):
         work.own[a, i] = work.scale[a, i] * dot(layout.data, at, work.u, lo - layout.indptr[s * A], hi - lo)
 
 
-@njit(**LEAN)
-def mean_worth(layout, s, a, work):
-    """Lower bound on ȳ·u, from the mean kernel.
-
-    reads   layout, s, a, work.u
-    returns the bound
-    """
-    A, N = work.scale.shape
-    lo, hi = layout.indptr[s * A + a], layout.indptr[s * A + a + 1]
-    return (1.0 + 4.0 * (hi - lo + N + 8) * EPS) * dot(layout.mean, lo, work.u, lo - layout.indptr[s * A], hi - lo)
-
-
 @njit(**INLINE)
 def finish(s, base, unit, above, layout, view, claim, bounds, work):
     """L and U of state s in units of cost, noise included, from the actions' worths and the bound `above` on Σ_a x_a y_a·u.

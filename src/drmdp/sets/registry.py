@@ -41,6 +41,7 @@ class Entry:
     layout: str = ""  # makes the data that its kernels read, `(model, ball) -> Layout`; without it they read the kernels of the model
     witness: str = ""  # what a proof file says of it; without it none is written
     nearest: str = ""  # searches a tuple with a given mean; without it means are attained by fractions
+    functions: Any = None  # of rows, where they come from outside (`drmdp.sets.outside`)
 
     @property
     def by_pair(self) -> Entry:

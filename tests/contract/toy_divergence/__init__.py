@@ -1,5 +1,9 @@
-"""A divergence from outside: what it is, its rows and their proof, a file each, and one entry."""
+"""A divergence from outside: what it is, the functions of its rows, and one entry."""
 
-from drmdp.sets.registry import Entry, Kept
+from dataclasses import replace
 
-ENTRY = Entry("toy_divergence.rows:MEAN", "toy_divergence.proof:MEAN", Kept(False, True, width=3))
+from drmdp.sets.outside import by_address
+from toy_divergence.functions import bound, cost, row
+
+ENTRY = by_address(row, bound, cost)
+MEAN = replace(ENTRY, witness="toy_divergence.witness:BALLS")

@@ -1,6 +1,9 @@
-"""A set from outside: its class, its response and its proof, a file each, and one entry."""
+"""A set from outside: its class, the functions of its rows, and one entry."""
 
-from drmdp.sets.registry import Entry, Kept
+from dataclasses import replace
 
-ENTRY = Entry("toy_set.response", "toy_set.proof", Kept(by_kernel=True, by_row=False))
+from drmdp.sets.outside import by_address
+from toy_set.functions import bound, cost, row
+
+ENTRY = replace(by_address(row, bound, cost, by_kernel=True), witness="toy_set.witness:SHARES")
 MAKER = "toy_set.contamination:Contamination"

@@ -15,7 +15,7 @@ state of stake 0 (the top), listed or not. A module has three compiled functions
     z      (K,)   work space
 
 The conjugate is h(t) = t V − E, and dE = t dV. N = 1 with w = 1 is a single row: to re-weight N kernels, y is their weights and u their losses
-below the largest one. `drmdp.certificate.rows` proves the same models and shares no line with these files.
+below the largest one.
 """
 
 LARGEST = 1e14

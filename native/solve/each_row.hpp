@@ -1,25 +1,26 @@
-// (l-infinity, infinity): every row of every action bends by the full radius, and the best action is
-// played. Nature never has to choose between actions, so that with the gains g of `rows/linf.hpp`
+// Every row of every action bends by the full radius, and the best action is played. Nature never has to
+// choose between actions, so that with g_ia what row (i, a) gains
 //
 //     F' = min_a cost_a + V0_a + sum_i w_i g_ia(r).
 //
-// Gains are not negative: an action whose partial sum has reached the best value so far is left there.
+// Rows tell cost_a + V0_a + sum_i w_i g_ia(r) of a pair. Gains are not negative: an action whose partial
+// sum has reached the best value so far may be left there.
 // Actions are taken in ascending order of the sum before the first row. F' <= 0, the value of an
 // unconstrained nature, which it is from r = 1 on. U = L up to rounding.
 //
 // Memory: by_kernel holds the radius.
 #pragma once
 
-#include "../rows/linf.hpp"
+#include "../stakes.hpp"
 
 namespace drmdp {
 
-template <class Real>
-class LinfInf {
+template <class Rows, class Real>
+class EachRow {
 public:
-    LinfInf(const Layout<Real>& layout, const Point& point, const Extra&, Index start, Index stop)
+    EachRow(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
         : layout_(layout), point_(point), state_(layout, start, stop),
-          pair_(layout, point, start, stop), left_(layout.A) {}
+          rows_(layout, point, extra, start, stop), left_(layout.A) {}
 
     void update(Index s, double, const Memory& memory, const Found& found) {
         if (!state_.open(layout_, point_, s)) return;
@@ -66,21 +67,13 @@ private:
     double bent(Index s, Index a, double enough) {
         const double r = layout_.radius[s], cost = state_.cost[a], low = cost + state_.nominal[a];
         if (!(r > 0.0)) return low;
-        if (r >= 1.0) return cost;
-        const Index pair = s * layout_.A + a;
-        pair_.open(pair, state_.of(a), r);
-        const auto row = [&](Index i) {
-            Row<Real> own = layout_.row(pair, i);
-            if (sizeof(Real) == 4) own.scale = scale_of(own);
-            return own;
-        };
-        return std::min(pair_.add_gains(row, [r](Index) { return r; }, low, enough), cost);
+        return std::min(rows_.bent(s * layout_.A + a, state_.of(a), r, low, enough), cost);
     }
 
     const Layout<Real>& layout_;
     const Point& point_;
     Stakes state_;
-    LinfPair<Real> pair_;
+    Rows rows_;
     std::vector<char> left_;
 };
 
