@@ -248,7 +248,7 @@ void prove(const std::string& name, Index start, Index stop, const Layout<Real>&
 
 // Bring mixtures, a row each, into balls around the weights.
 void pull(const std::string& name, Reals sizes, Reals weights, Table<double> mixtures) {
-    const Routine& routine = find(name);
+    const Routine& routine = find<double>(name);
     if (!routine.pull) refuse("routine", name + " mixes no kernels");
     for (Index r = 0; r < sizes.size(); ++r) routine.pull(weights, sizes[r], mixtures[r]);
 }
