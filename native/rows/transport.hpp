@@ -87,7 +87,7 @@ private:
 // Order 1, on the row of the mean.
 class Transport {
 public:
-    static constexpr bool POLYGON = true;
+    static constexpr bool POLYGON = true, VERTICES = true;
     static constexpr double PADDING = 0.0;
     static constexpr Index KNOWN = 0;
     static constexpr Room ROOM{0, 0};

@@ -26,11 +26,15 @@ struct Mixture {
     double t1 = 0.0, t2 = 0.0, share = 0.0;  // of the answer at t2
 };
 
+// Whether a row model reads lists of where mass can go.
+template <class Model, class Real>
+constexpr bool READS_LISTS =
+    std::is_constructible_v<Model, const Layout<Real>&, const Point&, const Extra&, Index, Index>;
+
 // A row model that reads more than rows and stakes is made of it.
 template <class Model, class Real>
 Model model_of(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop) {
-    if constexpr (std::is_constructible_v<Model, decltype(layout), decltype(point), decltype(extra), Index, Index>)
-        return {layout, point, extra, start, stop};
+    if constexpr (READS_LISTS<Model, Real>) return {layout, point, extra, start, stop};
     else return made<Model>(extra);
 }
 
@@ -103,7 +107,7 @@ private:
         double upper, lower;
         int rounds;
     };
-    static constexpr bool CARRIES = !std::is_default_constructible_v<Model>;  // lists of where mass can go
+    static constexpr bool CARRIES = READS_LISTS<Model, Real>;
     static constexpr bool is_single() { return sizeof(Real) == 4; }
 
     static View<Mixture> mixtures(const Memory& memory, Index s) {
