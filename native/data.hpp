@@ -106,6 +106,12 @@ struct Extra {
     View<const double> list_cost;          // ascending in each list
     View<const std::int32_t> list_of;      // (entries) the list of each entry
     bool free = false;                     // some moves cost nothing
+
+    // The stake of a target; one that is not there is none.
+    DRMDP_INLINE double stake(Index k, View<const double> u) const {
+        const Index to = list_target[k];
+        return 0 <= to && to < u.size() ? u[to] : -INFINITE;
+    }
 };
 
 // v in descending order, for states that are not listed; all of it, or its top.

@@ -4,14 +4,15 @@ namespace drmdp {
 
 extern const Routine L1_ROUTINE, TV_ROUTINE, L2_ROUTINE, KL_ROUTINE, CHI2_ROUTINE, BURG_ROUTINE,
     INTERVALS_ROUTINE, LINF_ROUTINE, EACH_KERNEL_ROUTINE, MIX_KL_ROUTINE, MIX_BURG_ROUTINE,
-    MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE, MIX_ANY_ROUTINE, L1_EACH_ROUTINE;
+    MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE, MIX_ANY_ROUTINE, L1_EACH_ROUTINE,
+    TRANSPORT_ROUTINE, TRANSPORT_EACH_ROUTINE;
 
 static const Routine* const ALL[] = {&L1_ROUTINE, &TV_ROUTINE, &L2_ROUTINE, &KL_ROUTINE,
                                      &CHI2_ROUTINE, &BURG_ROUTINE, &INTERVALS_ROUTINE,
                                      &LINF_ROUTINE, &MIX_KL_ROUTINE, &MIX_BURG_ROUTINE,
                                      &MIX_CHI2_ROUTINE, &MIX_TV_ROUTINE, &MIX_CVAR_ROUTINE,
-                                     &MIX_ANY_ROUTINE, &EACH_KERNEL_ROUTINE,
-                                     &L1_EACH_ROUTINE};
+                                     &MIX_ANY_ROUTINE, &EACH_KERNEL_ROUTINE, &L1_EACH_ROUTINE,
+                                     &TRANSPORT_ROUTINE, &TRANSPORT_EACH_ROUTINE};
 
 const Routine* routine_of(const std::string& name) {
     for (const Routine* routine : ALL)

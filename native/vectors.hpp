@@ -43,6 +43,20 @@ inline bool are_finite(View<const double> numbers) {
     return sum_over(numbers.size(), [&](Index k) { return numbers[k] - numbers[k]; }) == 0.0;
 }
 
+// The least and the greatest of some numbers. Not inlined: who asks is ready to give up, and such code is not made fast.
+struct Reach {
+    std::int32_t least = INT32_MAX, most = -1;
+};
+
+__attribute__((noinline)) inline Reach reach_of(View<const std::int32_t> numbers) {
+    Reach found;
+    for (const std::int32_t k : numbers) {
+        found.least = k < found.least ? k : found.least;
+        found.most = k > found.most ? k : found.most;
+    }
+    return found;
+}
+
 inline Ends ends_of(View<const double> numbers) {
     Ends range;
     bool odd = false;

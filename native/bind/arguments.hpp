@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "../data.hpp"
+#include "../vectors.hpp"
 
 namespace drmdp {
 
@@ -257,11 +258,9 @@ void expect_states(const Layout<Real>& layout, Index start, Index stop, Index n)
     const Index first = start * layout.A, last = stop * layout.A;
     for (Index k = first; k < last; ++k) expect_step(layout.indptr, k, 0, layout.indices.size(), "indptr");
     if (first == last) return;
-    const std::uint32_t most = n > INT32_MAX ? INT32_MAX : std::uint32_t(n);
-    bool inside = true;
-    for (Index j = layout.indptr[first]; j < layout.indptr[last]; ++j)
-        inside &= std::uint32_t(layout.indices[j]) < most;
-    if (!inside) refuse("indices", "expected numbers from 0 to " + std::to_string(n - 1));
+    const Reach used = reach_of(layout.indices.part(layout.indptr[first], layout.indptr[last] - layout.indptr[first]));
+    if (used.least < 0 || used.most >= n)
+        refuse("indices", "expected numbers from 0 to " + std::to_string(n - 1));
 }
 
 }  // namespace drmdp

@@ -58,8 +58,8 @@ struct Reader<Extra> {
         to.order = at(0, "order");
         const Fields lists{at.from, at[1]};
         if (lists.of.is_none()) return to;
-        to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[L]");
-        to.list_cost = lists(2, "cost[L]"), to.list_of = at(2, "source"), to.free = at(3, "free");
+        to.list_at = lists(0, "ptr"), to.list_target = lists(1, "target[G]");
+        to.list_cost = lists(2, "cost[G]"), to.list_of = at(2, "source[E]"), to.free = at(3, "free");
         return to;
     }
 };
@@ -124,19 +124,33 @@ struct Reader<Rows> {
 
 namespace {
 
-template <class Real>
 const Routine& find(const std::string& name) {
     const Routine* routine = routine_of(name);
     if (!routine) refuse("routine", "nothing is called " + name);
-    if (sizeof(Real) == 4 && !routine->sweep_single) refuse("data", name + " takes float64");
     return *routine;
 }
 
 // One of two functions, by the precision of the data.
 template <class Real, class Wide, class Single>
-auto of_precision(Wide wide, Single single) {
+auto of_precision(const Routine& routine, Wide wide, Single single) {
+    if (sizeof(Real) == 4 && !single) refuse("data", std::string(routine.name) + " takes float64");
     if constexpr (sizeof(Real) == 4) return single;
     else return wide;
+}
+
+// Lists are of all `next` states, which is what stakes are of, or each is of an entry and names some of its
+// pair. Whether targets are there is looked at where they are read (`Extra::stake`): most never are.
+template <class Real>
+void expect_lists(const Extra& extra, const Layout<Real>& layout, Index start, Index stop, Index next) {
+    const Index pair = start * layout.A, end = stop * layout.A;
+    if (extra.list_of.empty() || pair == end) return;
+    const Index first = layout.indptr[pair], last = layout.indptr[end];
+    const Reach used = reach_of(extra.list_of.part(first, last - first));
+    if (used.least < 0 || used.most + 1 >= extra.list_at.size()) refuse("source", "there is no such list");
+    for (Index list = used.least; list <= used.most; ++list)
+        expect_step(extra.list_at, list, 1, extra.list_target.size(), "ptr");
+    for (Index k = pair; layout.common && !layout.unlisted && k < end; ++k)
+        if (layout.available[k] && layout.length(k) != next) refuse("indices", "expected every next state");
 }
 
 // v and the layout belong together.
@@ -164,9 +178,10 @@ template <class Real>
 void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index stop,
            const Layout<Real>& layout, const Point& point, const Remembered<double>& memory,
            const Found& found, double tol, const Extra& extra) {
-    const Routine& routine = find<Real>(name);
+    const Routine& routine = find(name);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
+    expect_lists(extra, layout, start, stop, point.value.size());
     std::vector<double> radius;
     const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
     Memory left;
@@ -177,15 +192,16 @@ void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index
     if (by_pair) of_pairs = {part(0), part(1), {part(2), 1}, part(3)};
     const Sweep<Real> asked{pairs, point, left, found, extra, start, stop, layout.A, tol, fixed,
                             by_pair ? &of_pairs : nullptr};
-    of_precision<Real>(routine.sweep, routine.sweep_single)(asked);
+    of_precision<Real>(routine, routine.sweep, routine.sweep_single)(asked);
 }
 
 template <class Real>
 void respond(const std::string& name, bool by_pair, Index start, Index stop, const Layout<Real>& layout,
              const Point& point, const Remembered<double>& memory, Rows rows, const Extra& extra) {
-    const Routine& routine = find<Real>(name);
+    const Routine& routine = find(name);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
+    expect_lists(extra, layout, start, stop, point.value.size());
     std::vector<double> radius, room;
     View<const double> share = rows.share.all();
     const Index S = layout.S, step = by_pair ? layout.A : 1;
@@ -193,35 +209,37 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, con
     if (by_pair) repeat(share, S, layout.A, room);
     const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
     rows.share = {share, share.size() / pairs.S}, rows.weights = {rows.weights.all(), pairs.A};
+    const Index places = layout.unlisted && !extra.list_of.empty() ? 1 + 2 * layout.N : 1;
     for (Index k = start * layout.A; k < stop * layout.A; ++k) {
-        const Index least = rows.weights.all()[k] > 0.0 ? layout.length(k) : 0;
+        const Index least = rows.weights.all()[k] > 0.0 ? places * layout.length(k) : 0;
         expect_step(rows.entry_at, k, least, rows.states.size(), "entry_at");
         expect_step(rows.prefix_at, k, 0, rows.length.size(), "prefix_at");
     }
     Memory left;
     memory.fill(left.by_action, left.by_kernel, left.by_row, pairs, routine.keeps);
     const Response<Real> asked{pairs, point, left, rows, extra, start * step, stop * step};
-    of_precision<Real>(routine.respond, routine.respond_single)(asked);
+    of_precision<Real>(routine, routine.respond, routine.respond_single)(asked);
 }
 
 template <class Real>
 void prove(const std::string& name, Index start, Index stop, const Layout<Real>& layout,
            const judge::Sight& sight, const Claimed& claimed, const Bounded& bounds, Index n_mean,
            const Extra& extra) {
-    const Routine& routine = find<Real>(name);
+    const Routine& routine = find(name);
     expect_states(layout, start, stop, sight.value.size());
     expect_seen(layout, sight.value.size(), sight.u, sight.down.size());
+    expect_lists(extra, layout, start, stop, sight.value.size());
     judge::Claim claim{claimed.policy, {}, {}, {}, claimed.every, claimed.fixed};
     claimed.memory.fill(claim.by_action, claim.by_kernel, claim.by_row, layout, routine.keeps);
     const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, 0);
     const judge::Proved proved{bounds.low, bounds.high, share};
     const Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
-    of_precision<Real>(routine.prove, routine.prove_single)(asked);
+    of_precision<Real>(routine, routine.prove, routine.prove_single)(asked);
 }
 
 // Bring mixtures, a row each, into balls around the weights.
 void pull(const std::string& name, Reals sizes, Reals weights, Table<double> mixtures) {
-    const Routine& routine = find<double>(name);
+    const Routine& routine = find(name);
     if (!routine.pull) refuse("routine", name + " mixes no kernels");
     for (Index r = 0; r < sizes.size(); ++r) routine.pull(weights, sizes[r], mixtures[r]);
 }

@@ -209,13 +209,13 @@ private:
         const View<double> amount = points.amount(i), gain = points.gain(i);
         std::fill(amount.begin(), amount.end(), 0.0);
         std::fill(gain.begin(), gain.end(), 0.0);
-        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments, -1 between two
+        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments, -1 between two where there is one budget
         for (Index t = 0;; ++t) {
             const Piece* next = piece(x, t);
             if (!next) break;
             const double most = next->reach;
             if (!(sum < most)) {
-                if (own == 0.0) own = -1.0;
+                if (own == 0.0) own = budget ? -1.0 : next->worth;
                 break;
             }
             const double has = rows_[next->member * N + i][next->entry] * next->length;

@@ -14,6 +14,7 @@
 // share of the second, for every action.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "../rows/pair.hpp"
@@ -25,12 +26,20 @@ struct Mixture {
     double t1 = 0.0, t2 = 0.0, share = 0.0;  // of the answer at t2
 };
 
+// A row model that reads more than rows and stakes is made of it.
+template <class Model, class Real>
+Model model_of(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop) {
+    if constexpr (std::is_default_constructible_v<Model>) return {};
+    else return {layout, point, extra, start, stop};
+}
+
 template <class Model, class Real>
 class SharedBudget {
 public:
     // Work space for the states start ... stop - 1.
-    SharedBudget(const Layout<Real>& layout, const Point& point, const Extra&, Index start, Index stop)
+    SharedBudget(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
         : layout_(layout), averaged_(layout.averaged()), point_(point),
+          model_(model_of<Model>(layout, point, extra, start, stop)),
           state_(layout, start, stop, Model::PADDING), curves_(layout.A), trial_(layout.A),
           weights_(to_lanes(layout.N)), one_(LANES), scale_(is_single() ? layout.A * layout.N : 0) {
         std::copy(layout.weights.begin(), layout.weights.end(), weights_.begin());
@@ -53,6 +62,7 @@ public:
             forget();
         }
         close(s, solve(budget, tol, views), 0.0, found);
+        make_free_moves(views);
     }
 
     // Let nature maximise against the policy in found.policy.
@@ -62,6 +72,7 @@ public:
         double cost = 0.0;
         const Bracket bracket = evaluate(Model::budget(layout_.radius[s]), tol, views, cost);
         close(s, bracket, cost, found);
+        make_free_moves(views);
     }
 
     // What a state leaves behind.
@@ -91,6 +102,7 @@ private:
         double upper, lower;
         int rounds;
     };
+    static constexpr bool CARRIES = !std::is_default_constructible_v<Model>;  // lists of where mass can go
     static constexpr bool is_single() { return sizeof(Real) == 4; }
 
     static View<Mixture> mixtures(const Memory& memory, Index s) {
@@ -106,7 +118,21 @@ private:
             for (Index a = 0; a < layout_.A; ++a)
                 for (Index i = 0; i < layout_.N; ++i)
                     scale_[a * layout_.N + i] = scale_of(layout_.row(s * layout_.A + a, i));
+        if constexpr (CARRIES) {
+            model_.open(layout_.first(s * layout_.A));
+            for (Index a = 0; model_.nearest() > 0.0 && a < layout_.A; ++a)
+                if (state_.cost[a] < INFINITE) state_.nominal[a] = ask(a, model_.nearest()).value;
+        }
         return true;
+    }
+
+    // Wherever nature makes no other moves.
+    void make_free_moves(const Views& views) const {
+        if constexpr (CARRIES)
+            for (Mixture& mixture : views.mixtures) {
+                mixture.t1 = std::max(mixture.t1, model_.nearest());
+                mixture.t2 = std::max(mixture.t2, model_.nearest());
+            }
     }
 
     void close(Index s, const Bracket& bracket, double cost, const Found& found) {
@@ -437,7 +463,7 @@ private:
     const Layout<Real>& layout_;
     const Layout<double> averaged_;
     const Point& point_;
-    const Model model_{};
+    Model model_;
     Stakes state_;
     std::vector<Curve> curves_;
     Curve stacked_;

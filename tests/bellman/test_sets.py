@@ -30,6 +30,7 @@ def test_a_set_agrees_with_its_twin(name):
 
 ONCE = [
     ("reweighting-burg", 2, 50),
+    ("transport-1", 3, 38),
     ("transport-1", 4, 202),
     ("transport-inf-sa", 4, 202),
     ("burg-mean", 5, 422),
@@ -41,8 +42,9 @@ ONCE = [
     ("l2-inf-sa", 4, 114),
     ("l2-3-sa", 8, 24),
 ]
-"""A multiplier that spent far too much, ties that were broken in two ways, a cost that lost its digits, kernels that only seemed to stay for nothing, stakes
-that rounding moves further than a step is wide, a policy that costs many times the range of the stakes, and states that rounding tells apart."""
+"""A multiplier that spent far too much, a vertex told by the multiplier of its tie, ties that were broken in two ways, a cost that lost its digits,
+kernels that only seemed to stay for nothing, stakes that rounding moves further than a step is wide, a policy that costs many times the range of the
+stakes, and states that rounding tells apart."""
 
 
 @pytest.mark.parametrize(

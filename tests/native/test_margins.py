@@ -110,6 +110,13 @@ SETS = {
     },
     "tv": (lambda m, r: drmdp.Divergence(r, "tv"), moved),
     **{
+        f"transport-{order:g}": (
+            lambda m, r, order=order: drmdp.Wasserstein(r, "transport", order, ground=1 - np.eye(m.n_states)),
+            moved,
+        )
+        for order in (1, np.inf)
+    },
+    **{
         f"linf-{order:g}": (lambda m, r, order=order: drmdp.Wasserstein(r, "linf", order), boxed)
         for order in (1, 2, np.inf)
     },

@@ -12,6 +12,8 @@ from drmdp import _native
 from drmdp.bellman.family import FAINTEST
 from drmdp.bellman.nature_rows import EACH, Answer, Question
 from drmdp.core.cached import cached_property
+from drmdp.layout import events
+from drmdp.layout.grounded import Grounded, besides, in_unit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
@@ -40,15 +42,23 @@ class NativeFamily:
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Minimise over the policy, let nature maximise."""
-        _native.sweep(self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol, self.extra)
+        _native.sweep(
+            self.routine, False, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout)
+        )
 
     def evaluate(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, out: Out, tol: float, work: Any
     ) -> None:
         """Keep the policy in out.policy."""
-        _native.sweep(self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol, self.extra)
+        _native.sweep(
+            self.routine, True, self.by_pair, start, stop, layout, point, memory, out, tol, self._besides(layout)
+        )
 
-    def prepared(self, layout: Layout) -> Layout:
+    def _besides(self, layout: Any) -> Any:
+        """What the routine is told beside the layout."""
+        return self.extra
+
+    def prepared(self, layout: Any) -> Any:
         """The rows that the set is around."""
         return layout._replace(data=layout.mean, weights=ONE) if self.mean else layout
 
@@ -57,19 +67,23 @@ class NativeFamily:
         """How her rows follow from the memory."""
         return Answer(
             self._respond,
-            self.tops,
+            self.singles,
             self.prefixes,
             single_kernels=self.single_kernels,
             work=False,
             weights=self.weights,
         )
 
+    def singles(self, layout: Any) -> Any:
+        """Entries of a row beside the listed ones; see `nature_rows.Answer`."""
+        return layout.weights.size if self.tops == EACH else self.tops
+
     def _respond(
         self, start: int, stop: int, layout: Layout, point: Point, memory: Memory, question: Question, work: Any
     ) -> None:
         if self.mean and (layout.weights > 0).all():  # else a single kernel is asked for, which moves as the mean does
             layout = self.prepared(layout)
-        _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question, self.extra)
+        _native.respond(self.routine, self.by_pair, start, stop, layout, point, memory, question, self._besides(layout))
 
 
 class NativeOrders(NativeFamily):
@@ -78,6 +92,22 @@ class NativeOrders(NativeFamily):
     def of(self, ball: Any) -> NativeFamily:
         """That of the order of a ball."""
         return replace(self, extra=(float(ball.order), None))
+
+
+class NativeTransport(NativeFamily):
+    """A routine for transport: lists say where mass can go."""
+
+    def _besides(self, layout: Grounded) -> Any:
+        return besides(layout)
+
+    def prepared(self, layout: Grounded) -> Any:
+        """The rows that the set is around, and the radius in the unit of the lists."""
+        return super().prepared(in_unit(layout))
+
+    def singles(self, layout: Any) -> Any:
+        """Two targets that are not listed for each entry of a row."""
+        rows = 1 if self.mean and (layout.weights > 0).all() else layout.weights.size
+        return 2 * rows * events.lengths(layout) * layout.unlisted
 
 
 def _mean(routine: str) -> NativeFamily:
@@ -95,3 +125,4 @@ L2_INF = NativeFamily("l2_orders", tops=0, prefixes=1, extra=(math.inf, None))
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
 LINF_ORDERS = NativeOrders("linf", tops=EACH, prefixes=1)
 LINF_1, LINF_INF = (NativeFamily("linf", tops=EACH, prefixes=1, extra=(order, None)) for order in (1.0, math.inf))
+TRANSPORT, TRANSPORT_INF = NativeTransport("transport", mean=True), NativeTransport("transport_each")

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from drmdp import _native
-from drmdp.certificate import duals
+from drmdp.certificate import duals, transport_dense
+from drmdp.layout.grounded import besides, in_unit
 
 ONE = np.ones(1)
 
@@ -26,10 +27,24 @@ class NativeProof:
 
     def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
         """Prove L, U and the share of nature's move for the states start … stop − 1."""
+        self._states(start, stop, layout, view, claim, bounds)
+
+    def _states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any) -> None:
         n_mean = layout.weights.size if self.mean else 0
         if self.mean:
             layout = layout._replace(data=layout.mean, weights=ONE)
         _native.prove(self.routine, start, stop, layout, view, claim, bounds, n_mean, self.extra)
+
+
+class NativeTransport(NativeProof):
+    """The proof of a routine for transport."""
+
+    feasible = staticmethod(transport_dense.feasible)
+    attain = staticmethod(transport_dense.attain)
+
+    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
+        """Prove L, U and the share of nature's move for the states start … stop − 1, in the unit of the lists."""
+        replace(self, extra=besides(layout))._states(start, stop, in_unit(layout), view, claim, bounds)
 
 
 class NativeOrders(NativeProof):
@@ -49,3 +64,5 @@ L2, LINF_ORDERS = NativeProof("l2", duals.l2), NativeOrders("linf", duals.linf)
 LINF_1, LINF_INF = (NativeProof("linf", duals.linf, extra=(order, None)) for order in (1.0, math.inf))
 L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), NativeOrders("l2_orders", duals.l2)
 L1_INF, L1_ORDERS = NativeProof("l1_orders", duals.l1, extra=(math.inf, None)), NativeOrders("l1_orders", duals.l1)
+TRANSPORT = NativeTransport("transport", transport_dense.dual_rows, mean=True)
+TRANSPORT_INF = NativeTransport("transport_each", transport_dense.dual_rows)

@@ -11,6 +11,7 @@ The length of a list is that of the ground's row, so that memory is linear in th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -69,6 +70,11 @@ def in_unit(layout: Grounded) -> Grounded:
     radius = layout.radius / layout.unit
     radius.setflags(write=False)
     return layout._replace(radius=radius, unit=1.0)
+
+
+def besides(layout: Grounded) -> tuple[float, Lists, Any, bool]:
+    """What routines of `drmdp._native` are told of it beside a layout."""
+    return math.nan, layout.lists, layout.source, layout.free
 
 
 def lay_out(model: Model, ball: Any) -> Grounded:

@@ -1,6 +1,6 @@
 """Nature's plans under transport: where the mass of each next state goes, from what a sweep remembers.
 
-A sweep keeps t₁, t₂ and f for every row (`drmdp.bellman.frame.transport_nature`): the mass of j goes to its best targets at t₁ and t₂ in the shares 1 − f
+A sweep keeps t₁, t₂ and f for every row (`native/rows/transport.hpp`): the mass of j goes to its best targets at t₁ and t₂ in the shares 1 − f
 and f. Targets are looked up as the sweep does it, for a tie broken otherwise would be another plan.
 """
 

@@ -167,16 +167,16 @@ for around, name in (("mean", "TV_MEAN"), ("kernels", "TV")):  # half the ℓ1 d
     )
 ENTRIES |= {
     ("transport", order): Entry(
-        f"drmdp.bellman.frame.{family}",
-        f"drmdp.certificate.transport:{proof}",
+        f"drmdp.bellman.native:{name}",
+        f"drmdp.certificate.native:{name}",
         Kept(each, True, width=3),
         f"drmdp.bellman.conic.transport:{proof}",
         layout="drmdp.layout.grounded:lay_out",
         witness=f"{WITNESSES}:{witness}",
     )
-    for order, family, proof, each, witness in (
-        (1, "transport:FIRST", "MEAN", False, "TRANSPORT_MEAN"),
-        (math.inf, "transport_each:EACH", "EACH", True, "TRANSPORT"),
+    for order, name, proof, each, witness in (
+        (1, "TRANSPORT", "MEAN", False, "TRANSPORT_MEAN"),
+        (math.inf, "TRANSPORT_INF", "EACH", True, "TRANSPORT"),
     )
 }
 ENTRIES |= {

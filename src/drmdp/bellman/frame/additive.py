@@ -5,8 +5,7 @@ Normalised as in `drmdp.layout.point`. With C_ia the cost of row (i, a) and B th
     F̄ = max { γ : c_a + Σ_i w_i z_ia·u_a ≥ γ for every a,  Σ_a Σ_i w_i C_ia(z_ia | ŷ_ia) ≤ B },
 
 which `curves` turns into curves E_a(V), one an action. Rounds of evaluations raise L and lower U until they are `tol` apart; nothing else decides. An
-action with c_a + V⁰_a ≥ U is never touched. A sweep begins with the multipliers of the last one. Where moves cost nothing every action begins with these
-moves made.
+action with c_a + V⁰_a ≥ U is never touched. A sweep begins with the multipliers of the last one.
 
 With a policy x fixed the rows are stacked to one curve: at t, action a is asked at t x_a, and V = Σ x_a V_a, E = Σ E_a, D = Σ x_a² D_a.
 
@@ -34,9 +33,8 @@ from drmdp.bellman.frame.curves import (
     make_curves,
 )
 from drmdp.bellman.frame.ties import settle_policy, settle_state
-from drmdp.bellman.frame.visits import ask, rows_at, visit
+from drmdp.bellman.frame.visits import rows_at, visit
 from drmdp.bellman.rows import LARGEST
-from drmdp.bellman.rows.transport import NEAR
 from drmdp.core.compiled import INLINE, KERNEL, LEAN, njit
 from drmdp.layout.layout import Layout
 from drmdp.layout.point import Point, Scratch, normalise, scratch
@@ -241,37 +239,11 @@ def evaluate_state(rows, budget, tol, work, by_action, by_row, x):
     return cost, upper, lower, rounds
 
 
-@njit(**INLINE)
-def lift(rows, state):
-    """Value of each action after the moves that cost nothing.
-
-    reads   rows, state.cost
-    fills   state.nominal
-    """
-    for a in range(state.cost.size):
-        if state.cost[a] < np.inf:
-            state.nominal[a] = ask(rows, a, NEAR)[0]
-
-
-@njit(**INLINE)
-def leave(by_row, free):
-    """Let nature make the moves that cost nothing, wherever she makes no others.
-
-    reads   free: whether there are any
-    fills   by_row (A, 3)
-    """
-    for a in range(by_row.shape[0]):
-        for side in range(2):
-            if free and not by_row[a, side] > NEAR:
-                by_row[a, side] = NEAR
-
-
 @njit(**KERNEL)
 def sweep(start, stop, layout, point, memory, out, tol, work, answers):
     """Update the states start … stop − 1 that are not terminal, or evaluate the policy in out.policy; see `drmdp.bellman.family`.
 
-    reads   layout, point, tol, answers: whether the policy is fixed, the response, the saturated point, whether curves are polygons, and whether some
-            moves are free
+    reads   layout, point, tol, answers: whether the policy is fixed, the response, the saturated point, and whether curves are polygons
     fills   memory, out, work
     """
     for s in range(start, stop):
@@ -281,8 +253,6 @@ def sweep(start, stop, layout, point, memory, out, tol, work, answers):
         rows = rows_at(layout, work.listed, s, work, answers)
         budget, x = layout.radius[s], out.policy[s]
         by_action, by_row = memory.by_action[s], memory.by_row[s]
-        if answers[4]:
-            lift(rows, work.state)
         if answers[0]:
             cost, upper, lower, out.passes[s] = evaluate_state(rows, budget, tol, work, by_action, by_row, x)
             if answers[3]:
@@ -292,5 +262,4 @@ def sweep(start, stop, layout, point, memory, out, tol, work, answers):
             upper, lower, out.passes[s] = solve_state(rows, budget, tol, work, by_action, by_row, x)
             if answers[3]:
                 settle_state(rows, work.curves, lower, budget, base, unit, by_row)
-        leave(by_row, answers[4])
         out.upper[s], out.lower[s] = base + unit * upper, base + unit * lower

@@ -38,7 +38,7 @@ def _compiled(model: Any, real: Any, fixed: bool) -> Walls:
     for part in (y, listed):
         part.setflags(write=False)
     row = y, np.empty(1), np.empty(1), np.empty(1), np.empty(1), listed, 0.0
-    return Walls((fixed, wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row), False, False))
+    return Walls((fixed, wall(response, (0.0, 0.0, 0.0), 0.0, *row), wall(saturated, (0.0, 0.0), *row), False))
 
 
 ONE = np.ones(1)
