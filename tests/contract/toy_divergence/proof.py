@@ -12,7 +12,6 @@ import math
 import sys
 
 import numpy as np
-
 from drmdp.certificate.additive import Proof
 from drmdp.certificate.rows import FLAT
 from drmdp.certificate.sums import EPS, depth

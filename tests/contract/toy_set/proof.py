@@ -1,7 +1,6 @@
 """The proof: U = Σ_a x_a (1 − θ) ȳ·u needs no witness; L is the value of rows that lose the claimed share, cut off at θ."""
 
 import numpy as np
-
 from drmdp.certificate.sums import EPS, finish, mean_worth, normalise
 from drmdp.core.compiled import KERNEL, njit
 

@@ -10,9 +10,9 @@ Memory: by_kernel holds θ.
 from typing import NamedTuple
 
 import numpy as np
+from drmdp.core.compiled import KERNEL, njit
 
 from drmdp.bellman.nature_rows import Answer, begin, piece_at
-from drmdp.core.compiled import KERNEL, njit
 from drmdp.layout.point import Scratch, normalise, scratch
 
 
