@@ -31,13 +31,13 @@ def test_kinds_of_sets_have_fingerprints_of_their_own():
 
 def test_a_fingerprint_sees_another_last_bit(monkeypatch):
     before = fingerprint(drmdp.Wasserstein(0.3))
-    kernel = NativeFamily.update
+    usual = NativeFamily.sweep
 
-    def other(self, start, stop, layout, point, memory, out, tol, work):
-        kernel(self, start, stop, layout, point, memory, out, tol, work)
+    def other(self, fixed, start, stop, layout, point, memory, out, tol):
+        usual(self, fixed, start, stop, layout, point, memory, out, tol)
         out.upper[5] = np.nextafter(out.upper[5], np.inf)
 
-    monkeypatch.setattr(NativeFamily, "update", other)
+    monkeypatch.setattr(NativeFamily, "sweep", other)
     after = fingerprint(drmdp.Wasserstein(0.3))
     assert differences(before, after) == [f"routines: {before['routines']} and {after['routines']}"]
 

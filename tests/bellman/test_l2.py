@@ -1,9 +1,8 @@
-"""(ℓ2, 2) and (ℓ2, ∞), and their quadratic program: against brute force and certificates, and the passes they take."""
+"""(ℓ2, 2) and (ℓ2, ∞): against conic programs and certificates, and the passes they take."""
 
 from __future__ import annotations
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,121 +12,15 @@ import drmdp
 from cases import cases
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
-from drmdp.bellman.qp import make_program, simplex_qp
 from drmdp.certificate import dense as certificate
 from drmdp.core import levels
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory
-from drmdp.layout.point import FLAT, normalise, point_at, scratch
 from drmdp.solvers.problem import Problem
 from kernels import assert_close, larger, over, poisoned, random_policy, sweep, sweeps, units
 
+FLAT = 1e-13
 PAIRS = over(("l2", 2), ("l2", math.inf))
-
-
-# ---------------------------------------------------------------------- the quadratic program
-
-
-def solve(H, g, x, extra):
-    m = x.size
-    z = np.empty(m)
-    return simplex_qp(H, g, x, m - extra, extra, z, make_program(m)), z
-
-
-def brute_force(H, g, x, extra):
-    """Least value of g·d + ½ dᵀH d over all supports, by the optimality conditions on each."""
-    m, n = x.size, x.size - extra
-    best = np.inf
-    for size in range(1, m + 1):
-        for support in combinations(range(m), size):
-            free = np.array(support)
-            row = (free < n).astype(float)
-            if not row.any():
-                continue
-            fixed = np.zeros(m) - x
-            fixed[free] = 0.0
-            system = np.block([[H[np.ix_(free, free)], -row[:, None]], [row[None], np.zeros((1, 1))]])
-            right = np.append(-(g + H @ fixed)[free], 1.0 - x[free] @ row)
-            d = fixed.copy()
-            d[free] = np.linalg.lstsq(system, right, rcond=None)[0][:-1]
-            z = x + d
-            if (z >= -1e-11).all() and abs(z[:n].sum() - 1) < 1e-9:
-                best = min(best, g @ d + d @ H @ d / 2)
-    return best
-
-
-def random_program(rng, n, extra, kind):
-    m = n + extra
-    x = np.append(rng.dirichlet(np.full(n, 0.5)), rng.random(extra) * (rng.random() < 0.5))
-    x[:n] *= (rng.random(n) < 0.7) | (np.arange(n) == rng.integers(n))
-    x[:n] /= x[:n].sum()
-    root = rng.normal(size=(m, {"full": m, "rank one": 1, "zero": 0}.get(kind, max(1, m // 2))))
-    H = root @ root.T
-    if kind == "null":  # as the kernels' H: none along the policy
-        away = np.eye(m) - np.outer(x, x) / (x @ x)
-        H = away @ H @ away
-    if kind == "row":
-        H[0], H[:, 0] = 0.0, 0.0
-    g = rng.normal(size=m) * 10.0 ** rng.integers(-3, 3)
-    if extra:
-        g[n] = abs(g[n])  # bounded below whatever H is
-    return H + 1e-12 * np.eye(m), g, x
-
-
-@pytest.mark.parametrize("extra", [0, 1])
-@pytest.mark.parametrize("kind", ["full", "half", "rank one", "zero", "null", "row"])
-def test_program_finds_the_best_of_all_supports(kind, extra):
-    rng = np.random.default_rng(1)
-    for _ in range(40):
-        H, g, x = random_program(rng, int(rng.integers(1, 6)), extra, kind)
-        done, z = solve(H, g, x, extra)
-        d = z - x
-        assert done
-        assert (z >= 0).all()
-        assert z[: z.size - extra].sum() == pytest.approx(1, abs=1e-14)
-        assert g @ d + d @ H @ d / 2 <= brute_force(H, g, x, extra) + 1e-10 * np.abs(g).max()
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 30, 100])
-@pytest.mark.parametrize("kind", ["full", "rank one", "zero", "null"])
-def test_program_meets_the_optimality_conditions(kind, n):
-    rng = np.random.default_rng(2)
-    for _ in range(5):
-        H, g, x = random_program(rng, n, 0, kind)
-        done, z = solve(H, g, x, 0)
-        slope = g + H @ (z - x)
-        assert done
-        assert z @ slope - slope.min() <= 1e-11 * np.abs(g).max()
-
-
-def test_program_holds_over_many_orders_of_magnitude():
-    """Policies of 1e-13 beside 1, curvatures of 1e13 beside 1: a model of leftover budgets."""
-    rng = np.random.default_rng(3)
-    for _ in range(200):
-        big, tiny = int(rng.integers(1, 4)), int(rng.integers(2, 5))
-        x = np.append(rng.dirichlet(np.ones(big)), 1e-13 * rng.uniform(1, 5, tiny))
-        x[0] -= x[big:].sum()
-        H = np.zeros((x.size, x.size))
-        for own in (slice(0, big), slice(big, None)):  # √ of a quadratic form, as in each kernel
-            D = rng.uniform(0.1, 1, x[own].size)
-            size = math.sqrt(x[own] ** 2 @ D)
-            H[own, own] = np.diag(D) / size - np.outer(D * x[own], D * x[own]) / size**3
-        g = np.append(0.1 * rng.normal(size=big), rng.uniform(0.5, 3, tiny))
-        done, z = solve(H, g, x, 0)
-        slope = g + H @ (z - x)
-        assert done
-        assert z[big:].max() < 1e-11
-        assert z[big:] @ (slope[big:] - slope.min()) <= 1e-9 * 1e-13
-        assert z @ slope - slope.min() <= 1e-9
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_program_refuses_what_is_not_finite(bad):
-    x = np.array([0.5, 0.5, 0.0])
-    for H, g in ((np.eye(3), np.array([bad, 0.0, 1.0])), (np.full((3, 3), bad), np.array([1.0, 0.0, 2.0]))):
-        done, z = solve(H, g, x, 0)
-        assert not done
-        np.testing.assert_array_equal(z, x)
 
 
 # ---------------------------------------------------------------------- ends of the range
@@ -208,6 +101,16 @@ def projected(y, t, stake):
     return np.maximum(bent - levels_of[np.flatnonzero(down > levels_of)[-1]], 0.0)
 
 
+def normalised(data, s):
+    """The largest range of the stakes of an action, and the costs of all in it; the range of the costs where nature can change nothing."""
+    stakes = [data.stakes[s, a, on] for a, on in enumerate(data.allowed[s])]
+    here = np.flatnonzero(data.available[s])
+    tops = np.array([stakes[a].max() if a in here else 0.0 for a in range(len(stakes))])
+    unit = max(np.ptp(stakes[a]) for a in here)
+    unit = unit if unit > 1e-280 else max(tops.max(), 1e-280)
+    return unit, tops / unit
+
+
 def rederived(case, layout, out, memory):
     """Re-derive U and L from what is remembered in plain NumPy: kernels rebuilt, made feasible and measured, and the dual at the multipliers.
 
@@ -217,23 +120,23 @@ def rederived(case, layout, out, memory):
     S, N = model.n_states, layout.weights.size
     v = case.value - levels.level(case.value)
     data, upper = certificate.block(model, ball, v, 0, S), np.zeros(S)
-    kernels, point, state = data.nominal.copy(), point_at(layout, v), scratch(layout, 0, S)
+    kernels = data.nominal.copy()
     for s in np.flatnonzero(~model.terminal):
-        base, unit = normalise(layout, point, s, state)
+        unit, cost = normalised(data, s)
         value, price = 0.0, np.zeros(N)
         for a in np.flatnonzero(model.available[s]):
             on = data.allowed[s, a]
             u = (data.stakes[s, a, on] - data.stakes[s, a, on].max()) / unit
             u[u > -FLAT] = 0.0  # plateaus as the kernels see them: t may be 1e14
             x, bend = out.policy[s, a], memory.by_action[s, a]
-            value += x * state.cost[a] if x > 0 else 0.0
+            value += x * cost[a]
             for i in range(N):
                 y, kappa = data.nominal[s, a, i, on], memory.by_kernel[s, i]
                 kernels[s, a, i, on] = projected(y, kappa * bend, u) if bend > 0 else y
                 e = (projected(y, kappa * x, u) - y) / kappa if layout.radius[s] > 0 else x * u
                 value += layout.weights[i] * ((x * u - e).max() + e @ y)
                 price[i] += e @ e
-        upper[s] = base + unit * min(value + layout.radius[s] * (layout.weights @ np.sqrt(price)), 0.0)
+        upper[s] = data.base[s] + unit * min(value + layout.radius[s] * (layout.weights @ np.sqrt(price)), 0.0)
     lower = certificate.lower(data, certificate.feasible(ball, data, kernels))
     shift = layout.discount * levels.level(case.value)
     return upper + shift, lower + shift

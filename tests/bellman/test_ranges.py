@@ -22,10 +22,8 @@ def cut(layout, start, stop):
     """The layout of the states start … stop − 1, numbered from 0; next states keep their numbers."""
     A, N = layout.available.shape[1], layout.weights.size
     lo, hi = layout.indptr[start * A], layout.indptr[stop * A]
-    indptr = layout.indptr[start * A : stop * A + 1] - lo
-    indptr.setflags(write=False)  # of the same type as all others, or the kernels are compiled again
     return layout._replace(
-        indptr=indptr, indices=layout.indices[lo:hi], data=layout.data[N * lo : N * hi],
+        indptr=layout.indptr[start * A : stop * A + 1] - lo, indices=layout.indices[lo:hi], data=layout.data[N * lo : N * hi],
         mean=layout.mean[lo:hi], available=layout.available[start:stop], costs=layout.costs[start:stop],
         next_costs=layout.next_costs[lo:hi], radius=layout.radius[start:stop],
     )  # fmt: skip
@@ -34,7 +32,7 @@ def cut(layout, start, stop):
 def swept(family, keeps, layout, point):
     """An update, a second one from what it leaves behind, an evaluation, and nature's rows."""
     S, A = layout.available.shape
-    memory = empty_memory(S, A, layout.weights.size, keeps, layout.data.dtype)
+    memory = empty_memory(S, A, layout.weights.size, keeps)
     out = Out(np.zeros(S), np.zeros(S), np.zeros((S, A)), np.zeros(S))
     kept = []
     for fixed in (False, False, True):

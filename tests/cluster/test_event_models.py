@@ -26,7 +26,7 @@ BALLS = {
 
 
 def later(*names):
-    """Functions whose kernels `make cluster` compiles: some ten seconds each."""
+    """Functions that `make cluster` tries, for their loops are compiled first."""
     return [pytest.param(name, marks=pytest.mark.cluster) for name in names]
 
 

@@ -28,7 +28,7 @@ MODELS = {
     "dense float32": ("dense", "float32", "terminal", "next"),
 }
 OFTEN = [("dense float32", "l2-2 observed"), *(("everything", ball) for ball in SETS)]
-"""The others are compiled for float32 in the long runs."""
+"""The others are proved in float32 in the long runs."""
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 import ast
 import graphlib
 import json
+import os
+import pickle
 import re
 import subprocess
 import sys
@@ -10,9 +12,11 @@ import types
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import drmdp
+from decks import SETS
 
 ROOT = Path(drmdp.__file__).parent
 LAYERS = (
@@ -214,7 +218,7 @@ def test_every_name_is_what_its_home_has():
 
 FIRST = """
 import importlib, os
-import numba, scipy.sparse
+import scipy.sparse
 for first in ("drmdp.bellman.exact", "drmdp.estimate.pipeline", "drmdp.cluster", "drmdp.api"):
     if not os.fork():
         importlib.import_module(first)
@@ -230,3 +234,32 @@ for first in ("drmdp.bellman.exact", "drmdp.estimate.pipeline", "drmdp.cluster",
 def test_functions_that_share_a_name_with_a_part_stay_functions():
     """Whatever is imported first, in a process that has not imported the package."""
     modules_after(FIRST)
+
+
+FRESH = """
+import os, pickle, sys
+import scipy.sparse
+with open(sys.argv[1], "rb") as stream:
+    given = pickle.load(stream)
+for name, model, ball in given:
+    if not os.fork():
+        import drmdp
+        found = drmdp.solve(model, ball)
+        found.kernel
+        drmdp.evaluate(model, ball, found.policy)
+        if "numba" in sys.modules or "llvmlite" in sys.modules:
+            os.write(1, (name + "\\n").encode())
+        os._exit(0)
+    assert os.wait()[1] == 0, name
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_no_set_needs_numba(tmp_path):
+    """Each in a process that has solved nothing before."""
+    rng = np.random.default_rng(0)
+    model = drmdp.Model(rng.dirichlet(np.ones(4), (2, 4, 2)), costs=rng.random((4, 2)), discount=0.8)
+    given = [(name, model, own.make(model, 0.2, "observed")) for name, own in SETS.items()]
+    (tmp_path / "given").write_bytes(pickle.dumps(given))
+    run = subprocess.run([sys.executable, "-c", FRESH, tmp_path / "given"], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, ""), run.stderr

@@ -12,7 +12,6 @@ from scipy import sparse
 
 import drmdp
 import reference
-from drmdp.bellman.family import prepared
 from drmdp.core import levels
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, Out, shapes_of
@@ -76,11 +75,9 @@ def gained(y, z, m):
 
 
 def run(family, fixed, layout, point, memory, out, tol, states=None):
-    """Call a family's kernel for some states, or all of the layout."""
+    """Call a family for some states, or all of the layout."""
     start, stop = states or (0, layout.available.shape[0])
-    kernel = family.evaluate if fixed else family.update
-    data = prepared(family, layout)
-    kernel(start, stop, data, point, memory, out, tol, family.workspace(data, point, start, stop))
+    family.sweep(fixed, start, stop, family.prepared(layout), point, memory, out, tol)
 
 
 def unswept(layout, pair, fill=None):

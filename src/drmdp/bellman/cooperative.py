@@ -17,7 +17,6 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.exact import COARSEST, FINEST, Remembered, family_of
-from drmdp.bellman.family import prepared
 from drmdp.bellman.operator import Update
 from drmdp.certificate.cooperative import CooperativeProver, pairs_of, single, turned
 from drmdp.core import levels
@@ -56,9 +55,9 @@ class ByPair(Remembered):
     @property
     def weights(self) -> Array | None:
         """Her mixtures of the N kernels, (S, A, N), if that is what she plays."""
-        if self.answer.weights is None:
+        if self.family.weights is None:
             return None
-        own = self.answer.weights(self.layout, self.memory, self.share)
+        own = self.family.weights(self.layout, self.memory, self.share)
         S, A = self.model.available.shape
         full = np.zeros((S, A, self.model.n_kernels))
         full[..., self.model.weights > 0] = own.reshape(S, A, -1)
@@ -76,11 +75,10 @@ class CooperativeOperator:
         self._family, self._given = family_of(single(ball)), family_of(ball)
         self._whole = turned(lay_out(model, ball))
         self._pairs = pairs_of(self._whole)
-        N, real = self._whole.weights.size, self._whole.data.dtype
-        S, A = model.available.shape
+        (S, A), N = model.available.shape, self._whole.weights.size
         self._memory = {
-            True: empty_memory(S, A, N, entry_of(ball).keeps, real),
-            False: empty_memory(S * A, 1, N, entry_of(single(ball)).keeps, real),
+            True: empty_memory(S, A, N, entry_of(ball).keeps),
+            False: empty_memory(S * A, 1, N, entry_of(single(ball)).keeps),
         }
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
 
@@ -122,10 +120,10 @@ class CooperativeOperator:
         widest = self.model.discount * point.span + self._moving
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         family = self._given if fixed else self._family
-        kernel, data = family.evaluate if fixed else family.update, prepared(family, layout)
+        data = family.prepared(layout)
 
         def over(lo: int, hi: int) -> None:
-            kernel(lo, hi, data, point, memory, out, tol, family.workspace(data, point, lo, hi))
+            family.sweep(fixed, lo, hi, data, point, memory, out, tol)
 
         work = np.ascontiguousarray(layout.indptr[:: layout.available.shape[1]]) * layout.weights.size
         workers.run(over, work, start, stop, self.threads)

@@ -1,8 +1,8 @@
 """The exact operators: nearly linear robust Bellman updates for all six balls.
 
-Each family of balls is one file with two kernels over ranges of states, `update` and `evaluate` (`drmdp.bellman.family`); this module gives them
-the data (`layout`), the memory of the last sweep, work space and threads, and turns what they find into an `Update`. The bounds U and L are the kernels'
-own, one-sided up to rounding; the memory is the claim from which `drmdp.certificate` proves bounds.
+Each family of sets is a routine over ranges of states (`drmdp.bellman.native`); this module gives it the data (`layout`), the memory of the last sweep
+and threads, and turns what it finds into an `Update`. The bounds U and L are the routine's own, one-sided up to rounding; the memory is the claim from
+which `drmdp.certificate` proves bounds.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.family import prepared
-from drmdp.bellman.frame.pairs import Pairwise
 from drmdp.bellman.native import NativeFamily
-from drmdp.bellman.nature_rows import Answer, respond
+from drmdp.bellman.nature_rows import respond
 from drmdp.bellman.operator import Update
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.compact import DENSE, KernelTuple, MeanKernel, Rows
 from drmdp.layout import events
 from drmdp.layout.layout import Layout, at_radius, fill_up
-from drmdp.layout.memory import Memory, Out, empty_memory
+from drmdp.layout.memory import Memory, Out, empty_memory, of_states
 from drmdp.layout.point import Point, point_at
 from drmdp.layout.top import Looks
 from drmdp.model import Model
@@ -47,13 +45,11 @@ class Left(NamedTuple):
     sweeps: int  # so far
 
 
-def family_of(ball: Any) -> Any:
-    """The family of a set (`drmdp.bellman.family`)."""
+def family_of(ball: Any) -> NativeFamily:
+    """The family of a set."""
     entry = entry_of(ball)
-    found = part_of(entry.response, ball)
-    if not entry.keeps.by_pair:
-        return found
-    return replace(found, by_pair=True) if isinstance(found, NativeFamily) else Pairwise(found)
+    found: NativeFamily = part_of(entry.response, ball)
+    return replace(found, by_pair=True) if entry.keeps.by_pair else found
 
 
 @dataclass(eq=False)
@@ -69,10 +65,9 @@ class Remembered:
     threads: int
 
     @property
-    def answer(self) -> Answer:
-        """How the memory becomes rows."""
-        found: Answer = family_of(self.ball).NATURE
-        return found
+    def family(self) -> NativeFamily:
+        """That of the set."""
+        return family_of(self.ball)
 
     def pulled(self, share: Array) -> Remembered:
         """The same with the share (S, N) of her move that is surely allowed."""
@@ -101,16 +96,16 @@ class Remembered:
     @property
     def kernels(self) -> KernelTuple | None:
         """The N kernels whose mean that is, if there are any; those of weight 0 stay as they are."""
-        if not self.answer.single_kernels:
+        if not self.family.single_kernels:
             return None
         return KernelTuple(self.model.n_kernels, self._single)
 
     @property
     def weights(self) -> Array | None:
         """Her mixtures of the N kernels, (S, N) or (S, A, N), if that is what she plays; those of weight 0 have none."""
-        if self.answer.weights is None:
+        if self.family.weights is None:
             return None
-        own = self.answer.weights(self.layout, self.memory, self.share)
+        own = self.family.weights(self.layout, self.memory, self.share)
         full = np.zeros((*own.shape[:-1], self.model.n_kernels))
         full[..., self.model.weights > 0] = own
         return full
@@ -130,19 +125,13 @@ class Remembered:
         if share is None:
             share = np.empty((self.layout.available.shape[0], 1))
             share.fill(1.0)
-        return respond(self.answer, self.layout, self.point, self.memory, weights, share, by_pair, self.threads)
-
-
-def _of(arrays: Any, own: slice) -> Any:
-    """Some states of a memory, or of what a sweep finds."""
-    return arrays if own is events.EVERYTHING else type(arrays)(*(array[own] for array in arrays))
+        return respond(self.family, self.layout, self.point, self.memory, weights, share, by_pair, self.threads)
 
 
 def nothing_left(layout: Any, keeps: Kept) -> Left:
     """Before the first sweep."""
     S, A = layout.available.shape
-    real = getattr(layout, "data", NOTHING).dtype
-    return Left(empty_memory(S, A, layout.weights.size, keeps, real), np.zeros((S, A)), 0)
+    return Left(empty_memory(S, A, layout.weights.size, keeps), np.zeros((S, A)), 0)
 
 
 class Ready:
@@ -156,11 +145,11 @@ class Ready:
         self.moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
         self._last: tuple[Any, Any] = None, None
 
-    def data(self, family: Any, layout: Layout) -> Any:
-        """The layout as the kernels of the family read it."""
+    def data(self, family: NativeFamily, layout: Layout) -> Any:
+        """The layout as sweeps of the family read it."""
         last = self._last
         if last[0] is not layout:
-            last = self._last = layout, prepared(family, layout)
+            last = self._last = layout, family.prepared(layout)
         return last[1]
 
 
@@ -209,18 +198,18 @@ class ExactOperator:
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Minimise over the policy, let nature maximise, for the states start … stop − 1."""
-        return self._sweep(self.family.update, value, self.left.policy, start, stop)
+        return self._sweep(False, value, self.left.policy, start, stop)
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy (S, A), let nature maximise."""
-        return self._sweep(self.family.evaluate, value, policy, start, stop)
+        return self._sweep(True, value, policy, start, stop)
 
-    def _sweep(self, kernel: Any, value: Array, policy: Array, start: int, stop: int) -> Update:
+    def _sweep(self, fixed: bool, value: Array, policy: Array, start: int, stop: int) -> Update:
         model = self.model
         u, shift = levels.around(value)
         layout = self.layout
         looks: Looks[Point] = Looks(partial(point_at, layout, u))
-        out = self._mapped(kernel, layout, looks, policy, start, stop)
+        out = self._mapped(fixed, layout, looks, policy, start, stop)
         own = slice(start, stop)
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
@@ -230,8 +219,8 @@ class ExactOperator:
         nature = Remembered(model, self.ball, layout, looks.last, memory, None, self.threads)
         return Update(new, low, high, policy, nature, memory)
 
-    def _mapped(self, kernel: Any, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int) -> Out:
-        """Map a kernel over ranges of states, from what the last sweep left."""
+    def _mapped(self, fixed: bool, layout: Any, looks: Looks[Point], policy: Array, start: int, stop: int) -> Out:
+        """Map the routine over ranges of states, from what the last sweep left."""
         by_action, by_kernel, by_row = self.left.memory
         memory = Memory(by_action.copy(), by_kernel.copy(), by_row.copy())
         S = self.model.n_states
@@ -242,9 +231,8 @@ class ExactOperator:
 
         def sweep(lo: int, hi: int, point: Point) -> None:
             for first, last, part, own in events.pieces(layout, lo, hi):
-                data = self.ready.data(family, part) if part is layout else prepared(family, part)
-                work = family.workspace(data, point, first, last)
-                kernel(first, last, data, point, _of(memory, own), _of(out, own), tol, work)
+                data = self.ready.data(family, part) if part is layout else family.prepared(part)
+                family.sweep(fixed, first, last, data, point, of_states(memory, own), of_states(out, own), tol)
 
         def undo(lo: int, hi: int) -> None:
             for now, before in zip((*memory, out.policy), (*self.left.memory, policy), strict=True):

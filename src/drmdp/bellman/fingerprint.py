@@ -25,7 +25,7 @@ RADIUS = 0.125
 
 def fingerprint(ball: AmbiguitySet, real: Any = np.float64) -> dict[str, str]:
     """What decides the bits of a solve with sets of this kind, by name; `real` is the type of the probabilities."""
-    blas: Any = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+    blas: Any = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "drmdp": __version__,
         "linear algebra": f"{blas.get('name')} {blas.get('version')}",

@@ -30,8 +30,6 @@ from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of
 
-SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -91,8 +89,6 @@ class RobustProver:
         if not isinstance(claim, Memory):
             raise InputError(f"claim: expected a Memory, a Witness or a Pair, got {shown(claim)}")
         for name, part, shape in zip(Memory._fields, claim, shapes_of(S, A, N, keeps), strict=True):
-            real = getattr(part, "dtype", None)
-            rounded = keeps.rounded and name == "by_row" and real == SINGLE
-            if getattr(part, "shape", None) != shape or not (rounded or real == DOUBLE):
+            if getattr(part, "shape", None) != shape or getattr(part, "dtype", None) != np.float64:
                 raise InputError(f"claim: {name}: expected numbers of shape {shape}, got {shown(part)}")
         return Memory(*(np.ascontiguousarray(part) for part in claim))

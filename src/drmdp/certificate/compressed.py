@@ -1,11 +1,7 @@
-"""Bounds on compressed data of any size, from what a sweep keeps.
+"""Bounds on compressed data of any size, from what a sweep keeps, by routines that share nothing with those that sweep (`native/judge`).
 
-The formulas are those of `drmdp.certificate.dense`, row by row: U is the Lagrangian of the returned policy at the multipliers and thresholds
-handed over (or, for ℓ1 and ℓ∞, at thresholds found there), valid whatever their quality; L is the value of explicit kernels that are
-built from the few numbers handed over, measured, and pulled into the ball. Data, scale and sums are its own (`drmdp.certificate.sums`).
-
-What is handed over (`Memory`): ℓ2: t_ia = by_action[a], for order ∞ times by_kernel[i], and thresholds by_row[a, i]; ℓ1: moved masses, by_action[a] on
-the mean row for order 1 and by_row[a, i] for order ∞; ℓ∞: radii by_kernel[i], for order 1 also the multiplier by_action[0].
+The formulas are those of `drmdp.certificate.dense`, row by row: U is the Lagrangian of the returned policy at multipliers that are handed over, valid
+whatever their quality; L is the value of explicit kernels that are built from the few numbers handed over, measured, and pulled into the set.
 """
 
 from __future__ import annotations
@@ -19,16 +15,16 @@ import numpy as np
 from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
-from drmdp.certificate.sums import Claim, Found, View, view, work_space
+from drmdp.certificate.view import Claim, Found, View, view
 from drmdp.core import threads as workers
 from drmdp.layout import events
+from drmdp.layout.memory import Memory, of_states
 from drmdp.layout.top import Looks
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of, part_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
-    from drmdp.layout.memory import Memory
 
 
 def derive(
@@ -51,16 +47,10 @@ def derive(
 
     def prove(lo: int, hi: int, seen: View) -> None:
         for first, last, part, own in events.pieces(layout, lo, hi):
-            asked, proved = claim, found
-            if own is not events.EVERYTHING:
-                own_memory = type(memory)(*(array[own] for array in memory))
-                asked = claim._replace(policy=claim.policy[own], memory=own_memory)
-                proved = Found(*(array[own] for array in found))
-            if split:
-                pairs.states(proof, first, last, part, seen, asked, proved)
-            else:
-                work = work_space(part, first, last) if getattr(proof, "WORK", True) else None
-                proof.states(first, last, part, seen, asked, proved, work)
+            asked = claim._replace(policy=claim.policy[own], memory=of_states(memory, own))
+            (partial(pairs.states, proof) if split else proof.states)(
+                first, last, part, seen, asked, of_states(found, own)
+            )
 
     if threads == 1:
         looks.run(0, S, prove)

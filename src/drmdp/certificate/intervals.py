@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp import _native
 from drmdp._typing import Array
+from drmdp.certificate.native import NativeProof
 from drmdp.errors import InputError
 from drmdp.layout.layout import lay_out
 from drmdp.model import Model
 from drmdp.sets.intervals import Intervals
-
-
-def states(start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
-    """Prove L and U for the states start … stop − 1 that are not terminal (`native/judge/intervals.hpp`)."""
-    _native.prove("intervals", start, stop, layout, view, claim, bounds, 0, None)
-
-
-# ---------------------------------------------------------------------- kernels of any origin
 
 
 def inside(model: Model, ball: Intervals, kernel: Any) -> Any:
@@ -54,3 +46,6 @@ def fill_rows(given: Array, pairs: Any, layout: Any) -> Array:
     total = np.bincount(pairs, reach, minlength=size)
     part = np.where(total > 0, gap / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(np.clip(z + part[pairs] * reach, lower, upper))
+
+
+PROOF = NativeProof("intervals", None, inside=inside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,13 @@ class NativeProof:
     """The proof of a routine; `mean`: its rows stand for all kernels."""
 
     routine: str
-    dual_rows: Any  # of dense data, `duals.Duals`; none where nobody has a conic program
+    dual_rows: duals.Duals | None  # of dense data, where a conic program has such
     mean: bool = False
     extra: Any = None  # what the set has besides
-    WORK: ClassVar[bool] = False  # routines have their own work space
+    inside: Any = None  # brings kernels of any origin into the set, where that is not the way of `membership`
 
-    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
+    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any) -> None:
         """Prove L, U and the share of nature's move for the states start … stop − 1."""
-        self._states(start, stop, layout, view, claim, bounds)
-
-    def _states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any) -> None:
         n_mean = layout.weights.size if self.mean else 0
         if self.mean:
             layout = layout._replace(data=layout.mean, weights=ONE)
@@ -43,9 +40,11 @@ class NativeTransport(NativeProof):
     feasible = staticmethod(transport_dense.feasible)
     attain = staticmethod(transport_dense.attain)
 
-    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
-        """Prove L, U and the share of nature's move for the states start … stop − 1, in the unit of the lists."""
-        replace(self, extra=besides(layout))._states(start, stop, in_unit(layout), view, claim, bounds)
+    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any) -> None:
+        """The same in the unit of the lists."""
+        super(NativeTransport, replace(self, extra=besides(layout))).states(
+            start, stop, in_unit(layout), view, claim, bounds
+        )
 
 
 class NativeOrders(NativeProof):
@@ -54,7 +53,7 @@ class NativeOrders(NativeProof):
     def of(self, ball: Any) -> NativeProof:
         """That of the order of a ball."""
         order = float(ball.order)
-        return replace(self, dual_rows=duals.of_order(self.dual_rows, order), extra=(order, None))
+        return replace(self, dual_rows=self.dual_rows and duals.of_order(self.dual_rows, order), extra=(order, None))
 
 
 class NativeOutside(NativeProof):

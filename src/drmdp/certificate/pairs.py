@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.certificate.sums import EPS, Found, work_space
+from drmdp.certificate.view import EPS, Found
 from drmdp.layout.pairs import by_pair, memory_by_pair
 
 
@@ -25,8 +25,7 @@ def states(proof: Any, start: int, stop: int, layout: Any, view: Any, claim: Any
     asked = np.zeros((S * A, 1))
     asked[first:last, 0] = (x > 0).ravel()
     each = claim._replace(policy=asked, memory=memory_by_pair(claim.memory, N), fixed=False)
-    work = work_space(pairs, first, last) if getattr(proof, "WORK", True) else None
-    proof.states(first, last, pairs, view, each, found, work)
+    proof.states(first, last, pairs, view, each, found)
     low, high = (part.reshape(S, A)[start:stop] for part in (found.low, found.high))
     available = layout.available[start:stop]
     ends = ~available.any(axis=1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import nnls
 
 from drmdp import _native
 from drmdp._typing import Array
+from drmdp.certificate.native import NativeProof
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets.reweighting import Reweighting
@@ -51,6 +51,8 @@ def _mixed(model: Model, q: Array) -> Any:
 
 def _nearest(model: Model, kernel: Any, each: bool) -> Array:
     """Mixtures whose kernels are nearest to a kernel, in the sense of least squares: (S, N'), or (S, A, N')."""
+    from scipy.optimize import nnls  # takes a third of a second
+
     (S, A), used = model.available.shape, model.weights > 0
     N = int(used.sum())
     q = np.tile(model.weights[used], (S, A, 1))
@@ -69,17 +71,6 @@ def _nearest(model: Model, kernel: Any, each: bool) -> Array:
     return q if each else np.asarray(q[np.arange(S), model.available.argmax(axis=1)])
 
 
-class Proof(NamedTuple):
-    """A kind, as `drmdp.certificate.compressed` and `drmdp.certificate.membership` want it."""
-
-    kind: str
-    inside: Any = inside
-
-    def states(self, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, work: Any) -> None:
-        """Prove L, U and the share of nature's move for the states start … stop − 1."""
-        _native.prove(f"mix_{self.kind}", start, stop, layout, view, claim, bounds, 0, None)
-
-
-KL_PROOF, BURG_PROOF, CHI2_PROOF, TV_PROOF, CVAR_PROOF, ANY_PROOF = map(
-    Proof, ("kl", "burg", "chi2", "tv", "cvar", "any")
+KL_PROOF, BURG_PROOF, CHI2_PROOF, TV_PROOF, CVAR_PROOF, ANY_PROOF = (
+    NativeProof(f"mix_{kind}", None, inside=inside) for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
 )

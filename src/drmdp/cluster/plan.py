@@ -91,9 +91,7 @@ def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> P
     ends = source.entries([0, *(hi for _, hi in ranges)])
     n, e = max(hi - lo for lo, hi in ranges), int(np.diff(ends).max())
     keeps = entry_of(ball).keeps
-    real = head.dtype.itemsize if keeps.rounded else 8
-    sizes = [int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)]
-    left = 8 * (sizes[0] + sizes[1]) + real * sizes[2] + 8 * A
+    left = 8 * (sum(int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)) + A)
     whole = 8 * WHOLE * S + (ORDER * S if ball.support == "all" else 0)
     mapped = source.mapped(n, e)
     stays = COPIES * left * S + (8 + ENTRY) * int(ends[-1])

@@ -92,7 +92,7 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
 
 
 def uniform(layout: Layout) -> Layout:
-    """Plain and read-only arrays, so that a kernel is compiled once and not for each mixture; kernels make weights of their own."""
+    """Plain and read-only arrays."""
     parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
     made: Layout = type(layout)(*parts)
     return made._replace(weights=np.array(layout.weights))

@@ -11,7 +11,7 @@ from drmdp.sets.registry import Kept
 
 
 class Memory(NamedTuple):
-    """What a kernel leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
+    """What a routine leaves behind for the next sweep, for nature's answer and for the certificate; see each family."""
 
     by_action: Array  # (S, A)
     by_kernel: Array  # (S, N) or (S, 0); (S, A·N) with a budget for each action
@@ -25,10 +25,10 @@ def shapes_of(S: int, A: int, N: int, keeps: Kept) -> tuple[tuple[int, ...], ...
     return (S, A), (S, kernels), (S, A, rows) if keeps.by_row else (S, 0, 0)
 
 
-def empty_memory(S: int, A: int, N: int, keeps: Kept, real: Any) -> Memory:
-    """Memory before the first sweep; `real` is the type of the data."""
+def empty_memory(S: int, A: int, N: int, keeps: Kept) -> Memory:
+    """Memory before the first sweep."""
     by_action, by_kernel, by_row = shapes_of(S, A, N, keeps)
-    return Memory(np.zeros(by_action), np.ones(by_kernel), np.zeros(by_row, real if keeps.rounded else np.float64))
+    return Memory(np.zeros(by_action), np.ones(by_kernel), np.zeros(by_row))
 
 
 class Out(NamedTuple):
@@ -36,5 +36,10 @@ class Out(NamedTuple):
 
     upper: Array  # (S,) U ≥ F^x(v)
     lower: Array  # (S,) L ≤ F(v)
-    policy: Array  # (S, A); read as a warm start by some kernels
+    policy: Array  # (S, A); read as a warm start by some routines
     passes: Array  # (S,) passes over the candidate rows
+
+
+def of_states(arrays: Any, own: slice) -> Any:
+    """Some states of a memory, of what a sweep finds, or of what is proved."""
+    return arrays if own.start is None else type(arrays)(*(array[own] for array in arrays))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp._typing import Array
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory
 
@@ -28,8 +27,3 @@ def memory_by_pair(memory: Memory, n_kernels: int) -> Memory:
     kernels = by_kernel.reshape(pairs, -1) if by_kernel.size else np.zeros((pairs, 0))
     rows = by_row.reshape(pairs, 1, -1) if by_row.size else np.zeros((pairs, 0, 0), dtype=by_row.dtype)
     return Memory(by_action.reshape(pairs, 1), kernels, rows)
-
-
-def share_by_pair(share: Array, A: int) -> Array:
-    """Shares (S, A·N), or (S, 1) for all, by pair."""
-    return np.repeat(share, A, axis=0) if share.shape[1] == 1 else share.reshape(share.shape[0] * A, -1)

@@ -4,8 +4,8 @@ A row that does not list every state may still give mass to those it does not li
 them and rows of ℓ∞ at most K + 1. How many rows of ℓ2 use depends on v; mostly they are few. So a part of the states is put in order, the best for nature,
 and more than four times as many as the longest row lists: it is the beginning of the order of all, bit for bit, as are sums over it.
 
-Kernels that count past its end raise a flag (`drmdp.layout.sorting.count_above`, `drmdp.certificate.sums.prefix`), and what they did is done again with all
-states in order. So results have the bits of the whole order.
+Routines that count past its end raise a flag (`native/order.hpp`, `native/judge/sums.hpp`), and what they did is done again with all states in
+order. So results have the bits of the whole order.
 """
 
 from __future__ import annotations

@@ -12,10 +12,12 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.layout.events import EventLayout, pieces
-from drmdp.layout.grounded import Lists, plain
+from drmdp.layout.grounded import Lists
 from drmdp.layout.memory import Memory
 from drmdp.layout.pairs import by_pair, memory_by_pair
-from drmdp.layout.point import normalise, scratch
+
+FLAT = 1e-13
+"""Stakes this near to the top are rounding, to sweeps."""
 
 
 def plans(nature: Any, s: int, a: int, pairwise: bool) -> list[list[Any]]:
@@ -27,11 +29,8 @@ def plans(nature: Any, s: int, a: int, pairwise: bool) -> list[list[Any]]:
     if pairwise and layout.available.shape[1] > 1:
         layout, memory = by_pair(layout), memory_by_pair(memory, layout.weights.size)
     at, action = (s, a) if layout.available.shape[1] > 1 else (s * A + a, 0)
-    space = scratch(layout, at, at + 1)
-    normalise(plain(layout), nature.point, at, space)
     entries = slice(int(layout.indptr[s * A + a]), int(layout.indptr[s * A + a + 1]))
-    first = int(layout.indptr[at * layout.available.shape[1]])
-    u = nature.point.order.common if layout.common else space.u[entries.start - first : entries.stop - first]
+    u = nature.point.order.common if layout.common else _stakes(layout, nature.point, at, action)
     listed, source = np.asarray(layout.indices[entries]), layout.source[entries]
     found = []
     for t1, t2, f in memory.by_row[at, action].reshape(-1, 3).tolist():
@@ -44,6 +43,18 @@ def plans(nature: Any, s: int, a: int, pairwise: bool) -> list[list[Any]]:
                     moves.append([j, to, part])
         found.append(moves)
     return found
+
+
+def _stakes(layout: Any, point: Any, s: int, a: int) -> Array:
+    """Stakes of the listed states of a pair, in the largest range of any action, as sweeps have them (`native/stakes.hpp`)."""
+    A, each = layout.available.shape[1], []
+    for pair in range(s * A, s * A + A):
+        own = slice(int(layout.indptr[pair]), int(layout.indptr[pair + 1]))
+        z = layout.discount * point.value[layout.indices[own]]
+        each.append(z + layout.next_costs[own] if layout.next_costs.size else z)
+    unit = max(float(np.ptp(z)) if z.size else 0.0 for z in each)
+    u = (each[a] - each[a].max()) * (1.0 / unit if unit > 1e-280 else 0.0)
+    return np.where(u <= -FLAT, u, 0.0)
 
 
 def _best(lists: Lists, j: int, t: float, u: Array) -> int:

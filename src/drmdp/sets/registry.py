@@ -21,7 +21,6 @@ class Kept(NamedTuple):
 
     by_kernel: bool  # a number for each kernel
     by_row: bool  # and one for each action and kernel
-    rounded: bool = False  # rows may be stored in the precision of the data
     width: int = (
         0  # numbers for each action instead of one for each kernel; with by_kernel so many for each action and kernel
     )
@@ -32,8 +31,8 @@ class Kept(NamedTuple):
 class Entry:
     """The parts of a set; "module" or "module:name"."""
 
-    response: str  # how nature answers: `update`, `evaluate`, `workspace`, `NATURE`
-    certificate: str  # bounds from a claim: `states` on compressed data, `dual_rows` and `apart` on dense data
+    response: str  # how nature answers: a `drmdp.bellman.native.NativeFamily`
+    certificate: str  # bounds from a claim: a `drmdp.certificate.native.NativeProof`
     keeps: Kept
     program: str = ""  # a conic program of one state; without it there is no conic backend
     projection: str = ""  # a `prox.registry.Family`; without it there is no first-order method
@@ -142,7 +141,7 @@ ENTRIES |= {
     for metric in ("l1", "l2", "linf")
 }
 ENTRIES["intervals"] = Entry(
-    "drmdp.bellman.native:INTERVALS", "drmdp.certificate.intervals", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
+    "drmdp.bellman.native:INTERVALS", "drmdp.certificate.intervals:PROOF", Kept(False, False), "drmdp.bellman.conic.boxes:Boxes",
     layout="drmdp.layout.bounded:lay_out", witness=f"{WITNESSES}:INTERVALS",
 )  # fmt: skip
 DIVERGENCES = ("kl", "burg", "chi2", "tv")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._version import __version__
+from drmdp.errors import MissingExtra
 
 TABLES = {
     "sweeps": "warm and cold sweeps in nominal sweeps over the same kernels, one thread",
@@ -54,7 +55,12 @@ PLACES = {
 def table(name: str, *of: Any) -> Iterator[Any]:
     """Rows of a table; "scale", "cluster" and "events-large" take a number of states, "robust-mdps" a folder or none."""
     module, _, function = PLACES.get(name, f"growth:{name}").partition(":")
-    make: Callable[..., Iterator[Any]] = getattr(importlib.import_module(f"drmdp_lab.bench.{module}"), function)
+    try:
+        make: Callable[..., Iterator[Any]] = getattr(importlib.import_module(f"drmdp_lab.bench.{module}"), function)
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise MissingExtra("numba", "numba") from error
     return make(*of)
 
 

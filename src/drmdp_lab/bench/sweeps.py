@@ -14,19 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from drmdp import instances
 from drmdp._typing import Array
 from drmdp.bellman.exact import ExactOperator
-from drmdp.errors import MissingExtra
 from drmdp.layout.layout import lay_out
 from drmdp.model import Model
 from drmdp.sets import PAIRS, AmbiguitySet, Divergence, Intervals, Reweighting, Wasserstein
-
-try:
-    from numba import njit
-except ImportError as error:
-    raise MissingExtra("numba", "numba") from error
 
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
 SWEEPS, LAST, REPEATS = 14, 6, 5

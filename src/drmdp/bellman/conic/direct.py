@@ -41,9 +41,7 @@ class DirectOperator(ABC):
     def __init__(self, model: Model, ball: AmbiguitySet) -> None:
         self.model, self.ball = model, ball
         self.layout = lay_out(model, ball)
-        self._memory = empty_memory(
-            model.n_states, model.n_actions, self.layout.weights.size, entry_of(ball).keeps, np.float64
-        )
+        self._memory = empty_memory(model.n_states, model.n_actions, self.layout.weights.size, entry_of(ball).keeps)
 
     @abstractmethod
     def solve(self, game: Game, memory: Memory) -> tuple[Array, Array]:

@@ -1,45 +1,74 @@
-"""Every margin for rounding that all metrics share is there for a reason: sums, stakes, and means over kernels and actions against exact fractions.
+"""Bounds hold against exact fractions where rounding is at its worst: sums, stakes, and means over kernels and actions.
 
-Each test goes red when a margin it names is left out; so do those of the metrics, in files of their own.
+That margins are needed is seen where they are left out (`tests/native/test_margins.py`).
 """
 
+import math
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
 
+import drmdp
+from drmdp.certificate import compressed
+from drmdp.certificate.view import rises
+from drmdp.layout.layout import lay_out
+from drmdp.layout.memory import Memory, shapes_of
 from drmdp.sets import PAIRS
-from margins import (
-    EPS,
-    FAR,
-    chosen,
-    derived,
-    exact,
-    exact_row,
-    exact_weights,
-    layout_of,
-    sums_,
-)
-from rounding import biased
+from drmdp.sets.registry import entry_of
+
+EPS = Fraction(2) ** -52
+FAR = np.finfo(float).eps
+
+
+def exact(numbers):
+    return [Fraction(float(x)) for x in numbers]
+
+
+def exact_row(data):
+    p = exact(data)
+    whole = sum(p)
+    return [x / whole for x in p]
+
+
+def exact_weights(rng, N):
+    """Weights with sum 1, as near as floats come: nobody changes them."""
+    w = rng.dirichlet(np.ones(N))
+    while math.fsum(w) != 1:
+        w /= math.fsum(w)
+        w[0] += 1 - math.fsum(w)
+    return w
+
+
+def chosen(rng, weights, term, sign, most=1.0):
+    """Numbers p_i in (0, most), multiples of 2⁻²⁰, for which Σ_i term(w_i, p_i), added up one after the other, is off in the direction `sign`."""
+    total, found = 0.0, []
+    for w in weights.tolist():
+        tried = [float(p) for p in most * rng.integers(1, 2**20, 8) / 2.0**20]
+        errors = []
+        for p in tried:
+            new = total + term(w, p)
+            errors.append(sign * (Fraction(new) - Fraction(total) - Fraction(w) * term(1, Fraction(p))))
+        found.append(tried[int(np.argmax(errors))])
+        total += term(w, found[-1])
+    return np.array(found)
+
+
+def derived(pair, kernels, costs, value, radius=0.0, policy=None, weights=None, fixed=False, multiplier=0.0):
+    """L and U of state 0 at a value with the level 0, from witnesses that do nothing but for one multiplier."""
+    model = drmdp.Model(kernels, costs=costs, discount=0.5, weights=weights)
+    ball = drmdp.Wasserstein(radius, *pair, "all")
+    layout = lay_out(model, ball)
+    (S, A), N = layout.available.shape, layout.weights.size
+    memory = Memory(*map(np.zeros, shapes_of(S, A, N, entry_of(ball).keeps)))
+    memory.by_action[:] = memory.by_kernel[:] = multiplier
+    x = np.eye(A)[np.zeros(S, dtype=int)] if policy is None else np.broadcast_to(policy, (S, A)).copy()
+    low, high, _ = compressed.derive(ball, layout, value, x, memory, fixed)
+    return Fraction(float(low[0])), Fraction(float(high[0]))
+
 
 # ---------------------------------------------------------------------- sums
-
-
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1_000, 5_000])
-def test_sums_by_blocks_are_off_by_at_most_their_depth(n):
-    rng, worst = np.random.default_rng(n), Fraction(0)
-    most = sums_.depth(n) * EPS / 2
-    lost = np.full(n, 0.49 * FAR / 2)
-    lost[0] = 1.0  # what is added to it is lost
-    for data in (biased(rng, n, 1, 64), biased(rng, n, -1, 64), rng.random(n), lost):
-        total = sum(exact(data))
-        found = Fraction(float(sums_.row_sum(data, 0, n)))
-        assert abs(found - total) <= most * total
-        worst = max(worst, abs(found - total) / (EPS / 2 * total))
-        ones = np.ones(n)
-        assert Fraction(float(sums_.dot(data, 0, ones, 0, n))) == found
-    assert n < 63 or worst > 20  # ulps: the data are not harmless
 
 
 def test_tables_of_states_that_are_not_listed_keep_their_digits():
@@ -47,7 +76,7 @@ def test_tables_of_states_that_are_not_listed_keep_their_digits():
     rng = np.random.default_rng(0)
     n = 12_000
     for down in (-np.sort(rng.random(n)), -np.sort(1e-9 * rng.random(n)), np.repeat([0.0, -0.3, -1.0], n // 3)):
-        rise, rise2 = sums_.rises(down)
+        rise, rise2 = rises(down)
         one = two = Fraction(0)
         for k in range(1, n):
             gap = Fraction(float(down[k - 1])) - Fraction(float(down[k]))
@@ -56,13 +85,6 @@ def test_tables_of_states_that_are_not_listed_keep_their_digits():
             if k % 997 == 0 or k == n - 1:
                 assert abs(Fraction(float(rise[k + 1])) - one) <= 8 * EPS * one
                 assert abs(Fraction(float(rise2[k + 1])) - two) <= 8 * EPS * two
-
-
-def test_the_last_addition_is_known():
-    total, lost = sums_.add(1.0, 0.0, 1e-20)
-    assert (total, lost) == (1.0, 1e-20)
-    total, lost = sums_.add(1e-20, 0.5, -1.0)
-    assert (total, lost) == (-1.0, 0.5 + 1e-20)
 
 
 # ---------------------------------------------------------------------- one step
@@ -128,20 +150,6 @@ def test_stakes_carry_their_rounding(pair):
             assert low <= true <= high
             low, _ = derived(pair, kernels, costs, value, policy=np.array(policy))
             assert low <= min(stakes)
-
-
-@pytest.mark.parametrize("fixed", [False, True])
-def test_what_is_no_number_is_no_bound(fixed):
-    _, _, layout = layout_of(np.full((1, 2, 2, 2), 0.5), np.zeros((2, 2)))
-    room, low, high = sums_.work_space(layout, 0, 2), np.zeros(2), np.zeros(2)
-    view = sums_.view(layout, np.array([0.0, -1.0]))
-    room.cost[:] = 0.0
-    for worths in ([np.nan, -1.0], [-1.0, np.nan], [-1.0, np.inf]):
-        room.worth[:] = worths
-        with np.errstate(invalid="ignore"):
-            claim = sums_.Claim(np.full((1, 2), 0.5), None, False, fixed)
-            sums_.finish(0, 0.0, 1.0, np.nan, layout, view, claim, sums_.Found(low, high, None), room)
-        assert (low[0], high[0]) == (-np.inf, np.inf)
 
 
 def test_duals_of_many_actions_carry_the_rounding_of_their_sum():
