@@ -54,7 +54,7 @@ class NativeFamily:
         """What the routine is told beside the layout."""
         return self.extra
 
-    def prepared(self, layout: Layout) -> Layout:
+    def prepared(self, layout: Any) -> Any:
         """The data as sweeps read them."""
         faint = (layout.radius > 0.0) & (layout.radius < self.faintest)
         if faint.any():
