@@ -55,17 +55,16 @@ public:
         if (members_.size() > 1 && is_allowed(game, last)) std::copy(last.begin(), last.end(), at.begin());
         else at = game.best_q;
         game.note_mixture(at);
-        int rounds = 0;
-        bool exact = false;  // heads are not raised, and everything that gains enters
+        int rounds = 0, stage = 0;
         while (!game.closed(tol) && rounds < ROUNDS) {
             if (rounds > 0 || members_.size() == 1) {
                 if (!others_join(game) && rounds > 0) {
-                    if (exact) break;
-                    exact = true;
+                    if (++stage == STAGES) break;
+                    if (stage == 1) game.q = game.w;
                 }
             }
             ++rounds;
-            if (!solve(game, exact ? 0.0 : 1e-3 * tol)) break;
+            if (!solve(game, stage == 0 ? 1e-3 * tol : stage == 1 ? COARSE : 0.0)) break;
             mixture_ = game.q;
             game.note(answer(game, x_, 0.0), INFINITE, x_);
             game.q = mixture_;
@@ -76,7 +75,10 @@ public:
 
 private:
     static constexpr Index BUDGETS = KIND == Corners::Tv ? 2 : 1;
-    static constexpr int ROUNDS = 200, NEW = 4;
+    // Stages: heads are hardly raised; raised so much that ties hold up nothing, from the weights on; not at
+    // all, and everything that gains enters.
+    static constexpr int ROUNDS = 200, NEW = 4, STAGES = 3;
+    static constexpr double COARSE = 1e-7;
 
     static double most(const MixtureGame& game, Index i) {
         if (KIND == Corners::Tv) return std::min(game.w[i] + game.budget, 1.0);

@@ -307,3 +307,14 @@ def test_many_actions_that_nearly_tie_are_mixed_to_the_end(ball, n_actions):
     assert (np.asarray(found.policy) > 0).sum(axis=1).mean() > 8
     assert (found.upper_step - found.lower_step).max() <= 1e-9
     assert drmdp.solve(model, ball, tol=1e-9).status == "solved"
+
+
+@pytest.mark.parametrize(("seed", "n_kernels"), [(1, 10), (3, 20)])
+def test_budgets_of_whole_weights_hold_up_no_program(seed, n_kernels):
+    """Thirty actions tie at the weights, and the budget is that of some kernels: most steps of the simplex method gain nothing."""
+    rng = np.random.default_rng([seed, 30, n_kernels])
+    kernels, value = rng.dirichlet(np.ones(8), size=(n_kernels, 8, 30)), rng.normal(size=8)
+    model = drmdp.Model(kernels, costs=-0.9 * (kernels.mean(axis=0) * value).sum(axis=-1), discount=0.9)
+    for size in (0.1, 0.2, 0.4):
+        found = Problem(ExactOperator(model, drmdp.Reweighting(size, "tv"), 1)).proved(value, None)
+        assert (found.upper_step - found.lower_step < 1e-11).all()
