@@ -75,7 +75,7 @@ public:
     double gap(double cap) const { return std::min(upper, cap) - lower; }
 
 private:
-    static constexpr int ROUNDS = 400, STALLED = 60;
+    static constexpr int ROUNDS = 400, STALLED = 120;
     static constexpr double TIE = 1e-3, LEAST = 0.1, HALF = 0.5;
 
     // One action: the answer to it is the mixture.
@@ -150,8 +150,8 @@ private:
             ++passes;
             note(nature_.answer(trial_, price, points_));
             if (gap(cap) <= tol) return;
-            stalled = gap(cap) > HALF * last ? stalled + 1 : 0;
-            last = std::min(last, gap(cap));
+            if (gap(cap) <= HALF * last) stalled = 0, last = gap(cap);
+            else ++stalled;
             if (master_.size() > 4 * (N + n)) master_.purge(2 * (N + n) + n);
             bool some = false;
             for (Index i = 0; i < N; ++i) {

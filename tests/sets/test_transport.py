@@ -191,6 +191,21 @@ def test_nothing_that_is_handed_over_makes_a_bound_false(order, rectangular):
             assert (found.upper_step >= want.lower_step).all()
 
 
+@ORDERS
+def test_thirty_actions_that_tie_are_closed(order):
+    """Nearly all are played; the bounds meet slowly on the way."""
+    rng = np.random.default_rng(3)
+    kernels = drmdp.instances.perturb(drmdp.instances.garnet(30, 30), 30).kernels
+    value, terminal = 10 * rng.random(30) * (np.arange(30) < 4), np.arange(30) >= 4
+    mean = np.mean(np.stack([np.asarray(kernel) for kernel in kernels]), axis=0)
+    costs = 10 - 0.95 * mean @ value + 1e-6 * rng.random((30, 30))
+    model = drmdp.Model(kernels, costs=costs, discount=0.95, terminal=terminal)
+    ball = drmdp.Wasserstein(0.05, "transport", order, ground=("line", np.random.default_rng(0).random(30)))
+    step = drmdp.bellman(model, ball, value)
+    assert ((step.policy[:4] > 1e-9).sum(axis=1) >= 10).all()
+    assert (step.upper - step.lower < 1e-9).all()
+
+
 def test_grounds_are_described_compared_and_refused():
     ball = ball_of(ground=("line", np.arange(6.0)))
     assert ball == ball_of(ground=("line", np.arange(6.0)))
