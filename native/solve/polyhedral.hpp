@@ -113,7 +113,6 @@ private:
     void begin(double tol) {
         const Index n = nature_.size();
         master_.begin(nature_.budget ? 1 : 0, n);
-        if (nature_.budget) master_.set_budget(0, 1.0);
         nature_.locate(mixture, points_);
         Index root = 0;
         for (Index k = 0; k < n; ++k) {
@@ -121,10 +120,14 @@ private:
             master_.set_head(k, head);
             value_[k] = head + TIE * tol * double(k + 1) / double(n);
         }
+        double used = 0.0;
         for (Index i = 0; i < nature_.N; ++i) {
             put(i);
+            used += w_[i] * points_.costs[i];
             for (Index k = 0; k < n; ++k) value_[k] += w_[i] * points_.gain(i)[k];
         }
+        // Were the budget exceeded by rounding, shares of columns that hardly differ would be far below 0.
+        if (nature_.budget) master_.set_budget(0, std::max(used, 1.0) + TIE * tol);
         if (nature_.budget && upper == INFINITE) {  // what the last policy is answered with
             double played = 0.0;
             for (Index k = 0; k < n; ++k) played += x[k];
