@@ -60,11 +60,6 @@ class Grounded(NamedTuple):
     piece: bool  # states beside these have lists of their own, or share them
 
 
-def plain(layout: Any) -> Layout:
-    """The layout alone."""
-    return Layout(*layout[: len(Layout._fields)])
-
-
 def in_unit(layout: Grounded) -> Grounded:
     """The same with the radius in the unit of the lists."""
     radius = layout.radius / layout.unit
