@@ -161,8 +161,8 @@ def test_little_is_done_twice(looked, monkeypatch):
     model, done = ranges.model("float32", S=S, A=2), []
     operator = ExactOperator(model, ball(), 1)
     family = type(operator.family)
-    over = family.update
-    monkeypatch.setattr(family, "update", lambda *given: done.append(given[1:3]) or over(*given))
+    over = family.sweep
+    monkeypatch.setattr(family, "sweep", lambda *given: done.append(given[2:4]) or over(*given))
     operator.update(values("close to the top"), 0, S)
     assert (looked["top"], looked["all"]) == (1, 1)
     assert done == [(0, 4), (0, 4), (4, S)]

@@ -43,7 +43,7 @@ def test_an_entry_joins_a_file_of_each_layer(name):
     assert ball.key == SETS[name].key
     assert entry == (ENTRIES[ball.key].by_pair if ball.by_pair else ENTRIES[ball.key])
     response, proof = part_of(entry.response, ball), part_of(entry.certificate, ball)
-    assert all(hasattr(response, part) for part in ("update", "evaluate", "workspace", "NATURE"))
+    assert all(hasattr(response, part) for part in ("sweep", "respond", "prepared"))
     assert hasattr(proof, "states")
     assert entry.response.split(".")[1] == "bellman"
     assert entry.certificate.split(".")[1] == "certificate"
