@@ -87,11 +87,11 @@ public:
         const View<double> radius = memory.by_kernel[s];
         const double theta = std::min(layout_.radius[s], 1.0);
         open(s, 0.0, tol / theta);
-        double still = 0.0, lower = 0.0, price = memory.by_action[s][0] / p_;
+        double still = 0.0, top = 0.0, lower = 0.0, price = memory.by_action[s][0] / p_;
         for (Index a = 0; a < A; ++a) {
             const double x = found.policy[s][a];
             if (!(x > 0.0)) continue;
-            still += x * (state_.cost[a] + state_.nominal[a]);
+            still += x * (state_.cost[a] + state_.nominal[a]), top += x * state_.cost[a];
             head_[a] = 0.0, game_.x[n_] = x;
             if (theta > 0.0) enlist(a);
         }
@@ -110,7 +110,7 @@ public:
         }
         memory.by_action[s][0] = theta > 0.0 ? p_ * price : 0.0;
         found.passes[s] = 1.0;
-        close(s, upper, lower, found);
+        close(s, std::min(upper, top), std::min(lower, top), found);
     }
 
     // What the game asks for, see `polyhedral.hpp`.
