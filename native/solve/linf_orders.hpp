@@ -132,7 +132,7 @@ public:
 
     void locate(const std::vector<double>& amounts, Points& points) {
         t_ = amounts;
-        look_around();
+        if (looked_ != n_) look_around();
         worth_of_budget();
         write(points);
     }
@@ -197,7 +197,7 @@ private:
     }
 
     void open(Index s, double bottom, double tol) {
-        s_ = s, n_ = 0, theta_ = std::min(layout_.radius[s], 1.0), tol_ = tol, fixed_ = false;
+        s_ = s, n_ = looked_ = 0, theta_ = std::min(layout_.radius[s], 1.0), tol_ = tol, fixed_ = false;
         std::fill(member_.begin(), member_.end(), char(0));
         for (Index a = 0; a < A; ++a) head_[a] = (state_.cost[a] + state_.nominal[a] - bottom) / theta_;
         for (Index i = 0; i < N; ++i)
@@ -251,7 +251,7 @@ private:
 
     // Look at both sides of t_, and forget what was seen before.
     void look_around() {
-        known_.clear();
+        known_.clear(), looked_ = n_;
         for (Index i = 0; i < N; ++i) {
             seen_[i].clear();
             const double near = NEAR * std::max(t_[i], 1.0);
@@ -441,7 +441,7 @@ private:
     const Point& point_;
     double p_, theta_ = 1.0, tol_ = 0.0;
     bool fixed_ = false;  // the policy
-    Index s_ = 0, n_ = 0;
+    Index s_ = 0, n_ = 0, looked_ = 0;  // the state, its members, and those that were looked at
     Stakes state_;
     LinfPair<Real> other_;
     std::vector<LinfPair<Real>> pairs_;
