@@ -341,7 +341,7 @@ private:
         for (int trial = 0; trial < TRIALS; ++trial) {
             const double now = respond(mu);
             if (now < bound) bound = now, best = mu;
-            if (bound - here <= 0.1 * TIGHT * tol_) return mu = best, bound;
+            if (bound - here <= 2.0 * TIGHT * tol_ + 16.0 * EPSILON * bound) return mu = best, bound;
             const double fixed = now_.spent - now_.inside, inside = now_.inside;
             std::swap(now_, now_.spent > 1.0 ? low_ : high_);
             if (!(low_.mu > 0.0) && mu <= FLAT) break;
