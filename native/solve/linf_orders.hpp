@@ -366,7 +366,7 @@ private:
         double value = 0.0;
         for (Index i = 0; i < N; ++i) {
             t_[i] = far > 1.0 ? t_[i] / far : t_[i];
-            value += layout_.weights[i] * chord(around(i, t_[i]));
+            value += layout_.weights[i] * chord(around(i, t_[i]), t_[i]);
         }
         return value;
     }
@@ -400,9 +400,21 @@ private:
         return {left, &*right, right->t > first ? std::max(t - first, 0.0) / (right->t - first) : 1.0};
     }
 
-    static double chord(const Around& at) {
-        return (1.0 - at.part) * (at.left ? at.left->value : 0.0) +
-               at.part * (at.right ? at.right->value : 0.0);
+    // What some numbers of the points, with their slopes, are at t: by the chord, or by the tangents of two
+    // points that are both sides of one kink.
+    template <class Of>
+    static double between(const Around& at, double t, Of of) {
+        const auto line = [&](const Seen* seen) {
+            const auto [value, slope] = of(*seen);
+            return value + slope * (t - seen->t);
+        };
+        if (at.left && at.right && at.right->t - at.left->t <= 3.0 * NEAR * std::max(t, 1.0))
+            return std::min(line(at.left), line(at.right));
+        return (1.0 - at.part) * (at.left ? of(*at.left).first : 0.0) +
+               at.part * (at.right ? of(*at.right).first : 0.0);
+    }
+    static double chord(const Around& at, double t) {
+        return between(at, t, [](const Seen& seen) { return std::pair(seen.value, seen.slope); });
     }
 
     // Look at points where tangents and chords differ; whether there were some.
@@ -413,7 +425,7 @@ private:
             const Around at = around(i, t);
             const double above = std::min(at.left ? tangent(*at.left, t) : INFINITE,
                                           at.right ? tangent(*at.right, t) : INFINITE);
-            if (above - chord(at) <= TIGHT * tol_ + 8.0 * EPSILON * above) continue;
+            if (above - chord(at, t) <= TIGHT * tol_ + 8.0 * EPSILON * above) continue;
             if ((at.left && t - at.left->t < near) || (at.right && at.right->t - t < near)) continue;
             look(i, std::max(t, NEAR));
             some = true;
@@ -427,8 +439,9 @@ private:
             const Around at = around(i, t_[i]);
             points.amount(i)[0] = t_[i], points.costs[i] = power(t_[i], p_);
             for (Index k = 0; k < n_; ++k)
-                points.gain(i)[k] = (1.0 - at.part) * (at.left ? known_[at.left->at + k] : 0.0) +
-                                    at.part * (at.right ? known_[at.right->at + k] : 0.0);
+                points.gain(i)[k] = between(at, t_[i], [&](const Seen& seen) {
+                    return std::pair(known_[seen.at + k], known_[seen.at + n_ + k]);
+                });
         }
     }
 
