@@ -1,7 +1,7 @@
 """What is easily got wrong with models of events: each trap has a test that is red without its guard."""
 
 import math
-from functools import partial
+from functools import partialmethod
 
 import numba
 import numpy as np
@@ -12,13 +12,12 @@ from tests.events.test_events import deal, start
 import drmdp
 from drmdp import InputError, Model, Wasserstein
 from drmdp.bellman.exact import ExactOperator
+from drmdp.bellman.native import NativeFamily
 from drmdp.core import merging
 from drmdp.core import threads as workers
 from drmdp.core.facts import together
 from drmdp.core.rules import Function
 from drmdp.layout import events as layouts
-from drmdp.layout.point import point_at
-from drmdp.layout.top import Looks
 
 BALLS = [("l1", 1), ("l2", 2), ("linf", math.inf), ("l1", math.inf), ("l2", math.inf), ("linf", 1)]
 
@@ -175,19 +174,21 @@ def test_the_range_of_costs_is_that_of_what_can_happen():
         assert found.status == "solved"
 
 
+def noted(family, usual, asked, *given):
+    """A sweep, and what it is asked for."""
+    asked.append(given[-1])
+    usual(family, *given)
+
+
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
-def test_costs_of_events_count_for_the_range_of_stakes(rectangular):
+def test_costs_of_events_count_for_the_range_of_stakes(rectangular, monkeypatch):
     """At a value that hardly varies the costs are what nature moves: a sweep is asked for an error relative to their range."""
     model = deal(2, True, available=None, terminal=None)
     value = 1e-6 * start(model)
     for moves in ("states", "events"):
         operator = ExactOperator(model, Wasserstein(0.2, rectangular=rectangular, moves=moves), 1)
-        operator.accuracy, own, asked = 1e-9, operator.family.update, []
-
-        def noted(*args, own=own, asked=asked):
-            asked.append(args[6])
-            own(*args)
-
-        looks = Looks(partial(point_at, operator._layout, value))
-        operator._mapped(noted, operator._layout, looks, operator.left.policy, 0, model.n_states)
+        operator.accuracy, asked = 1e-9, []
+        with monkeypatch.context() as patch:
+            patch.setattr(NativeFamily, "sweep", partialmethod(noted, NativeFamily.sweep, asked))
+            operator.update(value, 0, model.n_states)
         assert asked[0] * np.ptp(model.cost_range) == pytest.approx(1e-9, rel=1e-3)
