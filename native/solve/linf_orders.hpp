@@ -132,7 +132,7 @@ public:
 
     void locate(const std::vector<double>& amounts, Points& points) {
         t_ = amounts;
-        look_around();
+        if (looked_ != n_) look_around();
         worth_of_budget();
         write(points);
     }
@@ -197,7 +197,7 @@ private:
     }
 
     void open(Index s, double bottom, double tol) {
-        s_ = s, n_ = 0, theta_ = std::min(layout_.radius[s], 1.0), tol_ = tol, fixed_ = false;
+        s_ = s, n_ = looked_ = 0, theta_ = std::min(layout_.radius[s], 1.0), tol_ = tol, fixed_ = false;
         std::fill(member_.begin(), member_.end(), char(0));
         for (Index a = 0; a < A; ++a) head_[a] = (state_.cost[a] + state_.nominal[a] - bottom) / theta_;
         for (Index i = 0; i < N; ++i)
@@ -251,7 +251,7 @@ private:
 
     // Look at both sides of t_, and forget what was seen before.
     void look_around() {
-        known_.clear();
+        known_.clear(), looked_ = n_;
         for (Index i = 0; i < N; ++i) {
             seen_[i].clear();
             const double near = NEAR * std::max(t_[i], 1.0);
@@ -341,7 +341,7 @@ private:
         for (int trial = 0; trial < TRIALS; ++trial) {
             const double now = respond(mu);
             if (now < bound) bound = now, best = mu;
-            if (bound - here <= 0.1 * TIGHT * tol_) return mu = best, bound;
+            if (bound - here <= 2.0 * TIGHT * tol_ + 16.0 * EPSILON * bound) return mu = best, bound;
             const double fixed = now_.spent - now_.inside, inside = now_.inside;
             std::swap(now_, now_.spent > 1.0 ? low_ : high_);
             if (!(low_.mu > 0.0) && mu <= FLAT) break;
@@ -366,7 +366,7 @@ private:
         double value = 0.0;
         for (Index i = 0; i < N; ++i) {
             t_[i] = far > 1.0 ? t_[i] / far : t_[i];
-            value += layout_.weights[i] * chord(around(i, t_[i]));
+            value += layout_.weights[i] * chord(around(i, t_[i]), t_[i]);
         }
         return value;
     }
@@ -400,9 +400,21 @@ private:
         return {left, &*right, right->t > first ? std::max(t - first, 0.0) / (right->t - first) : 1.0};
     }
 
-    static double chord(const Around& at) {
-        return (1.0 - at.part) * (at.left ? at.left->value : 0.0) +
-               at.part * (at.right ? at.right->value : 0.0);
+    // What some numbers of the points, with their slopes, are at t: by the chord, or by the tangents of two
+    // points that are both sides of one kink.
+    template <class Of>
+    static double between(const Around& at, double t, Of of) {
+        const auto line = [&](const Seen* seen) {
+            const auto [value, slope] = of(*seen);
+            return value + slope * (t - seen->t);
+        };
+        if (at.left && at.right && at.right->t - at.left->t <= 3.0 * NEAR * std::max(t, 1.0))
+            return std::min(line(at.left), line(at.right));
+        return (1.0 - at.part) * (at.left ? of(*at.left).first : 0.0) +
+               at.part * (at.right ? of(*at.right).first : 0.0);
+    }
+    static double chord(const Around& at, double t) {
+        return between(at, t, [](const Seen& seen) { return std::pair(seen.value, seen.slope); });
     }
 
     // Look at points where tangents and chords differ; whether there were some.
@@ -413,7 +425,7 @@ private:
             const Around at = around(i, t);
             const double above = std::min(at.left ? tangent(*at.left, t) : INFINITE,
                                           at.right ? tangent(*at.right, t) : INFINITE);
-            if (above - chord(at) <= TIGHT * tol_ + 8.0 * EPSILON * above) continue;
+            if (above - chord(at, t) <= TIGHT * tol_ + 8.0 * EPSILON * above) continue;
             if ((at.left && t - at.left->t < near) || (at.right && at.right->t - t < near)) continue;
             look(i, std::max(t, NEAR));
             some = true;
@@ -427,8 +439,9 @@ private:
             const Around at = around(i, t_[i]);
             points.amount(i)[0] = t_[i], points.costs[i] = power(t_[i], p_);
             for (Index k = 0; k < n_; ++k)
-                points.gain(i)[k] = (1.0 - at.part) * (at.left ? known_[at.left->at + k] : 0.0) +
-                                    at.part * (at.right ? known_[at.right->at + k] : 0.0);
+                points.gain(i)[k] = between(at, t_[i], [&](const Seen& seen) {
+                    return std::pair(known_[seen.at + k], known_[seen.at + n_ + k]);
+                });
         }
     }
 
@@ -441,7 +454,7 @@ private:
     const Point& point_;
     double p_, theta_ = 1.0, tol_ = 0.0;
     bool fixed_ = false;  // the policy
-    Index s_ = 0, n_ = 0;
+    Index s_ = 0, n_ = 0, looked_ = 0;  // the state, its members, and those that were looked at
     Stakes state_;
     LinfPair<Real> other_;
     std::vector<LinfPair<Real>> pairs_;
