@@ -10,6 +10,8 @@ import test_registered as contract
 import decks
 import drmdp
 import drmdp_check
+from drmdp.bellman.exact import ExactOperator
+from drmdp.certificate import RobustProver
 from drmdp.sets import divergence, registry
 from drmdp_check import __main__ as checker
 
@@ -73,8 +75,8 @@ def test_its_proof_is_checked_by_others(rectangular, support, tmp_path, monkeypa
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_it_is_proved_on_every_degeneracy(name):
-    gaps = [decks.judge(case, twin=False).own.max() for case in decks.deck(name, 150, 1)]
-    assert max(gaps) <= 1e-9
+    gaps = [decks.judge(case, twin=False).own.max() for case in decks.deck(name, 200, 1)]
+    assert max(gaps) <= 1e-11
 
 
 def ask(function, *arguments):
@@ -110,3 +112,18 @@ def test_its_proofs_hold_in_many_digits():
             assert real <= ask(functions.cost, y, z, K, top, 8.0)
             ask(functions.row, t * (1 + 1e-6), y, u, K, other := np.empty(K), np.zeros(1))
             assert (other - z) @ u == pytest.approx(more[0] * t * 1e-6, rel=1e-2, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_claim_that_spends_too_much_is_pulled_back(name):
+    """Multipliers half as large again: rows that cost more than the radius."""
+    own = contract.model()
+    ball = contract.ball_of(name, own, 0.02).fitted(own)
+    update = ExactOperator(own, ball, 1).update(contract.VALUE, 0, 5)
+    prover = RobustProver(own, ball, 1)
+    honest = prover.prove(contract.VALUE, update.policy, update.claim, False)
+    rows = update.claim.by_row.copy()
+    rows.reshape(-1, 3)[:, :2] *= 1.5
+    found = prover.prove(contract.VALUE, update.policy, update.claim._replace(by_row=rows), False)
+    assert found.share.min() < 1.0
+    assert (found.lower_step <= honest.upper_step).all()
