@@ -238,11 +238,11 @@ private:
             const double worth = take(x, i, points);
             all.worth += layout_.weights[i] * (worth - (budget ? price * points.costs[i] : 0.0));
             all.cost += layout_.weights[i] * points.costs[i];
-            if (points.prices[i] == 0.0) continue;
-            all.saturated = false;
-            if (points.prices[i] > 0.0) all.free += layout_.weights[i] * points.costs[i];
-            else
-                points.prices[i] = price * p_ / B_ * pow_or_0(total(points.amount(i)) / B_, p_ - 1.0);
+            double& own = points.prices[i];
+            if (own != 0.0) all.saturated = false;
+            if (own > 0.0) all.free += layout_.weights[i] * points.costs[i];
+            else if (budget)  // of what it spends, also where nothing is left to be taken
+                own = price * p_ / B_ * pow_or_0(total(points.amount(i)) / B_, p_ - 1.0);
         }
         return all;
     }

@@ -197,3 +197,18 @@ def test_natures_side_of_the_certificate_does_not_depend_on_the_policy(pair):
     assert np.allclose(own.lower_step, mixed.lower_step, rtol=0, atol=1e-12)
     worst = ExactOperator(model, operator.ball).evaluate(value, 0.5 * (found.policy + other), 0, 10)
     assert (mixed.upper_step >= worst.lower_step - 1e-12).all()
+
+
+@pytest.mark.parametrize("order", [1.5, 2, 4])
+def test_kernels_that_have_nothing_left_to_move_pay_for_what_they_spend(order):
+    """l1 of order p: their price in the proof is that of their share of the budget, not 0."""
+    for seed in (28, 77, 85, 92):
+        rng = np.random.default_rng(seed)
+        n_actions = int(rng.integers(1, 3))
+        kernels, costs = rng.dirichlet(np.ones(4), size=(3, 4, n_actions)), rng.random((4, n_actions))
+        model, value = drmdp.Model(kernels, costs=costs, discount=0.9), rng.normal(size=4)
+        for radius in (0.1, 0.3, 0.6, 0.9):
+            problem = Problem(ExactOperator(model, drmdp.Wasserstein(radius, "l1", order), 1))
+            for policy in (None, np.full((4, n_actions), 1 / n_actions)):
+                found = problem.proved(value, policy)
+                assert (found.upper_step - found.lower_step < 1e-11).all()
