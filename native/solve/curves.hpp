@@ -136,8 +136,14 @@ public:
         if (segment < 0 || holds) return 0.0;
         const Answer &left = points[segment], &right = points[segment + 1];
         if ((1.0 - SAME) * t > left.t && (1.0 + SAME) * t < right.t) return t;
+        return unasked();
+    }
+
+    // The slope of the segment if that was not asked yet, so that vertices may be skipped; else 0.
+    double unasked() const {
+        const Answer &left = points[segment], &right = points[segment + 1];
         if (!(right.value > left.value)) return 0.0;
-        t = slope_between(left, right);
+        const double t = slope_between(left, right);
         return (1.0 - SAME) * t > left.t && (1.0 + SAME) * t < right.t ? t : 0.0;
     }
 };

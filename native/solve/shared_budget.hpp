@@ -410,7 +410,8 @@ private:
         }
     }
 
-    // Where budget is left a segment may skip vertices, which would answer in its stead: divide it.
+    // A segment may skip vertices, which would answer in its stead, where budget is left or the accuracy asked for
+    // is low: divide it.
     void divide(Curves curves, Index k, View<const double> policy, double level) {
         Curve& curve = curves[k];
         for (int round = 0; round < ROUNDS; ++round) {
@@ -429,7 +430,7 @@ private:
         Curve& curve = curves[k];
         if (!curve.rises_to(level) || curve.count < 2) return {0.0, 0.0};
         for (Curve& other : curves) other.next = 0.0;
-        if (!curve.smooth() && (spare || curve.points[curve.segment + 1].t == INFINITE))
+        if (!curve.smooth() && (spare || curve.points[curve.segment + 1].t == INFINITE || curve.unasked() > 0.0))
             divide(curves, k, policy, level);
         if (curve.smooth()) {  // nothing ties
             mixture = mixed(curve, level);

@@ -212,3 +212,21 @@ def test_kernels_that_have_nothing_left_to_move_pay_for_what_they_spend(order):
             for policy in (None, np.full((4, n_actions), 1 / n_actions)):
                 found = problem.proved(value, policy)
                 assert (found.upper_step - found.lower_step < 1e-11).all()
+
+
+@pytest.mark.parametrize("support", ["observed", "all"])
+@pytest.mark.parametrize("accuracy", [2e-4, 2e-2, 0.2])
+def test_what_is_asked_roughly_is_proved_as_roughly(accuracy, support):
+    """Rows of (l1, 1) jump from vertex to vertex: nature is told those that she is to mix, whatever was left out between them."""
+    nominal = drmdp.instances.garnet(2000, 4, branching=8, discount=0.95, sparse=True)
+    model = drmdp.instances.perturb(nominal, 3, same_support=True)
+    ball, value = drmdp.Wasserstein(0.1, "l1", 1, support), np.zeros(2000)
+    exact = ExactOperator(model, ball, 1)
+    for _ in range(20):
+        value = exact.update(value, 0, 2000).value
+    policy = exact.update(value, 0, 2000).policy
+    rough = ExactOperator(model, ball, 1)
+    rough.accuracy = accuracy
+    for given in (None, policy, policy):
+        found = Problem(rough).proved(value, given)
+        assert (found.upper_step - found.lower_step <= 2 * accuracy).all()
