@@ -65,6 +65,7 @@ public:
 
     void update(Index s, double tol, const Memory& memory, const Found& found) {
         if (!open(s)) return;
+        if (order_ < TOUCHED) tol = std::max(tol, FINEST);
         const View<double> x = memory.by_action[s], kappa = memory.by_kernel[s], policy = found.policy[s];
         close(s, solve(tol, x, kappa, policy), 0.0, found);
     }
@@ -98,7 +99,8 @@ private:
     static constexpr double LEAST = 1e-13, DROP = 1e-11, EVEN = 1e-14, ROUGH = 1e-4;
     static constexpr int JOINT = 15, GUARDED = 30, EVALUATE = 200, HALVINGS = 60, STEPS = 80, NEWTON = 20;
     static constexpr double SHARP = 1.5;     // below this order more passes are needed
-    static constexpr double TOUCHED = 1.005; // below this one balls touch
+    static constexpr double TOUCHED = 1.005; // below this one balls touch, and
+    static constexpr double FINEST = 1e-11;  // digits beyond would take all safeguards
     static constexpr double NEARBY[2] = {1.01, 1.0003};
 
     struct Bracket {
