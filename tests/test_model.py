@@ -736,20 +736,21 @@ BAD = {
     "initial value": ({"initial": {"low": "all"}}, "initial: state 'low': expected a number, got 'all'"),
     "initial array value": ({"initial": {"low": [1.0]}}, r"initial: state 'low': expected a number, got \[1.0\]"),
     # discount
-    "discount 1": ({"discount": 1}, r"discount: expected a number in \[0, 1\), got 1; a plan over finitely many stages needs none"),
-    "discount negative": ({"discount": -0.1}, r"discount: expected a number in \[0, 1\), got -0.1"),
-    "discount nan": ({"discount": float("nan")}, r"discount: expected a number in \[0, 1\), got nan"),
-    "discount inf": ({"discount": np.inf}, r"discount: expected a number in \[0, 1\), got inf"),
-    "discount text": ({"discount": "a"}, r"discount: expected a number in \[0, 1\), got 'a'"),
-    "discount None": ({"discount": None}, r"discount: expected a number in \[0, 1\), got None"),
-    "discount array": ({"discount": np.array([0.5])}, r"discount: expected a number in \[0, 1\), got array\(\[0.5\]\)"),
-    "discount huge": ({"discount": 10**5000}, r"discount: expected a number in \[0, 1\), got <int>"),
-    "discount complex": ({"discount": 0.5j}, r"discount: expected a number in \[0, 1\), got 0.5j"),
+    "discount above 1": ({"discount": 1 + 1e-15}, r"discount: expected a number in \[0, 1\], got 1.0"),
+    "terminal value nan": ({"terminal": {"low": float("nan")}}, r"terminal: state .low.: expected a finite value, got nan"),
+    "terminal value text": ({"terminal": {"low": "x"}}, r"terminal: state .low.: expected a final cost or reward, got .x."),
+    "discount negative": ({"discount": -0.1}, r"discount: expected a number in \[0, 1\], got -0.1"),
+    "discount nan": ({"discount": float("nan")}, r"discount: expected a number in \[0, 1\], got nan"),
+    "discount inf": ({"discount": np.inf}, r"discount: expected a number in \[0, 1\], got inf"),
+    "discount text": ({"discount": "a"}, r"discount: expected a number in \[0, 1\], got 'a'"),
+    "discount None": ({"discount": None}, r"discount: expected a number in \[0, 1\], got None"),
+    "discount array": ({"discount": np.array([0.5])}, r"discount: expected a number in \[0, 1\], got array\(\[0.5\]\)"),
+    "discount huge": ({"discount": 10**5000}, r"discount: expected a number in \[0, 1\], got <int>"),
+    "discount complex": ({"discount": 0.5j}, r"discount: expected a number in \[0, 1\], got 0.5j"),
     "discount date": (
-        {"discount": datetime.date(2020, 1, 1)}, r"discount: expected a number in \[0, 1\), got datetime"
+        {"discount": datetime.date(2020, 1, 1)}, r"discount: expected a number in \[0, 1\], got datetime"
     ),
-    "discount hostile": ({"discount": Hostile()}, r"discount: expected a number in \[0, 1\), got <Hostile>"),
-    "discount rounds to 1": ({"discount": 1 - 1e-17}, r"discount: expected a number in \[0, 1\), got 1.0"),
+    "discount hostile": ({"discount": Hostile()}, r"discount: expected a number in \[0, 1\], got <Hostile>"),
     # names
     "names too few": ({"states": ["a", "b"]}, "states: expected 3 names, got 2"),
     "names too many": ({"actions": ["a", "b", "c"]}, "actions: expected 2 names, got more"),
@@ -811,7 +812,6 @@ BAD = {
     "terminal unknown": ({"terminal": ["end"]}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
     "terminal string": ({"terminal": "end"}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
     "terminal number": ({"terminal": 2}, "terminal: expected a bool array, a state or a collection of states, got 2"),
-    "terminal mapping": (
         {"terminal": {"high": True}}, "terminal: expected a bool array, a state or a collection of states"
     ),
     "terminal unhashable": ({"terminal": [["high"]]}, r"terminal: unknown state \['high'\]"),

@@ -157,7 +157,7 @@ def test_the_backend_is_an_option_of_solve_too():
 
 def test_a_discount_is_refused_before_a_log_is_read():
     pytest.importorskip("polars")
-    with pytest.raises(InputError, match=r"discount: expected a number in \[0, 1\), got 2"):
+    with pytest.raises(InputError, match=r"discount: expected a number in \[0, 1\], got 2"):
         drmdp.estimate("nowhere.csv", discount=2, cost="cost")
 
 

@@ -15,12 +15,12 @@ from drmdp.bellman.operator import Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
 from drmdp.core.files import check_path
-from drmdp.core.levels import value_range
 from drmdp.core.progress import showing
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
+from drmdp.criteria import criterion_of, near
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -52,6 +52,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     nature: str = "adversarial",
+    criterion: str | None = None,
 ) -> Solution:
     """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
 
@@ -92,6 +93,8 @@ def solve(
         Of a path: a folder for the result, whose arrays then stay in files.
     nature : "adversarial" or "cooperative"
         Whether nature makes things as bad as the set allows, or as good: then the best action is played with the best that the set allows to it.
+    criterion : str, optional
+        What is optimised: "discounted" cost, the only one so far.
 
     Examples
     --------
@@ -126,7 +129,9 @@ def solve(
     begin, deadline = clock.now(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
-        problem = Problem(build(model, ball, chosen.backend, threads))
+        problem = Problem(
+            build(model, ball, chosen.backend, threads), criterion=criterion_of(model, criterion or "discounted")
+        )
         setup = clock.now() - begin
         ends: Any = {"max_iters": max_iters, "deadline": deadline}
         found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
@@ -145,7 +150,8 @@ def solve(
     told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
     told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
     told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
-    told |= {"problem": (model, ball), "sweep": found.best.sweep}
+    told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps}
+    told |= {"criterion": problem.criterion.name}
     return Solution._of(later, value=value, lower=lower, upper=upper, **told)
 
 
@@ -296,6 +302,7 @@ def evaluate(
     final: ArrayLike = None,
     costs: ArrayLike = None,
     discount: float | None = None,
+    criterion: str | None = None,
 ) -> Any:
     """Worst-case value of a policy, an `Evaluation`, or of a plan, a `HorizonSolution`.
 
@@ -312,6 +319,8 @@ def evaluate(
         As for `solve`; with a cooperative nature it is the best case.
     final, costs, discount : optional
         Of a plan, as for `drmdp.finite_horizon`; those of a `HorizonSolution` by default.
+    criterion : str, optional
+        As for `solve`.
     """
     if has_stages(model, policy):
         ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress}
@@ -325,7 +334,7 @@ def evaluate(
     deadline = clock.deadline(max_seconds)
     with showing(progress):
         operator = build(model, ball.facing(nature), backend, threads)
-        found = _evaluate(operator, x, tolerance, deadline=deadline)
+        found = _evaluate(operator, x, tolerance, criterion, deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
     evaluation = Evaluation(
@@ -404,10 +413,8 @@ def certify(
         )
     x = model.policy(policy)
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
-    tolerance = Tolerance(
-        1e-10 * max(*map(abs, value_range(model)), np.finfo(float).tiny)
-    )  # as tight as rounding allows
-    worst = _evaluate(build(model, ball, backend), x, tolerance, inner=True)
+    tolerance = near(criterion_of(model), 1e-10)  # as tight as rounding allows
+    worst = _evaluate(build(model, ball, backend), x, tolerance, None, inner=True)
     nominal = Problem(NominalOperator(model, y))
     best = run(PolicyIteration(), nominal, start=None, tolerance=tolerance, inner=True, title="answering the kernel")
     lower, upper = sides(model, best.lower, worst.upper)
@@ -417,9 +424,12 @@ def certify(
 # ---------------------------------------------------------------------- parts
 
 
-def _evaluate(operator: Operator, policy: Array, tolerance: Tolerance, **settings: Any) -> Outcome:
-    title = "evaluating the policy"
-    return run(PolicyIteration(), Problem(operator, policy), start=None, tolerance=tolerance, title=title, **settings)
+def _evaluate(
+    operator: Operator, policy: Array, tolerance: Tolerance, criterion: str | None, **settings: Any
+) -> Outcome:
+    problem = Problem(operator, policy, criterion=criterion_of(operator.model, criterion))
+    settings |= {"start": None, "title": "evaluating the policy"}
+    return run(PolicyIteration(), problem, tolerance=tolerance, **settings)
 
 
 def _policy_value(model: Model, policy: Array, deadline: float) -> Array:

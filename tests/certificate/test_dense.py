@@ -16,6 +16,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
 from drmdp.core import levels, surveys
+from drmdp.criteria.discounted import bounds
 from drmdp.sets import PAIRS
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
@@ -300,7 +301,7 @@ def test_bounds_on_fixed_points_are_rounded_outwards():
         high = low + np.abs(rng.standard_normal(S)) * 10.0 ** rng.integers(-12, 6)
         terminal = np.arange(S) < rng.integers(0, 2)
         value[terminal] = low[terminal] = high[terminal] = 0
-        found = certificate.bounds(value, low, high, discount, terminal)
+        found = bounds(value, low, high, discount, terminal)
         ratio = Fraction(discount) / (1 - Fraction(discount))
         for s in range(S):
             v = Fraction(value[s])
@@ -473,7 +474,7 @@ def test_the_certificate_imports_no_solver():
 def test_a_step_that_is_no_number_proves_nothing_of_any_state(place):
     steps = np.array([-1.0, 1.0])[:, None] * np.ones(4)
     steps[place % 2, place] = np.nan
-    found = certificate.bounds(np.arange(4.0), *steps, 0.9, np.zeros(4, dtype=bool))
+    found = bounds(np.arange(4.0), *steps, 0.9, np.zeros(4, dtype=bool))
     assert np.isnan(found.lower).all()
     assert np.isnan(found.upper).all()
     assert np.isnan(surveys.survey(np.arange(4.0), *steps)).all()
@@ -483,8 +484,8 @@ def test_a_step_that_is_no_number_proves_nothing_of_any_state(place):
 def test_bounds_stay_within_what_values_can_be():
     value, steps = np.array([0.0, 5.0, 9.0]), (np.full(3, -0.5), np.full(3, 0.5))
     ends = np.array([True, False, False])
-    wide = certificate.bounds(value, *steps, 0.5, ends)
-    found = certificate.bounds(value, *steps, 0.5, ends, 4.5, 9.25)
+    wide = bounds(value, *steps, 0.5, ends)
+    found = bounds(value, *steps, 0.5, ends, 4.5, 9.25)
     assert wide.lower[1] < 4.5
     assert wide.upper[2] > 9.25
     np.testing.assert_array_equal(found.lower, [0.0, 4.5, wide.lower[2]])

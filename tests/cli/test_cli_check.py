@@ -234,7 +234,7 @@ def test_a_call_of_estimate_is_a_call_of_check(run):
         Path("model.npz").unlink()
         assert run("check", "clean.csv", *options, *more).exit_code == 0
         assert not Path("model.npz").exists()
-    for bad, message in (("--discount", "--discount: expected a number in [0, 1), got 2"), ("--kernels", "needs --by")):
+    for bad, message in (("--discount", "--discount: expected a number in [0, 1], got 2"), ("--kernels", "needs --by")):
         result = run("check", "clean.csv", *options, bad, 2)
         assert result.exit_code == 2
         assert message in result.stderr

@@ -142,7 +142,7 @@ def test_terminal_states_are_typed(run, tmp_path):
             ["log.csv", *BUS, "--reward", "month", "-o", "m.npz"],
             "give exactly one of --cost, --reward, --costs, --rewards, got --reward and --costs",
         ),
-        (["log.csv", *BUS, "--discount", "1", "-o", "m.npz"], "discount: expected a number in [0, 1), got 1.0"),
+        (["log.csv", *BUS, "--discount", "2", "-o", "m.npz"], "discount: expected a number in [0, 1], got 2.0"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(args, message, run, folder):

@@ -27,6 +27,7 @@ LAYERS = (
     {"layout"},
     {"certificate", "prox"},
     {"bellman", "proof"},
+    {"criteria"},
     {"solvers"},
     {"api"},
     {"formats", "estimate", "radius", "policies"},

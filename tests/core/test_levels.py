@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ def test_both_steps_are_beyond_the_truth_and_around_their_middle():
     rng = np.random.default_rng(0)
     u, lower = rng.normal(size=(2, 9))
     upper, terminal = lower + rng.uniform(size=9), rng.uniform(size=9) < 0.3
-    low, high, middle = levels.both_steps(u, 7.0, 0.9, terminal, lower, upper)
+    low, high, middle = levels.both_steps(
+        u, 7.0, SimpleNamespace(discount=0.9, terminal=terminal, ends=None), lower, upper
+    )
     for k in range(9):
         true = [
             -Fraction(u[k] + 7.0) if terminal[k] else Fraction(b) - Fraction(u[k]) - (1 - Fraction(0.9)) * 7

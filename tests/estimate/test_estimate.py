@@ -491,7 +491,7 @@ def bad(**changes):
         (bad(), {"prior_on": "some"}, "`prior_on` is one of state, seen, all; got 'some'"),
         (bad(), {"unvisited": "zero"}, "`unvisited` is one of refuse, unavailable, prior, self-loop; got 'zero'"),
         (bad(), {"partial": None}, "`partial` is one of refuse, unavailable, prior, self-loop, pooled; got None"),
-        (bad(), {"discount": 1.0}, r"discount: expected a number in \[0, 1\), got 1.0"),
+        (bad(), {"discount": 1.5}, r"discount: expected a number in \[0, 1\], got 1.5"),
         (bad(), {"seed": -1}, "seed: .*got -1"),
         (3, {}, "table: expected a Polars or pandas frame, a mapping or a path, got int"),
         ("log.ods", {}, "log.ods: unknown suffix '.ods'; a table is a .csv, .tsv, .txt, .parquet or .xlsx file"),

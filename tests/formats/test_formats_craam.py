@@ -173,7 +173,7 @@ def test_mistakes_are_named_with_file_and_line(text, message, path):
             "parameter,value\ndiscount,x\n",
             "model.parameters.csv: line 2: discount: expected a number, got 'x'",
         ),
-        ("parameters", "parameter,value\ndiscount,1\n", "discount: expected a number in [0, 1), got 1.0"),
+        ("parameters", "parameter,value\ndiscount,2\n", "discount: expected a number in [0, 1], got 2.0"),
         ("parameters", "parameter,value\ndiscount\n", "model.parameters.csv: line 2: expected 2 fields, got 1"),
         ("initial", "idstate,probability\n9,1\n", "model.initial.csv: line 2: unknown state 9"),
         ("initial", "idstate,probability\n0,0.5\n", "initial must sum to 1, got 0.5"),

@@ -95,11 +95,6 @@ def test_pairs_of_quantecon_may_be_infeasible_or_dense():
 def test_what_is_not_a_discrete_dp_is_refused():
     with pytest.raises(InputError, match="expected a quantecon DiscreteDP, got int"):
         from_quantecon(3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        undiscounted = DiscreteDP(np.zeros((1, 1)), np.ones((1, 1, 1)), 1.0)
-    with pytest.raises(InputError, match=r"discount: expected a number in \[0, 1\), got 1"):
-        from_quantecon(undiscounted)
 
 
 # ---------------------------------------------------------------------- pymdptoolbox

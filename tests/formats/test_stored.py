@@ -135,7 +135,7 @@ def test_a_row_that_rounding_does_not_explain_is_refused_and_scaled_on_request(p
         ({"shape": [10**30, 40, 3]}, "weights: expected a list of 1"),
         ({"maximise": 1}, "maximise: expected true or false, got 1"),
         ({"weights": [1, 1, 1, 1]}, "weights must sum to 1"),
-        ({"discount": 1}, "discount: expected a number in [0, 1), got 1"),
+        ({"discount": 2}, "discount: expected a number in [0, 1], got 2"),
         ({"actions": ["a", "a", "b"]}, "actions: the name 'a' is given twice"),
         ({"colour": 1}, "model.json: unknown entry 'colour'"),
         ({"format": "drmdp directory 3"}, "made by hand or by an older version"),

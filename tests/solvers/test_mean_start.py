@@ -6,7 +6,7 @@ import pytest
 import drmdp
 from drmdp import _native, instances
 from drmdp.bellman.build import build
-from drmdp.solvers import linear
+from drmdp.criteria import linear
 from drmdp.solvers.mean_start import ROUGH, optimum
 from drmdp.solvers.policy_iteration import nominal_value
 from drmdp.solvers.problem import Problem

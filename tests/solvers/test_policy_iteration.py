@@ -12,8 +12,8 @@ from decks import SETS
 from drmdp.bellman.build import build
 from drmdp.bellman.nominal import Fixed
 from drmdp.certificate.fixed_kernel import FixedKernel
+from drmdp.criteria import linear
 from drmdp.sets import PAIRS
-from drmdp.solvers import linear
 from drmdp.solvers.policy_iteration import first_value
 from drmdp.solvers.problem import Problem
 from drmdp_lab.bench import solves

@@ -20,8 +20,9 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.core.tolerance import Tolerance
+from drmdp.criteria import linear
 from drmdp.sets import PAIRS
-from drmdp.solvers import linear, loop, policy_iteration
+from drmdp.solvers import loop, policy_iteration
 from drmdp.solvers.best import Best
 from drmdp.solvers.problem import Problem, State
 from drmdp.solvers.stopping import RULES

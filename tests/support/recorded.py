@@ -102,7 +102,7 @@ def chains():
     import drmdp
     from drmdp.bellman.mean_law import MeanLawOperator
     from drmdp.core import vectors
-    from drmdp.solvers import linear
+    from drmdp.criteria import linear
 
     for size in (12, 90):
         model = drmdp.instances.perturb(drmdp.instances.garnet(size, 2), 2)

@@ -136,5 +136,5 @@ class CooperativeOperator:
         model, shift = self.model, levels.level(value)
         ends, here = model.terminal[own], u[own]
         low, high = (np.where(ends, 0.0, side) for side in (low, high))
-        low, high, new = levels.both_steps(here, shift, model.discount, ends, low, high)
+        low, high, new = levels.both_steps(here, shift, model, low, high, own)
         return Update(new, low, high, np.where(ends[:, None], 0.0, policy), nature, nature.memory)

@@ -214,7 +214,7 @@ class ExactOperator:
         self._passes = out.passes[own]
         ends, here = model.terminal[own], u[model.own][own]
         policy = np.where(ends[:, None], 0.0, out.policy[own]) if self.ready.ends else out.policy[own]
-        low, high, new = levels.both_steps(here, shift, model.discount, ends, out.lower[own], out.upper[own])
+        low, high, new = levels.both_steps(here, shift, model, out.lower[own], out.upper[own], own)
         memory = self.left.memory
         nature = Remembered(model, self.ball, layout, looks.last, memory, None, self.threads)
         return Update(new, low, high, policy, nature, memory)

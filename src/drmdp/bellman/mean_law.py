@@ -74,8 +74,7 @@ class MeanLawOperator:
             _native.mean_law_update(asked, self._mean, model.discount, prices, u, policy[own], stake[own])
 
         workers.run_some(over, S, SOME, model.n_events * model.n_actions, self.threads)
-        here = u[model.own]
-        low, high, new = levels.both_steps(here, shift, model.discount, model.terminal, stake, stake)
+        low, high, new = levels.both_steps(u[model.own], shift, model, stake, stake)
         nature: Any = self
         return Update(new, low, high, policy, nature, nature)
 

@@ -18,7 +18,7 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core.compact import DENSE, Rows, of_matrix, rows_of
-from drmdp.core.levels import level
+from drmdp.core.levels import ended, level
 from drmdp.model import Model
 
 
@@ -95,5 +95,5 @@ class NominalOperator:
     def _result(self, value: Array, policy: Array, stake: Array, fixed: bool) -> Update:
         low, high = self.fixed.bound(value, policy, stake, fixed)
         later = self.model.discount * level(value)
-        new = np.where(self.model.terminal, 0.0, (policy * stake).sum(axis=1) + later)
+        new = ended(self.model, (policy * stake).sum(axis=1) + later)
         return Update(new, low, high, policy, self.nature, self.nature)

@@ -79,7 +79,7 @@ class RobustProver:
         u, shift = levels.around(value)
         x = np.ascontiguousarray(policy, dtype=np.float64)
         found = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
-        low, high, _ = levels.both_steps(u[model.own], shift, model.discount, model.terminal, found.low, found.high)
+        low, high, _ = levels.both_steps(u[model.own], shift, model, found.low, found.high)
         return Proof(low, high, found.share)
 
     def checked(self, claim: Any, layout: Any) -> Memory:

@@ -84,7 +84,6 @@ class CooperativeProver:
             parts = np.where(x > 0, x * np.where(x > 0, high, 0.0), 0.0)
             high = parts.sum(axis=1) + (A + 4) * levels.EPS * np.abs(parts).sum(axis=1)
             high = high + 2 * np.abs(x.sum(axis=1) - 1) * np.abs(high)
-        ends, discount = model.terminal, model.discount
-        low, high = (np.where(ends, 0.0, side) for side in (low, high))
-        low, high, _ = levels.both_steps(u, shift, discount, ends, low, high)
+        low, high = (np.where(model.terminal, 0.0, side) for side in (low, high))
+        low, high, _ = levels.both_steps(u, shift, model, low, high)
         return Proof(low, high, found.share)

@@ -18,9 +18,7 @@ R_i is `dual_rows` of the set's proof (`drmdp.certificate.duals`).
 In the other direction any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B is pulled towards ŷ
 until it is.
 
-**All states.** F^x and F_y are monotone and shift by λk when v shifts by k, so U ≥ F^x(v) and L ≤ F_y(v) imply
-
-    V^x ≤ U + λ/(1−λ) max(U − v),        V_y ≥ L + λ/(1−λ) min(L − v),        V_y ≤ v* ≤ V^x.
+What such steps prove of all states is said in `drmdp.criteria`.
 
 **Rounding.** Each sum of n terms carries the margin (n + 32) ε Σ|terms|, ε = 2⁻⁵², twice the classical bound; rows of the
 data count as divided by their sum, which is 1 up to 2(n + 2) ε. All work is done on v minus its midrange and on z minus
@@ -30,17 +28,14 @@ real numbers the floats stand for, not nearly true.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate.pairs import mixed
 from drmdp.core.levels import EPS, both_steps, level
-from drmdp.core.vectors import by_state, ends
 from drmdp.model import Model
 from drmdp.model.lifted import landed, seen_by, width
 from drmdp.sets import AmbiguitySet
@@ -230,8 +225,7 @@ def derive(
         low[own] = lower(data, kernels, policy if fixed else None)
         high[own] = upper(ball, data, policy, witness.multipliers[own], witness.thresholds[own])
         mean[own] = landed(model, np.einsum("i,naij->naj", data.weights, kernels), lo)
-    here, ends = u[start:stop], model.terminal[start:stop]
-    low, high, new = both_steps(here, shift, model.discount, ends, low, high)
+    low, high, new = both_steps(u[start:stop], shift, model, low, high, slice(start, stop))
     return new, low, high, mean
 
 
@@ -249,25 +243,3 @@ class Bounds:
     def gap(self) -> float:
         """Largest width over the states."""
         return float((self.upper - self.lower).max())
-
-
-def bounds(
-    value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf
-) -> Bounds:  # fmt: skip
-    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
-    (below, _), (_, above) = ends(lower_step, upper_step)
-    ratio = discount / (1 - discount)
-    size = ratio * max(abs(below), abs(above)) if not (math.isnan(below) or math.isnan(above)) else math.nan
-    given = value, lower_step, upper_step, terminal, size
-    return Bounds(
-        by_state(_bound, *given, ratio * below, floor, -1.0), by_state(_bound, *given, ratio * above, ceiling, +1.0)
-    )
-
-
-def _bound(
-    value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray, size: float, further: float, limit: float, side: float
-) -> Array:  # fmt: skip
-    """One side of `bounds`; `further` is all steps to come, of which none is larger than `size`."""
-    out = np.empty(value.size)
-    _native.judge_bound(value, lower_step, upper_step, terminal, size, further, limit, side, out)
-    return out

@@ -72,4 +72,4 @@ class FixedKernel:
         if not fixed:  # whichever action is really the best
             least = np.where(model.available, stake - margin, np.inf).min(axis=1, initial=np.inf)
             least = np.where(ends, 0.0, least)
-        return both_steps(u, shift, model.discount, ends, least, mean + off)[:2]
+        return both_steps(u, shift, model, least, mean + off)[:2]

@@ -21,7 +21,7 @@ from drmdp.cli.log import log_options, log_settings, print_kernels, summary_line
 @click.command()
 @click.argument("table")
 @click.option("-o", "--out", required=True, help="Model to write: .npz, or .drmdp for a directory of mapped arrays.")
-@click.option("--discount", type=float, help="In [0, 1); or give --interest.")
+@click.option("--discount", type=float, help="In [0, 1]; or give --interest.")
 @click.option("--interest", help="Instead, if times are dates: 3%/year.")
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

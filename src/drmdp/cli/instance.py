@@ -34,7 +34,7 @@ def _branching(context: click.Context, option: click.Parameter, text: str | None
 @click.option("--branching", callback=_branching, help="Next states of a pair in garnet: 0.2 is a share, 8 a number.")
 @click.option("--rewards", is_flag=True, default=None, help="Garnet with rewards in [0, 10], not costs.")
 @click.option("--seed", type=int, help="Of everything random; 0 by default.")
-@click.option("--discount", type=float, callback=asked_back, help="In [0, 1); each family has its own.")
+@click.option("--discount", type=float, callback=asked_back, help="In [0, 1]; each family has its own.")
 @click.option("--sparse", is_flag=True, help="Store the kernels as sparse ones.")
 @click.option(
     "--same-support", is_flag=True, help="Sample kernels on the next states of the nominal one; for large ones."

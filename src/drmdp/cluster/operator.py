@@ -35,7 +35,7 @@ class Outline:
         whole = engine.source.head
         self.facts: Facts = engine.survey()
         self.n_states, self.n_actions = engine.n_states, whole.n_actions
-        self.discount, self.maximise = whole.discount, whole.maximise
+        self.discount, self.maximise, self.ends = whole.discount, whole.maximise, None
         self.terminal, self.available, self.initial = engine.run("given", "terminal", "available", "initial", kept=3)[0]
 
     @property

@@ -312,6 +312,8 @@ def _membership(terminal: Any) -> Callable[[Any], bool]:
     """Whether the process ends in a state, as a function."""
     if callable(terminal):
         return lambda s: bool(terminal(s))
+    if isinstance(terminal, Mapping):
+        return terminal.__contains__
     return set(() if terminal is None else _items(terminal, "terminal")).__contains__
 
 

@@ -6,17 +6,18 @@ F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 �
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drmdp import _native
-from drmdp._typing import Array, BoolArray
+from drmdp._typing import Array
 
 if TYPE_CHECKING:
     from drmdp.model import Model
 
 EPS = float(np.finfo(np.float64).eps)
+ALL = slice(None)
 
 
 def level(value: Array) -> float:
@@ -31,21 +32,26 @@ def around(value: Array) -> tuple[Array, float]:
 
 
 def both_steps(
-    u: Array, shift: float, discount: float, terminal: BoolArray, lower: Array, upper: Array
+    u: Array, shift: float, model: Model, lower: Array, upper: Array, own: slice = ALL
 ) -> tuple[Array, Array, Array]:
-    """Turn bounds on F(u) into steps on F(v) − v, v = u + shift, rounded away from the truth, and F(v) midway between them."""
+    """Turn bounds on F(u) into steps on F(v) − v, v = u + shift, rounded away from the truth, and F(v) midway between them.
+
+    `own` are the states of the model that the bounds are of.
+    """
     low, high, middle = np.empty(u.size), np.empty(u.size), np.empty(u.size)
-    _native.both_steps(u, shift, discount, terminal, lower, upper, low, high, middle)
+    there = model.terminal[own]
+    _native.both_steps(u, shift, model.discount, there, lower, upper, low, high, middle)
+    if model.ends is not None:
+        middle[there] = model.ends[own][there]
+        low[there] = high[there] = middle[there] - (u[there] + shift)
     return low, high, middle
+
+
+def ended(model: Model, value: Any) -> Any:
+    """Values (S,), with those of terminal states where the process ends."""
+    return np.where(model.terminal, 0.0 if model.ends is None else model.ends, value)
 
 
 def beyond(value: Array, step: Array, sign: int) -> Array:
     """Value plus a one-sided step, rounded away from the truth (sign ±1)."""
     return np.where(step == 0, value, np.nextafter(value + step, sign * np.inf))
-
-
-def value_range(model: Model) -> tuple[float, float]:
-    """Numbers between which the value of every policy under every kernel lies."""
-    known = model.cost_range
-    scale = 1 / (1 - model.discount) * (1 + 1e-12)
-    return min(known[0], 0.0) * scale, max(known[1], 0.0) * scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from drmdp._typing import ArrayLike
@@ -46,7 +46,7 @@ class Made:
             Exactly one of the two.
         discount, weights, kernel_names
             As for a model of arrays.
-        terminal : collection of states, or function of the state, optional
+        terminal : collection of states, mapping from state to final cost (reward), or function of the state, optional
             Where the process ends; no other function is asked there.
         limit : int
             Most states to visit.
@@ -86,7 +86,7 @@ class Made:
                 states=found.states,
                 actions=found.actions,
                 available=found.available,
-                terminal=found.terminal,
+                terminal=_valued(terminal, found),
                 kernel_names=kernel_names,
             )
 
@@ -132,7 +132,7 @@ class Made:
             Class of laws of each pair, if there are several.
         available : (S, A) bool array, mapping, or function (state, action), optional
             Which actions a state has; all by default.
-        terminal : (S,) bool array or collection of states, optional
+        terminal : (S,) bool array, collection of states or mapping to final costs (rewards), optional
             Where the process ends.
         names : sequence of names of the states, optional
             What states are called; numbers by default.
@@ -157,3 +157,10 @@ class Made:
     @classmethod
     def _of_events(cls, given: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+
+def _valued(terminal: Any, found: Any) -> Any:
+    """Terminal states that were visited, with the values that they were given."""
+    if not isinstance(terminal, Mapping):
+        return found.terminal
+    return {s: terminal[s] for s, ends in zip(found.states, found.terminal, strict=True) if ends}

@@ -1,6 +1,6 @@
 """Costs inside, the user's sign outside: where signs are turned.
 
-Inside the package costs are minimised and terminal states have value 0. A model with rewards is turned on the way in (`inward`) and on the
+Inside the package costs are minimised. A model with rewards is turned on the way in (`inward`) and on the
 way out (`sides`, `outward`).
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
+from drmdp.core.levels import ended
 from drmdp.core.validation import numbers
 from drmdp.errors import InputError
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def inward(model: Model, value: Array) -> Array:
-    """Values (S,) as costs, 0 in terminal states."""
-    return np.where(model.terminal, 0.0, -value if model.maximise else value)
+    """Values (S,) as costs, with those of terminal states."""
+    found: Array = ended(model, -value if model.maximise else value)
+    return found
 
 
 def outward(model: Model, cost: Array) -> Array:

@@ -78,6 +78,7 @@ class Span:
     terminal: BoolArray  # (n,)
     initial: Array  # (n,)
     counts: Kernels | None = None  # transitions seen of the n·A pairs; workers need none
+    ends: Array | None = None  # (n,) values of terminal states, as costs; None: all 0
 
     def __len__(self) -> int:
         return len(self.terminal)
@@ -90,7 +91,8 @@ class Span:
         costs = self.costs[ends] if self.costs.ndim == 1 else self.costs[lo:hi]
         others = (self.available[lo:hi], self.terminal[lo:hi], self.initial[lo:hi])
         counts = None if self.counts is None else self.counts.part(lo * A, hi * A)
-        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts)
+        values = None if self.ends is None else self.ends[lo:hi]
+        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts, values)
 
     def check(self, labels: Labels, discount: float) -> None:
         """Refuse what no model has, naming states by `labels` of the whole model; nothing is copied or scaled."""
@@ -160,6 +162,8 @@ def _digest(span: Span) -> bytes:
     digest.update(_bytes(span.available, "?"))
     digest.update(_bytes(span.terminal, "?"))
     digest.update(_bytes(span.initial, "<f8"))
+    if span.ends is not None:
+        digest.update(_bytes(span.ends + 0.0, "<f8"))
     if not isinstance(span.names, range):
         digest.update(b"".join(text_of(span.names)))
     return digest.digest()

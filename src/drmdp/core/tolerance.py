@@ -71,8 +71,9 @@ def _checked(name: str, given: float) -> float:
 
 
 def largest_cost(model: Model) -> float:
-    """Max |c| over the known costs of the available pairs."""
-    return max(map(abs, model.cost_range))
+    """Max |c| over the known costs of the available pairs, and values of terminal states."""
+    known = max(map(abs, model.cost_range))
+    return known if model.ends is None else max(known, float(np.abs(model.ends).max()))
 
 
 def scale_of(model: Model, value: Array) -> float:

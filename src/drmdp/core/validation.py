@@ -200,11 +200,10 @@ def find(table: Mapping[Hashable, int], name: Any, where: str, kind: str) -> int
 
 
 def discount_of(discount: Any) -> float:
-    """A discount in [0, 1)."""
-    value = number("discount", discount, "a number in [0, 1)")
-    if not 0 <= value < 1:
-        cure = "; a plan over finitely many stages needs none (finite_horizon, `drmdp horizon`)" if value == 1 else ""
-        raise InputError(f"discount: expected a number in [0, 1), got {shown(discount)}{cure}")
+    """A discount in [0, 1]."""
+    value = number("discount", discount, "a number in [0, 1]")
+    if not 0 <= value <= 1:
+        raise InputError(f"discount: expected a number in [0, 1], got {shown(discount)}")
     return value
 
 
@@ -249,6 +248,20 @@ def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray
     if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
         raise InputError(f"{name}: entry {np.argwhere(np.ma.getmaskarray(given))[0].tolist()} is masked")
     return np.array(array)
+
+
+def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | None]:
+    """Which states are terminal, (S,), from flags, names or a mapping, and their values, (S,); None if all are 0."""
+    if not isinstance(given, Mapping):
+        return terminal_flags(given, states), None
+    table, values = lookup(states), np.zeros(len(states))
+    flags = np.zeros(len(states), dtype=bool)
+    for state, value in given.items():
+        s = find(table, state, "terminal", "state")
+        flags[s], values[s] = True, number(f"terminal: state {states[s]!r}", value, "a final cost or reward")
+        if not abs(values[s]) <= LARGEST:
+            raise InputError(f"terminal: state {states[s]!r}: expected a finite value, got {float(values[s])!r}")
+    return flags, values if values.any() else None
 
 
 def terminal_flags(given: ArrayLike, states: Names) -> BoolArray:
@@ -296,8 +309,13 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
     return flags
 
 
-_LARGEST = 1e300
-"""No cost/(1 − discount) may exceed this: room for a value and its rounding before infinity."""
+LARGEST, LONGEST = 1e300, 1e16
+"""No cost/(1 − discount) may exceed this, room for a value and its rounding before infinity; with discount 1, no cost times so many steps."""
+
+
+def largest_cost(discount: float) -> float:
+    """What no cost may exceed."""
+    return LARGEST * max(1 - discount, 1 / LONGEST)
 
 
 def costs_of(name: str, given: ArrayLike, blocks: Any, available: BoolArray, discount: float, labels: Any) -> Array:
@@ -324,7 +342,7 @@ def costs_of(name: str, given: ArrayLike, blocks: Any, available: BoolArray, dis
 
 def check_costs(name: str, value: Array, blocks: Any, discount: float, labels: Any) -> None:
     """Refuse costs in one of the shapes of `costs_of` that are unknown, infinite or so large that values overflow."""
-    limit = _LARGEST * (1 - discount)
+    limit = largest_cost(discount)
     if value.ndim == 3:
         bad = (np.abs(value) > limit) | (np.isnan(value) & blocks.mask(0, len(value)))
     else:

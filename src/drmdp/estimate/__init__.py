@@ -73,7 +73,7 @@ def estimate(
     table : Polars or pandas frame, mapping of columns, or path of a .csv, .tsv, .txt, .parquet or .xlsx file
         Text and Parquet files are read in pieces: memory grows with the number of distinct transitions, not with the rows
         (unless rows of episodes are out of order and must be sorted).
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     interest : such as "3%/year", optional
         Instead of `discount`, where times are dates: a step of a month is then discounted by 1.03^(−1/12).

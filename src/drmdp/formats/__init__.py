@@ -97,7 +97,7 @@ def read(
         path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
     format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
-    discount : float in [0, 1), optional
+    discount : float in [0, 1], optional
         For formats that hold none ("prism", "umb"), or instead of that in a file of parameters ("craam").
     base : 0 or 1
         First number of states, actions and kernels ("craam").
@@ -150,7 +150,7 @@ def read_intervals(
         A ``.tra`` or ``.umb`` file.
     format : "prism" or "umb", optional
         Instead of going by the suffix.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         The files hold none.
 
     Returns
@@ -211,6 +211,8 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     """
     check_model(model)
     chosen = _choose(path, format)
+    if model.ends is not None:
+        raise InputError("terminal: files do not hold values of terminal states")
     _store(model, path, chosen, lambda: chosen.write(model, Path(path)))
 
 

@@ -133,7 +133,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         n_states=S, n_actions=A, n_kernels=N, first=0, n_next=S, discount=checks.discount_of(index["discount"]),
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
-        terminal=end, kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
+        terminal=end, ends=None, kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
         notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")), _counts=None,
         laws=laws, rule=Table(found["next"], found.get("event_costs")),
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),

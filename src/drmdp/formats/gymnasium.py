@@ -38,7 +38,7 @@ def from_gymnasium(
     ----------
     env : environment, its table `P`, its name, or a list of these
         Environments that differ in how they slip are different kernels of one model.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         An environment has none.
     weights, names : optional
         Of the kernels, for a list; see `drmdp.stack`.

@@ -44,7 +44,7 @@ def from_mdptoolbox(
         Probabilities, action by action.
     rewards : (S,), (S, A) or (A, S, S)
         What is earned.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a reward of the next step is worth now.
     weights, names : optional
         Of the kernels, for a list; see `drmdp.stack`.

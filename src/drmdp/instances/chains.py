@@ -45,7 +45,7 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
         How many kernels are drawn.
     seed : int or numpy.random.Generator
         Of the random draws.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.
@@ -79,7 +79,7 @@ def cycle(
         How many kernels are drawn.
     seed : int or numpy.random.Generator
         Of the random draws.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.

@@ -25,7 +25,7 @@ def forest(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Sou
     ----------
     n_states : int, at least 2
         How many states.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.

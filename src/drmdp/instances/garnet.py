@@ -38,7 +38,7 @@ def garnet(
         A float is the share of states that a pair reaches, an int their number: 1.0 is all, 1 is one.
     seed : int or numpy.random.Generator
         Of the random draws.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     rewards : bool
         Draw rewards instead of costs, as the paper does. For the same seed a reward is 10 minus the cost: one problem at two

@@ -52,7 +52,7 @@ def grid(
         How many kernels are drawn.
     seed : int or numpy.random.Generator
         Of the random draws.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     n_actions : int, at most 8
         up, right, down, left, then the diagonals up-right, down-right, down-left, up-left.

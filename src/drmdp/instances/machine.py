@@ -33,7 +33,7 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> So
     ----------
     n_states : int, at least 4
         How many states.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     sparse : bool
         How kernels are given back; the numbers are the same.

@@ -47,7 +47,7 @@ def reservoir(
         Number of years.
     seed : int or numpy.random.Generator
         Of the random draws.
-    discount : float in [0, 1)
+    discount : float in [0, 1]
         What a cost of the next step is worth now.
     months : int or None
         Months on record in each year. None takes the law of each year itself, which is what a policy meets.

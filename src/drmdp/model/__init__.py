@@ -1,10 +1,10 @@
 """What is known: costs, N weighted kernels, discount, start distribution, names.
 
-A distributionally robust MDP has states s, actions a, next states t, a discount λ in [0, 1), costs c(s, a) or
+A distributionally robust MDP has states s, actions a, next states t, a discount λ in [0, 1], costs c(s, a) or
 c(s, a, t), and N observed kernels ŷ_i with weights w_i. Inside the package **the agent minimises cost and nature
 maximises it**; rewards are negated here and negated back where results leave.
 
-An unavailable pair (s, a) is never played and its rows are never read. A terminal state has value 0 and no action:
+An unavailable pair (s, a) is never played and its rows are never read. A terminal state has no action and a value that is given, 0 by default:
 the process ends there, so nature has nothing to move in it. Nature may still change how likely it is to be reached.
 """
 
@@ -50,8 +50,8 @@ class Model(Made):
         Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass; NaN means "unknown" and is legal
         only for transitions that no kernel has; such a model needs ``support="observed"``. So does one with a sparse matrix, which is read only where
         some kernel has the transition (and is 0 there if it holds nothing).
-    discount : float in [0, 1)
-        What a cost of the next step is worth now.
+    discount : float in [0, 1]
+        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then).
     weights : (N,) array, optional
         Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
     initial : (S,) array or mapping from state to probability, optional
@@ -60,8 +60,8 @@ class Model(Made):
         Distinct and hashable: strings, numbers, tuples of them, which files keep, or what files keep as its `repr`; 0, 1, 2, … by default.
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
-    terminal : (S,) bool array or collection of state names, optional
-        Where the process ends, with value 0; none by default.
+    terminal : (S,) bool array, collection of state names, or mapping from state to a final cost (reward), optional
+        Where the process ends, with value 0 or the one given; nowhere by default.
     dtype : float64 or float32, optional
         How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are then the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
@@ -102,6 +102,7 @@ class Model(Made):
     actions: Names
     available: BoolArray
     terminal: BoolArray
+    ends: Array | None  # (S,) values of terminal states, as costs; None: all 0
     kernel_names: Names
     _blocks: Kernels
     _costs: Array
@@ -139,7 +140,7 @@ class Model(Made):
         source, N, S, A, row_sum_tol = kernel_shape(kernels, others)
         state_names, action_names = checks.names_of("states", states, S), checks.names_of("actions", actions, A)
         labels = distributions.Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
-        end = checks.terminal_flags(terminal, state_names)
+        end, ends = checks.terminal_of(terminal, state_names)
         open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
         spans.check_open(open_pairs, end, labels)
         slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
@@ -161,6 +162,7 @@ class Model(Made):
             actions=action_names,
             available=open_pairs,
             terminal=end,
+            ends=ends if ends is None or rewards is None else 0.0 - ends,
             kernel_names=labels.kernels,
             _blocks=blocks,
             is_sparse=blocks.is_sparse,
@@ -244,7 +246,7 @@ class Model(Made):
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
-        return spans.Span(0, self.states, self.blocks, *others, self._counts).part(lo, hi)
+        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -435,5 +437,5 @@ def of_span(head: spans.Head, span: spans.Span) -> Model:
     own = {name: getattr(head, name) for name in HEAD}
     return assembled(
         n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
-        terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
+        terminal=span.terminal, ends=span.ends, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
     )  # fmt: skip

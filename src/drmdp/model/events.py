@@ -108,6 +108,7 @@ class EventModel(Model):
             "initial",
             "_prices",
             *(["classes"] if self.classes.size else []),
+            *([] if self.ends is None else ["ends"]),
         )
         own = {name: getattr(self, name)[lo:hi] for name in by_state}
         return self._with(rule=self.rule.part(lo, hi), n_states=hi - lo, first=self.first + lo, **own)
@@ -337,6 +338,8 @@ class EventModel(Model):
                 (self._prices[own], "<f8"), (self.initial[own], "<f8"), (asked.classes, "<u2"), (asked.available, "?"), (self.terminal[own], "?"),
             ):  # fmt: skip
                 digest.update(np.ascontiguousarray(array, dtype=kind).data)
+            if self.ends is not None:
+                digest.update(np.ascontiguousarray(self.ends[own] + 0.0, dtype="<f8").data)
             if not isinstance(self.states, range):
                 digest.update(b"".join(text_of(self.states[own])))
             found.append(digest.digest())
@@ -383,7 +386,7 @@ def tabulated(model: EventModel, keep: bool = True) -> Table:
 
 
 def _check_prices(model: EventModel, asked: Asked, lo: int) -> None:
-    bad = ~(np.abs(asked.costs) <= 1e300 * (1 - model.discount)) & asked.available[:, :, None]
+    bad = ~(np.abs(asked.costs) <= checks.largest_cost(model.discount)) & asked.available[:, :, None]
     if bad.any():
         s, a, e = (int(k) for k in np.argwhere(bad)[0])
         raise InputError(

@@ -32,7 +32,7 @@ def build(given: dict[str, Any]) -> EventModel:
     E, _ = _counted("events", given["events"])
     laws = checked_laws(given["laws"], E)
     kernel_names = checks.names_of("kernel_names", given["kernel_names"], laws.shape[1])
-    end = checks.terminal_flags(given["terminal"], state_names)
+    end, ends = checks.terminal_of(given["terminal"], state_names)
     available = _flags(given["available"], state_names, action_names) & ~end[:, None]
     labels = Labels(kernel_names, state_names, action_names)
     spans.check_open(available, end, labels)
@@ -45,7 +45,8 @@ def build(given: dict[str, Any]) -> EventModel:
         discount=checks.discount_of(given["discount"]),
         weights=checks.distribution("weights", given["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", given["initial"], state_names, "state"),
-        states=state_names, actions=action_names, available=available, terminal=end, kernel_names=kernel_names,
+        states=state_names, actions=action_names, available=available, terminal=end,
+        ends=ends if ends is None or given["rewards"] is None else 0.0 - ends, kernel_names=kernel_names,
         is_sparse=True, maximise=given["rewards"] is not None, notes=(), start=None, _counts=None, laws=laws,
         rule=Function(rule, S, A, E, -1.0 if given["rewards"] is True else 1.0),
         classes=_classes(given["law"], len(laws), S, A), priced=False, _prices=np.zeros((S, A)),

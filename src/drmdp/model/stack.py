@@ -16,6 +16,7 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike
 from drmdp.core import counts as counted
 from drmdp.core import validation as checks
+from drmdp.core.levels import ended
 from drmdp.core.names import same
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, described
@@ -75,7 +76,8 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
         notes=list(dict.fromkeys(notes)),
         counts=counted.joined(models),
     )
-    return changed(stacked, start=first.start if len({model.start for model in models}) == 1 else None)
+    start = first.start if len({model.start for model in models}) == 1 else None
+    return changed(stacked, start=start, ends=first.ends)
 
 
 def _check(model: Model, first: Model, m: int) -> None:
@@ -95,6 +97,10 @@ def _check(model: Model, first: Model, m: int) -> None:
     if not np.array_equal(model.terminal, first.terminal):
         s = int(np.argmax(model.terminal != first.terminal))
         raise InputError(f"models: state {first.states[s]!r} is terminal in only one of 0 and {m}")
+    ends = [ended(one, np.zeros(one.n_states)) for one in (first, model)]
+    if not np.array_equal(*ends):
+        s = int(np.argmax(ends[0] != ends[1]))
+        raise InputError(f"models: terminal state {first.states[s]!r} has another value in 0 than in {m}")
     if not np.array_equal(model.available, first.available):
         s, a = np.argwhere(model.available != first.available)[0].tolist()
         raise InputError(

@@ -17,14 +17,12 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.core.compact import DENSE, MeanKernel
-from drmdp.core.levels import value_range
-from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import kernel_number, numbers
+from drmdp.criteria import linear, near
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.solution import Status
-from drmdp.solvers import linear
 from drmdp.solvers.loop import run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
@@ -191,7 +189,7 @@ def _chain(policy: Array, matrix: Any) -> Array:
 def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float) -> Array:
     costs = matrix.prices if isinstance(matrix, Told) else None
     problem = Problem(NominalOperator(model, matrix, costs=costs), policy)
-    tolerance = Tolerance(ACCURACY * max(map(abs, value_range(model))))
+    tolerance = near(problem.criterion, ACCURACY)
     limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "evaluating a policy"}
     found = run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)
     return np.full(model.n_states, np.nan) if found.status is Status.time_limit else found.middle

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "interrupted" or "stopped"."""
+    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "unbounded", "interrupted" or "stopped"."""
 
     solved = "solved"
     iteration_limit = "iteration_limit"
     time_limit = "time_limit"
     precision_limit = "precision_limit"
     diverged = "diverged"
+    unbounded = "unbounded"
     interrupted = "interrupted"
     stopped = "stopped"
 
@@ -48,6 +49,7 @@ _SENTENCES = {
     Status.time_limit: "the time limit was reached; the bounds hold",
     Status.precision_limit: "double precision or the operator's own accuracy allows no smaller gap; the bounds hold",
     Status.diverged: "the iterates diverged; the bounds are those of the best iterate",
+    Status.unbounded: "no bound holds in some states: nature can keep the process from ending, or costs fall for ever",
     Status.interrupted: "interrupted; the bounds hold",
     Status.stopped: "stopped by the callback, or where the rule asked for (`stop`) holds; the bounds hold",
 }
@@ -170,6 +172,12 @@ class Solution(Certified):
         Nature's mixtures where she re-weights the kernels; `save` leaves them out.
     notes : tuple of str
         Those of the model, and what there is to say of this solution: that single kernels are beyond its worst case, if so.
+    criterion : str
+        What was optimised: "discounted", "total", "reach" or "average".
+    time : (S,) or None
+        Of a total: certified upper bound on the expected number of steps until a terminal state, whatever nature does.
+    bias : (S,) or None
+        Of an average: what starting in a state costs more than starting in another.
     """
 
     value: Array
@@ -190,8 +198,12 @@ class Solution(Certified):
     kernels: Any = field(default=None, repr=False)
     weights: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default_factory=tuple)  # no attribute of the class: it may be made later
+    criterion: str = "discounted"
+    time: Array | None = None
+    bias: Array | None = None
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
+    sweeps: ClassVar[Any] = None  # those that prove it from below and from above (`drmdp.solvers.best.Side`); likewise
     held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise
 
     arrays = ARRAYS

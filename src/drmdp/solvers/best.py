@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.certificate import Pair
-from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Bounds
 from drmdp.core.cached import cached_property
-from drmdp.core.levels import value_range
+from drmdp.core.levels import ended
 from drmdp.core.surveys import Extent, extent_of
 from drmdp.core.tolerance import largest_cost
 from drmdp.core.vectors import dots
+from drmdp.criteria import Sides
 from drmdp.model import Model
 from drmdp.solvers.problem import Problem, Verdict, any_policy, playable
 
@@ -37,20 +37,26 @@ class Bounded:
         return dots((initial, self.lower), (initial, self.upper))
 
 
+class Side(NamedTuple):
+    """A sweep that bounds one side, or both, where it was made, and whether it was proved."""
+
+    value: Array
+    update: Update
+    proved: bool = False
+
+
 class Best:
-    """The sweep with the smallest gap so far; before the first one, what is true of any policy."""
+    """The sweeps with the smallest gap so far, one for each side; before the first one, what is true of any policy."""
 
     def __init__(self, problem: Problem) -> None:
-        model = problem.model
-        low, high = value_range(model)
-        self._problem = problem
+        low, high = problem.criterion.range
+        self._problem, self._criterion = problem, problem.criterion
         self.range = low, high  # 0 is between them: states that end have that
-        self.largest_cost = largest_cost(model)
+        self.largest_cost = largest_cost(problem.model)
         self._extent = Extent(high - low, abs(high), 0.0)
         self._found: Bounded | None = None
-        self._sweep: tuple[Array, Update] | None = None
+        self._sides: list[Side | None] = [None, None]  # from below, from above
         self._verdict: Verdict | None = None
-        self._proved = True
 
     @cached_property
     def _judge(self) -> Any:
@@ -63,8 +69,7 @@ class Best:
     def _known(self) -> Bounded:
         """The bounds; these are true before the first sweep."""
         if self._found is None:
-            ends = self._problem.model.terminal
-            lower, upper = (np.where(ends, 0.0, own) for own in self.range)
+            lower, upper = (ended(self._problem.model, own) for own in self.range)
             self._found = Bounded(self._problem.model, lower, upper)
         return self._found
 
@@ -84,90 +89,117 @@ class Best:
         return self._known.means
 
     def take(self, value: Array, update: Update) -> None:
-        """Keep a sweep if it is the best."""
+        """Keep a sweep if it is the best, of the sides that it bounds."""
         verdict = None
         if isinstance(claim := update.claim, Pair):
             claim = replace(claim, policy=playable(self._problem.model, claim.policy))
             update = replace(update, policy=claim.policy, claim=claim)
             verdict = self._problem.verdict = self._judge.look(claim, value)
-            known = self._within(verdict.bounds)
+            found: Sides = self._within(verdict.bounds)
         else:
-            known = self._bounds(value, update)
-        if self._sweep is None or known.extent.gap <= self.gap:
-            self._keep(known, value, update)
-            self._verdict, self._proved = verdict, False
+            found = self._criterion.bounds(value, update)
+        for which in ((0, 1),) if self._criterion.joint else ((0,), (1,)):
+            if any(found[k] is None for k in which):
+                continue
+            known = self._with(found, which)
+            if self._sides[which[0]] is None or not known.extent.gap > self.gap:
+                self._keep(known, which, Side(value, update))
+                self._verdict = verdict
 
-    def _keep(self, known: Bounded, value: Array, update: Update) -> None:
-        self._found, self._extent, self._sweep = known, known.extent, (value, update)
+    def _with(self, found: Sides, which: Sequence[int]) -> Bounded:
+        """The bounds that are known, with some of those found."""
+        lower = found[0] if 0 in which else self.lower
+        upper = found[1] if 1 in which else self.upper
+        assert lower is not None
+        assert upper is not None
+        return Bounded(self._problem.model, lower, upper)
+
+    def _keep(self, known: Bounded, which: Sequence[int], side: Side | None) -> None:
+        self._found, self._extent = known, known.extent
+        for k in which:
+            self._sides[k] = side
 
     def prove(self) -> None:
-        """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten."""
-        if self._sweep is None or self._proved:
-            return
-        value, update = self._sweep
-        if isinstance(update.claim, Pair):
-            assert self._verdict is not None
-            verdict, nature = self._judge.proved(update.claim, self._verdict)
-            update = replace(update, nature=nature)
-            known = self._within(verdict.bounds)
-        else:
-            update = self._problem.prove(value, update, self._problem.policy is not None)
-            known = self._bounds(value, update)
-        self._keep(known, value, update)
-        self._proved = True
+        """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten.
+
+        A side that is not confirmed is as unknown as before the first sweep.
+        """
+        for side in list(self._sides):
+            if side is None or side.proved:
+                continue
+            which = [j for j, other in enumerate(self._sides) if other is side]
+            value, update = side.value, side.update
+            found: Sides
+            if isinstance(update.claim, Pair):
+                assert self._verdict is not None
+                verdict, nature = self._judge.proved(update.claim, self._verdict)
+                update = replace(update, nature=nature)
+                found = self._within(verdict.bounds)
+            else:
+                update = self._problem.prove(value, update, self._problem.policy is not None)
+                found = self._criterion.bounds(value, update)
+            lost = [j for j in which if found[j] is None]
+            kept = [j for j in which if found[j] is not None]
+            self._keep(self._with(found, kept), kept, Side(value, update, proved=True))
+            if lost:
+                unknown = ended(self._problem.model, self.range[0]), ended(self._problem.model, self.range[1])
+                self._keep(self._with(unknown, lost), lost, None)
 
     @property
     def policy(self) -> Array:
-        """The policy of that sweep; any, before the first."""
-        return any_policy(self._problem.model) if self._sweep is None else self._sweep[1].policy
+        """The policy of the sweep that bounds from above; any, before the first."""
+        return any_policy(self._problem.model) if self._sides[1] is None else self._sides[1].update.policy
 
     @property
     def saved(self) -> tuple[Any, ...] | None:
         """What is held, for `restore`; None before the first sweep."""
-        return None if self._sweep is None else (self.lower, self.upper, self._sweep, self._proved)
+        return (self.lower, self.upper, tuple(self._sides)) if self.found else None
 
     def restore(self, saved: tuple[Any, ...] | None) -> None:
         """Hold what was saved."""
         if saved is not None:
-            lower, upper, sweep, self._proved = saved
-            self._keep(Bounded(self._problem.model, lower, upper), *sweep)
+            lower, upper, sides = saved
+            self._keep(Bounded(self._problem.model, lower, upper), (), None)
+            self._sides = list(sides)
 
-    def _bounds(self, value: Array, update: Update) -> Bounded:
-        model = self._problem.model
-        steps = update.lower_step, update.upper_step
-        found = certificate.bounds(value, *steps, model.discount, model.terminal, *self.range)
-        return Bounded(model, found.lower, found.upper)
-
-    def _within(self, found: Bounds) -> Bounded:
-        lower, upper = np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
-        return Bounded(self._problem.model, lower, upper)
+    def _within(self, found: Bounds) -> tuple[Array, Array]:
+        return np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])
 
     @property
     def proved(self) -> bool:
         """Whether there is nothing to prove."""
-        return self._proved
+        return all(side is None or side.proved for side in self._sides)
 
     @property
     def found(self) -> bool:
         """Whether there is a sweep at all."""
-        return self._sweep is not None
+        return any(side is not None for side in self._sides)
 
     @property
     def sweep(self) -> tuple[Array | None, Any]:
-        """Where that sweep was made and nature's side of it; nowhere before the first, or where a pair was judged by its values."""
-        judged = self._sweep is None or self._verdict is not None
-        return None if judged or self._sweep is None else self._sweep[0], self.nature
+        """Where the sweep was made that proves both sides and nature's side of it; nowhere before the first, where a pair was judged by its values, or where
+        each side has its own (`sweeps`).
+        """
+        side = self._sides[1]
+        alone = side is not None and side is self._sides[0] and self._verdict is None
+        return side.value if alone and side is not None else None, self.nature
+
+    @property
+    def sweeps(self) -> tuple[Side | None, Side | None]:
+        """The sweeps that bound from below and from above."""
+        return self._sides[0], self._sides[1]
 
     @property
     def nature(self) -> Any:
-        """Nature's side of that sweep, which may remember her N kernels or her mixtures of them; None before the first."""
-        return None if self._sweep is None else self._sweep[1].nature
+        """Nature's side of the sweep that bounds from below, which may remember her N kernels or her mixtures of them; None before the first."""
+        return None if self._sides[0] is None else self._sides[0].update.nature
 
     @property
     def make_kernel(self) -> Callable[[], Any]:
         """What makes nature's mean kernel of that sweep, (S, A, S); it holds no more of the run than that needs."""
-        model = self._problem.model
-        nature = NominalOperator(model, model.mean_kernel).nature if self._sweep is None else self.nature
+        model, nature = self._problem.model, self.nature
+        if nature is None:
+            nature = NominalOperator(model, model.mean_kernel).nature
         make: Callable[[], Any] = nature.kernel
         return make
 

@@ -2,11 +2,11 @@
 
 It owns the counter, the clock, the limits, the history, the check of every sweep, interruption, divergence, the best result
 so far and the status. After every sweep at v the operator's own steps bound the value of that sweep's policy from above and the
-optimum from below. Policy, kernel and bounds returned belong to one sweep, the one with the smallest gap, and its bounds are
-re-derived from the raw data before they are returned.
+optimum from below, as the criterion says (`drmdp.criteria`). Policy, kernel and bounds returned belong to one sweep, the one with the smallest gap, or
+to one for each side, and bounds are re-derived from the raw data before they are returned.
 
 **Tolerance.** The goal is `Tolerance.goal` at the scale of the best sweep; it moves with that scale. What the operator is asked for,
-`OPERATOR` (1−λ) times the goal, follows it.
+`OPERATOR` times the share of it that the criterion gives a residual, follows it.
 
 **Precision.** A gap cannot become smaller than its floor, (error of the operator + rounding of v)/(1−λ). The run ends when a gap of at most
 `NOISY` floors has not halved in `STALLED` checks, or after `HOPELESS` checks of such a gap if the goal is below the floor.
@@ -25,6 +25,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import clock
+from drmdp.core.levels import ended
 from drmdp.core.progress import stage
 from drmdp.core.tolerance import Tolerance
 from drmdp.solution import Record, Status
@@ -133,7 +134,7 @@ class _Run:
         self.iteration = 0
         self._watch = Watch()
         self._outer = problem.checkpoint
-        self._discount, self._rule = problem.model.discount, RULES[method.stop]
+        self._criterion, self._rule = problem.criterion, RULES[method.stop]
         self.keeper: Keeper | None = None
 
     def go(self, start: Array | None, limit: int, inner: bool, snapshot: Snapshot | None) -> Outcome:
@@ -229,7 +230,7 @@ class _Run:
         """Say how near is near enough, as far as is known now."""
         problem = self.problem
         problem.goal = goal = self.tolerance.goal(self.best.least_scale)
-        problem.operator.accuracy = OPERATOR * (1 - self._discount) * goal
+        problem.operator.accuracy = OPERATOR * self._criterion.share * goal
 
     def _check(self, state: State, ceiling: float) -> Status | None:
         """Certify the sweep of a state, record it, and say whether to end."""
@@ -243,7 +244,7 @@ class _Run:
         self._aim()
         record = self._record(state)
         answer = None if self.callback is None else self.callback(record)
-        if self._rule(record, self._goal, self._discount):
+        if self._rule(record, self._goal, self.problem.model.discount):
             if self._proved():
                 return Status.solved
             if self.method.stop != "certified":
@@ -270,7 +271,7 @@ class _Run:
     def _stalled(self, state: State, record: Record) -> bool:
         if self.method.stop == "certified":
             verdict = self.problem.verdict
-            floor = state.floor(self._discount) if verdict is None else verdict.exhausted
+            floor = state.floor(self._criterion.share) if verdict is None else verdict.exhausted
             return self._watch.stalled(self.best.gap, floor, self._goal)
         return self._watch.stalled(record.residual, state.noise, math.inf)
 
@@ -279,7 +280,7 @@ class _Run:
         problem = self.problem
         if self.best.found:
             return status
-        point = np.zeros_like(problem.model.initial) if problem.latest is None else problem.latest
+        point = ended(problem.model, np.zeros_like(problem.model.initial)) if problem.latest is None else problem.latest
         try:
             state = State(point, problem.sweep(point))
         except KeyboardInterrupt:

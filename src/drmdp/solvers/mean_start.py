@@ -2,7 +2,7 @@
 
 Policy iteration on the rows ȳ of the mean kernel as they are stored. In a round one pass over the rows finds the best actions x and the residual
 r = F(v) − v, and the system (I − λP) δ = r of their chain, P_s = Σ_a x_a ȳ_sa, is solved by a few products with the rows themselves where the chain mixes
-fast, else directly (`drmdp.solvers.linear`). Products stop at a rough δ: most rounds change the actions, and the last ones correct each other. It ends
+fast, else directly (`drmdp.criteria.linear`). Products stop at a rough δ: most rounds change the actions, and the last ones correct each other. It ends
 when |r| ≤ (1−λ) tol, so that |v − v*| ≤ tol, or when neither actions nor a smaller residual are found.
 
 This is a means, like the systems themselves: what it returns is a point to begin at, which proves nothing and needs no proof.
@@ -17,7 +17,7 @@ import numpy as np
 
 from drmdp import _native
 from drmdp._typing import Array
-from drmdp.solvers import linear
+from drmdp.criteria import linear
 
 ROUNDS = 100
 ROUGH = 1e-5

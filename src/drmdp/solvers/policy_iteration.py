@@ -24,10 +24,10 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.core.compact import DENSE
-from drmdp.core.levels import value_range
+from drmdp.core.levels import ended
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.vectors import like
-from drmdp.solvers import linear, loop
+from drmdp.solvers import loop
 from drmdp.solvers.mean_start import least_costs, optimum
 from drmdp.solvers.problem import NOISY, Problem, State, swept
 
@@ -87,7 +87,7 @@ class PolicyIteration:
         """One sweep: of F at a new point, or of F^x on the way there."""
         if state.update is None:
             return self._sweep(problem, state) if state.pending else self._evaluate(problem, state)
-        if not (state.plain or problem.one_sided) and _one_step_does(problem, state):
+        if not (state.plain or problem.one_sided) and problem.criterion.one_step_does(state.seen, problem.goal):
             return self._plain(problem, state, state.update.value)
         point, policy = newton(problem, state.value, state.residual, state.update), state.update.policy
         if problem.one_sided or state.pause == 0:
@@ -130,21 +130,16 @@ def _measure(state: State) -> tuple[float, float]:
     return state.seen.span, state.seen.size
 
 
-def _one_step_does(problem: Problem, state: State) -> bool:
-    """Whether v ← F(v) is sure to get there: spans of residuals shrink by λ, so its gap is at most (off + λ² span)/(1−λ)."""
-    seen, discount = state.seen, problem.model.discount
-    return bool(seen.off + discount * discount * seen.span <= (1 - discount) * problem.goal)
-
-
 def _best(there: tuple[float, float], best: tuple[float, float], points: int) -> tuple[float, float]:
     """The least span and size, with those of a point after so many others."""
     return there if points <= FREE else (min(there[0], best[0]), min(there[1], best[1]))
 
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:
-    """Return v + (I − λP)⁻¹ (F(v) − v), which stays 0 in terminal states however the system is solved."""
-    point = value + linear.solve(update.chain, problem.model.discount, residual, problem.checkpoint)
-    return np.where(problem.model.terminal, 0.0, point)
+    """Go on from v by the criterion's direction; terminal states keep their values however it is found."""
+    point = value + problem.criterion.direction(value, residual, update, problem.checkpoint)
+    found: Array = ended(problem.model, point)
+    return found
 
 
 def first_value(problem: Problem) -> Array:
@@ -161,13 +156,13 @@ def cheapest(problem: Problem) -> Array | None:
     far = least >= STRONG * ball.diameter  # which may be infinite
     if not far or problem.policy is not None or ball.nature != "adversarial" or model.n_states > DENSE:
         return None
-    found: Array = like(model.initial, least_costs(problem.mean_rows()))
+    found: Array = ended(model, like(model.initial, least_costs(problem.mean_rows())))
     return found
 
 
 def nominal_value(problem: Problem) -> Array:
     """Optimal value of the mean kernel, or that of the problem's policy under it."""
-    low, high = value_range(problem.model)
+    low, high = problem.criterion.range
     near = 1e-9 * max(abs(low), abs(high))
     if problem.model.n_states <= DENSE:
 
@@ -176,7 +171,8 @@ def nominal_value(problem: Problem) -> Array:
             problem.checkpoint()
 
         policy = None if problem.policy is None else np.asarray(problem.policy)
-        found: Array = like(problem.model.initial, optimum(problem.mean_rows(), policy, near, checkpoint))
+        value = like(problem.model.initial, optimum(problem.mean_rows(), policy, near, checkpoint))
+        found: Array = ended(problem.model, value)
         return found
     nominal = problem.of_mean_kernel()
     nominal.checkpoint = problem.checkpoint

@@ -17,8 +17,10 @@ from drmdp.certificate import Prover, RobustProver
 from drmdp.certificate.dense import Bounds
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
+from drmdp.core.levels import ended
 from drmdp.core.surveys import Survey, are_finite, is_finite, survey
 from drmdp.core.vectors import by_state
+from drmdp.criteria import Criterion, criterion_of
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -62,9 +64,12 @@ class Problem:
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
     verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
+    criterion: Criterion = None  # type: ignore[assignment]  # that of the model's discount by default
 
     def __post_init__(self) -> None:
         self.model: Model = self.operator.model
+        if self.criterion is None:
+            self.criterion = criterion_of(self.model)
 
     @property
     def one_sided(self) -> bool:
@@ -125,8 +130,11 @@ class Problem:
             kernel, costs = model.mean_matrix()
             fixed = FixedKernel(model, kernel, prices=costs)
             matrix = fixed.matrix
+            prices = fixed.costs
+            if model.ends is not None:  # paid on the way there
+                prices = prices + model.discount * (matrix @ model.ends).reshape(prices.shape)
             model.kept["mean"] = Rows.of(
-                matrix.indptr, matrix.indices, matrix.data, fixed.costs, model.available, model.discount
+                matrix.indptr, matrix.indices, matrix.data, prices, model.available, model.discount
             )
         found: Rows = model.kept["mean"]
         return found
@@ -221,9 +229,9 @@ class State:
         seen = self.seen
         return seen.off + levels.EPS * seen.most
 
-    def floor(self, discount: float) -> float:
-        """What a gap cannot tell from 0."""
-        return self.noise / (1 - discount)
+    def floor(self, share: float) -> float:
+        """What a gap cannot tell from 0, of which a residual may be that share."""
+        return self.noise / share
 
 
 class Method(Protocol):
@@ -248,5 +256,5 @@ class Method(Protocol):
 
 def swept(problem: Problem, value: Array | None) -> State:
     """Start at `value`, or at 0 as the paper does."""
-    start = np.zeros_like(problem.model.initial) if value is None else value
+    start = ended(problem.model, np.zeros_like(problem.model.initial)) if value is None else value
     return State(start, problem.sweep(start))

@@ -12,8 +12,8 @@ import numpy as np
 from drmdp import instances
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.exact import ExactOperator
-from drmdp.core.levels import value_range
 from drmdp.core.tolerance import Tolerance
+from drmdp.criteria.discounted import value_range
 from drmdp.model import Model
 from drmdp.sets import PAIRS, Wasserstein
 from drmdp.solvers.loop import run

@@ -68,6 +68,5 @@ class DirectOperator(ABC):
             worth = (rows * z).sum(axis=1) + top
             new[s - start] = worth.min() if policy is None else share @ worth
         self._memory = memory
-        ends = model.terminal[start:stop]
-        low, high, found = levels.both_steps(u[start:stop], shift, model.discount, ends, new, new)
+        low, high, found = levels.both_steps(u[start:stop], shift, model, new, new, slice(start, stop))
         return Update(found, low, high, x, Tabled(kernel), memory)

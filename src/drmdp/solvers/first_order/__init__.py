@@ -31,7 +31,7 @@ from drmdp._typing import Array
 from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Update
 from drmdp.certificate import Pair
-from drmdp.core.levels import EPS, value_range
+from drmdp.core.levels import EPS
 from drmdp.core.validation import whole
 from drmdp.core.vectors import dot
 from drmdp.errors import InputError, shown
@@ -197,7 +197,7 @@ class FirstOrder:
         answer.add(1.0, *self._parts(players))
         state = _Epochs(value, None, layout, players, answer, Average(), self.output == "last")
         if self.check_every == "auto":
-            low, high = value_range(model)
+            low, high = problem.criterion.range
             state.gap = high - low
         else:
             state.swept(problem)

@@ -77,15 +77,19 @@ class Plan:
         upper[t] = _shifted(levels.beyond(v, update.upper_step, +1), discount * above)
         lower[t] = _shifted(levels.beyond(v, update.lower_step, -1), -discount * below)
         upper[t, idle] = lower[t, idle] = 0.0
+        if (ends := self.stages.first.ends) is not None:
+            upper[t], lower[t] = (np.where(self.stages.first.terminal, ends, side[t]) for side in (upper, lower))
         if self.given is None:
             self.policy[t] = update.policy
         return np.clip(update.value, lower[t], upper[t])
 
     def fill_up(self, t: int) -> None:
-        """Give the stages before t what is true of any policy: one pair of numbers a stage, 0 in terminal states."""
+        """Give the stages before t what is true of any policy: one pair of numbers a stage, but for terminal states."""
         if t == 0:
             return
         models, end = self.stages.models, self.stages.first.terminal
+        values = levels.ended(self.stages.first, np.zeros(end.size))[end]
+        ends = (float(values.min()), float(values.max())) if end.any() else ()
         low, high = np.empty(t), np.empty(t)
         least, most = float(self.lower[t].min()), float(self.upper[t].max())
         last = models[t - 1]
@@ -96,10 +100,9 @@ class Plan:
                 cheap, dear = last.cost_range
             low[k] = least = outside(cheap, last.discount * least, -1)
             high[k] = most = outside(dear, last.discount * most, +1)
-            if end.any():
-                least, most = min(least, 0.0), max(most, 0.0)
-        self.lower[:t] = np.where(end, 0.0, low[:, None])
-        self.upper[:t] = np.where(end, 0.0, high[:, None])
+            if ends:
+                least, most = min(least, *ends), max(most, *ends)
+        self.lower[:t], self.upper[:t] = (levels.ended(self.stages.first, side[:, None]) for side in (low, high))
         if self.given is None:
             self.policy[:t] = self.policy[t] if t < len(self.policy) else any_policy(self.stages.first)
 
@@ -114,9 +117,10 @@ class Idle:
     def before(self, model: Model, ball: AmbiguitySet) -> BoolArray:
         """Go one stage back: `model` and `ball` are those of that stage."""
         if self.last is None or self.last[0] is not model or self.last[1] is not ball:
-            found = model.terminal | _free(model, ball)
-            if not np.array_equal(found, model.terminal):
-                found = model.terminal | (found & ~_leaving(model, ~(self.states | model.terminal)))
+            over = model.terminal if model.ends is None else model.terminal & (model.ends == 0)
+            found = over | (_free(model, ball) & ~model.terminal)
+            if not np.array_equal(found, over):
+                found = over | (found & ~_leaving(model, ~(self.states | over)))
             self.last = (model, ball) if np.array_equal(found, self.states) else None
             self.states = found
         return self.states

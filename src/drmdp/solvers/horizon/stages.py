@@ -15,11 +15,12 @@ import numpy as np
 from drmdp._typing import Array, ArrayLike
 from drmdp.core import validation as checks
 from drmdp.core.files import require
+from drmdp.core.levels import ended
 from drmdp.core.names import same
 from drmdp.core.policies import from_table, is_table
-from drmdp.core.signs import value_of
-from drmdp.core.validation import number, numbers, whole
-from drmdp.errors import InputError, shown
+from drmdp.core.signs import outward, value_of
+from drmdp.core.validation import numbers, whole
+from drmdp.errors import InputError
 from drmdp.model import Model, changed, check_model
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
@@ -127,6 +128,8 @@ def _check(models: tuple[Any, ...]) -> None:
         if not np.array_equal(model.terminal, first.terminal):
             s = int(np.argmax(model.terminal != first.terminal))
             raise InputError(f"stage {t}: state {first.states[s]!r} is terminal in stage 0 or here, but not in both")
+        if not np.array_equal(*(ended(one, np.zeros(one.n_states)) for one in (first, model))):
+            raise InputError(f"stage {t}: terminal states have other values than in stage 0")
 
 
 def _discounted(models: tuple[Model, ...], discount: float | None) -> tuple[Model, ...]:
@@ -139,23 +142,22 @@ def _discounted(models: tuple[Model, ...], discount: float | None) -> tuple[Mode
                     f"discount: stage 0 has {first:g} and stage {t} has {model.discount:g}: say which one, discount=…"
                 )
         return models
-    value = number("discount", discount, "a number in [0, 1]")
-    if not 0 <= value <= 1:
-        raise InputError(f"discount: expected a number in [0, 1], got {shown(discount)}")
+    value = checks.discount_of(discount)
     other = {id(model): changed(model, discount=value) for model in models}
     return tuple(other[id(model)] for model in models)
 
 
 def final_of(model: Model, final: ArrayLike) -> Array:
     """Values after the last stage, as costs."""
-    if final is None:
-        return np.zeros(model.n_states)
-    given = numbers("final", final)
+    ends: Array = outward(model, ended(model, np.zeros(model.n_states))) + 0.0
+    given = ends if final is None else numbers("final", final)
     v = value_of(model, given, "final")
-    wrong = model.terminal & (given != 0)
+    wrong = model.terminal & (given != 0) & (given != ends)
     if wrong.any():
         s = int(np.argmax(wrong))
-        raise InputError(f"final: state {model.states[s]!r} is terminal, its value is 0, got {float(given[s])!r}")
+        raise InputError(
+            f"final: state {model.states[s]!r} is terminal, its value is {ends[s]:g}, got {float(given[s])!r}"
+        )
     return v
 
 

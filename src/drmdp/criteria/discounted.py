@@ -1,0 +1,85 @@
+"""Discounted cost, Σ λ^t c_t with λ < 1.
+
+F^x and F_y are monotone and shift by λk when v shifts by k, so U ≥ F^x(v) and L ≤ F_y(v) imply
+
+    V^x ≤ U + λ/(1−λ) max(U − v),        V_y ≥ L + λ/(1−λ) min(L − v),        V_y ≤ v* ≤ V^x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from drmdp import _native
+from drmdp._typing import Array, BoolArray
+from drmdp.bellman.operator import Update
+from drmdp.certificate.dense import Bounds
+from drmdp.core.levels import ended
+from drmdp.core.surveys import Survey
+from drmdp.core.vectors import by_state, ends
+from drmdp.criteria import linear
+from drmdp.model import Model
+
+
+class Discounted:
+    """The criterion of a model whose discount is below 1."""
+
+    name = "discounted"
+    joint = True
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.share = 1 - model.discount
+        self.range = value_range(model)
+
+    def bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
+        """Both sides."""
+        model = self._model
+        found = bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal, *self.range)
+        if model.ends is None:
+            return found.lower, found.upper
+        return ended(model, found.lower), ended(model, found.upper)
+
+    def direction(self, value: Array, residual: Array, update: Update, checkpoint: Callable[[], None]) -> Array:
+        """(I − λP)⁻¹ (F(v) − v)."""
+        return linear.solve(update.chain, self._model.discount, residual, checkpoint)
+
+    def one_step_does(self, seen: Survey, goal: float) -> bool:
+        """Spans of residuals shrink by λ, so the gap of v ← F(v) is at most (off + λ² span)/(1−λ)."""
+        discount = self._model.discount
+        return bool(seen.off + discount * discount * seen.span <= (1 - discount) * goal)
+
+
+def value_range(model: Model) -> tuple[float, float]:
+    """Numbers between which the value of every policy under every kernel lies, and 0."""
+    if model.discount == 1:
+        return -math.inf, math.inf
+    known = model.cost_range
+    scale = 1 / (1 - model.discount) * (1 + 1e-12)
+    low, high = min(known[0], 0.0) * scale, max(known[1], 0.0) * scale
+    known = (0.0,) if model.ends is None else (float(model.ends.min()), float(model.ends.max()))
+    return min(low, *known), max(high, *known)
+
+
+def bounds(
+    value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf
+) -> Bounds:  # fmt: skip
+    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
+    (below, _), (_, above) = ends(lower_step, upper_step)
+    ratio = discount / (1 - discount)
+    size = ratio * max(abs(below), abs(above)) if not (math.isnan(below) or math.isnan(above)) else math.nan
+    given = value, lower_step, upper_step, terminal, size
+    return Bounds(
+        by_state(_bound, *given, ratio * below, floor, -1.0), by_state(_bound, *given, ratio * above, ceiling, +1.0)
+    )
+
+
+def _bound(
+    value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray, size: float, further: float, limit: float, side: float
+) -> Array:  # fmt: skip
+    """One side of `bounds`; `further` is all steps to come, of which none is larger than `size`."""
+    out = np.empty(value.size)
+    _native.judge_bound(value, lower_step, upper_step, terminal, size, further, limit, side, out)
+    return out
