@@ -812,7 +812,8 @@ BAD = {
     "terminal unknown": ({"terminal": ["end"]}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
     "terminal string": ({"terminal": "end"}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
     "terminal number": ({"terminal": 2}, "terminal: expected a bool array, a state or a collection of states, got 2"),
-        {"terminal": {"high": True}}, "terminal: expected a bool array, a state or a collection of states"
+    "terminal mapping": (
+        {"terminal": {"high": True}}, "terminal: state 'high': expected a final cost or reward, got True"
     ),
     "terminal unhashable": ({"terminal": [["high"]]}, r"terminal: unknown state \['high'\]"),
     # costs

@@ -258,7 +258,10 @@ def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | Non
     flags = np.zeros(len(states), dtype=bool)
     for state, value in given.items():
         s = find(table, state, "terminal", "state")
-        flags[s], values[s] = True, number(f"terminal: state {states[s]!r}", value, "a final cost or reward")
+        where, kind = f"terminal: state {states[s]!r}", "a final cost or reward"
+        if _is_flag(value):
+            raise InputError(f"{where}: expected {kind}, got {value}")
+        flags[s], values[s] = True, number(where, value, kind)
         if not abs(values[s]) <= LARGEST:
             raise InputError(f"terminal: state {states[s]!r}: expected a finite value, got {float(values[s])!r}")
     return flags, values if values.any() else None
