@@ -24,6 +24,7 @@ from drmdp.model import Model, check_model
 from drmdp.model.events import EventModel
 from drmdp.model.lifted import width
 from drmdp.model.reach import COSTS, check_priced, reached
+from drmdp.sets.keeping import SLACK, Leaving
 from drmdp.sets.rows import classed, rows_of
 
 NATURES = ("adversarial", "cooperative")
@@ -227,6 +228,18 @@ class AmbiguitySet(ABC):
             return seen.any(axis=1, keepdims=True) & model.available[start:stop, :, None] if together else seen
         shape = (stop - start, model.n_actions, width(model))
         return np.broadcast_to(model.available[start:stop, :, None], shape).copy()
+
+    def least_radius(self, rows: Leaving) -> Array:
+        """Radius from which nature can keep rows inside, one for each group of them, (G,); where nothing else is known, never unless nothing leads out."""
+        out = rows.total(rows.outside) > 0
+        if rows.others is not None:
+            own, label = rows.others
+            out = out | (np.bincount(label[label >= 0])[own] < label.size)
+        return np.where(rows.gathered(out) > 0, np.inf, 0.0)
+
+    def keeps(self, rows: Leaving) -> BoolArray:
+        """Whether she can with what she has, (G,); see `drmdp.sets.keeping`."""
+        return np.asarray(self.least_radius(rows) <= rows.radius * (1 + SLACK))
 
     def saturation(self, model: Model, states: Any = None) -> Array:
         """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.

@@ -24,6 +24,7 @@ from drmdp.core.sums import raised
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, moved
+from drmdp.sets.keeping import Leaving
 
 
 class Kind(NamedTuple):
@@ -36,6 +37,9 @@ class Kind(NamedTuple):
     farthest: Callable[
         [Array, BoolArray, Array], float
     ]  # size from which rows (A, N, K) can be anything on `allowed`, of weights (N,)
+    confined: Callable[
+        [Array, Array], Array
+    ]  # of the row that stays inside and is nearest, from the mass that is outside and inside
     stays: bool = False  # no row leaves its own support
 
 
@@ -54,6 +58,7 @@ KINDS = {
         "Kullback–Leibler divergence from the data",
         lambda y, nominal, ratio: nominal * np.where(ratio > 0, ratio * np.log1p(ratio - 1) - (ratio - 1), 1.0),
         _lonely(lambda least: -np.log(least)),
+        lambda lost, kept: np.log1p(lost / kept),
         stays=True,
     ),
     "burg": Kind(
@@ -63,17 +68,20 @@ KINDS = {
             + np.where(nominal > 0, 0.0, y)
         ),
         lambda y, allowed, w: np.inf if (allowed.sum(axis=2) > 1).any() else 0.0,
+        lambda lost, kept: np.where(lost > 0, np.inf, 0.0),
     ),
     "chi2": Kind(
         "Pearson's χ²",
         lambda y, nominal, ratio: nominal * (ratio - 1) ** 2,
         _lonely(lambda least: 1 / least - 1),
+        lambda lost, kept: lost / kept,
         stays=True,
     ),
     "tv": Kind(
         "total variation: the probability that is moved",
         lambda y, nominal, ratio: np.abs(y - nominal) / 2,
         lambda y, allowed, w: float(np.where(allowed[:, 0], 1 - np.einsum("i,aik->ak", w, y), 0.0).max(axis=1).sum()),
+        lambda lost, kept: lost,
     ),
 }
 """Every divergence by its name."""
@@ -186,6 +194,15 @@ class Divergence(AmbiguitySet):
                 unknown = (y > NOTHING) & (nominal < UNKNOWN) if self.around == "mean" else False
                 each = np.where(unknown | (~seen & (y > 0)), np.inf, each)
             return np.asarray(np.broadcast_to(each, y.shape).sum(axis=(-3, -1)) @ weights)[..., None]
+
+    def least_radius(self, rows: Leaving) -> Array:
+        """Radius from which nature can keep rows inside, (G,)."""
+        around, weights = (rows.mean[None], np.ones(1)) if self.around == "mean" else (rows.rows, rows.weights)
+        lost, kept = rows.spilt(around)
+        nowhere = (rows.room == 0) | (KINDS[self.kind].stays & (kept == 0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(lost > 0, np.where(nowhere, np.inf, KINDS[self.kind].confined(lost, kept)), 0.0)
+        return rows.gathered(weights @ each)
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         """Divergence at which every row can have all its mass where it pleases; infinite for burg, unless there is one place only."""

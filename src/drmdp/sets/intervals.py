@@ -26,6 +26,7 @@ from drmdp.core.validation import check_sparse, numbers
 from drmdp.errors import InputError
 from drmdp.model import Model, check_model
 from drmdp.sets.base import AmbiguitySet, checked_radius
+from drmdp.sets.keeping import SLACK, Leaving
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,6 +204,13 @@ class Intervals(AmbiguitySet):
     def allowed(self, model: Model, start: int, stop: int) -> BoolArray:
         """Next states with a positive upper bound, for the states start … stop − 1, (n, A, S)."""
         return self.bounds.mask(start, stop) & model.available[start:stop, :, None]
+
+    def keeps(self, rows: Leaving) -> BoolArray:
+        """Whether no lower bound is outside and upper bounds inside are enough, (G,); rows are upper bounds, their mean the lower ones."""
+        margin = np.repeat(rows.radius, np.diff(rows.starts, append=rows.states.size))
+        held = rows.total(rows.outside & (rows.mean > margin)) > 0
+        room = rows.total(np.where(rows.outside, 0.0, np.minimum(rows.rows[0] + margin, 1.0)))
+        return np.asarray(~held & (room >= 1 - SLACK))
 
     def saturation(self, model: Model, states: Any = None) -> Array:
         """Margin from which nature is unconstrained in each state, (S,): the largest that some next state needs to take all mass.

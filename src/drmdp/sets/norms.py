@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.sets.keeping import Leaving
 
 
 class Norm(ABC):
@@ -36,9 +37,13 @@ class Norm(ABC):
         """Put distances (for ℓ2 squares) of rows (A, …) together over the actions."""
         return np.asarray(rows.sum(axis=0))
 
-    def root(self, gathered: float) -> float:
+    def root(self, gathered: Any) -> Any:
         """Distance from what was gathered."""
-        return float(gathered)
+        return gathered
+
+    @abstractmethod
+    def confined(self, rows: Leaving, lost: Array) -> Array:
+        """Distance of each row from the nearest that stays inside, (N, P), for ℓ2 its square; `lost` (N, P) is its mass outside."""
 
     @abstractmethod
     def deviation(self, n: Array, K: Array, log: float) -> Array:
@@ -57,6 +62,10 @@ class L1(Norm):
     def corner(self, y: Array) -> Array:
         """Distance from single next states."""
         return np.asarray(2 * np.maximum(1 - y, 0))
+
+    def confined(self, rows: Leaving, lost: Array) -> Array:
+        """What leaves one place arrives at another."""
+        return 2 * lost
 
     def deviation(self, n: Array, K: Array, log: float) -> Array:
         """Distance of the mean of draws from their law."""
@@ -79,9 +88,13 @@ class L2(Norm):
         others = np.maximum((y * y).sum(axis=-1, keepdims=True) - y * y, 0)  # apart, or rounding makes it negative
         return np.asarray((1 - y) ** 2 + others)
 
-    def root(self, gathered: float) -> float:
+    def root(self, gathered: Any) -> Any:
         """Square root."""
-        return math.sqrt(gathered)
+        return np.sqrt(gathered)
+
+    def confined(self, rows: Leaving, lost: Array) -> Array:
+        """What is outside goes to all places inside alike."""
+        return rows.total(np.where(rows.outside, rows.rows, 0.0) ** 2) + lost**2 / np.maximum(rows.room, 1)
 
     def deviation(self, n: Array, K: Array, log: float) -> Array:
         """Distance of the mean of draws from their law."""
@@ -105,6 +118,11 @@ class Linf(Norm):
     def gather(self, rows: Array) -> Array:
         """The largest counts."""
         return np.asarray(rows.max(axis=0))
+
+    def confined(self, rows: Leaving, lost: Array) -> Array:
+        """The largest probability that has to go, or what each place inside gets."""
+        most = np.maximum.reduceat(np.where(rows.outside, rows.rows, 0.0), rows.starts, axis=1)
+        return np.maximum(most, lost / np.maximum(rows.room, 1))
 
     def deviation(self, n: Array, K: Array, log: float) -> Array:
         """Distance of the mean of draws from their law."""

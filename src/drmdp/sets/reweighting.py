@@ -23,16 +23,17 @@ from drmdp._typing import Array, BoolArray
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
 from drmdp.sets.base import AmbiguitySet, checked_radius
+from drmdp.sets.keeping import SLACK, Leaving
 
-FARTHEST: dict[str, Callable[[float], float]] = {
-    "kl": lambda least: -math.log(least),
-    "burg": lambda least: math.inf if least < 1 else 0.0,
-    "chi2": lambda least: 1 / least - 1,
-    "tv": lambda least: 1 - least,
-    "cvar": lambda least: least,
-    "any": lambda least: 0.0,
+FARTHEST: dict[str, Callable[[Any], Any]] = {
+    "kl": lambda share: -np.log(share),
+    "burg": lambda share: np.where(share < 1, math.inf, 0.0),
+    "chi2": lambda share: 1 / share - 1,
+    "tv": lambda share: 1 - share,
+    "cvar": lambda share: share,
+    "any": lambda share: 0.0 * share,
 }
-"""Size from which all may be given to the kernel of least weight, of each kind."""
+"""Size from which all may be given to kernels that have a share of the weights, of each kind."""
 WORDS = {
     "kl": "relative entropy Σ q log(q/w)",
     "burg": "Burg's entropy Σ w log(w/q)",
@@ -167,9 +168,23 @@ class Reweighting(AmbiguitySet):
         """Radius of each state from which any mixture is allowed, (S,), for "cvar" the level down to which some is not; 0 in terminal states."""
         check_model(model)
         self.check_sized()
-        far = FARTHEST[self.kind](float(model.weights[model.weights > 0].min()))
+        far = float(FARTHEST[self.kind](float(model.weights[model.weights > 0].min())))
         out = np.where(model.terminal, 0.0, far)
         return out if states is None else np.asarray(out[np.asarray(states)])
+
+    def least_radius(self, rows: Leaving) -> Array:
+        """Radius, or level, from which all may be given to the kernels whose rows are inside, (G,); infinite, or −1, if there are none."""
+        out = rows.gathered(rows.total(rows.outside & (rows.rows > 0))) > 0  # (N, G)
+        share = np.where(out.any(axis=0), (rows.weights @ ~out) / rows.weights.sum(), 1.0)
+        nobody = -1.0 if self.kind == "cvar" else np.inf
+        with np.errstate(divide="ignore"):
+            return np.where(share > 0, FARTHEST[self.kind](share), nobody)
+
+    def keeps(self, rows: Leaving) -> BoolArray:
+        """Whether she can, (G,): the smaller a level, the more."""
+        if self.kind == "cvar":
+            return np.asarray(self.least_radius(rows) >= rows.radius * (1 - SLACK))
+        return super().keeps(rows)
 
     def longest(self, saturation: float) -> float:
         """Where a path over its sizes ends: of "cvar" at the level 1."""

@@ -14,6 +14,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets.ground import Ground
+from drmdp.sets.keeping import Leaving
 
 if TYPE_CHECKING:
     from drmdp.sets.wasserstein import Wasserstein
@@ -52,6 +53,20 @@ def distance(ground: Ground, y: Array, nominal: Array) -> Array:
         plan(ground, a, b)[0] for a, b in zip(nominal.reshape(-1, y.shape[-1]), y.reshape(-1, y.shape[-1]), strict=True)
     ]
     return np.asarray(np.array(rows).reshape(y.shape[:-1]).sum(axis=-2))
+
+
+def confined(ground: Ground, rows: Leaving) -> Array:
+    """What it costs to move the mass of each row that is outside to the nearest place inside, (N, P); row by row."""
+    nearest = np.zeros(rows.states.size)
+    ends = np.append(rows.starts[1:], rows.states.size)
+    for k in np.flatnonzero(rows.total(rows.outside) > 0).tolist():
+        own = slice(rows.starts[k], ends[k])
+        out, here = rows.outside[own], rows.states[own]
+        inside = here[~out] if rows.others is None else np.flatnonzero(rows.others[1] == rows.others[0][k])
+        if inside.size:
+            nearest[own][out] = ground.between(here[out], inside).min(axis=1)
+    with np.errstate(invalid="ignore"):
+        return rows.total(np.where(rows.outside & (rows.rows > 0), rows.rows * nearest, 0.0))
 
 
 def saturation(ball: Wasserstein, model: Model, states: Any) -> Array:

@@ -29,6 +29,7 @@ from drmdp.model import Model, check_model
 from drmdp.sets import transport
 from drmdp.sets.base import AmbiguitySet, moved
 from drmdp.sets.ground import Ground
+from drmdp.sets.keeping import Leaving
 from drmdp.sets.norms import NORMS, Norm, order_text, order_words, stack
 
 Pair = tuple[str, float]
@@ -204,6 +205,17 @@ class Wasserstein(AmbiguitySet):
             return self.stacked(transport.distance(self.ground, y, nominal), weights)
         return self.stacked(self.norm.of(y - nominal, axis=(-3, -1)), weights)
 
+    def least_radius(self, rows: Leaving) -> Array:
+        """Radius from which nature can keep rows inside, (G,)."""
+        lost, _ = rows.spilt(rows.rows)
+        if self.ground is None:
+            join = np.maximum if self.norm.power == math.inf else np.add
+            each = self.norm.root(join.reduceat(self.norm.confined(rows, lost), rows.groups, axis=1))
+        else:
+            each = rows.gathered(transport.confined(self.ground, rows))
+        stuck = rows.gathered((rows.room == 0) & (rows.total(rows.outside) > 0)) > 0
+        return np.where(stuck, np.inf, self.stacked(each.T, rows.weights).max(axis=-1))
+
     def saturation(self, model: Model, states: Any = None) -> Array:
         """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
 
@@ -240,7 +252,7 @@ class Wasserstein(AmbiguitySet):
         else:
             each = norm.gather(corner.max(axis=2))
             return float(stack(self.order, np.sqrt(each) if norm.power == 2 else each, w))
-        return norm.root(far)
+        return float(norm.root(far))
 
     def __eq__(self, other: object) -> bool:
         same = super().__eq__(other)
