@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 def bench(tables: tuple[str, ...], n_states: int, as_json: bool) -> None:
     """Measure this machine.
 
-    TABLES are sweeps, sets, solves, conic, nominal, growth, states and threads, all of them by default, and auto, reports, scale, cluster, events, events-large
-    and robust-mdps. Times are CPU times of one thread and compare only within one run; scale and events-large use all threads and give wall seconds too.
-    robust-mdps may be followed by a directory with the instances of arXiv:2602.05591 and the seconds published there; without one, instances whose
+    TABLES are sweeps, sets, solves, conic, nominal, growth, states and threads, all of them by default, and auto, reports, starts, scale, cluster, events,
+    events-large and robust-mdps. Times are CPU times of one thread and compare only within one run; scale and events-large use all threads and give wall
+    seconds too. robust-mdps may be followed by a directory with the instances of arXiv:2602.05591 and the seconds published there; without one, instances whose
     rules are public are made.
     """
     from drmdp_lab import bench as measure

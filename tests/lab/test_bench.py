@@ -1,14 +1,17 @@
 """`drmdp bench` runs, on models that take no time, and its exponents are exponents."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import drmdp
 from drmdp.cli import main
+from drmdp.sets.registry import ENTRIES
 from drmdp_lab import bench
-from drmdp_lab.bench import auto, events, growth, robust_mdps
+from drmdp_lab.bench import auto, events, growth, robust_mdps, starts
 from drmdp_lab.paper.specification import SCALES, Block
 
 
@@ -63,6 +66,19 @@ def test_the_default_method_is_measured_where_value_iteration_is(monkeypatch):
     assert [(row["instance"], row["seeds"]) for row in rows[:2]] == [("forest", 2), ("forest", 2)]
     assert len(rows) == 8
     assert all(row["worst_ratio"] == pytest.approx(row["auto_ms"] / row["vi_ms"]) for row in rows)
+
+
+def test_first_solutions_are_measured_and_need_no_numba():
+    (row,) = starts.starts(["drmdp.Wasserstein(.3, rectangular='sa')"], repeats=1)
+    assert row.numba == "no"
+    assert min(row.import_seconds, row.first_seconds, row.second_seconds) > 0
+
+
+def test_every_set_has_a_first_solution():
+    rng = np.random.default_rng(0)
+    model = drmdp.Model(rng.dirichlet(np.ones(10), (2, 10, 2)), costs=rng.random((10, 2)), discount=0.9)
+    keys = {eval(ball, {"math": math, "model": model, "drmdp": drmdp}).key for ball in starts.SETS}
+    assert keys == set(ENTRIES)
 
 
 def test_models_of_events_are_measured(monkeypatch):

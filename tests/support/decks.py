@@ -141,12 +141,12 @@ def deck(name: str, n: int, seed: int = 0) -> Iterator[cases.Case]:
     kind, sizes = SETS[name], cases.dealt(np.random.default_rng([seed, 99]), KINDS)
     for number, (rng, draw, model, value, support) in enumerate(cases.problems(n, seed)):
         own = next(sizes)
-        size = _size(rng, own, model, kind.pairs)
+        size = sized(rng, own, model, kind.pairs)
         ball = kind.make(model, size, support)
         yield cases.Case(f"{name}-{seed}-size-{own}-{cases.named(number, draw, model, ball)}", model, ball, value)
 
 
-def _size(rng, own, model, pairs):
+def sized(rng, own, model, pairs):
     if own == "moderate":
         return float(10.0 ** rng.uniform(-2.5, -0.1))
     if own == "varied":
@@ -187,7 +187,7 @@ def judge(case: cases.Case, twin: bool = True, helping: bool = False) -> Judged:
         own[k] = gaps[:3].max()
         other[k] = gaps[3] if twin else 0.0
         for one in found:
-            _distributions(model, one)
+            distributions(model, one)
     return Judged(own, other)
 
 
@@ -236,7 +236,7 @@ def _scale(model, value):
     return max(widest, 1e-3 * size, 1e-250), 1e-12 * size
 
 
-def _distributions(model, update):
+def distributions(model, update):
     """Nature's kernel has rows, and the policy is one."""
     kernel = np.asarray(update.kernel)
     assert np.isfinite(kernel).all()

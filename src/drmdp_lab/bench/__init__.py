@@ -27,6 +27,7 @@ TABLES = {
     "states": "a cold update of one state, N = 1, S = A = 100",
     "threads": "what two threads gain",
     "reports": "CPU seconds and size of a page about a solution",
+    "starts": "CPU seconds of the first solution in a new process, for every set",
     "scale": "large sparse models in float32",
     "cluster": "one large model on every engine: digests, exchanges, bytes, memory, seconds against two threads",
     "events": "a warm (l2, 2) sweep of a table of events against that of the kernels it stands for, one thread",
@@ -34,7 +35,7 @@ TABLES = {
     "robust-mdps": "s-rectangular robust MDPs: certified gap and CPU seconds, beside those published in arXiv:2602.05591",
 }
 """Name and meaning of each table."""
-ON_DEMAND = ("auto", "reports", "scale", "cluster", "events", "events-large", "robust-mdps")
+ON_DEMAND = ("auto", "reports", "starts", "scale", "cluster", "events", "events-large", "robust-mdps")
 """Those that are made only when they are named."""
 PLACES = {
     "sweeps": "sweeps:sweeps",
@@ -44,6 +45,7 @@ PLACES = {
     "nominal": "nominal:nominal",
     "auto": "auto:auto",
     "reports": "reports:reports",
+    "starts": "starts:starts",
     "scale": "scale:scale",
     "cluster": "cluster:cluster",
     "events": "events:events",
