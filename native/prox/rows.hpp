@@ -44,46 +44,37 @@ struct RowAnswer {
     double room = 0.0;  // how far the parameter may change before an entry passes a bend
 };
 
-// value |e|_1, slope -d|e|_1/dm = 4 n+ n-/(n+ + n-), where n+ entries gain and n- lose less than all.
+// Sums over a row at alpha: e, entries that move with alpha, |e|, and what each norm needs besides.
+struct Sums {
+    Part excess{}, moving{}, mass{}, odd{}, value{}, bound{}, near = all(INFINITE);
+};
+struct Read {
+    double excess, moving, mass, odd, value, bound, near;
+};
+
+// value |e|_1, slope -d|e|_1/dm = n - odd^2/n, where n entries move and odd more of them gain than lose.
 struct L1 {
-    struct Sums {
-        Part up{}, down{}, gaining{}, losing{}, near = all(INFINITE);
-    };
-    struct Read {
-        double excess, moving, mass, near, odd, product;
-    };
-    static constexpr bool SQUARES = false;
+    static constexpr bool SQUARES = false, RADIUS = false;
 
     static double parameter(double price) { return price; }
-    static double first(const Displaced& row, double) { return row.mean; }
     static double least(const Displaced& row, double m) {
         return std::max(row.bottom + m, row.top - m - 1.0);
     }
     static double most(const Displaced& row, double m) { return row.top - m; }
-    static double break_after(const Displaced&, double, double, double) { return NOT_A_NUMBER; }
     static double size_of(double alpha, double m) { return std::fabs(alpha) + m; }
     static double speed(const Displaced& row) { return 1.0 + std::fabs(row.rate); }
 
-    static Read read(const Displaced& row, double m, double alpha) {
-        const auto sums = over_lanes<Sums>(
-            row.padded, [&](Sums& s, Index j) __attribute__((always_inline)) {
-                const Part c = load(row.c + j), e = load(row.d + j) - alpha;
-                const Part gain = e - m, loss = -m - e, left = loss - c;
-                s.up += greater(gain, Part{});
-                s.gaining += where(gain > 0.0, all(1.0));
-                s.down += lesser(greater(loss, Part{}), c);
-                s.losing += where((loss > 0.0) & (left < 0.0), all(1.0));
-                s.near = lesser(lesser(magnitude(gain), s.near),
-                                lesser(magnitude(loss), magnitude(left)));
-            });
-        const double up = sums.sum(&Sums::up), down = sums.sum(&Sums::down);
-        const double g = sums.sum(&Sums::gaining), l = sums.sum(&Sums::losing);
-        return {up - down, g + l, up + down, sums.least(&Sums::near), g - l, g * l};
+    DRMDP_INLINE static void add(Sums& s, Part c, Part d, double m, double alpha) {
+        const Part e = d - alpha, gain = e - m, loss = -m - e, left = loss - c;
+        const Part up = greater(gain, Part{}), down = lesser(greater(loss, Part{}), c);
+        const Part gains = where(gain > 0.0, all(1.0)), loses = where((loss > 0.0) & (left < 0.0), all(1.0));
+        s.excess += up - down, s.mass += up + down;
+        s.moving += gains + loses, s.odd += gains - loses;
+        s.near = lesser(lesser(magnitude(gain), s.near), lesser(magnitude(loss), magnitude(left)));
     }
     static RowAnswer answer(Displaced& row, double, const Read& at) {
         row.rate = at.moving > 0.0 ? -at.odd / at.moving : 0.0;
-        const double slope = at.moving > 0.0 ? 4.0 * at.product / at.moving : 0.0;
-        return {at.mass - row.shift * at.odd, slope};
+        return {at.mass - row.shift * at.odd, at.moving + row.rate * at.odd};
     }
     // At m + lack and alpha + shift.
     DRMDP_INLINE static Part entry(const Displaced& row, Index j, double m, double lack) {
@@ -96,51 +87,31 @@ struct L1 {
 // value s^2 v and slope m^2/k + q, which add up to |e|^2: v is the sum of squares of d - mean d over the
 // k active entries, m and q are the sums of c and c^2 over the others. v, m and q stay while these do.
 struct L2 {
-    struct Sums {
-        Part active{}, e1{}, e2{}, lost{}, squares{}, near = all(INFINITE);
-    };
-    struct Read {
-        double excess, moving, mass, near, e1, e2, squares;
-    };
-    static constexpr bool SQUARES = true;
+    static constexpr bool SQUARES = true, RADIUS = false;
 
     static double parameter(double price) { return 1.0 / (1.0 + price); }
-    static double first(const Displaced& row, double s) { return least(row, s); }
     static double least(const Displaced& row, double s) {
         return std::max(s * row.mean, s * row.peak - 1.0);
     }
     static double most(const Displaced& row, double s) { return s * row.top; }
-    static double break_after(const Displaced&, double, double, double) { return NOT_A_NUMBER; }
     static double size_of(double alpha, double) { return std::fabs(alpha); }
     static double speed(const Displaced& row) {
         return std::max(row.top - row.rate, row.rate - row.bottom);
     }
 
-    static Read read(const Displaced& row, double s, double alpha) {
-        const auto sums = over_lanes<Sums>(
-            row.padded, [&](Sums& sum, Index j) __attribute__((always_inline)) {
-                const Part c = load(row.c + j), e = s * load(row.d + j) - alpha, h = e + c;
-                const Mask on = h > 0.0;
-                const Part x = where(on, e), off = where(~on, c);
-                sum.active += where(on, all(1.0));
-                sum.e1 += x;
-                sum.e2 += x * x;
-                sum.lost += off;
-                sum.squares += off * off;
-                sum.near = lesser(magnitude(h), sum.near);
-            });
-        const double e1 = sums.sum(&Sums::e1), lost = sums.sum(&Sums::lost);
-        return {e1 - lost, sums.sum(&Sums::active), lost, sums.least(&Sums::near), e1,
-                sums.sum(&Sums::e2), sums.sum(&Sums::squares)};
+    DRMDP_INLINE static void add(Sums& sums, Part c, Part d, double s, double alpha) {
+        const Part e = s * d - alpha, h = e + c;
+        const Mask on = h > 0.0;
+        const Part x = where(on, e), off = where(~on, c);
+        sums.excess += x - off, sums.moving += where(on, all(1.0)), sums.mass += off;
+        sums.odd += x, sums.value += x * x, sums.bound += off * off;
+        sums.near = lesser(magnitude(h), sums.near);
     }
     static RowAnswer answer(Displaced& row, double s, const Read& at) {
-        if (!(at.moving > 0.0)) {
-            row.rate = row.alpha / s;
-            return {0.0, at.squares, 0.0};
-        }
-        const double mean = at.e1 / at.moving;
+        const double mean = at.moving > 0.0 ? at.odd / at.moving : 0.0;
+        const double lost = at.moving > 0.0 ? at.mass * at.mass / at.moving : 0.0;
         row.rate = (row.alpha + mean) / s;
-        return {std::max(at.e2 - at.e1 * mean, 0.0), at.mass * at.mass / at.moving + at.squares, 0.0};
+        return {std::max(at.value - at.odd * mean, 0.0), lost + at.bound};
     }
     DRMDP_INLINE static Part entry(const Displaced& row, Index j, double s, double) {
         const Part e = (s * load(row.d + j) - row.alpha) - row.shift;
@@ -149,54 +120,31 @@ struct L2 {
 };
 
 // value what presses on the bounds r and -r, slope how that falls with r: with u entries at r, l at -r
-// while c > r, and n inside, u + l + (u - l)^2/n.
+// while c > r, and n inside, u + l + (u - l)^2/n. A bend is also where r passes the c of an entry at -r.
 struct Linf {
-    struct Sums {
-        Part total{}, inside{}, upper{}, lower{}, pull{}, near = all(INFINITE);
-    };
-    struct Read {
-        double excess, moving, mass, near, upper, lower, pull;
-    };
-    static constexpr bool SQUARES = false;
+    static constexpr bool SQUARES = false, RADIUS = true;
 
-    static double first(const Displaced& row, double) { return row.mean; }
+    static double parameter(double price) { return price; }
     static double least(const Displaced& row, double) { return row.bottom; }
     static double most(const Displaced& row, double) { return row.top; }
     static double size_of(double alpha, double) { return std::fabs(alpha); }
     static double speed(const Displaced& row) { return 1.0 + std::fabs(row.rate); }
 
-    // All entries are at bounds: where the first of them leaves one, and as far as one alone would go.
-    static double break_after(const Displaced& row, double r, double alpha, double excess) {
-        double best = excess > 0.0 ? INFINITE : -INFINITE;
-        for (Index j = 0; j < row.size; ++j) {
-            const double up = row.d[j] - r, down = row.d[j] + std::min(row.c[j], r);
-            if (excess > 0.0 && up > alpha) best = std::min(best, up);
-            if (excess <= 0.0 && down < alpha) best = std::max(best, down);
-        }
-        return best + excess;
-    }
-    static Read read(const Displaced& row, double r, double alpha) {
-        const auto sums = over_lanes<Sums>(
-            row.padded, [&](Sums& s, Index j) __attribute__((always_inline)) {
-                const Part c = load(row.c + j), e = load(row.d + j) - alpha;
-                const Part bound = lesser(c, all(r)), over = e - r, under = -bound - e;
-                const Mask top = over > 0.0, below = under > 0.0, lower = below & (c > r);
-                s.upper += where(top, all(1.0));
-                s.lower += where(lower, all(1.0));
-                s.inside += where(~(top | below), all(1.0));
-                s.pull += where(top, over) + where(lower, under);
-                s.total += top ? all(r) : (below ? -bound : e);
-                s.near = lesser(lesser(magnitude(over), magnitude(under)), s.near);
-            });
-        return {sums.sum(&Sums::total), sums.sum(&Sums::inside),
-                double(row.size) * std::min(1.0, r), sums.least(&Sums::near),
-                sums.sum(&Sums::upper), sums.sum(&Sums::lower), sums.sum(&Sums::pull)};
+    DRMDP_INLINE static void add(Sums& s, Part c, Part d, double r, double alpha) {
+        const Part e = d - alpha, bound = lesser(c, all(r)), over = e - r, under = -bound - e;
+        const Mask top = over > 0.0, below = under > 0.0, lower = below & (c > r);
+        const Part upper = where(top, all(1.0)), pressed = where(lower, all(1.0));
+        const Part moved = top ? all(r) : (below ? -bound : e);
+        s.excess += moved, s.mass += magnitude(moved), s.moving += where(~(top | below), all(1.0));
+        s.odd += upper - pressed, s.bound += upper + pressed;
+        s.value += where(top, over) + where(lower, under);
+        s.near = lesser(lesser(magnitude(over), magnitude(under)), s.near);
+        s.near = lesser(below ? magnitude(c - r) : s.near, s.near);
     }
     static RowAnswer answer(Displaced& row, double, const Read& at) {
-        const double odd = at.upper - at.lower, bound = at.upper + at.lower, n = at.moving;
-        row.rate = n > 0.0 ? odd / n : 0.0;
-        if (n > 0.0) return {at.pull - row.shift * odd, bound + odd * odd / n, 0.0};
-        return {at.pull, odd == 0.0 ? bound : INFINITE, 0.0};
+        row.rate = at.moving > 0.0 ? at.odd / at.moving : 0.0;
+        if (at.moving > 0.0) return {at.value - row.shift * at.odd, at.bound + at.odd * row.rate};
+        return {at.value, at.odd == 0.0 ? at.bound : INFINITE};
     }
     DRMDP_INLINE static Part entry(const Displaced& row, Index j, double r, double) {
         const Part e = (load(row.d + j) - row.alpha) - row.shift;
@@ -204,37 +152,45 @@ struct Linf {
     }
 };
 
+template <class Norm>
+Read read(const Displaced& row, double at, double alpha) {
+    const auto sums = over_lanes<Sums>(
+        row.padded, [&](Sums& s, Index j) __attribute__((always_inline)) {
+            Norm::add(s, load(row.c + j), load(row.d + j), at, alpha);
+        });
+    return {sums.sum(&Sums::excess), sums.sum(&Sums::moving), sums.sum(&Sums::mass), sums.sum(&Sums::odd),
+            sums.sum(&Sums::value), sums.sum(&Sums::bound), sums.least(&Sums::near)};
+}
+
 // Find alpha from a guess.
 template <class Norm>
 RowAnswer settle(Displaced& row, double at, double guess) {
     double low = Norm::least(row, at), high = Norm::most(row, at);
     row.shift = 0.0;
     if (!(low < high)) {  // nothing moves
-        row.alpha = 0.5 * (low + high), row.rate = 0.0;
-        return {0.0, 0.0, 0.0, 0.5 * (low - high)};
+        row.alpha = 0.5 * (low + high), row.rate = Norm::SQUARES ? row.top : 0.0;
+        return {0.0, 0.0, 0.0, row.top > row.bottom ? 0.5 * (low - high) : INFINITE};
     }
-    double alpha = guess == guess ? guess : Norm::first(row, at);
+    double alpha = guess == guess ? guess : Norm::SQUARES ? low : row.mean;
     alpha = std::min(std::max(alpha, low), high);
     for (int pass = 0;; ++pass) {
-        const auto read = Norm::read(row, at, alpha);
-        const double step = read.moving > 0.0 ? read.excess / read.moving : 0.0;
-        const double noise =
-            ROUNDING * (read.mass + read.moving * Norm::size_of(alpha, at));
-        const bool exact = read.moving > 0.0 && std::fabs(step) < read.near;
+        const Read found = read<Norm>(row, at, alpha);
+        const double step = found.moving > 0.0 ? found.excess / found.moving : 0.0;
+        const double noise = ROUNDING * (found.mass + found.moving * Norm::size_of(alpha, at));
+        const bool exact = found.moving > 0.0 && std::fabs(step) < found.near;
         double next = alpha;
-        if (!exact && std::fabs(read.excess) > noise && pass < PASSES) {
-            (read.excess > 0.0 ? low : high) = alpha;
-            next = read.moving > 0.0 ? alpha + step
-                                     : Norm::break_after(row, at, alpha, read.excess);
+        if (!exact && std::fabs(found.excess) > noise && pass < PASSES) {
+            (found.excess > 0.0 ? low : high) = alpha;
+            next = alpha + step;
             if (!(next > low && next < high) || pass % 8 == 7) next = low + 0.5 * (high - low);
             if (!(next > low && next < high)) next = alpha;
         }
         if (next == alpha) {
             row.alpha = alpha, row.shift = step;
-            RowAnswer found = Norm::answer(row, at, read);
-            found.noise = noise;
-            if (exact) found.room = (read.near - std::fabs(step)) / Norm::speed(row);
-            return found;
+            RowAnswer answer = Norm::answer(row, at, found);
+            answer.noise = noise;
+            if (exact) answer.room = (found.near - std::fabs(step)) / Norm::speed(row);
+            return answer;
         }
         alpha = next;
     }

@@ -74,34 +74,10 @@ def project(
 ) -> None:
     """Project the pushed rows of an iterate on balls, in place; see `drmdp.prox.registry`."""
 
-def project_rows(rows: Any) -> None:
-    """Replace each row by its projection on the simplex."""
-
-def mix(part: float, mean: Any, point: Any) -> None:
-    """Move a mean by a part of the way to a point."""
-
-def first_order_begin(start: int, stop: int, layout: Any, mix: float, y: Any) -> None:
-    """Set an iterate to the data, mixed with the uniform rows by a share, or by the radius if that is less."""
-
-def first_order_measure(layout: Any, value: Any, centred: bool, largest: bool, norm: Any, top: Any) -> None:
-    """Norms of the stakes of each state, l2 or (`largest`) linf, without their middle if `centred`, and the largest stakes."""
-
-def first_order_act(start: int, stop: int, available: Any, stakes: Any, tau: Any, entropy: bool, policy: Any) -> None:
-    """The policy's step."""
-
 def first_order_look(
     start: int, stop: int, layout: Any, y: Any, norm: str, order: float, mean: Any, apart: Any
 ) -> None:
     """Mean rows of an iterate, and how far it is from the data."""
-
-def first_order_weigh(start: int, stop: int, layout: Any, value: Any, mean: Any, stakes: Any) -> None:
-    """Costs of the actions against mean rows."""
-
-def first_order_foresee(layout: Any, policy: Any, mean: Any, gain: Any, total: Any) -> None:
-    """What gains add up to along the chain, by a few sweeps in place."""
-
-def first_order_pull(layout: Any, y: Any, share: Any, rows: Any) -> None:
-    """Rows of an iterate, pulled towards the data to a share, kernel by kernel."""
 
 def ends(vector: Any) -> tuple[float, float]:
     """The least and the largest number; no numbers if one is none."""

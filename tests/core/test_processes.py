@@ -273,8 +273,8 @@ import numpy as np
 import drmdp, drmdp.prox.registry, drmdp.solvers.first_order.players
 from drmdp import _native
 assert drmdp.__file__.startswith(sys.argv[1])
-rows = np.full((2, 2), 4.0)
-_native.project_rows(rows)
+rows = np.zeros((1, 2))
+_native.elementary("exp", rows.ravel(), rows.ravel())
 print(rows.sum())
 """
 

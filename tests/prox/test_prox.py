@@ -19,13 +19,12 @@ import pytest
 
 import drmdp
 from cases import dealt
-from drmdp import _native
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox import project as module
 from drmdp.prox import registry
 from drmdp.prox.registry import Push
 from drmdp.sets import PAIRS
-from drmdp.solvers.first_order.players import ACCURACY
+from drmdp.solvers.first_order.players import ACCURACY, act
 
 EPS = np.finfo(float).eps
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
@@ -415,8 +414,7 @@ def ascent(pair, radius, n_steps, accuracy):
     for k in range(n_steps):
         mean = y.reshape(S, A, N, S).mean(axis=2)
         gradient = model.costs + model.discount * mean @ value
-        new = x - size * gradient
-        _native.project_rows(new)
+        new = registry.project_on_simplex(x - size * gradient)
         push = Push(size * (2 * new - x), value - value.mean())
         registry.project_states(family, 0, S, layout, push, y, memory, accuracy)
         x = new
@@ -484,8 +482,7 @@ def test_rows_are_projected_on_the_simplex():
     rng = np.random.default_rng(11)
     for size in (1e-9, 0.1, 1.0, 1e9):
         z = size * np.round(rng.standard_normal((200, 6)), 1)
-        y = z.copy()
-        _native.project_rows(y)
+        y = registry.project_on_simplex(z)
         down = -np.sort(-z, axis=1)
         tau = (np.cumsum(down, axis=1) - 1) / np.arange(1, 7)
         wanted = np.maximum(z - tau.max(axis=1, keepdims=True), 0)
@@ -498,9 +495,8 @@ def test_entropy_step_minimises_its_objective():
     for size in (0.0, 1e-9, 1.0, 1e9):
         start, gradient = rng.dirichlet(np.ones(5)), rng.standard_normal(5)
         start[2], gradient[3] = 0.0, np.inf
-        x = start.copy()
         tau = np.array([size if size else 1e-300])
-        _native.first_order_act(0, 1, np.isfinite([gradient]), gradient[None], tau, True, x[None])
+        x = act(start[None], np.isfinite([gradient]), gradient[None], tau, True)[0]
         on = (start > 0) & np.isfinite(gradient) & (x > 1e-200)
         level = size * gradient[on] + np.log(x[on] / start[on])  # equal where x > 0
         np.testing.assert_allclose(level, level[0], rtol=0, atol=1e-12 * max(1, size))

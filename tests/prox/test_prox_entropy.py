@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp import _native
 from drmdp.layout.layout import lay_out_all
 from drmdp.prox.registry import ENTROPY_EACH, Push, project_states, remember
-from drmdp.solvers.first_order.players import MIX
+from drmdp.solvers.first_order.players import MIX, first_rows
 
 PAIR = "linf", np.inf
 RADII = np.array([1e-4, 0.01, 0.1, 0.4, 1.0, 3.0])
@@ -28,9 +27,7 @@ def problem(seed, equal, support, dtype=None):
     layout = lay_out_all(model, drmdp.Wasserstein(RADII, *PAIR, support))
     lengths = np.repeat(np.diff(layout.indptr), N)
     rows = np.repeat(np.arange(lengths.size), lengths)
-    y = np.empty(layout.data.size)
-    _native.first_order_begin(0, S, layout, MIX, y)
-    return layout, y, rows, rng.uniform(-1, 1, (S, A)), rng.random(S)
+    return layout, first_rows(layout, MIX), rows, rng.uniform(-1, 1, (S, A)), rng.random(S)
 
 
 def run(layout, y, step, value, memory):

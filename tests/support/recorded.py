@@ -15,8 +15,7 @@ from collections import defaultdict
 
 import numpy as np
 
-START = {"sweep": 3, "respond": 2, "prove": 1, "project": 2}
-START |= dict.fromkeys(("first_order_begin", "first_order_act", "first_order_look", "first_order_weigh"), 0)
+START = {"sweep": 3, "respond": 2, "prove": 1, "project": 2, "first_order_look": 0}
 """Where `start` is among the arguments."""
 HOW = ("whole", "ones", "threes", "threads")
 GROWING = {"EventRows", "fill_event_rows"}

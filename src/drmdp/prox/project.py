@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
 from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
-from drmdp.prox.registry import Push, family_of, project_states, remember
+from drmdp.prox.registry import Push, family_of, project_on_simplex, project_states, remember
 from drmdp.sets import AmbiguitySet, Wasserstein
 
 LARGEST = 1e100
@@ -73,9 +72,7 @@ def project(point: ArrayLike, kernels: ArrayLike, ball: AmbiguitySet, weights: A
     inside[np.broadcast_to(allowed[:, None], inside.shape)] = y
     out[used] = inside.transpose(1, 0, 2)
     for a in np.arange(A)[: A if not used.all() else 0]:
-        rows = np.ascontiguousarray(z[~used, a][:, allowed[a]])
-        _native.project_rows(rows)
-        out[np.ix_(~used, [a], allowed[a])] = rows[:, None]
+        out[np.ix_(~used, [a], allowed[a])] = project_on_simplex(z[~used, a][:, allowed[a]])[:, None]
     return out
 
 

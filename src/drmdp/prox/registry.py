@@ -28,10 +28,10 @@ class Family(NamedTuple):
     each: bool  # one multiplier a kernel, else one a state
 
     def width(self, n_kernels: int) -> int:
-        """Numbers that are remembered of a state: multipliers; for ℓ∞ and one budget also the radii and how they change."""
+        """Numbers that are remembered of a state: multipliers; for ℓ∞ and one budget also the radii."""
         if self.each:
             return n_kernels
-        return 1 + 2 * n_kernels if self.norm == "linf" else 1
+        return 1 + n_kernels if self.norm == "linf" else 1
 
 
 L1_SHARED, L2_SHARED, LINF_SHARED = (Family(norm, False) for norm in ("l1", "l2", "linf"))
@@ -66,6 +66,14 @@ def family_of(ball: AmbiguitySet, entropy: bool = False) -> Family:
         raise InputError(f"{ball.short} has no {kind}, which the first-order method needs; take another method")
     found: Family = load(where)
     return found
+
+
+def project_on_simplex(rows: Array) -> Array:
+    """The nearest distributions (z − τ)⁺ to rows (n, K): τ is the largest of the levels at which the k largest numbers of z add up to 1."""
+    z = rows - rows.max(axis=1, keepdims=True)  # the level changes nothing, and large ones lose digits
+    down = -np.sort(-z, axis=1)
+    levels = (np.cumsum(down, axis=1) - 1) / np.arange(1, z.shape[1] + 1)
+    return np.asarray(np.maximum(z - levels.max(axis=1, keepdims=True), 0.0))
 
 
 def remember(family: Family, layout: Layout) -> Memory:

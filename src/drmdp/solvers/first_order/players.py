@@ -48,7 +48,8 @@ from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.layout.layout import Layout
-from drmdp.prox.registry import Push, family_of, project_states, remember
+from drmdp.prox.registry import Push, family_of, project_on_simplex, project_states, remember
+from drmdp.solvers.mean_start import Rows
 
 MIX = 0.05
 """Entropy: share of the uniform row at the beginning, if θ allows it; a probability of 0 would stay 0."""
@@ -59,6 +60,10 @@ NEAREST = 1e-3
 """A ball counts as at least so large beside the simplex."""
 BALANCE, SHORTEST, LONGEST = 16.0, 0.03, 100.0
 """How fast, and between which shares, nature's step changes where the ball does not bind."""
+FORECAST = 10
+"""Products behind a forecast."""
+LEAST = 1e-200
+"""Entropy: no probability falls below; from 0 it could never come back."""
 REACHED = 1e-6
 """A distance is the radius up to this relative difference."""
 
@@ -85,7 +90,7 @@ class Average:
         """Add a point with a weight."""
         self.weight += weight
         for mean, point in zip(self.parts, points, strict=True):
-            _native.mix(weight / self.weight, mean, point)
+            mean += weight / self.weight * (point - mean)
 
 
 class Players:
@@ -97,12 +102,12 @@ class Players:
         self._work = np.ascontiguousarray(layout.indptr[::A]) * layout.weights.size
         self._family = family_of(ball, scheme.nature)
         self._memory = remember(self._family, layout)
-        self._y = np.empty(layout.data.size)
-        _native.first_order_begin(0, S, layout, MIX if scheme.nature else 0.0, self._y)
+        self._y = first_rows(layout, MIX if scheme.nature else 0.0)
         self._tau, self._sigma = np.zeros(S), np.zeros(S)
         ratio = 1.0 if scheme.nature and scheme.ratio is None else scheme.ratio  # no divergence is as small as the ball
         self._reach = self._usual_reach = _reach(layout, ball, ratio)
         self._value = np.zeros(S)
+        self._z = np.zeros(layout.indices.size)  # stakes c + λ v
         self._policy = layout.available / np.maximum(layout.available.sum(axis=1, keepdims=True), 1)
         self.policy = self._policy.copy()  # to be averaged, like the rest
         self._least = -math.inf
@@ -139,12 +144,14 @@ class Players:
         if self._scheme.ratio is None:
             self._balance()
         self._value = value
+        self._z = self._layout.discount * value[self._layout.indices]
+        if self._layout.next_costs.size:
+            self._z += self._layout.next_costs
         if self._scheme.kind == "mirror-prox":
             self._map(lambda lo, hi: self._look(lo, hi, self._y))
         else:
             self._map(self._weigh)
-        norm = np.empty(value.size)
-        _native.first_order_measure(self._layout, value, self._scheme.centre, self._scheme.nature, norm, self._top)
+        norm = self._measure()
         with np.errstate(divide="ignore"):
             inverse = 1 / norm / (math.sqrt(n_steps) if self._scheme.kind == "mirror-descent" else 1.0)
         self._tau = inverse / self._reach
@@ -159,9 +166,10 @@ class Players:
         policy, nature, far = self._regrets()
         known = np.where(far < (1 - REACHED) * self._layout.radius, nature, 0.0)
         gain = policy + known
-        total = np.full(gain.size, gain.mean() / (1 - self._layout.discount))  # what a constant gain has
-        _native.first_order_foresee(self._layout, self.policy, self.mean, gain, total)
-        return total
+        layout, total = self._layout, np.empty(gain.size)
+        rows = Rows(layout.indptr, layout.indices, self.mean, layout.costs, layout.available, layout.discount)
+        _native.relax(rows, self.policy, gain, FORECAST, 1.0, np.inf, 0.0, total)
+        return np.where(layout.available.any(axis=1), total, 0.0)
 
     def _regrets(self) -> tuple[Array, Array, Array]:
         """The policy's, nature's without a ball, and how far she went; (S,) each."""
@@ -208,8 +216,8 @@ class Players:
         self._push(lo, hi, self._y, self.policy[lo:hi])
 
     def _act(self, lo: int, hi: int, policy: Array) -> None:
-        available, entropy = self._layout.available, self._scheme.entropy
-        _native.first_order_act(lo, hi, available, self.stakes, self._tau, entropy, policy)
+        available = self._layout.available[lo:hi]
+        policy[lo:hi] = act(policy[lo:hi], available, self.stakes[lo:hi], self._tau[lo:hi], self._scheme.entropy)
 
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
@@ -223,7 +231,64 @@ class Players:
         self._weigh(lo, hi)
 
     def _weigh(self, lo: int, hi: int) -> None:
-        _native.first_order_weigh(lo, hi, self._layout, self._value, self.mean, self.stakes)
+        layout, A = self._layout, self._layout.available.shape[1]
+        own = slice(*layout.indptr[[lo * A, hi * A]])
+        self.stakes[lo:hi] = layout.costs[lo:hi] + self._over_rows(np.add, self.mean[own] * self._z[own], lo, hi)
+
+    def _over_rows(self, combine: np.ufunc, entries: Array, lo: int, hi: int) -> Array:
+        """Sums or the like over the rows of some states, (hi − lo, A); 0 of a row without entries."""
+        A = self._layout.available.shape[1]
+        starts = self._layout.indptr[lo * A : hi * A + 1]
+        found, there = np.zeros((hi - lo) * A), np.diff(starts) > 0
+        if there.any():
+            found[there] = combine.reduceat(entries, (starts[:-1] - starts[0])[there])
+        return found.reshape(-1, A)
+
+    def _measure(self) -> Array:
+        """The largest norm of the stakes of a state, ℓ2 or, with the entropy, ℓ∞, (S,); finds the largest stakes."""
+        S, lengths, z = self._value.size, np.diff(self._layout.indptr), self._z
+        high = self._over_rows(np.maximum, z, 0, S)
+        low = self._over_rows(np.minimum, z, 0, S)
+        self._top = np.where(self._layout.available, high, 0.0)
+        middle = np.zeros_like(high)
+        if self._scheme.centre:
+            mean = self._over_rows(np.add, z, 0, S) / np.maximum(lengths, 1).reshape(S, -1)
+            middle = 0.5 * (high + low) if self._scheme.nature else mean
+        if self._scheme.nature:
+            size = np.maximum(high - middle, middle - low)
+        else:
+            size = np.sqrt(self._over_rows(np.add, (z - np.repeat(middle.ravel(), lengths)) ** 2, 0, S))
+        return np.asarray(np.where(self._layout.available, size, 0.0).max(axis=1))
+
+
+def first_rows(layout: Layout, mix: float) -> Array:
+    """The data, mixed with the uniform rows: a share `mix`, or the radius if that is less; (N·nnz,)."""
+    N, A = layout.weights.size, layout.available.shape[1]
+    lengths, share = np.repeat(np.diff(layout.indptr), N), np.repeat(np.minimum(mix, layout.radius), A * N)
+    row = np.repeat(np.arange(lengths.size), lengths)
+    rows = layout.data.astype(np.float64)
+    if layout.data.dtype != np.float64:
+        rows /= np.bincount(row, weights=rows, minlength=lengths.size)[row]
+    return np.asarray(rows + share[row] * (1 / lengths[row] - rows))
+
+
+def act(x: Array, available: Any, stakes: Array, tau: Array, entropy: bool) -> Array:
+    """The policy's step in some states, (n, A): sizes of infinity go to the least cost (the entropy stays)."""
+    q = np.where(available, stakes, np.inf)
+    moves = available.any(axis=1) & (tau < np.inf)
+    new = x.copy()
+    if not entropy:
+        still = available.any(axis=1) & ~moves
+        new[still] = np.arange(x.shape[1]) == q[still].argmin(axis=1)[:, None]
+        new[moves] = project_on_simplex(x[moves] - tau[moves, None] * q[moves])
+        return new
+    own = x[moves]
+    seen = np.where(own > 0, q[moves], np.inf)
+    factor = -tau[moves, None] * (seen - seen.min(axis=1, keepdims=True))
+    _native.elementary("exp", factor.ravel(), factor.ravel())
+    grown = own * factor
+    new[moves] = np.where(available[moves], np.maximum(grown / grown.sum(axis=1, keepdims=True), LEAST), 0.0)
+    return new
 
 
 def power(ball: Any) -> float:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core.levels import EPS
 from drmdp.layout.layout import Layout
@@ -36,11 +35,18 @@ def mean_kernel(model: Model, layout: Layout, mean: Array, share: Array) -> Any:
 def kernels(model: Model, layout: Layout, y: Array, share: Array) -> Any:
     """The N kernels of rows (N·nnz,), pulled: (N, S, A, S), or N sparse matrices; those of weight 0 stay."""
     used = model.weights > 0
-    rows = np.empty((layout.weights.size, layout.indices.size))
-    _native.first_order_pull(layout, y, share, rows)
     every: list[Any] = [None] * model.n_kernels if used.all() else list(model.kernels)
-    for k, own in zip(np.flatnonzero(used), rows, strict=True):
-        every[k] = _kernel(model, layout, own)
+    lengths, N = np.diff(layout.indptr), layout.weights.size
+    pair = np.repeat(np.arange(lengths.size), lengths)
+
+    def scaled(rows: Array) -> Array:
+        return np.asarray(rows / np.bincount(pair, weights=rows, minlength=lengths.size)[pair])
+
+    for i, k in enumerate(np.flatnonzero(used)):
+        at = np.arange(pair.size) + ((N - 1) * layout.indptr[:-1] + i * lengths)[pair]  # of the entries of kernel i
+        centre = scaled(layout.data[at].astype(np.float64))
+        own = centre + share[pair // model.n_actions] * (np.maximum(scaled(y[at]), 0.0) - centre)
+        every[k] = _kernel(model, layout, scaled(own))
     return tuple(every) if model.is_sparse else np.stack(every)
 
 
