@@ -85,7 +85,8 @@ struct Gathered {
             lane[0] = both[0], lane[1] = both[1];
         } else {
             const Part both = combine(parts[0].*field, parts[1].*field);
-            lane[0] = combine(both[0], both[2]), lane[1] = combine(both[1], both[3]);
+            lane[0] = combine(both[0], both[WIDTH - 2]);
+            lane[1] = combine(both[1], both[WIDTH - 1]);
         }
         return combine(lane[0], lane[1]);
     }
