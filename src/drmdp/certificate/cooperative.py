@@ -19,6 +19,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.certificate import Proof, RobustProver, compressed
+from drmdp.certificate.view import Found
 from drmdp.core import levels
 from drmdp.layout.layout import Layout, lay_out
 from drmdp.layout.pairs import by_pair
@@ -69,14 +70,10 @@ class CooperativeProver:
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
         """Bound F, or F^x, at `value`; a claim of another shape than the set's is refused."""
         model, (S, A) = self.model, self.model.available.shape
-        layout = turned(lay_out(model, self.ball))
-        layout, ball = (layout, self.ball) if fixed else (pairs_of(layout), single(self.ball))
-        memory = RobustProver(model, ball, self.threads).checked(claim, layout)
         shift = levels.level(value)
         u = value - shift
         x = np.ascontiguousarray(policy, dtype=np.float64)
-        asked = x if fixed else np.ascontiguousarray(np.where(model.available, 1.0, 0.0).reshape(S * A, 1))
-        found = compressed.derive(ball, layout, 0.0 - u, asked, memory, fixed, self.threads)
+        found = self._derive(u, x, claim, fixed)
         low, high = -found.high, -found.low
         if not fixed:
             low, high = low.reshape(S, A), high.reshape(S, A)
@@ -87,3 +84,17 @@ class CooperativeProver:
         low, high = (np.where(model.terminal, 0.0, side) for side in (low, high))
         low, high, _ = levels.both_steps(u, shift, model, low, high)
         return Proof(low, high, found.share)
+
+    def each(self, value: Array, claim: Any) -> Array:
+        """What every pair costs at least, value included, (S, A), from the claim of an update."""
+        shift = levels.level(value)
+        found = self._derive(value - shift, None, claim, fixed=False)
+        return np.asarray(shift - found.high.reshape(self.model.available.shape) - 8 * levels.EPS * np.abs(value).max())
+
+    def _derive(self, u: Array, policy: Any, claim: Any, fixed: bool) -> Found:
+        model = self.model
+        layout = turned(lay_out(model, self.ball))
+        layout, ball = (layout, self.ball) if fixed else (pairs_of(layout), single(self.ball))
+        memory = RobustProver(model, ball, self.threads).checked(claim, layout)
+        asked = policy if fixed else np.ascontiguousarray(np.where(model.available, 1.0, 0.0).reshape(-1, 1))
+        return compressed.derive(ball, layout, 0.0 - u, asked, memory, fixed, self.threads)

@@ -1,0 +1,243 @@
+"""Upper bounds on probabilities, where players may go round in circles for ever and no step is strict.
+
+For every option of a state (an action, where the agent is free; all that is played, where nature is and the policy is not) what comes after it is bounded from
+above, by a proved sweep or by rule E (`drmdp.certificate.plateau`), whichever is less. p is a bound if after no option it is more than before.
+
+The search is for such a p near the least one. States of an end component of the free players share one number: from there they may go wherever one of its
+options may lead. So the unknowns q are one for each component and one for each other state, and
+
+    q_C = max { what comes after an option that cannot stay in C, p at an exit of one that can },
+
+whose options all lead on: it is solved by policy iteration. Components guide, and no bound rests on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.bellman.operator import Update
+from drmdp.certificate import explicit, plateau
+from drmdp.core.compact import DENSE, Rows
+from drmdp.core.levels import EPS, beyond
+from drmdp.criteria import linear
+from drmdp.criteria.components import Options, end_components, entries_of
+from drmdp.layout.layout import lay_out, lay_out_all
+from drmdp.sets.keeping import keeps
+from drmdp.sets.reweighting import Reweighting
+from drmdp.solvers.problem import Problem
+
+ROUNDS = 60
+NEVER = 1 - 2.0**-45
+"""A chain that never leads on is cut off after so many steps; components leave none."""
+
+
+class Players(Protocol):
+    """Who is free, and what comes after their options."""
+
+    options: Options
+
+    def after(self, p: Array) -> Array:
+        """Bounds from above on p after each option, (O,)."""
+
+    def rows(self, options: IntArray) -> Any:
+        """Where some options lead as they were last answered, an array or a sparse matrix (n, S)."""
+
+
+class Agent:
+    """Nature has moved: a kernel, sparse (S·A, S), of which pairs (S, A) can be played."""
+
+    def __init__(self, matrix: Any, played: BoolArray) -> None:
+        self._rows = matrix[np.flatnonzero(played)]
+        self.options = Options.of_kernel(matrix, played, True)
+
+    def after(self, p: Array) -> Array:
+        """What an explicit row can lead to."""
+        return explicit.after(self._rows, p)
+
+    def rows(self, options: IntArray) -> Any:
+        """They are known."""
+        return self._rows[options]
+
+
+class _Free:
+    """Nature is free: options lead wherever her set allows."""
+
+    def __init__(self, problem: Problem, pairs: IntArray, together: bool) -> None:
+        self.problem, ball = problem, problem.operator.ball
+        assert ball is not None
+        layout = lay_out(problem.model, ball)
+        if layout.unlisted and problem.model.n_states <= DENSE:
+            layout = lay_out_all(problem.model, ball)
+        self._whole = layout.unlisted  # any state may be next, and none is listed
+        A = problem.model.n_actions
+        at, lengths = entries_of(layout.indptr, pairs)
+        owner, of = np.unique(pairs // A, return_inverse=True) if together else (pairs // A, np.arange(pairs.size))
+        counts = np.bincount(of, lengths, minlength=owner.size).astype(np.int64)
+        first = np.flatnonzero(np.diff(of, prepend=-1))
+        ends = np.append(first[1:], pairs.size)
+        self._layout, self._at, self._of, self._lengths = layout, at, of, lengths
+
+        def stays(label: IntArray, some: IntArray) -> BoolArray:
+            asked, _ = entries_of(np.concatenate([first, ends[-1:]]), some) if pairs.size else (some, None)
+            return keeps(ball, layout, label, pairs[asked], together)
+
+        self.options = Options(owner, np.concatenate([[0], np.cumsum(counts)]), layout.indices[at], stays)
+
+    def least(self, sure: Array, p: Array) -> Array:
+        """The least of what was proved and of rule E."""
+        options, ball = self.options, self.problem.operator.ball
+        top = np.full(sure.size, p.max()) if self._whole else plateau.tops(options.indptr, options.indices, p)
+        found = np.minimum(sure, top)
+        if isinstance(ball, Reweighting):
+            fine = plateau.by_kernel(options.indptr, options.indices, self._kernels, p, options.owner)
+            found = np.where(fine, np.minimum(found, p[options.owner]), found)
+        return found
+
+    @property
+    def _kernels(self) -> Array:
+        """The rows of the N kernels behind each option, (N, n), as much as they are played."""
+        layout, N = self._layout, self._layout.weights.size
+        pairs = np.repeat(np.arange(layout.available.size), np.diff(layout.indptr))[self._at]
+        lengths, first = np.diff(layout.indptr)[pairs], layout.indptr[pairs]
+        share = np.asarray(self._share)[pairs]
+        return np.stack([share * layout.data[self._at + (N - 1) * first + i * lengths] for i in range(N)])
+
+    _share: Any = None  # (S·A,) how much pairs are played
+
+
+class Nature(_Free):
+    """A policy (S, A) is fixed, nature is free."""
+
+    def __init__(self, problem: Problem, policy: Array) -> None:
+        self.policy = policy
+        super().__init__(problem, np.flatnonzero(policy > 0), together=True)
+        self._share = policy.ravel()
+        self._update: Update | None = None
+
+    def after(self, p: Array) -> Array:
+        """By a proved sweep of the policy."""
+        self._update = self.problem.proved(p, self.policy)
+        return self.least(beyond(p, self._update.upper_step, +1)[self.options.owner], p)
+
+    def rows(self, options: IntArray) -> Any:
+        """Where the policy leads."""
+        assert self._update is not None
+        return chosen(self._update.nature.chain(self.policy), self.options.owner[options])
+
+
+class Both(_Free):
+    """Agent and nature are free, and both want to arrive."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem, np.flatnonzero(problem.model.available), together=False)
+        self._share = np.ones(problem.model.available.size)
+        self._pairs = np.flatnonzero(problem.model.available)
+        self._update: Update | None = None
+
+    def after(self, p: Array) -> Array:
+        """By a proved sweep, pair by pair."""
+        value = 0.0 - p
+        self._update = self.problem.sweep(value)
+        prover: Any = self.problem.operator.prover  # type: ignore[attr-defined]
+        return self.least(-prover.each(value, self._update.claim).ravel()[self._pairs], p)
+
+    def rows(self, options: IntArray) -> Any:
+        """Where the best of nature's rows lead."""
+        assert self._update is not None
+        model = self.problem.model
+        policy = np.zeros(model.available.size)
+        policy[self._pairs[options]] = 1.0
+        chain = self._update.nature.chain(policy.reshape(model.available.shape))
+        return chosen(chain, self.options.owner[options])
+
+
+def chosen(chain: Any, states: IntArray) -> Any:
+    """Rows of a chain."""
+    if isinstance(chain, Rows):
+        if chain.prefix_ptr[-1]:
+            return chain.dense()[states]
+        shape = (chain.entry_ptr.size - 1, chain.n_columns)
+        chain = sparse.csr_array((chain.entry_mass, chain.entry_state, chain.entry_ptr), shape=shape)
+    return chain[states]
+
+
+@dataclass
+class Bound:
+    """What was found: p (S,), whether it is a bound, and how often options were looked at."""
+
+    p: Array
+    holds: bool
+    rounds: int
+
+
+def bound(
+    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None
+) -> Bound:
+    """A bound near p, (S,), which has the values of all that is not live; `margin` is added to what leads on, for systems are not solved exactly."""
+    options = players.options
+    label, stays = end_components(options, live)
+    names = np.unique(np.where(label >= 0, label, live.size + np.arange(live.size)), return_inverse=True)[1]
+    n, owner, source = int(names.max()) + 1, options.owner, options.source
+    out = stays[source] & (label[options.indices] != label[owner[source]])  # exits of what stays
+    exits, doors = owner[source[out]], np.asarray(options.indices)[out]
+    leading = np.flatnonzero(~stays)
+    fixed = np.zeros(n, dtype=bool)
+    fixed[names[~live]] = True
+    q = np.full(n, -np.inf)
+    np.maximum.at(q, names, p)
+    some = np.zeros(n, dtype=bool)
+    some[names[owner[leading]]] = some[names[exits]] = True
+    q = np.where(some | fixed, q, 0.0)  # a component without any exit leads nowhere
+    for k in range(ROUNDS):
+        checkpoint()
+        p = q[names]
+        after = players.after(p)
+        if (after <= p[owner]).all():
+            return Bound(p, True, k + 1)
+        value = np.concatenate([after[leading] + margin, p[doors]])
+        classes = np.concatenate([names[owner[leading]], names[exits]])
+        best = _argmax(value, classes, n)
+        on = (best >= 0) & ~fixed
+        step = np.where(on, value[best] - q, 0.0)
+        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step, checkpoint), 0.0, 1.0), q)
+    return Bound(p, False, ROUNDS)
+
+
+def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
+    """Where each class has its largest value, (n,); −1 where it has none."""
+    order = np.lexsort((value, classes))
+    last = np.append(np.diff(classes[order]) > 0, True) if order.size else np.zeros(0, dtype=bool)
+    best = np.full(n, -1)
+    best[classes[order[last]]] = order[last]
+    return best
+
+
+def _solve(
+    players: Players, names: IntArray, leading: IntArray, doors: IntArray, best: IntArray, on: BoolArray, step: Array, checkpoint: Callable[[], None]
+) -> Array:  # fmt: skip
+    """(I − P)⁻¹ step for the chain of what is best in each class."""
+    n = on.size
+    by_row = np.flatnonzero(on & (best < leading.size))
+    by_door = np.flatnonzero(on & (best >= leading.size))
+    merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
+    rows = sparse.coo_array(sparse.csr_array(players.rows(leading[best[by_row]])) @ merge)
+    entries = np.concatenate([rows.data, np.ones(by_door.size)])
+    at = np.concatenate([by_row[rows.row], by_door]), np.concatenate([rows.col, names[doors[best[by_door] - leading.size]]])
+    chain: Any = sparse.csr_array((np.where(on[at[1]], entries, 0.0), at), shape=(n, n))
+    chain = chain.toarray() if n <= DENSE else chain
+    try:
+        found = linear.solve(chain, NEVER, step, checkpoint)
+    except np.linalg.LinAlgError:
+        return step
+    return found if np.isfinite(found).all() and np.abs(found).max() <= 2 else step
+
+
+def rounding(n: int) -> float:
+    """A margin for systems that are solved directly."""
+    return 4 * EPS if n <= DENSE else 1e-13

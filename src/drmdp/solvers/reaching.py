@@ -1,0 +1,240 @@
+"""The probability of reaching a target, certified from both sides.
+
+**Near side**, where bounds are strict: the lower bound on the probability. Newton's method on v = clip(λ F(v) ± ε), a step of which costs ε and is discounted
+by λ = 1 − ε, so that nobody goes round in circles and every system is regular; from a discounted value, where nobody does either. ε is such that it adds up
+to a fraction of the goal over the expected time until the end. Where two players move and Newton's method does not settle, nature alone is answered for one
+policy after the other (Hoffman–Karp).
+
+**Far side**: `drmdp.solvers.far_side`. Against the agent who wants to arrive nature has to say what she does (`drmdp.solvers.nature_table`); with him, or
+against one who does not want to, she is free; where both do not want to, nobody is.
+
+Bounds that are too far apart are found again with a smaller ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scipy import sparse
+
+from drmdp._typing import Array, BoolArray
+from drmdp.bellman.build import build
+from drmdp.bellman.operator import Update
+from drmdp.certificate.dense import Bounds
+from drmdp.core.compact import DENSE, Rows
+from drmdp.core.levels import ended
+from drmdp.core.tolerance import Tolerance
+from drmdp.criteria import linear
+from drmdp.model import changed
+from drmdp.solvers import far_side, loop
+from drmdp.solvers.nature_table import FAINT, table
+from drmdp.solvers.policy_iteration import PolicyIteration
+from drmdp.solvers.problem import Problem, State, Verdict
+
+RATES = (0.99, 1 - 1e-4, 1 - 1e-6)
+"""Discounts on the way to a start."""
+MOST, POLICIES, TRIES = 30, 20, 4
+"""Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
+TINY = 1e-14
+
+
+def arriving(chain: Any, goal: BoolArray) -> BoolArray:
+    """From where a chain reaches some states, (S,)."""
+    if isinstance(chain, Rows) and chain.prefix_ptr[-1]:
+        return np.ones(goal.size, dtype=bool)  # it leads everywhere
+    S = goal.size
+    steps = sparse.coo_array(far_side.chosen(chain, np.arange(S)))
+    kept = steps.data > FAINT
+    ends = np.flatnonzero(goal)
+    edges = np.concatenate([steps.col[kept], np.full(ends.size, S)]), np.concatenate([steps.row[kept], ends])
+    graph = sparse.csr_array((np.ones(edges[0].size, np.int8), edges), shape=(S + 1, S + 1))
+    from scipy.sparse.csgraph import breadth_first_order  # takes a tenth of a second
+
+    found = np.zeros(S + 1, dtype=bool)
+    found[breadth_first_order(graph, S, return_predecessors=False)] = True
+    return found[:S]
+
+
+class Masked:
+    """A chain restricted to some states."""
+
+    def __init__(self, chain: Any, mask: Array) -> None:
+        self._chain, self._mask = chain, mask
+
+    def __matmul__(self, z: Array) -> Array:
+        return self._mask * (self._chain @ (self._mask * z))
+
+
+@dataclass
+class Proved:
+    """The claim of a bound that was proved when it was found."""
+
+    nature: Any
+
+
+class ReachProblem(Problem):
+    """A problem some of whose bounds are proved as they are found."""
+
+    def prove(self, value: Array, update: Update, fixed: bool) -> Update:
+        """A sweep with bounds that the certificate proved."""
+        return update if isinstance(update.claim, Proved) else super().prove(value, update, fixed)
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """The method of `drmdp.reach`: near side, far side, and again with a smaller ε."""
+
+    backend: str = "exact"
+    stop: str = "certified"
+    max_iters: ClassVar[int] = 1000
+    _course: list[Any] = field(default_factory=list, repr=False)
+
+    def init(self, problem: Problem, value: Array | None) -> State:
+        """Begin."""
+        self._course[:] = [Course(problem).points()]
+        return next(self._course[0])  # type: ignore[no-any-return]
+
+    def step(self, problem: Problem, state: State) -> State:
+        """The next sweep; where there is none, what is left is beyond precision."""
+        found = next(self._course[0], None)
+        if found is None:
+            gap = 2.0
+            problem.verdict = Verdict(Bounds(state.value, state.value), state.value, state.value, gap)
+            return state
+        return found  # type: ignore[no-any-return]
+
+
+class Course:
+    """The sweeps of one problem, one after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.model = problem, problem.model
+        self.maximise, self.live = self.model.maximise, ~self.model.terminal
+        ball = problem.operator.ball
+        assert ball is not None
+        self.helps = ball.nature == "cooperative"
+        self.side = 1.0 if self.maximise else -1.0  # of ε
+        self.box = (-1.0, 0.0) if self.maximise else (0.0, 1.0)
+
+    def points(self) -> Iterator[State]:
+        """All of them."""
+        v, w = self._start()
+        goal, eps, margin = self.problem.goal, max(self.problem.goal / (8 * max(w, 1.0)), TINY), None
+        best = np.inf
+        for _ in range(TRIES):
+            near = yield from self._near(v, eps)
+            if near is None:
+                return
+            v = near.value
+            margin = far_side.rounding(v.size) if margin is None or v.size <= DENSE else max(margin / 30, TINY)
+            if v.size > DENSE and best == np.inf:
+                margin = max(goal / (8 * max(w, 1.0)), margin)
+            far = yield from self._far(near, margin)
+            yield near  # which of the bounds from this side is the best is known now
+            gap = float(np.abs(np.abs(far) - np.abs(v)).max())
+            if gap <= goal or eps <= TINY or gap > 0.9 * best:
+                return
+            best, eps = gap, max(eps * min(0.5 * goal / gap, 0.5), TINY)
+
+    # ------------------------------------------------------------------ start
+
+    def _start(self) -> tuple[Array, float]:
+        """A discounted value, and the longest expected time of its pair where there is something to expect."""
+        problem, model = self.problem, self.model
+        ball, v = problem.operator.ball, None
+        for rate in RATES:
+            inner = Problem(
+                build(changed(model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
+            )
+            found = loop.run(
+                PolicyIteration(), inner, start=v, tolerance=Tolerance(1e-4), inner=True, proof=False, title="looking for a start"
+            )  # fmt: skip
+            v = np.clip(found.middle, *self.box)
+            problem.kernel_passes += inner.kernel_passes
+        chain = found.best.nature.chain(found.policy)  # at a discount it makes progress, which without one a tie need not
+        v = np.where(arriving(chain, model.ends != 0), ended(model, v), 0.0)  # what is not 0 elsewhere is inaccuracy
+        w = self._solve(chain, self.live & (v != 0), 1 - 1e-7, np.ones(v.size))
+        return v, float(np.abs(w).max())
+
+    def _sweep(self, v: Array, policy: Array | None = None) -> Update:
+        problem = self.problem
+        return problem.sweep(v) if policy is None else replace(problem.evaluate(v, policy), policy=policy)
+
+    def _solve(self, chain: Any, active: Any, rate: float, right: Array) -> Array:
+        mask = active * 1.0
+        inner: Any = chain * np.outer(mask, mask) if isinstance(chain, np.ndarray) else Masked(chain, mask)
+        return mask * linear.solve(inner, rate, right * mask, self.problem.checkpoint)
+
+    # ------------------------------------------------------------------ near side
+
+    def _near(self, v: Array, eps: float) -> Iterator[Any]:
+        """A strict bound for ε, if it settles; else policy by policy."""
+        found = yield from self._newton(v, eps, None)
+        if found is not None or self.helps:
+            return found
+        policy, last = self._sweep(v).policy, None
+        for _ in range(POLICIES):
+            found = yield from self._newton(v, eps, policy)
+            if found is None:
+                break
+            v, last = found.value, found
+            better = State(v, self._sweep(v))
+            yield better
+            gain = found.residual - better.residual > 0.1 * eps
+            if not gain.any():
+                break
+            assert better.update is not None
+            policy = np.where(gain[:, None], better.update.policy, policy)
+        return last
+
+    def _newton(self, v: Array, eps: float, policy: Array | None) -> Iterator[Any]:
+        """Newton's method on v = clip(λ F(v) ± ε); returns the first point whose sweep has steps between ε/2 and 4 ε, in the right direction."""
+        rate, tight = 1 - min(eps, 1e-3), None
+        for _ in range(MOST):
+            v = ended(self.model, np.clip(v, *self.box))
+            state = State(v, self._sweep(v, policy))
+            yield state
+            wanted = ended(self.model, np.clip(rate * (v + state.residual) + self.side * eps, *self.box))
+            strict = (-self.side * state.residual >= eps / 2) | (v == 0) | ~self.live
+            if strict.all():
+                tight = state
+                if (np.abs(wanted - v) <= 4 * eps).all():
+                    return state
+            active = self.live & ((v != 0) | (wanted != 0))
+            assert state.update is not None
+            right = rate * (v + state.residual) + self.side * eps - v
+            d = self._solve(state.update.chain, active, rate, np.where(active, right, 0.0))
+            if not np.abs(d).max(initial=0.0) <= 4:
+                return None
+            v = v + d
+        return tight
+
+    # ------------------------------------------------------------------ far side
+
+    def _far(self, near: State, margin: float) -> Iterator[Any]:
+        """An upper bound on the probability."""
+        v, update = near.value, near.update
+        assert update is not None
+        problem, p = self.problem, np.abs(v)
+        players: Any
+        if self.maximise and self.helps:
+            players = far_side.Both(problem)
+        elif self.maximise or self.helps:
+            played = self.model.available if self.maximise else update.policy > 0
+            kernel = table(problem, v, played)
+            if kernel is None:
+                return np.where(self.live, self.side, v)
+            players = far_side.Agent(kernel, played)
+        else:
+            players = far_side.Nature(problem, update.policy)
+        found = far_side.bound(players, self.live, p, margin, problem.checkpoint)
+        if not found.holds:
+            return np.where(self.live, 1.0, v)
+        value = -found.p if self.maximise else found.p
+        step = np.zeros(value.size)
+        yield State(value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(players)))
+        return value
