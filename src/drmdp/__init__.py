@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from drmdp.solvers.gauss_seidel import GaussSeidel
     from drmdp.solvers.horizon import finite_horizon
     from drmdp.solvers.policy_iteration import PolicyIteration
+    from drmdp.solvers.reach import reach
     from drmdp.solvers.registry import METHODS
     from drmdp.solvers.value_iteration import ValueIteration
 
@@ -39,7 +40,7 @@ __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel", "Grid",
     "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
     "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "read", "resume", "simulate", "solve", "stack", "write",
+    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "reach", "read", "resume", "simulate", "solve", "stack", "write",
 ]  # fmt: skip
 
 _lines = ast.walk(ast.parse(Path(__file__).read_text("utf-8")))

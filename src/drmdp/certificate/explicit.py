@@ -1,7 +1,7 @@
 """A kernel that is surely nature's, written out: rows over what the layout lists, killed transitions exactly 0, and what values are after them, from above.
 
-`brought_inside` pulls a tuple of kernels into the set where it is not (`dense.feasible`), some states at a time, on the listed next states alone. Rows that were
-found for a radius a little smaller stay as they are, zeros included. After a row y, which counts as divided by its sum, values p ≥ 0 are at most
+`brought_inside` pulls a tuple of kernels into the set where it is not (`dense.feasible`), some states at a time, on the listed next states alone. Rows that
+were found for a radius a little smaller stay as they are, zeros included. After a row y, which counts as divided by its sum, values p ≥ 0 are at most
 
     min { Σ_t y(t) p(t) + (4n + 64) ε P,   P },        P = max {p(t): y(t) > 0},
 
@@ -17,6 +17,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, IntArray
 from drmdp.certificate import dense, plateau
+from drmdp.certificate.dense import TINY
 from drmdp.core.levels import EPS
 from drmdp.sets import AmbiguitySet
 
@@ -52,16 +53,14 @@ def _block(ball: AmbiguitySet, layout: Any, kernels: Array, pairs: IntArray) -> 
         zeros[:, :, 0], N,
     )  # fmt: skip
     mean = np.einsum("i,naik->nak", weights, dense.feasible(ball, block, given))
-    found: Array = mean.reshape(there.shape)[there]
-    return found
+    return np.asarray(mean.reshape(there.shape)[there])
 
 
-def after(matrix: Any, value: Array) -> Array:
-    """What p ≥ 0, (S,), is at most after each row of a sparse matrix, (R,)."""
+def after(matrix: Any, value: Array) -> tuple[Array, Array]:
+    """What p ≥ 0, (S,), is at most after each row of a sparse matrix, (R,): by its mean, and by rule E."""
     terms = 4 * np.diff(matrix.indptr) + 64
     top = np.maximum(plateau.tops(matrix.indptr, matrix.indices, value), 0.0)
-    mean = np.asarray(matrix @ value)
-    return np.minimum(mean + terms * EPS * top + np.where(top > 0, dense.TINY, 0.0), top)
+    return np.asarray(matrix @ value) + terms * EPS * top + TINY, top
 
 
 def matrix_of(layout: Any, rows: Array) -> Any:

@@ -253,7 +253,7 @@ def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray
 def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | None]:
     """Which states are terminal, (S,), from flags, names or a mapping, and their values, (S,); None if all are 0."""
     if not isinstance(given, Mapping):
-        return terminal_flags(given, states), None
+        return state_flags("terminal", given, states), None
     table, values = lookup(states), np.zeros(len(states))
     flags = np.zeros(len(states), dtype=bool)
     for state, value in given.items():
@@ -267,23 +267,22 @@ def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | Non
     return flags, values if values.any() else None
 
 
-def terminal_flags(given: ArrayLike, states: Names) -> BoolArray:
-    """Which states are terminal, (S,), from flags or names."""
+def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
+    """Which states are meant, (S,), by flags or names."""
     flags = np.zeros(len(states), dtype=bool)
     if given is None:
         return flags
-    labels = (
-        [given] if isinstance(given, str) else None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
-    )
+    alone = isinstance(given, str | int | np.integer) and not _is_flag(given)
+    labels = [given] if alone else None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
     if isinstance(given, np.ndarray) or (labels and any(map(_is_flag, labels))):
-        return flag_array("terminal", given if labels is None else labels, (len(states),))
+        return flag_array(name, given if labels is None else labels, (len(states),))
     if labels is None:
-        raise InputError(f"terminal: expected a bool array, a state or a collection of states, got {shown(given)}")
+        raise InputError(f"{name}: expected a bool array, a state or a collection of states, got {shown(given)}")
     table = lookup(states)
     for state in labels:
-        s = find(table, state, "terminal", "state")
+        s = find(table, state, name, "state")
         if flags[s]:  # 0 and 1 meant as flags, most likely
-            raise InputError(f"terminal: state {states[s]!r} is given twice")
+            raise InputError(f"{name}: state {states[s]!r} is given twice")
         flags[s] = True
     return flags
 

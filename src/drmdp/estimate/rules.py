@@ -30,7 +30,7 @@ import numpy as np
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.files import memory_limit
 from drmdp.core.storage import Kernels, from_parts
-from drmdp.core.validation import Names, terminal_flags
+from drmdp.core.validation import Names, state_flags
 from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells, Samples
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
@@ -77,7 +77,7 @@ def visited(samples: Samples, terminal: Any, min_count: float) -> Visited:
     N, S, A = len(samples.labels), len(states), len(actions)
     if memory_limit() // 16 < N * S * A:
         raise InputError(f"{N} kernels × {S} states × {A} actions do not fit in memory")
-    end = terminal_flags(terminal, states)
+    end = state_flags("terminal", terminal, states)
     open_pair = np.repeat(~end, A)
     _check_ends(samples, end)
     seen = np.stack(

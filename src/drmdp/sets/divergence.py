@@ -202,7 +202,7 @@ class Divergence(AmbiguitySet):
         nowhere = (rows.room == 0) | (KINDS[self.kind].stays & (kept == 0))
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(lost > 0, np.where(nowhere, np.inf, KINDS[self.kind].confined(lost, kept)), 0.0)
-        return rows.gathered(weights @ each)
+        return np.asarray(rows.gathered(weights @ each))
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
         """Divergence at which every row can have all its mass where it pleases; infinite for burg, unless there is one place only."""

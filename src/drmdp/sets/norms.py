@@ -94,7 +94,7 @@ class L2(Norm):
 
     def confined(self, rows: Leaving, lost: Array) -> Array:
         """What is outside goes to all places inside alike."""
-        return rows.total(np.where(rows.outside, rows.rows, 0.0) ** 2) + lost**2 / np.maximum(rows.room, 1)
+        return np.asarray(rows.total(np.where(rows.outside, rows.rows, 0.0) ** 2) + lost**2 / np.maximum(rows.room, 1))
 
     def deviation(self, n: Array, K: Array, log: float) -> Array:
         """Distance of the mean of draws from their law."""

@@ -66,7 +66,7 @@ def confined(ground: Ground, rows: Leaving) -> Array:
         if inside.size:
             nearest[own][out] = ground.between(here[out], inside).min(axis=1)
     with np.errstate(invalid="ignore"):
-        return rows.total(np.where(rows.outside & (rows.rows > 0), rows.rows * nearest, 0.0))
+        return np.asarray(rows.total(np.where(rows.outside & (rows.rows > 0), rows.rows * nearest, 0.0)))
 
 
 def saturation(ball: Wasserstein, model: Model, states: Any) -> Array:

@@ -42,8 +42,8 @@ class Players(Protocol):
 
     options: Options
 
-    def after(self, p: Array) -> Array:
-        """Bounds from above on p after each option, (O,)."""
+    def after(self, p: Array) -> tuple[Array, Array]:
+        """Bounds from above on p after each option, (O,): by a sum, and by comparison."""
 
     def rows(self, options: IntArray) -> Any:
         """Where some options lead as they were last answered, an array or a sparse matrix (n, S)."""
@@ -56,8 +56,8 @@ class Agent:
         self._rows = matrix[np.flatnonzero(played)]
         self.options = Options.of_kernel(matrix, played, True)
 
-    def after(self, p: Array) -> Array:
-        """What an explicit row can lead to."""
+    def after(self, p: Array) -> tuple[Array, Array]:
+        """What an explicit row leads to."""
         return explicit.after(self._rows, p)
 
     def rows(self, options: IntArray) -> Any:
@@ -89,15 +89,16 @@ class _Free:
 
         self.options = Options(owner, np.concatenate([[0], np.cumsum(counts)]), layout.indices[at], stays)
 
-    def least(self, sure: Array, p: Array) -> Array:
-        """The least of what was proved and of rule E."""
+    def top(self, p: Array) -> Array:
+        """What rule E says of each option."""
         options, ball = self.options, self.problem.operator.ball
-        top = np.full(sure.size, p.max()) if self._whole else plateau.tops(options.indptr, options.indices, p)
-        found = np.minimum(sure, top)
+        if self._whole:
+            return np.full(options.owner.size, p.max())
+        top = plateau.tops(options.indptr, options.indices, p)
         if isinstance(ball, Reweighting):
             fine = plateau.by_kernel(options.indptr, options.indices, self._kernels, p, options.owner)
-            found = np.where(fine, np.minimum(found, p[options.owner]), found)
-        return found
+            top = np.where(fine, np.minimum(top, p[options.owner]), top)
+        return top
 
     @property
     def _kernels(self) -> Array:
@@ -120,10 +121,10 @@ class Nature(_Free):
         self._share = policy.ravel()
         self._update: Update | None = None
 
-    def after(self, p: Array) -> Array:
+    def after(self, p: Array) -> tuple[Array, Array]:
         """By a proved sweep of the policy."""
         self._update = self.problem.proved(p, self.policy)
-        return self.least(beyond(p, self._update.upper_step, +1)[self.options.owner], p)
+        return beyond(p, self._update.upper_step, +1)[self.options.owner], self.top(p)
 
     def rows(self, options: IntArray) -> Any:
         """Where the policy leads."""
@@ -140,12 +141,12 @@ class Both(_Free):
         self._pairs = np.flatnonzero(problem.model.available)
         self._update: Update | None = None
 
-    def after(self, p: Array) -> Array:
+    def after(self, p: Array) -> tuple[Array, Array]:
         """By a proved sweep, pair by pair."""
         value = 0.0 - p
         self._update = self.problem.sweep(value)
         prover: Any = self.problem.operator.prover  # type: ignore[attr-defined]
-        return self.least(-prover.each(value, self._update.claim).ravel()[self._pairs], p)
+        return -prover.each(value, self._update.claim).ravel()[self._pairs], self.top(p)
 
     def rows(self, options: IntArray) -> Any:
         """Where the best of nature's rows lead."""
@@ -197,10 +198,10 @@ def bound(
     for k in range(ROUNDS):
         checkpoint()
         p = q[names]
-        after = players.after(p)
-        if (after <= p[owner]).all():
+        sure, top = players.after(p)
+        if (np.minimum(sure, top) <= p[owner]).all():
             return Bound(p, True, k + 1)
-        value = np.concatenate([after[leading] + margin, p[doors]])
+        value = np.concatenate([np.minimum(sure + margin, top)[leading], p[doors]])
         classes = np.concatenate([names[owner[leading]], names[exits]])
         best = _argmax(value, classes, n)
         on = (best >= 0) & ~fixed
@@ -228,7 +229,10 @@ def _solve(
     merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
     rows = sparse.coo_array(sparse.csr_array(players.rows(leading[best[by_row]])) @ merge)
     entries = np.concatenate([rows.data, np.ones(by_door.size)])
-    at = np.concatenate([by_row[rows.row], by_door]), np.concatenate([rows.col, names[doors[best[by_door] - leading.size]]])
+    at = (
+        np.concatenate([by_row[rows.row], by_door]),
+        np.concatenate([rows.col, names[doors[best[by_door] - leading.size]]]),
+    )
     chain: Any = sparse.csr_array((np.where(on[at[1]], entries, 0.0), at), shape=(n, n))
     chain = chain.toarray() if n <= DENSE else chain
     try:

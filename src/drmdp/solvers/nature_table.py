@@ -79,9 +79,7 @@ def _listed(layout: Any, rows: Rows) -> Array:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         found = np.zeros(layout.indices.size)
-        place = np.searchsorted(
-            _keys(layout.indptr, layout.indices, S), _keys(matrix.indptr, matrix.indices, S)
-        )
+        place = np.searchsorted(_keys(layout.indptr, layout.indices, S), _keys(matrix.indptr, matrix.indices, S))
         found[place] = matrix.data
     return np.where(found > FAINT, found, 0.0)
 
@@ -93,6 +91,7 @@ def _keys(indptr: Any, indices: Any, S: int) -> Any:
 def _between(problem: Problem, value: Array) -> Any:
     """The same between bounds."""
     model, ball = problem.model, problem.operator.ball
+    assert ball is not None
     layout = lay_out(model, ball)
     nature: Any = problem.sweep(value).nature
     pairs, size = np.repeat(np.arange(layout.available.size), np.diff(layout.indptr)), layout.available.size

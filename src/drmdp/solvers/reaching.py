@@ -13,12 +13,11 @@ Bounds that are too far apart are found again with a smaller ε.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-
 from scipy import sparse
 
 from drmdp._typing import Array, BoolArray
@@ -40,6 +39,8 @@ RATES = (0.99, 1 - 1e-4, 1 - 1e-6)
 MOST, POLICIES, TRIES = 30, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
 TINY = 1e-14
+Found = Generator[State, None, State | None]
+"""Sweeps, and the one that was looked for."""
 
 
 def arriving(chain: Any, goal: BoolArray) -> BoolArray:
@@ -66,7 +67,7 @@ class Masked:
         self._chain, self._mask = chain, mask
 
     def __matmul__(self, z: Array) -> Array:
-        return self._mask * (self._chain @ (self._mask * z))
+        return np.asarray(self._mask * (self._chain @ (self._mask * z)))
 
 
 @dataclass
@@ -84,28 +85,26 @@ class ReachProblem(Problem):
         return update if isinstance(update.claim, Proved) else super().prove(value, update, fixed)
 
 
-@dataclass(frozen=True)
 class Reaching:
     """The method of `drmdp.reach`: near side, far side, and again with a smaller ε."""
 
-    backend: str = "exact"
-    stop: str = "certified"
+    backend, stop = "exact", "certified"
     max_iters: ClassVar[int] = 1000
-    _course: list[Any] = field(default_factory=list, repr=False)
+
+    def __init__(self) -> None:
+        self._points: Iterator[State] = iter(())
 
     def init(self, problem: Problem, value: Array | None) -> State:
         """Begin."""
-        self._course[:] = [Course(problem).points()]
-        return next(self._course[0])  # type: ignore[no-any-return]
+        self._points = Course(problem).points()
+        return next(self._points)
 
     def step(self, problem: Problem, state: State) -> State:
         """The next sweep; where there is none, what is left is beyond precision."""
-        found = next(self._course[0], None)
+        found = next(self._points, None)
         if found is None:
-            gap = 2.0
-            problem.verdict = Verdict(Bounds(state.value, state.value), state.value, state.value, gap)
-            return state
-        return found  # type: ignore[no-any-return]
+            problem.verdict = Verdict(Bounds(state.value, state.value), state.value, state.value, exhausted=2.0)
+        return found or state
 
 
 class Course:
@@ -145,7 +144,8 @@ class Course:
     def _start(self) -> tuple[Array, float]:
         """A discounted value, and the longest expected time of its pair where there is something to expect."""
         problem, model = self.problem, self.model
-        ball, v = problem.operator.ball, None
+        ball: Any = problem.operator.ball
+        v = None
         for rate in RATES:
             inner = Problem(
                 build(changed(model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
@@ -155,8 +155,12 @@ class Course:
             )  # fmt: skip
             v = np.clip(found.middle, *self.box)
             problem.kernel_passes += inner.kernel_passes
-        chain = found.best.nature.chain(found.policy)  # at a discount it makes progress, which without one a tie need not
-        v = np.where(arriving(chain, model.ends != 0), ended(model, v), 0.0)  # what is not 0 elsewhere is inaccuracy
+        chain = found.best.nature.chain(
+            found.policy
+        )  # at a discount it makes progress, which without one a tie need not
+        v = np.where(
+            arriving(chain, np.asarray(model.ends != 0)), ended(model, v), 0.0
+        )  # what is not 0 elsewhere is inaccuracy
         w = self._solve(chain, self.live & (v != 0), 1 - 1e-7, np.ones(v.size))
         return v, float(np.abs(w).max())
 
@@ -167,11 +171,11 @@ class Course:
     def _solve(self, chain: Any, active: Any, rate: float, right: Array) -> Array:
         mask = active * 1.0
         inner: Any = chain * np.outer(mask, mask) if isinstance(chain, np.ndarray) else Masked(chain, mask)
-        return mask * linear.solve(inner, rate, right * mask, self.problem.checkpoint)
+        return np.asarray(mask * linear.solve(inner, rate, right * mask, self.problem.checkpoint))
 
     # ------------------------------------------------------------------ near side
 
-    def _near(self, v: Array, eps: float) -> Iterator[Any]:
+    def _near(self, v: Array, eps: float) -> Found:
         """A strict bound for ε, if it settles; else policy by policy."""
         found = yield from self._newton(v, eps, None)
         if found is not None or self.helps:
@@ -191,7 +195,7 @@ class Course:
             policy = np.where(gain[:, None], better.update.policy, policy)
         return last
 
-    def _newton(self, v: Array, eps: float, policy: Array | None) -> Iterator[Any]:
+    def _newton(self, v: Array, eps: float, policy: Array | None) -> Found:
         """Newton's method on v = clip(λ F(v) ± ε); returns the first point whose sweep has steps between ε/2 and 4 ε, in the right direction."""
         rate, tight = 1 - min(eps, 1e-3), None
         for _ in range(MOST):
@@ -215,7 +219,7 @@ class Course:
 
     # ------------------------------------------------------------------ far side
 
-    def _far(self, near: State, margin: float) -> Iterator[Any]:
+    def _far(self, near: State, margin: float) -> Generator[State, None, Array]:
         """An upper bound on the probability."""
         v, update = near.value, near.update
         assert update is not None
@@ -236,5 +240,7 @@ class Course:
             return np.where(self.live, 1.0, v)
         value = -found.p if self.maximise else found.p
         step = np.zeros(value.size)
-        yield State(value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(players)))
+        yield State(
+            value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(players))
+        )
         return value
