@@ -130,7 +130,7 @@ def solve(
     with showing(progress):
         first = _start(model, start, deadline)
         problem = Problem(
-            build(model, ball, chosen.backend, threads), criterion=criterion_of(model, criterion or "discounted")
+            build(model, ball, chosen.backend, threads), criterion=criterion_of(model, criterion)
         )
         setup = clock.now() - begin
         ends: Any = {"max_iters": max_iters, "deadline": deadline}

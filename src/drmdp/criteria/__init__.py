@@ -4,6 +4,9 @@ A sweep at v gives L − v ≤ F_y(v) − v and F^x(v) − v ≤ U − v, proved
 asked for, and owns whatever else would say 1/(1−λ) of a discounted cost:
 
 * `discounted`: Σ λ^t c_t. One sweep bounds both sides: V^x ≤ U + λ/(1−λ) max(U − v), v* ≥ L + λ/(1−λ) min(L − v).
+* `total`: what it costs until a terminal state, discount 1, of policies that arrive. A sweep at U with F^x(U) < U bounds from above, one at L with
+  F_y(L) ≥ L from below. `Solution.time` bounds the expected steps.
+* `average`: cost a step in the long run. min (F_y(h) − h) and max (F^x(h) − h) bound it from every start; `Solution.bias` is the h of the upper bound.
 
 An object belongs to one problem, and may learn while that is solved.
 """
@@ -12,13 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.core.surveys import Survey
 from drmdp.core.tolerance import Tolerance
+from drmdp.criteria.average import Average
 from drmdp.criteria.discounted import Discounted
+from drmdp.criteria.total import Total
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 
@@ -35,6 +40,14 @@ class Criterion(Protocol):
     """Whether both bounds of a result belong to one sweep; otherwise each side has its own."""
     range: tuple[float, float]
     """Numbers between which any value lies, and 0."""
+    width: float
+    """What proofs of steps could not tell from 0, where each side has its own."""
+    guess: float
+    """Size of the values, where nothing is known of it yet."""
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the values are not bounded, as far as can be seen."""
 
     @property
     def share(self) -> float:
@@ -43,22 +56,28 @@ class Criterion(Protocol):
     def bounds(self, value: Array, update: Update) -> Sides:
         """What a sweep at `value` bounds, terminal states included."""
 
-    def direction(self, value: Array, residual: Array, update: Update, checkpoint: Callable[[], None]) -> Array:
-        """The step of Newton's method from a sweep."""
+    def widen(self, update: Update) -> None:
+        """Learn from a proof that did not confirm a side."""
+
+    def start(self, problem: Any) -> Array | None:
+        """Where to begin; None: wherever the method does."""
+
+    def direction(
+        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
+    ) -> Array:
+        """The step of Newton's method from a sweep, on the way to a gap."""
 
     def one_step_does(self, seen: Survey, goal: float) -> bool:
         """Whether v ← F(v) is sure to reach a gap."""
 
 
-CRITERIA: dict[str, type[Criterion]] = {"discounted": Discounted}
+CRITERIA: dict[str, type[Criterion]] = {"discounted": Discounted, "total": Total, "average": Average}
 """Criteria by name."""
 
 
 def criterion_of(model: Model, name: str | None = None) -> Criterion:
     """The criterion of a model, by name, or the one that its discount says."""
-    if model.discount == 1 and name is not None:
-        raise InputError("discount: expected a number below 1, got 1.0")
-    name = "discounted" if name is None else name
+    name = ("discounted" if model.discount < 1 else "total") if name is None else name
     if name not in CRITERIA:
         raise InputError(f"criterion: expected one of {', '.join(map(repr, CRITERIA))}, got {shown(name)}")
     return CRITERIA[name](model)  # type: ignore[call-arg]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class Discounted:
 
     name = "discounted"
     joint = True
+    width = guess = 0.0
+    hopeless = False
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -42,7 +45,15 @@ class Discounted:
             return found.lower, found.upper
         return ended(model, found.lower), ended(model, found.upper)
 
-    def direction(self, value: Array, residual: Array, update: Update, checkpoint: Callable[[], None]) -> Array:
+    def widen(self, update: Update) -> None:
+        """A wide proof is a wide gap."""
+
+    def start(self, problem: Any) -> None:
+        """Whatever the method says."""
+
+    def direction(
+        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
+    ) -> Array:
         """(I − λP)⁻¹ (F(v) − v)."""
         return linear.solve(update.chain, self._model.discount, residual, checkpoint)
 
@@ -54,8 +65,6 @@ class Discounted:
 
 def value_range(model: Model) -> tuple[float, float]:
     """Numbers between which the value of every policy under every kernel lies, and 0."""
-    if model.discount == 1:
-        return -math.inf, math.inf
     known = model.cost_range
     scale = 1 / (1 - model.discount) * (1 + 1e-12)
     low, high = min(known[0], 0.0) * scale, max(known[1], 0.0) * scale

@@ -5,15 +5,20 @@ P is the chain of a pair. I − λP is diagonally dominant by rows, so that elim
 (`relax`), and others by LAPACK. A sparse one, or one that only knows its product with a vector, by BiCGStab (van der Vorst, 1992), two products and a few
 vector operations a step, whose error Newton's next step corrects; where it breaks down, GMRES goes on from the best point seen. The start is the constant
 mean(r)/(1−λ), which is exact for a constant r as rows of P sum to 1, unless terminal states, whose rows are 0, spoil it.
+
+Without a discount (`arriving`) I − P is singular unless the chain leaves the states that it goes on from; then it is an M-matrix still. Expected times may be
+any number of steps, and what is left of r must be small in every state, not on average. A sparse chain is eliminated in the order of least degrees
+(SuperLU) as long as that fills in at most `FILL` numbers for each that it has, incompletely beyond that; products correct what that leaves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp import _native
 from drmdp._typing import Array
@@ -60,6 +65,61 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
         found = gmres(system, np.asarray(rest), rtol=0.0, atol=goal, restart=RESTART, maxiter=CYCLES)[0]
         step = step + like(right, found)
     return first + step
+
+
+FILL, DROP, LEFT, CORRECTIONS = 30.0, 1e-4, 1e-3, 200
+"""Of `arriving`: what elimination may fill in; what it drops beyond that; and what may be left of r, in the largest number."""
+
+
+def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) -> list[Array] | None:
+    """δ with (I − P) δ = r for several r, P without the column of a state that is `skipped`; None if some state never leaves."""
+    n = rights[0].size
+    if isinstance(chain, np.ndarray):
+        system = np.eye(n) - chain
+        if skipped is not None:
+            system[:, skipped] = np.arange(n) == skipped
+        try:
+            found = list(np.linalg.solve(system, np.stack(rights, axis=1)).T)
+        except np.linalg.LinAlgError:
+            return None
+    else:
+        found = _eliminated(chain, rights, skipped)
+    return found if all(np.isfinite(z).all() for z in found) else None
+
+
+def matrix_of(chain: Any) -> Any:
+    """The entries of a sparse chain, (S, S); what is not listed is left out."""
+    n = chain.n_columns
+    return sparse.csr_array((np.asarray(chain.entry_mass, dtype=np.float64), chain.entry_state, chain.entry_ptr), shape=(n, n))
+
+
+def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> list[Array]:
+    """The same of a sparse chain; what is not a number says that it failed."""
+    from scipy.sparse.linalg import LinearOperator, gmres, spilu
+
+    n = rights[0].size
+    going = np.ones(n)
+    if skipped is not None:
+        going[skipped] = 0.0
+    system = sparse.csc_array(sparse.eye_array(n) - matrix_of(chain) @ sparse.diags_array(going))
+    try:
+        factors = spilu(system, drop_tol=DROP, fill_factor=FILL, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except RuntimeError:  # exactly singular
+        return [np.full(n, np.nan)]
+    apply = LinearOperator((n, n), lambda z: z - chain @ (going * z), dtype=np.float64)
+    solved = LinearOperator((n, n), factors.solve, dtype=np.float64)
+    found = []
+    for right in rights:
+        z = factors.solve(right)
+        for _ in range(CORRECTIONS):
+            left = right - apply.matvec(z)
+            far = float(np.abs(left).max())
+            if not far > LEFT * float(np.abs(right).max()):
+                break
+            step = gmres(apply, left, rtol=1e-2, restart=20, maxiter=1, M=solved)[0]
+            z = z + step
+        found.append(z)
+    return found
 
 
 def direct(chain: Array, discount: float, right: Array) -> Array:

@@ -142,6 +142,7 @@ class Best:
             kept = [j for j in which if found[j] is not None]
             self._keep(self._with(found, kept), kept, Side(value, update, proved=True))
             if lost:
+                self._criterion.widen(update)
                 unknown = ended(self._problem.model, self.range[0]), ended(self._problem.model, self.range[1])
                 self._keep(self._with(unknown, lost), lost, None)
 
@@ -211,9 +212,9 @@ class Best:
     @property
     def scale(self) -> float:
         """What a relative gap is relative to, if the run ended here."""
-        return max(self._extent.most, self.largest_cost)
+        return max(self._extent.most, self.largest_cost) if self._extent.most < np.inf else self.least_scale
 
     @property
     def least_scale(self) -> float:
         """What the scale will be at least, whatever is found: the true value lies between the bounds."""
-        return max(self._extent.nearest, self.largest_cost)
+        return max(self._extent.nearest, self.largest_cost, self._criterion.guess)

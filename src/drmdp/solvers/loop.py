@@ -250,6 +250,8 @@ class _Run:
             if self.method.stop != "certified":
                 return Status.stopped
             self._watch.unproved += 1
+        if self._criterion.hopeless:
+            return Status.unbounded
         if self._stalled(state, record):
             return Status.solved if self._proved() else Status.precision_limit
         return Status.stopped if answer is True or answer is np.True_ else None
@@ -271,7 +273,8 @@ class _Run:
     def _stalled(self, state: State, record: Record) -> bool:
         if self.method.stop == "certified":
             verdict = self.problem.verdict
-            floor = state.floor(self._criterion.share) if verdict is None else verdict.exhausted
+            noise = max(state.noise, self._criterion.width)
+            floor = noise / self._criterion.share if verdict is None else verdict.exhausted
             return self._watch.stalled(self.best.gap, floor, self._goal)
         return self._watch.stalled(record.residual, state.noise, math.inf)
 

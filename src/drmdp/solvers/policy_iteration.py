@@ -76,6 +76,7 @@ class PolicyIteration:
 
     def init(self, problem: Problem, value: Array | None) -> Newton:
         """Start at `value`, or at what the mean kernel gives."""
+        value = problem.criterion.start(problem) if value is None else value
         if value is None and problem.operator.ball is not None:
             value = first_value(problem)
             problem.begun(value)
@@ -93,7 +94,7 @@ class PolicyIteration:
         if problem.one_sided or state.pause == 0:
             trial = State(point, problem.sweep(point))
             there, points = _measure(trial), state.points
-            nearer = any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True))
+            nearer = any(a <= ACCEPT * b for a, b in zip(there, state.best, strict=True)) or _close(problem, there)
             if problem.one_sided or nearer or points <= FREE:
                 assert trial.update is not None
                 best = _best(there, state.best, points)
@@ -130,6 +131,11 @@ def _measure(state: State) -> tuple[float, float]:
     return state.seen.span, state.seen.size
 
 
+def _close(problem: Problem, there: tuple[float, float]) -> bool:
+    """Whether residuals are so small that only their signs are wrong, where each side is proved by a sweep of its own."""
+    return not problem.criterion.joint and there[1] <= problem.criterion.share * problem.goal
+
+
 def _best(there: tuple[float, float], best: tuple[float, float], points: int) -> tuple[float, float]:
     """The least span and size, with those of a point after so many others."""
     return there if points <= FREE else (min(there[0], best[0]), min(there[1], best[1]))
@@ -137,7 +143,7 @@ def _best(there: tuple[float, float], best: tuple[float, float], points: int) ->
 
 def newton(problem: Problem, value: Array, residual: Array, update: Update) -> Array:
     """Go on from v by the criterion's direction; terminal states keep their values however it is found."""
-    point = value + problem.criterion.direction(value, residual, update, problem.checkpoint)
+    point = value + problem.criterion.direction(value, residual, update, problem.goal, problem.checkpoint)
     found: Array = ended(problem.model, point)
     return found
 

@@ -229,10 +229,6 @@ class State:
         seen = self.seen
         return seen.off + levels.EPS * seen.most
 
-    def floor(self, share: float) -> float:
-        """What a gap cannot tell from 0, of which a residual may be that share."""
-        return self.noise / share
-
 
 class Method(Protocol):
     """A method: settings, a start and a step, each costing about one sweep; everything else is the loop's."""
