@@ -78,7 +78,7 @@ def assert_same(one, other):
 
 def test_status_is_a_string_with_a_sentence():
     expected = {
-        "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "interrupted", "stopped",
+        "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "unbounded", "interrupted", "stopped",
     }  # fmt: skip
     assert {str(status) for status in drmdp.Status} == expected
     assert drmdp.Status.solved == "solved"

@@ -20,14 +20,14 @@ from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
-from drmdp.criteria import criterion_of, near
+from drmdp.criteria import criterion_of, named, near, posed
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
-from drmdp.sets.base import check_set
 from drmdp.solution import Solution, Status
 from drmdp.solution.rows import notes_of
+from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, time_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -94,7 +94,8 @@ def solve(
     nature : "adversarial" or "cooperative"
         Whether nature makes things as bad as the set allows, or as good: then the best action is played with the best that the set allows to it.
     criterion : str, optional
-        What is optimised: "discounted" cost, the only one so far.
+        What is optimised. "discounted" if the model's discount is below 1. "total" if it is 1: the expected cost until a terminal state of policies that are
+        sure to end, whatever nature does. "average": the cost a step in the long run; `lower` and `upper` hold from every start, and the discount is not used.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def solve(
     limits(max_iters, max_seconds, callback)
     asked = cluster is not None and isinstance(model, EventModel)
     if asked or (not isinstance(model, Model) and isinstance(model, str | os.PathLike)):
-        _check_unread(model, ball, nature, start)
+        check_unread(model, ball, nature, start, criterion)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
 
@@ -126,15 +127,18 @@ def solve(
             raise InputError(f"{option}: goes with the path of a .drmdp directory instead of a model in memory")
     check_problem(model, ball)
     ball = ball.facing(nature)
+    seen = posed(model, criterion)
+    check_method(named(model, criterion), name, chosen)
     begin, deadline = clock.now(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)
+        check_ends(seen, ball)
         problem = Problem(
-            build(model, ball, chosen.backend, threads), criterion=criterion_of(model, criterion)
+            build(seen, ball, chosen.backend, threads), criterion=criterion_of(seen, named(model, criterion))
         )
         setup = clock.now() - begin
         ends: Any = {"max_iters": max_iters, "deadline": deadline}
-        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
+        found = arriving(problem, run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends))
     lower, upper = sides(model, found.lower, found.upper)
     own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
 
@@ -146,29 +150,17 @@ def solve(
     later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
     later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
-    later |= {"notes": lambda: notes_of(model, ball, found.policy, value)}
+    known = (
+        value if problem.criterion.name == "discounted" or (found.status is Status.solved and seen is model) else None
+    )
+    later |= {"notes": lambda: (*notes_of(model, ball, found.policy, known), *remarks(model, problem, found))}
+    later |= {"time": lambda: time_of(problem, found)}
     told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
     told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
     told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
     told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps}
-    told |= {"criterion": problem.criterion.name}
+    told |= {"criterion": problem.criterion.name, "bias": bias_of(model, problem, found)}
     return Solution._of(later, value=value, lower=lower, upper=upper, **told)
-
-
-def _check_unread(path: Any, ball: AmbiguitySet, nature: str, start: ArrayLike) -> None:
-    """Refuse what a model that is not read whole cannot be solved with."""
-    check_set(ball)
-    if isinstance(path, EventModel):
-        check_problem(path, ball)
-    else:
-        check_path(path)
-    if ball.facing(nature).nature != "adversarial":
-        raise InputError(
-            "nature: a model that is not read whole is solved against an adversarial nature only, as workers keep what sweeps leave by state and a nature that "
-            "helps leaves it by pair; read the model to solve it with one"
-        )
-    if start is not None:
-        raise InputError("start: a model that is not read whole begins from its mean kernel")
 
 
 def resume(
@@ -333,8 +325,9 @@ def evaluate(
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     with showing(progress):
-        operator = build(model, ball.facing(nature), backend, threads)
-        found = _evaluate(operator, x, tolerance, criterion, deadline=deadline)
+        check_ends(seen := posed(model, criterion), ball)
+        operator = build(seen, ball.facing(nature), backend, threads)
+        found = _evaluate(operator, x, tolerance, named(model, criterion), deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
     evaluation = Evaluation(
@@ -429,7 +422,7 @@ def _evaluate(
 ) -> Outcome:
     problem = Problem(operator, policy, criterion=criterion_of(operator.model, criterion))
     settings |= {"start": None, "title": "evaluating the policy"}
-    return run(PolicyIteration(), problem, tolerance=tolerance, **settings)
+    return arriving(problem, run(PolicyIteration(), problem, tolerance=tolerance, **settings))
 
 
 def _policy_value(model: Model, policy: Array, deadline: float) -> Array:

@@ -25,7 +25,8 @@ from drmdp.criteria.average import Average
 from drmdp.criteria.discounted import Discounted
 from drmdp.criteria.total import Total
 from drmdp.errors import InputError, shown
-from drmdp.model import Model
+from drmdp.model import Model, changed
+from drmdp.solution import Status
 
 TINY = 1e-318
 Sides = tuple[Array | None, Array | None]
@@ -46,8 +47,8 @@ class Criterion(Protocol):
     """Size of the values, where nothing is known of it yet."""
 
     @property
-    def hopeless(self) -> bool:
-        """Whether the values are not bounded, as far as can be seen."""
+    def over(self) -> Status | None:
+        """Why there is no use in going on, if so."""
 
     @property
     def share(self) -> float:
@@ -77,10 +78,34 @@ CRITERIA: dict[str, type[Criterion]] = {"discounted": Discounted, "total": Total
 
 def criterion_of(model: Model, name: str | None = None) -> Criterion:
     """The criterion of a model, by name, or the one that its discount says."""
+    return CRITERIA[named(model, name)](model)  # type: ignore[call-arg]
+
+
+def named(model: Model, name: str | None) -> str:
+    """The name of a criterion that was asked for."""
     name = ("discounted" if model.discount < 1 else "total") if name is None else name
-    if name not in CRITERIA:
+    if not isinstance(name, str) or name not in CRITERIA:
         raise InputError(f"criterion: expected one of {', '.join(map(repr, CRITERIA))}, got {shown(name)}")
-    return CRITERIA[name](model)  # type: ignore[call-arg]
+    return name
+
+
+def posed(model: Model, name: str | None) -> Model:
+    """The model as a criterion sees it, after refusing what it does not go with."""
+    name = named(model, name)
+    if name == "average":
+        if model.terminal.any():
+            cure = "drop terminal=, or solve the total cost (discount=1)"
+            raise InputError(f"criterion: the average cost of a process that ends is 0; {cure}")
+        return model if model.discount == 1 else changed(model, discount=1.0)
+    if name == "discounted" and model.discount == 1:
+        raise InputError("criterion: 'discounted' needs a discount below 1, and that of the model is 1")
+    if name == "total":
+        if model.discount < 1:
+            raise InputError(f"criterion: 'total' needs the discount 1, and that of the model is {model.discount:g}")
+        if not model.terminal.any():
+            cure = "say where the process ends, terminal=…, or solve with criterion='average'"
+            raise InputError(f"discount: 1 needs terminal states; {cure}")
+    return model
 
 
 def near(criterion: Criterion, share: float) -> Tolerance:

@@ -30,7 +30,7 @@ class Discounted:
     name = "discounted"
     joint = True
     width = guess = 0.0
-    hopeless = False
+    over = None
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -40,6 +40,9 @@ RESTART, CYCLES = 40, 25  # of GMRES
 
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
+    if discount == 1:
+        left = arriving(chain, [np.asarray(right)])
+        return np.full_like(right, np.nan) if left is None else left[0]
     if isinstance(chain, np.ndarray):
         found: Array = like(right, direct(chain, discount, np.asarray(right, dtype=np.float64)))
         return found
@@ -72,14 +75,19 @@ FILL, DROP, LEFT, CORRECTIONS = 30.0, 1e-4, 1e-3, 200
 
 
 def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) -> list[Array] | None:
-    """δ with (I − P) δ = r for several r, P without the column of a state that is `skipped`; None if some state never leaves."""
+    """δ with (I − P) δ = r for several r; None if some state never leaves.
+
+    P is without the column of a state that is `skipped`: then the last δ is how often, roughly, states are visited between two visits of that one.
+    """
     n = rights[0].size
     if isinstance(chain, np.ndarray):
         system = np.eye(n) - chain
         if skipped is not None:
             system[:, skipped] = np.arange(n) == skipped
         try:
-            found = list(np.linalg.solve(system, np.stack(rights, axis=1)).T)
+            found = list(np.ascontiguousarray(np.linalg.solve(system, np.stack(rights, axis=1)).T))
+            if skipped is not None:
+                found.append(np.linalg.solve(system.T, system[:, skipped]))
         except np.linalg.LinAlgError:
             return None
     else:
@@ -90,7 +98,9 @@ def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) ->
 def matrix_of(chain: Any) -> Any:
     """The entries of a sparse chain, (S, S); what is not listed is left out."""
     n = chain.n_columns
-    return sparse.csr_array((np.asarray(chain.entry_mass, dtype=np.float64), chain.entry_state, chain.entry_ptr), shape=(n, n))
+    return sparse.csr_array(
+        (np.asarray(chain.entry_mass, dtype=np.float64), chain.entry_state, chain.entry_ptr), shape=(n, n)
+    )
 
 
 def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> list[Array]:
@@ -103,7 +113,14 @@ def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> lis
         going[skipped] = 0.0
     system = sparse.csc_array(sparse.eye_array(n) - matrix_of(chain) @ sparse.diags_array(going))
     try:
-        factors = spilu(system, drop_tol=DROP, fill_factor=FILL, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        factors = spilu(
+            system,
+            drop_tol=DROP,
+            fill_factor=FILL,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
     except RuntimeError:  # exactly singular
         return [np.full(n, np.nan)]
     apply = LinearOperator((n, n), lambda z: z - chain @ (going * z), dtype=np.float64)
@@ -119,7 +136,7 @@ def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> lis
             step = gmres(apply, left, rtol=1e-2, restart=20, maxiter=1, M=solved)[0]
             z = z + step
         found.append(z)
-    return found
+    return found if skipped is None else [*found, factors.solve(1 - going, "T")]
 
 
 def direct(chain: Array, discount: float, right: Array) -> Array:

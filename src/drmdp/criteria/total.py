@@ -31,6 +31,7 @@ from drmdp.core.levels import EPS, beyond, ended
 from drmdp.core.surveys import Survey
 from drmdp.criteria import linear
 from drmdp.model import Model
+from drmdp.solution import Status
 
 PATIENCE = 9
 """Pairs in a row that do not arrive, after which the run ends."""
@@ -41,6 +42,10 @@ PART = 0.25
 DOWN = 0.1
 """How fast a raise comes down."""
 ROUNDS = 100
+
+
+class Stranded(Exception):  # noqa: N818
+    """States from which no next states that were seen lead to an end; its argument is their numbers."""
 
 
 class Total:
@@ -68,9 +73,9 @@ class Total:
         return 1 / self._longest
 
     @property
-    def hopeless(self) -> bool:
-        """Whether nobody arrives any more."""
-        return self._lost > PATIENCE
+    def over(self) -> Status | None:
+        """Nobody arrives any more."""
+        return Status.unbounded if self._lost > PATIENCE else None
 
     def bounds(self, value: Array, update: Update) -> tuple[Array | None, Array | None]:
         """The sides whose steps all have the right sign."""
@@ -86,7 +91,9 @@ class Total:
         """Learn from a proof that was too wide."""
         self.width = max(self.width, 2 * float((update.upper_step - update.lower_step)[self._live].max()))
 
-    def direction(self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]) -> Array:
+    def direction(
+        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
+    ) -> Array:
         """Newton's step on the game whose steps cost ε more, until that bounds from above; then of the one where they cost ε less."""
         checkpoint()
         live, chain = self._live.astype(float), update.chain
@@ -116,7 +123,10 @@ class Total:
         if matrix is None:
             return None
         live, raised = self._live.astype(float), self._raised
-        policy = towards_the_end(self._model, matrix) if problem.policy is None else problem.policy
+        try:
+            policy = towards_the_end(self._model, matrix) if problem.policy is None else problem.policy
+        except Stranded:  # but nature may help
+            return None
         value: Array = ended(self._model, np.zeros(live.size))
         update = nominal.evaluate(value, policy)
         for _ in range(ROUNDS):
@@ -150,6 +160,8 @@ def towards_the_end(model: Model, matrix: Any) -> Array:
     edges = np.concatenate([there, np.full(ends.size, S)]), np.concatenate([pair // A, ends])
     graph = sparse.csr_array((np.ones(edges[0].size, np.int8), edges), shape=(S + 1, S + 1))
     before = breadth_first_order(graph, S, directed=True)[1][:S]  # of a state: where to go
+    if (lost := np.flatnonzero((before < 0) & ~np.asarray(model.terminal))).size:
+        raise Stranded(lost)
     nearer = np.zeros(S * A)
     hits = there == before[pair // A]
     nearer[pair[hits]] = mass[hits]

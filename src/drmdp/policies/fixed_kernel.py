@@ -17,6 +17,7 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.core.compact import DENSE, MeanKernel
+from drmdp.core.levels import ended
 from drmdp.core.validation import kernel_number, numbers
 from drmdp.criteria import linear, near
 from drmdp.errors import InputError, shown
@@ -171,7 +172,7 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
         if S > DENSE and sparse.issparse(matrix):
             out[k] = _by_steps(model, policy, matrix, deadline)
         else:
-            costs = (policy * expected_costs(model, matrix)).sum(axis=1)
+            costs = ended(model, (policy * expected_costs(model, matrix)).sum(axis=1))
             out[k] = linear.solve(_chain(policy, matrix), model.discount, costs)
     return -out if model.maximise else out
 

@@ -8,6 +8,7 @@ policy                 (S, A), (T, S, A)   rows sum to 1, or are 0 (terminal sta
 states, states_ends    (B,), (S + 1,)      names of states, as in `drmdp.core.names`; absent if they are 0, 1, 2, …
 meta, or plan          bytes               a JSON object with everything else
 kernel                 (S, A, S)           nature's kernel of a solution; of a sparse model its parts instead, `kernel.` and a name in `rows.STORED`
+time, bias             (S,)                of a total, and of an average
 initial                (S,)                start distribution of a plan
 costs                  (T, S, A[, S])      of its stages, if they were given apart from the models
 kernel_ptr             (T·S·A + 1,)        where the entries of each row of nature's kernels of a plan begin; absent if they were too many (`ENTRIES`)
@@ -77,10 +78,10 @@ SOLUTION = Kind(
     "drmdp solution 3",
     "meta",
     {**dict.fromkeys(BOUNDS, Field("f", (1,))), "policy": Field("f", (2,)), "kernel": Field("f", (3,)), "meta": Field("u", (1,))},
-    (NAMES, PARTS),
+    (NAMES, PARTS, {"time": Field("f", (1,))}, {"bias": Field("f", (1,))}),
     {
         "status": str, "history": list, "duality_gap": NUMBER, "scale": NUMBER, "seconds": NUMBER, "setup_seconds": NUMBER,
-        "actions": list, "notes": list, "fingerprint": str, "settings": dict,
+        "actions": list, "notes": list, "fingerprint": str, "settings": dict, "criterion": str,
     },
     dict.fromkeys(("method", "backend", "ball"), str),
 )  # fmt: skip
@@ -103,6 +104,7 @@ PLAN = Kind(
 def write(solution: Solution, path: AnyPath) -> None:
     """Write a solution, completely or not at all."""
     arrays = {name: np.asarray(getattr(solution, name)) for name in ARRAYS if name != "kernel"}
+    arrays |= {name: found for name in ("time", "bias") if (found := getattr(solution, name)) is not None}
     if isinstance(solution.kernel, np.ndarray):
         arrays["kernel"] = solution.kernel
     else:
@@ -213,7 +215,14 @@ def _check_names(have: set[str], kind: Kind) -> None:
 
 def _solution_shapes(found: Mapping[str, Any]) -> Shapes:
     S, A = found["policy"].shape
-    return {**dict.fromkeys(BOUNDS, (S,)), "policy": (S, A), "kernel": (S, A, S), "states_ends": (S + 1,)}
+    return {
+        **dict.fromkeys(BOUNDS, (S,)),
+        "policy": (S, A),
+        "kernel": (S, A, S),
+        "states_ends": (S + 1,),
+        "time": (S,),
+        "bias": (S,),
+    }
 
 
 def _plan_shapes(found: Mapping[str, Any]) -> Shapes:
@@ -250,7 +259,8 @@ def _meta(given: Any, kind: Kind) -> dict[str, Any]:
     """The JSON object, after refusing what no run can have left."""
     if not isinstance(given, dict) or given.pop("format", None) != kind.format:
         raise InputError(f"expected format {kind.format!r}")
-    meta: dict[str, Any] = {"notes": [], **given}
+    known = {"criterion": "discounted"} if kind is SOLUTION else {}
+    meta: dict[str, Any] = {"notes": [], **known, **given}
     if "weights" in meta and meta["weights"] is None:
         del meta["weights"]  # as it was written before they were left out
     meta.pop("compile_seconds", None)  # of version 0.2

@@ -96,7 +96,7 @@ class Record:
 
 
 ARRAYS = ("value", "policy", "lower", "upper", "kernel")
-LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes")
+LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes", "time")
 """What is made when it is first asked for."""
 
 
@@ -199,7 +199,7 @@ class Solution(Certified):
     weights: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default_factory=tuple)  # no attribute of the class: it may be made later
     criterion: str = "discounted"
-    time: Array | None = None
+    time: Array | None = field(default_factory=lambda: None)  # as the notes
     bias: Array | None = None
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise

@@ -59,11 +59,12 @@ def few_rows_note(stages: Sequence[tuple[Model, Array]]) -> list[str]:
     return [some(pairs, LISTED)] if pairs else []
 
 
-def notes_of(model: Model, ball: AmbiguitySet, policy: Array, value: Array) -> tuple[str, ...]:
-    """What there is to say of a model, of a set, and of the policy that was found with its value."""
+def notes_of(model: Model, ball: AmbiguitySet, policy: Array, value: Array | None) -> tuple[str, ...]:
+    """What there is to say of a model, of a set, and of the policy that was found with its value, if single kernels can be compared with that."""
     from drmdp.policies import single
 
-    alone = single.remarks(model, ball, policy, dot(model.initial, value)) if model.n_kernels > 1 else ()
+    known = value is not None and model.n_kernels > 1
+    alone = single.remarks(model, ball, policy, dot(model.initial, value)) if known else ()
     return (*model.notes, *ball.remarks(model), *few_rows_note([(model, policy)]), *alone)
 
 

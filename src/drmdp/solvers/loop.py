@@ -194,6 +194,8 @@ class _Run:
 
     def _runaway(self, start: Array | None) -> float:
         """What no point is beyond."""
+        if not self._criterion.joint:
+            return math.inf
         own = 0.0 if start is None else float(np.abs(start).max())
         return RUNAWAY * (max(map(abs, self.best.range)) + own)
 
@@ -239,7 +241,7 @@ class _Run:
         if not looked and not np.abs(state.value).max() <= ceiling:
             return Status.diverged
         if update is None:
-            return None
+            return self._criterion.over
         self.best.take(state.value, update)
         self._aim()
         record = self._record(state)
@@ -250,8 +252,8 @@ class _Run:
             if self.method.stop != "certified":
                 return Status.stopped
             self._watch.unproved += 1
-        if self._criterion.hopeless:
-            return Status.unbounded
+        if self._criterion.over is not None:
+            return self._criterion.over
         if self._stalled(state, record):
             return Status.solved if self._proved() else Status.precision_limit
         return Status.stopped if answer is True or answer is np.True_ else None

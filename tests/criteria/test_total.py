@@ -1,0 +1,194 @@
+"""Total cost until a terminal state: values that are known, bounds that hold, and who cannot be sure to end."""
+
+import numpy as np
+import pytest
+
+import drmdp
+from drmdp.errors import InputError
+from drmdp.solution import Status
+
+INF = np.inf
+
+
+def grid(n=10, kernels=5, slip=0.2, mud=(33, 34, 43, 44, 65, 66), noise=0.3, discount=1.0):
+    """A walk on n × n cells to the last one; steps slip to either side, mud costs 5, kernels are noisy copies."""
+    S, rng, ways = n * n, np.random.default_rng(0), ((-1, 0), (0, 1), (1, 0), (0, -1))
+    table = np.zeros((S, 4, S))
+    for s in range(S):
+        for a in range(4):
+            for turn, p in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
+                down, right = ways[(a + turn) % 4]
+                i, j = s // n + down, s % n + right
+                inside = 0 <= i < n and 0 <= j < n
+                table[s, a, i * n + j if inside else s] += p
+    copies = table * np.exp(noise * rng.standard_normal((kernels, S, 4, S)))
+    costs = np.ones((S, 4))
+    costs[list(mud)] = 5
+    kernels = copies / copies.sum(axis=3, keepdims=True)
+    return drmdp.Model(kernels, costs=costs, discount=discount, terminal=[S - 1])
+
+
+GRID = grid()
+SETS = {
+    "l1": (drmdp.Wasserstein(0.1, "l1"), 24.49400, 20.03394),
+    "l2": (drmdp.Wasserstein(0.1), 26.02546, 19.06027),
+    "l2 sa": (drmdp.Wasserstein(0.1, rectangular="sa"), 26.30601, 19.06027),
+    "linf": (drmdp.Wasserstein(0.05, "linf"), 24.72218, 20.04482),
+    "l2 inf": (drmdp.Wasserstein(0.1, "l2", INF), 26.02546, 19.14884),
+    "kl": (drmdp.Divergence(0.05, "kl"), 28.09580, 18.89699),
+    "chi2": (drmdp.Divergence(0.05, "chi2"), 25.68648, 19.37008),
+    "burg": (drmdp.Divergence(0.02, "burg"), 25.75392, 20.02084),
+    "tv": (drmdp.Divergence(0.05, "tv"), 24.49400, 20.03394),
+    "reweighting kl": (drmdp.Reweighting(0.1, "kl"), 22.88984, 21.50431),
+    "reweighting cvar": (drmdp.Reweighting(kind="cvar", level=0.3), 23.97763, 20.63396),
+    "intervals": (drmdp.Intervals.of(GRID, 0.02), 25.94398, 19.57354),
+    "transport": (drmdp.Wasserstein(0.05, "transport", ground=("line", list(range(100)))), 23.01705, 21.17351),
+}
+
+
+@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
+@pytest.mark.parametrize("name", SETS)
+def test_the_26_values_of_the_grid_take_at_most_10_sweeps(name, nature):
+    ball, *want = SETS[name]
+    found = drmdp.solve(GRID, ball, nature=nature, threads=1)
+    assert found.status is Status.solved
+    assert found.criterion == "total"
+    assert found.gap <= 1e-6 * found.scale
+    assert found.kernel_passes <= 10
+    want = want[nature == "cooperative"]
+    assert found.lower[0] - 1e-5 <= want <= found.upper[0] + 1e-5
+
+
+def line(stay):
+    """One state that stays with a probability, and an end."""
+    return drmdp.Model([[[[stay, 1 - stay]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=[1])
+
+
+@pytest.mark.parametrize("T", [1e2, 1e4, 1e6, 1e8])
+def test_expected_times_of_any_length(T):
+    lower, upper = np.zeros((2, 1, 2)), np.ones((2, 1, 2))
+    lower[0, 0], upper[0, 0] = (0.7, 1 / T), (1 - 1 / T, 0.3)
+    found = drmdp.solve(line(0.8), drmdp.Intervals(lower, upper))
+    assert found.status is (Status.solved if T < 1e8 else Status.precision_limit)
+    assert found.lower[0] <= T <= found.upper[0]
+    assert found.time[0] >= T * (1 - 1e-12)
+
+
+def test_nature_that_can_trap():
+    model = line(0.7)
+    near = drmdp.solve(model, drmdp.Wasserstein(0.6 - 1e-6, "l1"))
+    assert near.status is Status.solved
+    assert near.lower[0] <= 1 / (0.3 - (0.6 - 1e-6) / 2) * (1 + 1e-9)
+    assert near.value[0] == pytest.approx(2e6, rel=1e-5)
+    found = drmdp.solve(model, drmdp.Wasserstein(0.7, "l1"))
+    assert found.status is Status.unbounded
+    assert found.value.tolist() == [INF, 0.0]
+    (note,) = found.notes
+    assert "nature can keep the process from ending when it is in 0" in note
+    assert note.endswith("up to radius 0.6 she cannot")
+
+
+def test_others_than_the_trapped_may_choose_another_way():
+    """The short way leads through a state that nature can close; the long one does not."""
+    K = np.zeros((1, 4, 2, 4))
+    K[0, 0, 0], K[0, 0, 1] = [0, 1, 0, 0], [0, 0, 1, 0]
+    K[0, 1, :], K[0, 2, :] = [0, 0.9, 0, 0.1], [0, 0, 0.5, 0.5]
+    model = drmdp.Model(K, costs=[[1, 1], [1, 1], [40, 40], [0, 0]], discount=1.0, terminal=[3])
+    found = drmdp.solve(model, drmdp.Wasserstein(0.5, "l1"))
+    assert found.status is Status.unbounded
+    assert found.value[1] == INF
+    assert "from ending when it is in 1:" in found.notes[-1]
+
+
+def test_costs_that_fall_for_ever():
+    K = np.zeros((1, 2, 2, 2))
+    K[0, 0, 0], K[0, 0, 1] = [0.5, 0.5], [0, 1]
+    K[0, 0, 0] = [1, 0]
+    model = drmdp.Model(
+        K, costs=[[-1, 1], [0, 0]], discount=1.0, terminal=[1], available=[[True, True], [False, False]]
+    )
+    found = drmdp.solve(model, drmdp.Wasserstein(0.1))
+    assert found.status is Status.unbounded
+    assert found.lower[0] == -INF
+    assert "costs can fall for ever" in found.notes[-1]
+
+
+def test_a_policy_that_never_arrives_is_not_certified():
+    """The dangerous proof is U = −1 in a state that goes round at no cost: F(U) = U."""
+    K = np.zeros((1, 2, 2, 2))
+    K[0, 0, 0], K[0, 0, 1] = [1, 0], [0, 1]
+    model = drmdp.Model(K, costs=[[0, 1], [0, 0]], discount=1.0, terminal=[1], available=[[True, True], [False, False]])
+    waits = drmdp.evaluate(model, drmdp.Wasserstein(0.1), [[1.0, 0.0], [0.0, 0.0]])
+    assert waits.upper[0] == INF
+    found = drmdp.solve(model, drmdp.Wasserstein(0.1), max_iters=30)
+    assert found.upper[0] == pytest.approx(1, abs=1e-6)
+    assert found.lower[0] <= 1 <= found.upper[0]
+
+
+def test_values_of_terminal_states():
+    K = np.zeros((1, 3, 1, 3))
+    K[0, 0, 0] = [0.5, 0.3, 0.2]
+    want = 1 / 0.5 + 0.6 * 10 + 0.4 * -5
+    given = {"discount": 1.0, "terminal": {1: 10.0, 2: -5.0}}
+    found = drmdp.solve(drmdp.Model(K, costs=[1.0, 0.0, 0.0], **given), drmdp.Wasserstein(0.0))
+    assert found.lower[0] <= want <= found.upper[0]
+    assert found.value.tolist()[1:] == [10, -5]
+    given["terminal"] = {1: -10.0, 2: 5.0}
+    turned = drmdp.solve(drmdp.Model(K, rewards=[-1.0, 0.0, 0.0], **given), drmdp.Wasserstein(0.0))
+    np.testing.assert_allclose(turned.value, -found.value, rtol=1e-6)
+    given["discount"], discounted = 0.9, 1 + 0.9 * (3 - 1)
+    less = drmdp.solve(drmdp.Model(K, rewards=[-1.0, 0.0, 0.0], **given), drmdp.Wasserstein(0.0))
+    assert less.lower[0] <= -discounted / (1 - 0.45) <= less.upper[0]
+
+
+def test_a_plan_rises_to_the_total():
+    """With costs that are not negative, what n stages cost is never more than the total, and comes near it."""
+    model, ball = grid(4, mud=()), drmdp.Wasserstein(0.1)
+    total = drmdp.solve(model, ball, rtol=1e-9)
+    before = -INF
+    for n in (1, 5, 20, 80):
+        plan = drmdp.finite_horizon(model, ball, n)
+        assert before <= plan.upper[0, 0] <= total.upper[0]
+        before = plan.lower[0, 0]
+    assert before >= total.lower[0] * (1 - 1e-3)
+
+
+def test_final_values_of_a_plan_are_those_of_its_model():
+    K = np.zeros((1, 3, 1, 3))
+    K[0, 0, 0] = [0.5, 0.3, 0.2]
+    model = drmdp.Model(K, costs=[1.0, 0.0, 0.0], discount=1.0, terminal={1: 10.0, 2: -5.0})
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.0), 2)
+    assert plan.lower[0].tolist()[1:] == plan.upper[0].tolist()[1:] == [10, -5]
+    one = 1 + 0.3 * 10 - 0.2 * 5
+    np.testing.assert_allclose(plan.value[:, 0], [one + 0.5 * one, one, 0], atol=1e-12)
+
+
+def test_what_a_total_cost_does_not_go_with():
+    model, ball = line(0.5), drmdp.Wasserstein(0.1)
+    endless = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0)
+    below = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], discount=0.9, terminal=[1])
+    lost = drmdp.Model([[[[1, 0]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=["b"], states=["a", "b"])
+    for given, settings, message in (
+        (endless, {}, "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'"),
+        (model, {"criterion": "average"}, "the average cost of a process that ends is 0; drop terminal=, or solve the total cost"),
+        (model, {"criterion": "discounted"}, "'discounted' needs a discount below 1, and that of the model is 1"),
+        (below, {"criterion": "total"}, "'total' needs the discount 1, and that of the model is 0.9"),
+        (model, {"criterion": "mean"}, "criterion: expected one of 'discounted', 'total', 'average', got 'mean'"),
+        (model, {"method": "first-order"}, "method: 'first-order' goes with a discount below 1; method='auto' solves"),
+        (model, {"method": drmdp.PolicyIteration(stop="puterman")}, "stop: 'puterman' goes with a discount below 1"),
+        (lost, {}, "discount: 1, but no transition that was seen leads from 'a' to a terminal state"),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as error:
+            drmdp.solve(given, ball, **settings)
+        assert message in str(error.value)
+    with pytest.raises(InputError, match="solved for discounted costs only"):
+        drmdp.solve("model.drmdp", ball, criterion="average")
+
+
+def test_a_total_is_saved_and_loaded(tmp_path):
+    found = drmdp.solve(line(0.5), drmdp.Wasserstein(0.1))
+    found.save(tmp_path / "s.npz")
+    again = drmdp.Solution.load(tmp_path / "s.npz")
+    assert again.criterion == "total"
+    assert again.bias is None
+    np.testing.assert_array_equal(again.time, found.time)
