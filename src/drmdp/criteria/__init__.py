@@ -7,73 +7,25 @@ asked for, and owns whatever else would say 1/(1−λ) of a discounted cost:
 * `total`: what it costs until a terminal state, discount 1, of policies that arrive. A sweep at U with F^x(U) < U bounds from above, one at L with
   F_y(L) ≥ L from below. `Solution.time` bounds the expected steps.
 * `average`: cost a step in the long run. min (F_y(h) − h) and max (F^x(h) − h) bound it from every start; `Solution.bias` is the h of the upper bound.
-
-An object belongs to one problem, and may learn while that is solved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
 
-from drmdp._typing import Array
-from drmdp.bellman.operator import Update
-from drmdp.core.surveys import Survey
 from drmdp.core.tolerance import Tolerance
 from drmdp.criteria.average import Average
+from drmdp.criteria.base import Criterion, Sides
 from drmdp.criteria.discounted import Discounted
 from drmdp.criteria.total import Total
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, changed
-from drmdp.solution import Status
 
 TINY = 1e-318
-Sides = tuple[Array | None, Array | None]
-"""Bounds from below and above, (S,); None for a side that a sweep does not bound."""
-
-
-class Criterion(Protocol):
-    """What every criterion says."""
-
-    name: str
-    joint: bool
-    """Whether both bounds of a result belong to one sweep; otherwise each side has its own."""
-    range: tuple[float, float]
-    """Numbers between which any value lies, and 0."""
-    width: float
-    """What proofs of steps could not tell from 0, where each side has its own."""
-    guess: float
-    """Size of the values, where nothing is known of it yet."""
-
-    @property
-    def over(self) -> Status | None:
-        """Why there is no use in going on, if so."""
-
-    @property
-    def share(self) -> float:
-        """What a residual may be of the gap that is asked for: 1 over the steps that it may be repeated."""
-
-    def bounds(self, value: Array, update: Update) -> Sides:
-        """What a sweep at `value` bounds, terminal states included."""
-
-    def widen(self, update: Update) -> None:
-        """Learn from a proof that did not confirm a side."""
-
-    def start(self, problem: Any) -> Array | None:
-        """Where to begin; None: wherever the method does."""
-
-    def direction(
-        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
-    ) -> Array:
-        """The step of Newton's method from a sweep, on the way to a gap."""
-
-    def one_step_does(self, seen: Survey, goal: float) -> bool:
-        """Whether v ← F(v) is sure to reach a gap."""
-
 
 CRITERIA: dict[str, type[Criterion]] = {"discounted": Discounted, "total": Total, "average": Average}
 """Criteria by name."""
+__all__ = ["CRITERIA", "Criterion", "Sides", "criterion_of", "named", "near", "posed"]
 
 
 def criterion_of(model: Model, name: str | None = None) -> Criterion:

@@ -22,8 +22,8 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
-from drmdp.core.surveys import Survey
 from drmdp.criteria import linear
+from drmdp.criteria.base import Criterion
 from drmdp.model import Model
 from drmdp.solution import Status
 
@@ -31,13 +31,11 @@ LONGEST, ROUNDS, TRIES, SELDOM, SOON, PATIENCE = 1e13, 30, 4, 1e-3, 0.999, 12
 """Steps that are as good as infinitely many; rounds of the start; states that are tried, how rarely they may be visited, a discount, and how often it helps."""
 
 
-class Average:
+class Average(Criterion):
     """The criterion of long-run cost a step."""
 
     name = "average"
-    joint = False
     share = 1.0
-    width = guess = 0.0
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -45,17 +43,9 @@ class Average:
         self._again = 0  # a state that is visited again and again
         self._apart = 0  # pairs in a row that have none
 
-    @property
-    def over(self) -> Status | None:
-        """Gains that differ between states are not one number."""
-        return Status.precision_limit if self._apart > PATIENCE else None
-
     def bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         """The same numbers for all states."""
         return np.full(value.size, float(update.lower_step.min())), np.full(value.size, float(update.upper_step.max()))
-
-    def widen(self, update: Update) -> None:
-        """A wide proof is a wide gap."""
 
     def direction(
         self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
@@ -77,12 +67,10 @@ class Average:
                 break
             again = self._again
         self._apart += 1
+        if self._apart > PATIENCE:  # gains differ
+            self.over = Status.precision_limit
         part = linear.solve(chain, SOON, residual - float(residual.mean()), checkpoint)
         return part - float((value + part).mean())
-
-    def one_step_does(self, seen: Survey, goal: float) -> bool:
-        """Never: h is what it is."""
-        return False
 
     def start(self, problem: Any) -> Array | None:
         """The h of the mean kernel."""
@@ -98,5 +86,5 @@ class Average:
                 break
             before = update.policy
             value = value + self.direction(value, residual, update, 0.0, problem.checkpoint)
-        self._apart = 0
+        self._apart, self.over = 0, None
         return best[1]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,16 +20,15 @@ from drmdp.core.levels import ended
 from drmdp.core.surveys import Survey
 from drmdp.core.vectors import by_state, ends
 from drmdp.criteria import linear
+from drmdp.criteria.base import Criterion
 from drmdp.model import Model
 
 
-class Discounted:
+class Discounted(Criterion):
     """The criterion of a model whose discount is below 1."""
 
     name = "discounted"
     joint = True
-    width = guess = 0.0
-    over = None
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -44,12 +42,6 @@ class Discounted:
         if model.ends is None:
             return found.lower, found.upper
         return ended(model, found.lower), ended(model, found.upper)
-
-    def widen(self, update: Update) -> None:
-        """A wide proof is a wide gap."""
-
-    def start(self, problem: Any) -> None:
-        """Whatever the method says."""
 
     def direction(
         self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]

@@ -20,16 +20,15 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.core.levels import ended
-from drmdp.core.surveys import Survey
 from drmdp.criteria import linear
+from drmdp.criteria.base import Criterion
 from drmdp.model import Model, changed
 
 
-class Reach:
+class Reach(Criterion):
     """The criterion of a model whose costs are 0 and whose terminal states are worth 0, or −1, or 1."""
 
     name = "reach"
-    joint = False
     share = 1e-3
     """A residual may be repeated as long as the process lasts, which is not known before; sweeps are cheap to make sharp."""
 
@@ -48,13 +47,11 @@ class Reach:
         from_above = ends | (v == high) | np.where(v < 0, up < 0, up <= 0)
         return tuple(v if fits and fine.all() else None for fine in (from_below, from_above))  # type: ignore[return-value]
 
-    def direction(self, value: Array, residual: Array, update: Update, checkpoint: Callable[[], None]) -> Array:
+    def direction(
+        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
+    ) -> Array:
         """(I − P)⁻¹ (F(v) − v), nearly: who never arrives would make it singular."""
         return linear.solve(update.chain, 1 - 2.0**-40, residual, checkpoint)
-
-    def one_step_does(self, seen: Survey, goal: float) -> bool:
-        """Never known."""
-        return False
 
 
 def model_of(model: Model, target: Any, avoid: Any, minimise: bool) -> Model:

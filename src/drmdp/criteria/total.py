@@ -28,8 +28,8 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.core.levels import EPS, beyond, ended
-from drmdp.core.surveys import Survey
 from drmdp.criteria import linear
+from drmdp.criteria.base import Criterion
 from drmdp.model import Model
 from drmdp.solution import Status
 
@@ -48,34 +48,21 @@ class Stranded(Exception):  # noqa: N818
     """States from which no next states that were seen lead to an end; its argument is their numbers."""
 
 
-class Total:
+class Total(Criterion):
     """The criterion of a model with discount 1 and terminal states."""
 
     name = "total"
-    joint = False
 
     def __init__(self, model: Model) -> None:
         self._model, self._live = model, ~np.asarray(model.terminal)
         least, most = model.cost_range
         final = 0.0 if model.ends is None else float(model.ends.min())
         self.range = min(0.0, final) if least >= 0 else -np.inf, np.inf
-        self.guess = 0.0  # size of the values
         self.steps: Array | None = None  # expected, of the last pair that arrived
-        self._longest = 1.0
+        self.share = 1.0
         self._raised = 0.0 if least > 0 else max(most, -least, 1.0)  # what a step costs more, so far
-        self.width = 0.0  # what a proof cannot tell from 0
         self._known = [False, False]
         self._lost = 0
-
-    @property
-    def share(self) -> float:
-        """1 over the longest expected time so far."""
-        return 1 / self._longest
-
-    @property
-    def over(self) -> Status | None:
-        """Nobody arrives any more."""
-        return Status.unbounded if self._lost > PATIENCE else None
 
     def bounds(self, value: Array, update: Update) -> tuple[Array | None, Array | None]:
         """The sides whose steps all have the right sign."""
@@ -101,20 +88,19 @@ class Total:
         found = linear.arriving(chain, [right, live])
         if found is None or not (found[1] * live >= 0.5 * live).all() or not found[1].max(initial=0.0) <= LONGEST:
             self._lost += 1
+            if self._lost > PATIENCE:
+                self.over = Status.unbounded
             return linear.solve(chain, 1 - 10.0 ** -(2 + self._lost), right + self._raised * live, checkpoint)
         step, steps = found
-        self._lost, self.steps, self._longest = 0, steps, max(1.0, float(steps.max(initial=0.0)))
+        longest = max(1.0, float(steps.max(initial=0.0)))
+        self._lost, self.steps, self.share = 0, steps, 1 / longest
         off = float((update.upper_step - update.lower_step).max())
         least = max(self.width, off) + 4 * EPS * float(np.abs(value).max())
-        epsilon = max(PART * goal / self._longest, least)
+        epsilon = max(PART * goal / longest, least)
         if self._raised > epsilon:
             self._raised *= DOWN
             return step + max(self._raised, epsilon) * steps
         return step + (-epsilon if self._known[1] else epsilon) * steps
-
-    def one_step_does(self, seen: Survey, goal: float) -> bool:
-        """Never: what a step leads to is not strictly beyond."""
-        return False
 
     def start(self, problem: Any) -> Array | None:
         """The optimum of the mean kernel, or the value of the policy under it, from a policy that arrives."""
@@ -136,7 +122,7 @@ class Total:
             if found is None or not 0 <= found[1].min(initial=0.0) <= found[1].max(initial=0.0) <= LONGEST:
                 break
             value, self.steps = value + found[0], found[1]
-            self._longest = max(1.0, float(found[1].max(initial=0.0)))
+            self.share = 1 / max(1.0, float(found[1].max(initial=0.0)))
             new = nominal.sweep(value)
             if problem.policy is not None or np.array_equal(new.policy, update.policy):
                 break
