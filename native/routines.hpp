@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "data.hpp"
-#include "judge/sums.hpp"
 #include "nature.hpp"
 
 namespace drmdp {
@@ -38,18 +37,6 @@ struct Response {
     Index start, stop;
 };
 
-// Bounds from what a sweep claims.
-template <class Real>
-struct Question {
-    const Layout<Real>& layout;
-    const judge::Sight& sight;
-    const judge::Claim& claim;
-    const judge::Proved& proved;
-    const Extra& extra;
-    Index start, stop;
-    Index n_mean;  // the kernels behind the mean row that stands for all; 0 where rows are kernels
-};
-
 // What a routine keeps in `Memory`.
 struct Keeps {
     Index of_pair = 0;       // numbers of a pair in by_row
@@ -64,11 +51,7 @@ struct Routine {
     void (*sweep_single)(const Sweep<float>&);
     void (*respond)(const Response<double>&);
     void (*respond_single)(const Response<float>&);
-    void (*prove)(const Question<double>&);
-    void (*prove_single)(const Question<float>&);
     Keeps keeps{};
-    // Brings a mixture of the kernels into a ball of some size around the weights; or none.
-    void (*pull)(View<const double> weights, double size, View<double> mixture) = nullptr;
     bool outside = false;  // its rows are functions from outside
 };
 

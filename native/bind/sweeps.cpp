@@ -1,6 +1,7 @@
 // Sweeps, nature's rows after them, and proofs.
 #include <nanobind/stl/vector.h>
 
+#include "../judge/proofs.hpp"
 #include "../routines.hpp"
 #include "bind.hpp"
 #include "functions.hpp"
@@ -87,12 +88,12 @@ struct Reader<judge::Sight> {
 struct Claimed {
     Table<const double> policy;
     Remembered<const double> memory;
-    bool every, fixed;
+    bool fixed;
 };
 template <>
 struct Reader<Claimed> {
     static Claimed read(const Fields& at) {
-        return {at(0, "policy[S A]"), at(1, "memory"), at(2, "every"), at(3, "fixed")};
+        return {at(0, "policy[S A]"), at(1, "memory"), at(3, "fixed")};
     }
 };
 struct Bounded {
@@ -238,19 +239,20 @@ void prove(const std::string& name, Index start, Index stop, const Layout<Real>&
     expect_states(layout, start, stop, sight.value.size());
     expect_seen(layout, sight.value.size(), sight.u, sight.down.size());
     expect_lists(extra, layout, start, stop, sight.value.size());
-    judge::Claim claim{claimed.policy, {}, {}, {}, claimed.every, claimed.fixed};
+    judge::Claim claim{claimed.policy, {}, {}, {}, claimed.fixed};
     claimed.memory.fill(claim.by_action, claim.by_kernel, claim.by_row, layout, routine.keeps);
     const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, 0);
     const judge::Proved proved{bounds.low, bounds.high, share};
-    const Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
-    run<Real>(routine.prove, routine.prove_single, asked);
+    const judge::Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
+    const judge::Proof* proof = judge::proof_of(name);
+    run<Real>(proof->wide, proof->single, asked);
 }
 
 // Bring mixtures, a row each, into balls around the weights.
 void pull(const std::string& name, Reals sizes, Reals weights, Table<double> mixtures) {
-    const Routine& routine = find<double>(name);
-    if (!routine.pull) refuse("routine", name + " mixes no kernels");
-    for (Index r = 0; r < sizes.size(); ++r) routine.pull(weights, sizes[r], mixtures[r]);
+    const judge::Proof* proof = judge::proof_of(name);
+    if (!proof || !proof->pull) refuse("routine", name + " mixes no kernels");
+    for (Index r = 0; r < sizes.size(); ++r) proof->pull(weights, sizes[r], mixtures[r]);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Vectors of all states, and v as sweeps and proofs look at it.
 #include "../vectors.hpp"
 
-#include "../judge/bounds.hpp"
+#include "../judge/sums.hpp"
 #include "../order.hpp"
 #include "arguments.hpp"
 #include "bind.hpp"
@@ -37,16 +37,10 @@ double fill_order(Reals common, States states, View<double> u, View<double> sum1
     return add_up(common, states, u, sum1, sum2, below);
 }
 
-template <class Top, Top (*look)(Reals, double, View<double>)>
 std::pair<double, double> look_at(Reals value, double discount, View<double> u) {
     if (value.empty()) refuse("value", "expected one or more states");
     const Top found = look(value, discount, u);
     return {found.top, found.span};
-}
-
-void fill_bound(Reals value, Reals lower, Reals upper, Flags terminal, double size, double further,
-                double limit, double side, View<double> out) {
-    judge::bound({value, lower, upper, terminal, size}, further, limit, side, out);
 }
 
 }  // namespace
@@ -62,14 +56,10 @@ void bind_vectors(nb::module_& module) {
     define(module, "fill_block_sums", fill_block_sums, "a[S]", "b[S]", "length", "out");
     define(module, "are_distributions", are_distributions, "policy[S A]", "available[S A]", "terminal[S]",
            "slack");
-    define(module, "look", look_at<Top, look>, "value[S]", "discount", "u[S]?");
+    define(module, "look", look_at, "value[S]", "discount", "u[S]?");
     define(module, "fill_order", fill_order, "common", "states[K]", "u[K]", "sum1[K+1]", "sum2[K+1]",
            "below[K]");
-    define(module, "judge_look", look_at<judge::Top, judge::look>, "value[S]", "discount", "u[S]?");
     define(module, "judge_rises", judge::fill_rises, "down[K]", "rise[K+1]", "rise2[K+1]");
-    define(module, "judge_clean", judge::clean, "policy[S A]", "available[S A]", "played[S A]");
-    define(module, "judge_bound", fill_bound, "value[S]", "lower_step[S]", "upper_step[S]", "terminal[S]",
-           "size", "further", "limit", "side", "out[S]");
 #if defined(DRMDP_MARGINS)
     module.def("judge_without", [](const std::string& file, int line) { judge::without = {file, line}; });
 #endif

@@ -62,7 +62,7 @@ struct SmoothKind {
         const double t = at.tau * span;
         if (!(t > 0.0 && t < 1e300)) return at.top;
         for (Index i = 0; i < at.w.size(); ++i) at.u[i] = (at.loss[i] - at.top) / span;
-        const double B = Divergence::budget(size), dual = proof.dual(row(at.w, at.u, WEIGHTS_OFF), t);
+        const double B = Divergence::budget(size), dual = proof.dual(row(at.w, at.u, WEIGHTS_OFF), t, 0.0).gain;
         const double gain = (B + dual) / t + 8.0 * EPSILON * (B + std::fabs(dual)) / t;
         const double bound = at.top + span * gain +
                              4.0 * EPSILON * (span * (1.0 + std::fabs(gain)) + std::fabs(at.top));
@@ -75,9 +75,9 @@ struct SmoothKind {
         return cost < INFINITE ? allowed / cost * (1.0 - 8.0 * EPSILON) : 0.0;
     }
     static SeenRow<double> row(View<const double> w, View<const double> u, double off) {
-        return {w.data(), w.size(), 1.0, u, off};
+        return {w.data(), w.size(), 1.0, u, off, 0};
     }
-    Divergence proof{Sight{}, false, 0};
+    Divergence proof{Extra{}, Sight{}, false, 0};
 };
 
 struct TvKind {
@@ -145,9 +145,9 @@ void pull(View<const double> w, double size, View<double> q) {
 template <class Kind, class Real>
 class Mixtures {
 public:
-    Mixtures(const Layout<Real>& layout, const Sight& sight, const Claim& claim, Index start, Index stop)
-        : layout_(layout), claim_(claim), state_(layout, sight, start, stop),
-          own_(layout.A * layout.N), loss_(layout.N), u_(layout.N), z_(layout.N) {}
+    explicit Mixtures(const Question<Real>& q)
+        : layout_(q.layout), claim_(q.claim), state_(q), own_(layout_.A * layout_.N), loss_(layout_.N),
+          u_(layout_.N), z_(layout_.N) {}
 
     void prove(Index s, const Proved& proved) {
         if (!state_.open(s)) return;

@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,6 @@ struct Sight {
 struct Claim {
     Table<const double> policy;                        // (S, A)
     Table<const double> by_action, by_kernel, by_row;  // see `Memory`
-    bool every = false;                                // each kernel has a budget of its own
     bool fixed = false;                                // L is for the policy, not for the best action
 };
 
@@ -90,6 +90,24 @@ struct Proved {
     View<double> low, high;  // (S) L and U
     Table<double> share;     // (S, N) of nature's move that is surely allowed
 };
+
+// Bounds from what a sweep claims.
+template <class Real>
+struct Question {
+    const Layout<Real>& layout;
+    const Sight& sight;
+    const Claim& claim;
+    const Proved& proved;
+    const Extra& extra;
+    Index start, stop;
+    Index n_mean;  // the kernels behind the mean row that stands for all; 0 where rows are kernels
+};
+
+template <class Proof, class Real>
+void prove(const Question<Real>& q) {
+    Proof proof(q);
+    for (Index s = q.start; s < q.stop; ++s) proof.prove(s, q.proved);
+}
 
 // Most roundings that a number meets in a sum of n by blocks.
 inline double depth(Index n) { return double(std::min(n, BLOCK) + n / BLOCK + 1); }
@@ -106,6 +124,30 @@ double block_sum(Index n, Term term) {
     return total;
 }
 
+// A sum, and what its additions lost so far.
+struct Kept {
+    double total = 0.0, lost = 0.0;
+
+    DRMDP_INLINE void add(double x) {
+        const double now = total + x, own = now - total;
+        lost += (total - (now - own)) + (x - own);
+        total = now;
+    }
+    DRMDP_INLINE double sum() const { return total + lost; }
+};
+
+// R1(k+1) = R1(k) + k g and R2(k+1) = R2(k) + g (2 R1(k) + k g), g = u_{k-1} - u_k >= 0 (`sums.hpp`).
+inline void fill_rises(View<const double> down, View<double> rise, View<double> rise2) {
+    Kept first, second;
+    for (Index k = 0; k < 2 && k < rise.size(); ++k) rise[k] = rise2[k] = 0.0;
+    for (Index k = 1; k < down.size(); ++k) {
+        const double gap = down[k - 1] - down[k], more = double(k) * gap;
+        second.add(gap * (2.0 * first.sum() + more));
+        first.add(more);
+        rise[k + 1] = first.sum(), rise2[k + 1] = second.sum();
+    }
+}
+
 // One row of the data at the stakes of its state: y, times `scale`; off by `off` e beyond its sum.
 template <class Real>
 struct SeenRow {
@@ -114,6 +156,7 @@ struct SeenRow {
     double scale = 1.0;
     View<const double> u;
     double off = 0.0;
+    Index first = 0;  // place of its entries
 
     double raw(Index j) const {
         DRMDP_EXPECT(0 <= j && j < K);
@@ -127,6 +170,7 @@ struct SeenRow {
     double worth() const {
         return scale * block_sum(K, [&](Index j) { return raw(j) * u[j]; });
     }
+    double below() const { return worth() * (1.0 + (2.0 * roundings() + 8.0) * EPSILON); }
     // The roundings that margins are made of.
     double roundings() const { return depth(K) + 16.0 + off; }
 };
@@ -139,13 +183,11 @@ public:
     std::vector<double> worth;  // (A) lower bounds on the values under nature's rows, without cost
     double base = INFINITE, unit = TINY;
 
-    State(const Layout<Real>& layout, const Sight& sight, Index start, Index stop)
-        : cost(layout.A), worth(layout.A), layout_(layout), sight_(sight) {
+    explicit State(const Question<Real>& q)
+        : cost(q.layout.A), worth(q.layout.A), layout_(q.layout), sight_(q.sight) {
         Index most = 0;
-        for (Index s = start; s < stop; ++s) {
-            const Index n = layout.first((s + 1) * layout.A) - layout.first(s * layout.A);
-            most = std::max(most, n);
-        }
+        for (Index s = q.start; s < q.stop; ++s)
+            most = std::max(most, layout_.first((s + 1) * layout_.A) - layout_.first(s * layout_.A));
         u_.resize(most);
     }
 
@@ -188,7 +230,7 @@ public:
     // n_mean: the kernels behind a row that is the mean of them; else 0.
     SeenRow<Real> row(Index a, Index i, Index n_mean = 0) {
         const Row<Real> own = layout_.row(s_ * layout_.A + a, i);
-        SeenRow<Real> row{own.y, own.size, 1.0, stakes(a), 0.0};
+        SeenRow<Real> row{own.y, own.size, 1.0, stakes(a), 0.0, layout_.first(s_ * layout_.A + a)};
         const double total = block_sum(row.K, [&](Index j) { return row.raw(j); });
         row.scale = total > 0.0 ? 1.0 / total : 0.0;
         if (n_mean > 0) row.off = 4.0 * double(row.K + n_mean + 4);
@@ -196,7 +238,7 @@ public:
     }
     SeenRow<double> mean_row(Index a) {
         const Row<double> own = layout_.mean_row(s_ * layout_.A + a);
-        return {own.y, own.size, 1.0, stakes(a), 0.0};
+        return {own.y, own.size, 1.0, stakes(a), 0.0, 0};
     }
     // Lower bound on the value of the mean row of N kernels.
     double mean_worth(Index a, Index N) {

@@ -1,11 +1,10 @@
 #include "burg.hpp"
 
-#include "../judge/rows/burg.hpp"
 #include "../solve/shared_budget_routine.hpp"
 
 namespace drmdp {
 
 extern const Routine BURG_ROUTINE;
-const Routine BURG_ROUTINE = shared_budget_routine<Burg, judge::Burg>("burg");
+const Routine BURG_ROUTINE = shared_budget_routine<Burg>("burg");
 
 }  // namespace drmdp

@@ -1,11 +1,10 @@
 #include "chi2.hpp"
 
-#include "../judge/rows/chi2.hpp"
 #include "../solve/shared_budget_routine.hpp"
 
 namespace drmdp {
 
 extern const Routine CHI2_ROUTINE;
-const Routine CHI2_ROUTINE = shared_budget_routine<Chi2, judge::Chi2>("chi2");
+const Routine CHI2_ROUTINE = shared_budget_routine<Chi2>("chi2");
 
 }  // namespace drmdp

@@ -1,13 +1,12 @@
 #include "l1.hpp"
 
-#include "../judge/rows/l1.hpp"
 #include "../solve/shared_budget_routine.hpp"
 
 namespace drmdp {
 
 extern const Routine L1_ROUTINE;
-const Routine L1_ROUTINE = shared_budget_routine<L1, judge::L1>("l1");
+const Routine L1_ROUTINE = shared_budget_routine<L1>("l1");
 extern const Routine TV_ROUTINE;
-const Routine TV_ROUTINE = shared_budget_routine<Tv, judge::Tv>("tv");
+const Routine TV_ROUTINE = shared_budget_routine<Tv>("tv");
 
 }  // namespace drmdp

@@ -1,11 +1,10 @@
 #include "l2.hpp"
 
-#include "../judge/rows/l2.hpp"
 #include "../solve/shared_budget_routine.hpp"
 
 namespace drmdp {
 
 extern const Routine L2_ROUTINE;
-const Routine L2_ROUTINE = shared_budget_routine<L2, judge::L2>("l2");
+const Routine L2_ROUTINE = shared_budget_routine<L2>("l2");
 
 }  // namespace drmdp

@@ -1,7 +1,5 @@
 #include "outside.hpp"
 
-#include "../judge/each_row.hpp"
-#include "../judge/rows/outside.hpp"
 #include "../solve/each_row.hpp"
 #include "../solve/shared_budget_routine.hpp"
 
@@ -36,12 +34,6 @@ void respond(const Response<Real>& r) {
     write_rows<OutsideRow>(r.layout, r.point, r.extra, mixture, r.rows, r.start, r.stop);
 }
 
-template <class Real>
-void prove(const Question<Real>& q) {
-    judge::EachRow<judge::OutsideRow, Real> judge(q.layout, q.sight, q.claim, q.extra, q.n_mean, q.start, q.stop);
-    for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
-}
-
 constexpr Routine from_outside(Routine routine) {
     routine.outside = true;
     return routine;
@@ -51,10 +43,10 @@ constexpr Routine from_outside(Routine routine) {
 
 extern const Routine OUTSIDE_PRICE_ROUTINE, OUTSIDE_RADIUS_ROUTINE;
 const Routine OUTSIDE_PRICE_ROUTINE =
-    from_outside(shared_budget_routine<OutsideRow, judge::OutsideRow>("outside_price"));
+    from_outside(shared_budget_routine<OutsideRow>("outside_price"));
 const Routine OUTSIDE_RADIUS_ROUTINE =
     from_outside({"outside_radius", run<EachRow<OutsideRows<double>, double>, double>,
                   run<EachRow<OutsideRows<float>, float>, float>, respond<double>, respond<float>,
-                  prove<double>, prove<float>, {0, true}});
+                  {0, true}});
 
 }  // namespace drmdp

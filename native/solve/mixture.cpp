@@ -1,6 +1,5 @@
 #include "mixture.hpp"
 
-#include "../judge/mixture.hpp"
 #include "mixture_corners.hpp"
 #include "mixture_smooth.hpp"
 #include "run.hpp"
@@ -41,31 +40,19 @@ static void respond(const Response<Real>& asked) {
     }
 }
 
-template <class Kind, class Real>
-static void prove(const Question<Real>& q) {
-    judge::Mixtures<Kind, Real> judge(q.layout, q.sight, q.claim, q.start, q.stop);
-    for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
-}
-
-template <class Answers, class Kind>
+template <class Answers>
 static constexpr Routine routine(const char* name) {
     return {name, run<Mixtures<Answers, double>, double>, run<Mixtures<Answers, float>, float>,
-            respond<double>, respond<float>, prove<Kind, double>, prove<Kind, float>, {0, true},
-            judge::pull<Kind>};
-}
-
-template <class Divergence, class Proof>
-static constexpr Routine smooth(const char* name) {
-    return routine<SmoothMixtures<Divergence>, judge::SmoothKind<Proof>>(name);
+            respond<double>, respond<float>, {0, true}};
 }
 
 extern const Routine MIX_KL_ROUTINE, MIX_BURG_ROUTINE, MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE,
     MIX_ANY_ROUTINE;
-const Routine MIX_KL_ROUTINE = smooth<KlMixtures, judge::Kl>("mix_kl");
-const Routine MIX_BURG_ROUTINE = smooth<BurgMixtures, judge::Burg>("mix_burg");
-const Routine MIX_CHI2_ROUTINE = smooth<Chi2Mixtures, judge::Chi2>("mix_chi2");
-const Routine MIX_TV_ROUTINE = routine<CornerMixtures<Corners::Tv>, judge::TvKind>("mix_tv");
-const Routine MIX_CVAR_ROUTINE = routine<CornerMixtures<Corners::Cvar>, judge::CvarKind>("mix_cvar");
-const Routine MIX_ANY_ROUTINE = routine<CornerMixtures<Corners::Any>, judge::AnyKind>("mix_any");
+const Routine MIX_KL_ROUTINE = routine<SmoothMixtures<KlMixtures>>("mix_kl");
+const Routine MIX_BURG_ROUTINE = routine<SmoothMixtures<BurgMixtures>>("mix_burg");
+const Routine MIX_CHI2_ROUTINE = routine<SmoothMixtures<Chi2Mixtures>>("mix_chi2");
+const Routine MIX_TV_ROUTINE = routine<CornerMixtures<Corners::Tv>>("mix_tv");
+const Routine MIX_CVAR_ROUTINE = routine<CornerMixtures<Corners::Cvar>>("mix_cvar");
+const Routine MIX_ANY_ROUTINE = routine<CornerMixtures<Corners::Any>>("mix_any");
 
 }  // namespace drmdp

@@ -1,5 +1,4 @@
 // Transport of order 1 around the mean kernel, and of order infinity around each.
-#include "../judge/transport.hpp"
 #include "../rows/transport.hpp"
 #include "run.hpp"
 #include "transport_each.hpp"
@@ -82,20 +81,13 @@ void respond(const Response<Real>& asked) {
     for (Index s = asked.start; s < asked.stop; ++s) plans.write(s);
 }
 
-template <class Real>
-void prove(const Question<Real>& q) {
-    judge::Transport<Real> judge(q.layout, q.sight, q.claim, q.extra, q.n_mean, q.start, q.stop);
-    for (Index s = q.start; s < q.stop; ++s) judge.prove(s, q.proved);
-}
-
 }  // namespace
 
 extern const Routine TRANSPORT_ROUTINE;
 const Routine TRANSPORT_ROUTINE{"transport", run<SharedBudget<Transport, double>, double>, nullptr,
-                                respond<double>, respond<float>, prove<double>, nullptr, {3, false}};
+                                respond<double>, respond<float>, {3, false}};
 extern const Routine TRANSPORT_EACH_ROUTINE;
 const Routine TRANSPORT_EACH_ROUTINE{"transport_each", run<TransportEach<double>, double>,
-                                     run<TransportEach<float>, float>, respond<double>, respond<float>,
-                                     prove<double>, prove<float>, {3, true, true}};
+                                     run<TransportEach<float>, float>, respond<double>, respond<float>, {3, true, true}};
 
 }  // namespace drmdp

@@ -111,27 +111,8 @@ def look(value: Any, discount: float, u: Any) -> tuple[float, float]:
 def fill_order(common: Any, states: Any, u: Any, sum1: Any, sum2: Any, below: Any) -> float:
     """The arrays of an `Order` from states in descending order; returns the largest u below 0."""
 
-def judge_look(value: Any, discount: float, u: Any) -> tuple[float, float]:
-    """The top and the span of v as a proof sees it; fills (v − top)/span if there is room."""
-
 def judge_rises(down: Any, rise: Any, rise2: Any) -> None:
     """R₁ and R₂ of `drmdp.certificate.sums`."""
-
-def judge_clean(policy: Any, available: Any, played: Any) -> None:
-    """The positive probabilities of available actions, none where they do not add up to 1."""
-
-def judge_bound(
-    value: Any,
-    lower_step: Any,
-    upper_step: Any,
-    terminal: Any,
-    size: float,
-    further: float,
-    limit: float,
-    side: float,
-    out: Any,
-) -> None:
-    """Bounds on a fixed point from one side, from the steps of a sweep."""
 
 def product(start: int, stop: int, parts: Any, z: Any, sums: Any, out: Any) -> None:
     """Products of compact rows with a vector; see `drmdp.core.compact`."""

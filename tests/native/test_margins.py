@@ -25,6 +25,7 @@ import recorded
 from drmdp import _native
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import compressed
+from drmdp.criteria import discounted
 from drmdp.layout.layout import lay_out
 from rounding import biased, uneven
 
@@ -311,15 +312,15 @@ def long_rows(sign):
 
 
 ALONE = {
-    "bounds.hpp": 1, "burg.hpp": 2, "chi2.hpp": 2, "each_kernel.hpp": 1, "intervals.hpp": 1, "kl.hpp": 3, "l1.hpp": 2, "mixture.hpp": 3,
-    "shared_budget.hpp": 1, "sums.hpp": 3,
+    "ball.hpp": 1, "burg.hpp": 2, "chi2.hpp": 2, "intervals.hpp": 1, "kl.hpp": 3, "l1.hpp": 2, "mixture.hpp": 3,
+    "sums.hpp": 3,
 }  # fmt: skip
 """How many margins of a file are needed though all others are there; the rest is covered by others in every case that is known."""
 
 
 @pytest.mark.builds
 def test_margins_are_needed_one_by_one(module):
-    needed = {(name, line) for name, line in MARGINS if name == "bounds.hpp" and not steps_hold(module, name, line)}
+    needed = set()
     cases = [
         case(sign) for case in (means_off, certain_rows, many_actions, many_kernels, long_rows) for sign in (-1, 1)
     ]
@@ -338,17 +339,22 @@ def test_margins_are_needed_one_by_one(module):
     assert {name: found[name] for name in ALONE} == {name: max(found[name], least) for name, least in ALONE.items()}
 
 
-def steps_hold(module, *margin):
-    """Bounds on fixed points from steps, against fractions."""
-    module.judge_without(*margin)
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_bounds_from_steps_hold_and_would_not_without_their_margin(side, monkeypatch):
     rng = np.random.default_rng(0)
-    value, step, out = rng.normal(size=(3, 1000))
+    value, step = rng.normal(size=(2, 1000))
     further, terminal = float(rng.normal()), np.zeros(1000, dtype=bool)
-    module.judge_bound(value, step, step, terminal, abs(further), further, -np.inf, -1.0, out)
-    return all(
-        Fraction(x) <= Fraction(v) + Fraction(d) + Fraction(further)
-        for x, v, d in zip(*map(np.ndarray.tolist, (out, value, step)), strict=True)
-    )
+
+    def holds():
+        found = discounted._bound(value, step, step, terminal, abs(further), further, side * np.inf, side)
+        return all(
+            side * Fraction(x) >= side * (Fraction(v) + Fraction(d) + Fraction(further))
+            for x, v, d in zip(*map(np.ndarray.tolist, (found, value, step)), strict=True)
+        )
+
+    assert holds()
+    monkeypatch.setattr(discounted, "EPS", 0.0)
+    assert not holds()
 
 
 @pytest.mark.builds

@@ -16,11 +16,10 @@ namespace drmdp::judge {
 class Burg : public Mixed<Burg> {
 public:
     using Mixed<Burg>::Mixed;
-    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return radius; }
 
     template <class Real>
-    double dual(const SeenRow<Real>& row, double t) const {
+    Priced dual(const SeenRow<Real>& row, double t, double) const {
         const double n = row.roundings(), base = t <= 0.5 ? 1.0 : 0.0;
         const auto stake = [&](Index j) { return row.u[j]; };
         const double f = threshold(row, t, base, stake);
@@ -37,7 +36,7 @@ public:
         });
         const double margin =
             4.0 * (std::fabs(f) + 1.0 - base) + row.scale * size * (1.0 + n * EPSILON);
-        return f - (1.0 - base) - row.scale * total + EPSILON * margin;
+        return {f - (1.0 - base) - row.scale * total + EPSILON * margin};
     }
 
     template <class Real>

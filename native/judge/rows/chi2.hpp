@@ -15,11 +15,10 @@ namespace drmdp::judge {
 class Chi2 : public Mixed<Chi2> {
 public:
     using Mixed<Chi2>::Mixed;
-    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return 0.5 * radius; }
 
     template <class Real>
-    double dual(const SeenRow<Real>& row, double t) const {
+    Priced dual(const SeenRow<Real>& row, double t, double) const {
         const double n = row.roundings(), eta = threshold(row, t);
         const double total = block_sum(row.K, [&](Index j) {
             return row.raw(j) * gain(t * row.u[j] - eta);
@@ -30,8 +29,8 @@ public:
             return row.raw(j) * (n * std::fabs(gain(d)) +
                                  moved * 2.0 * (std::fabs(stake) + std::fabs(eta)));
         });
-        return eta + row.scale * total +
-               EPSILON * (4.0 * std::fabs(eta) + row.scale * size * (1.0 + n * EPSILON));
+        const double margin = EPSILON * (4.0 * std::fabs(eta) + row.scale * size * (1.0 + n * EPSILON));
+        return {eta + row.scale * total + margin};
     }
 
     template <class Real>

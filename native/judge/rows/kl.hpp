@@ -19,19 +19,18 @@ namespace drmdp::judge {
 class Kl : public Mixed<Kl> {
 public:
     using Mixed<Kl>::Mixed;
-    static constexpr double FAINT = 0.0;
     static double budget(double radius) { return radius; }
 
     template <class Real>
-    double dual(const SeenRow<Real>& row, double t) const {
+    Priced dual(const SeenRow<Real>& row, double t, double) const {
         const double n = row.roundings(), top = t <= 1.0 ? 0.0 : own_top(row);
         const double total = row.scale * block_sum(row.K, [&](Index j) {
             if (!(row.raw(j) > 0.0)) return 0.0;
             return row.raw(j) * (t <= 1.0 ? expm1(t * row.u[j]) : exp(t * (row.u[j] - top)));
         });
-        if (t <= 1.0) return log1p(total) - 3.0 * n * EPSILON * total;
+        if (t <= 1.0) return {log1p(total) - 3.0 * n * EPSILON * total};
         const double logarithm = log(total + 0x1p-1072 * double(row.K + 1));
-        return t * top + logarithm + EPSILON * (n + 4.0 * t + 2.0 * std::fabs(logarithm));
+        return {t * top + logarithm + EPSILON * (n + 4.0 * t + 2.0 * std::fabs(logarithm))};
     }
 
     template <class Real>

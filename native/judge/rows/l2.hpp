@@ -23,7 +23,7 @@
 //     m by n e spread,    (z - y).u by 4 n e spread for |m| <= 0.1.
 #pragma once
 
-#include "../shared_budget.hpp"
+#include "../ball.hpp"
 
 namespace drmdp::judge {
 
@@ -43,9 +43,9 @@ struct L2Sums {
     }
 };
 
-class L2 {
+class L2 : public Additive {
 public:
-    L2(const Sight& sight, bool unlisted, Index longest)
+    L2(const Extra&, const Sight& sight, bool unlisted, Index longest)
         : sight_(sight), unlisted_(unlisted), u_(longest) {}
     // Of smaller moves doubles keep too little.
     static constexpr double FAINT = 1e-13;
@@ -53,20 +53,16 @@ public:
     void open_state() { t_ = NOT_A_NUMBER; }
 
     template <class Real>
-    double dual(SeenRow<Real> row, double t) {
-        if (!usable(t)) return INFINITE;
+    Priced dual(SeenRow<Real> row, double t, double) {
+        if (!usable(t)) return {INFINITE};
         const double flat = raise(row, t), nominal = row.worth();
         const L2Sums sums = settle(row, t, flat);
         const double value = sums.level * sums.idle + t * (nominal - sums.idle_u) +
                              0.5 * sums.squares - 0.5 * sums.idle_squares;
-        return value + margin(sums, t, nominal, row.roundings());
+        return {value + margin(sums, t, nominal, row.roundings())};
     }
 
-    // For orders of kernels: bounds on what a row gains beyond a price for its distance, see
-    // `judge/each_kernel.hpp`; `more` are the roundings of adding up.
-    struct Priced {
-        double gain, square;
-    };
+    // For distances of kernels (`L2Orders`); `more` are the roundings of adding up.
     template <class Real>
     Priced priced(SeenRow<Real> row, double t, double more) {
         if (!usable(t)) return {INFINITE, INFINITE};
@@ -80,7 +76,7 @@ public:
     }
 
     template <class Real>
-    Measured measure(const SeenRow<Real>& row, View<const double> mixture) {
+    Measured mixed(const SeenRow<Real>& row, View<const double> mixture) {
         const double f = mixture[2] >= 0.0 && mixture[2] <= 1.0 ? mixture[2] : 0.0;
         const Measured first = at(row, mixture[0]);
         if (f == 0.0) return first;
@@ -236,6 +232,40 @@ private:
     double t_ = NOT_A_NUMBER, tau_ = 0.0;  // of the last row
     const void* y_ = nullptr;
     L2Sums last_;
+};
+
+// A distance d_i for each kernel, within a budget of some order.
+//
+// d >= e.(z - y)/|e| for every e. With t = kappa_i x_a and thresholds tau_a, e = max((t u - tau)/kappa_i, -y/kappa_i)
+// and lambda_i = |e_i|, any kappa_i > 0 and tau give, over active and idle entries,
+//
+//     B_i = sum_a [max (x_a u - e) + e.y] <= sum_a [tau sum_idle y + t sum_active y u - sum_idle y^2]/kappa_i,
+//     lambda_i = sqrt(sum_a [sum_active d^2 + sum_idle y^2])/kappa_i:
+//
+// x_a u - e is tau/kappa_i where active, and where idle it is less. The rows are z(kappa_i x_a).
+//
+// **Rounding.** B_i kappa_i is off by the margin of Phi, of which it has the terms. As computed, d defines e, and then
+// x_a u - e <= tau/kappa_i is off by 2 e (t + |tau|)/kappa_i. An entry that counts as idle though y + d > 0 has y <= 2 |d|, and
+// raises the maximum by (n + 24) e |d|/kappa_i, |d| <= t + |tau|. Distances and prices are off by 2 n e, relatively.
+template <class Real>
+class L2Orders : public L2 {
+public:
+    static constexpr bool SQUARE = true;
+    explicit L2Orders(const Question<Real>& q)
+        : L2(q.extra, q.sight, q.layout.unlisted, q.layout.longest(q.start, q.stop)), q_(q) {}
+    static double budget(double radius) { return radius; }
+
+    void open(Index s) { s_ = s, open_state(); }
+    bool bends(Index a) const { return q_.claim.by_action[s_][a] > 0.0; }
+    double price(Index i) const { return std::max(q_.claim.by_kernel[s_][i], 0.0); }
+    Priced dual(const SeenRow<Real>& row, double t, double more) { return priced(row, t, more); }
+    Measured measure(const SeenRow<Real>& row, Index a, Index i) {
+        return at(row, q_.claim.by_kernel[s_][i] * q_.claim.by_action[s_][a]);
+    }
+
+private:
+    const Question<Real>& q_;
+    Index s_ = 0;
 };
 
 }  // namespace drmdp::judge

@@ -10,22 +10,26 @@ namespace drmdp::judge {
 class OutsideRow : public Mixed<OutsideRow> {
 public:
     OutsideRow(const Extra& extra, const Sight& sight, bool unlisted, Index longest)
-        : Mixed(sight, unlisted, longest), outside_(extra.outside), y_(longest), u_(longest), z_(longest) {}
-    static constexpr double FAINT = 0.0;
+        : Mixed(extra, sight, unlisted, longest), outside_(extra.outside), y_(longest), u_(longest), z_(longest) {}
     static double budget(double radius) { return radius; }
 
     // At a price.
     template <class Real>
-    double dual(const SeenRow<Real>& row, double t) {
-        const Tried tried = attempt(row, t);
-        return bound(row, t, t * tried.worth - tried.cost, t);
+    Priced dual(const SeenRow<Real>& row, double t, double) {
+        const Measured tried = attempt(row, t);
+        return {bound(row, t, t * tried.worth - tried.cost, t)};
     }
 
     // Of the values at a radius.
     template <class Real>
-    double most(const SeenRow<Real>& row, double radius) {
-        const Tried tried = attempt(row, radius);
-        return bound(row, radius, tried.cost <= radius ? tried.worth : -INFINITE, 1.0);
+    Priced most(const SeenRow<Real>& row, double radius) {
+        const Measured tried = attempt(row, radius);
+        return {bound(row, radius, tried.cost <= radius ? tried.worth : -INFINITE, 1.0)};
+    }
+    template <class Real>
+    Measured attempt(const SeenRow<Real>& row, double size) {
+        const double mixture[] = {size, 0.0, 0.0};
+        return mixed(row, {mixture, 3});
     }
 
     template <class Real>
@@ -43,16 +47,6 @@ public:
     }
 
 private:
-    struct Tried {
-        double worth, cost;
-    };
-    template <class Real>
-    Tried attempt(const SeenRow<Real>& row, double size) {
-        const double mixture[] = {size, 0.0, 0.0};
-        const Measured found = measure(row, {mixture, 3});
-        return {found.worth, found.cost};
-    }
-
     template <class Real>
     double bound(const SeenRow<Real>& row, double size, double gain, double scale) const {
         if (outside_.fault.function) return INFINITE;
@@ -74,6 +68,29 @@ private:
 
     const Outside& outside_;
     mutable std::vector<double> y_, u_, z_;
+};
+
+// Every row has the radius of the set for itself, and a claim has one for each kernel.
+template <class Real>
+class OutsideRadius : public OutsideRow {
+public:
+    static constexpr bool ALONE = true;
+    explicit OutsideRadius(const Question<Real>& q)
+        : OutsideRow(q.extra, q.sight, q.layout.unlisted, q.layout.longest(q.start, q.stop)), q_(q) {}
+    static double order(const Question<Real>&) { return INFINITE; }
+
+    void open(Index s) { s_ = s; }
+    bool bends(Index) const { return true; }
+    double price(Index) const { return 1.0; }
+    Priced dual(const SeenRow<Real>& row, double radius, double) { return most(row, radius); }
+    Measured measure(const SeenRow<Real>& row, Index, Index i) {
+        const double radius = q_.claim.by_kernel[s_][i];
+        return radius > 0.0 ? attempt(row, radius) : Measured{row.below(), 0.0};
+    }
+
+private:
+    const Question<Real>& q_;
+    Index s_ = 0;
 };
 
 }  // namespace drmdp::judge

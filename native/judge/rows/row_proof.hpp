@@ -5,7 +5,7 @@
 // least C(z/mass | y) by definition. exp, log and their kin are right up to 2 e, relatively.
 #pragma once
 
-#include "../shared_budget.hpp"
+#include "../ball.hpp"
 
 namespace drmdp::judge {
 
@@ -22,13 +22,13 @@ double own_top(const SeenRow<Real>& row) {
 }
 
 template <class Divergence>
-class Mixed {
+class Mixed : public Additive {
 public:
-    Mixed(const Sight&, bool, Index longest) : z_(longest), other_(longest) {}
+    Mixed(const Extra&, const Sight&, bool, Index longest) : z_(longest), other_(longest) {}
     void open_state() {}
 
     template <class Real>
-    Measured measure(const SeenRow<Real>& row, View<const double> mixture) {
+    Measured mixed(const SeenRow<Real>& row, View<const double> mixture) {
         const double f = mixture[2] >= 0.0 && mixture[2] <= 1.0 ? mixture[2] : 0.0;
         const View<double> z(z_.data(), row.K), other(other_.data(), row.K);
         double top = (1.0 - f) * bend(row, f < 1.0 ? mixture[0] : mixture[1], z);

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.certificate import pairs
 from drmdp.certificate.view import Claim, Found, View, view
@@ -61,6 +60,7 @@ def derive(
 
 def _playable(policy: Array, available: BoolArray) -> Array:
     """The positive probabilities of available actions; all 0 in states where they do not sum to 1, not even roughly."""
-    own = np.empty(policy.shape)
-    _native.judge_clean(np.ascontiguousarray(policy, dtype=np.float64), available, own)
+    own = np.where(available & (policy > 0), policy, 0.0)
+    with np.errstate(over="ignore"):
+        own[~(np.abs(own.sum(axis=1) - 1) <= 0.5)] = 0.0
     return own

@@ -1,4 +1,4 @@
-"""Intervals: their proof is `native/judge/intervals.hpp`; here is what a kernel of any origin needs to be inside."""
+"""Intervals: their proof is `native/judge/rows/intervals.hpp`; here is what a kernel of any origin needs to be inside."""
 
 from __future__ import annotations
 

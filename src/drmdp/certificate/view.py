@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from drmdp.layout.memory import Memory
 
 EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-280
+"""A span below counts as 0, as in `native/judge/sums.hpp`."""
 EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)
 
 
@@ -65,8 +67,11 @@ class Found(NamedTuple):
 def view(layout: Layout, value: Array, whole: bool = True) -> View:
     """Normalise v where all actions see the same, and sort it, or its top, if states that are not listed matter."""
     beyond = np.zeros(1, dtype=np.int64)
-    u = np.empty(value.size if layout.common else 0)
-    top, span = _native.judge_look(value, layout.discount, u)
+    u = np.zeros(value.size if layout.common else 0)
+    top, span = float(value.max()), float(value.max()) - float(value.min())
+    if layout.common and layout.discount * span > TINY:
+        with np.errstate(over="ignore"):
+            u = (value - top) / span
     if not (layout.common and layout.unlisted):
         return View(value, top, span, u, NONE, NONE, EMPTY, EMPTY, EMPTY, beyond)
     states = in_order(value, None if whole else layout)

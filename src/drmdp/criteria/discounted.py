@@ -12,11 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array, BoolArray
 from drmdp.bellman.operator import Update
 from drmdp.certificate.dense import Bounds
-from drmdp.core.levels import ended
+from drmdp.core.levels import EPS, ended
 from drmdp.core.surveys import Survey
 from drmdp.core.vectors import by_state, ends
 from drmdp.criteria import linear
@@ -81,6 +80,7 @@ def _bound(
     value: Array, lower_step: Array, upper_step: Array, terminal: BoolArray, size: float, further: float, limit: float, side: float
 ) -> Array:  # fmt: skip
     """One side of `bounds`; `further` is all steps to come, of which none is larger than `size`."""
-    out = np.empty(value.size)
-    _native.judge_bound(value, lower_step, upper_step, terminal, size, further, limit, side, out)
-    return out
+    with np.errstate(all="ignore"):
+        sizes = np.abs(value) + np.abs(lower_step) + np.abs(upper_step) + size
+        x = value + (lower_step if side < 0 else upper_step) + further + side * 8 * EPS * sizes
+    return np.where(terminal, 0.0, np.where(side * x > side * limit, limit, x))  # NaN stays
