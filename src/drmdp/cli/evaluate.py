@@ -8,6 +8,7 @@ import click
 
 from drmdp.cli.options import (
     BACKEND,
+    CRITERION,
     MAX_SECONDS,
     RADIUS,
     THREADS,
@@ -31,6 +32,7 @@ from drmdp.cli.show import (
 @click.argument("policy_path", metavar="POLICY")
 @common
 @RADIUS
+@CRITERION
 @BACKEND
 @MAX_SECONDS
 @THREADS
@@ -38,6 +40,7 @@ def evaluate(
     model_paths: tuple[str, ...],
     policy_path: str,
     discount: float | None,
+    criterion: str | None,
     backend: str | None,
     tol: float | None,
     rtol: float,
@@ -68,7 +71,7 @@ def evaluate(
     begin = clock.now()
     several = len(models) > 1
     found = api.evaluate(
-        models if several else model, sets if several else ball, policy, tol, rtol, backend, max_seconds, threads
+        models if several else model, sets if several else ball, policy, tol, rtol, backend, max_seconds, threads, criterion=criterion,
     )
     if isinstance(found, HorizonSolution):
         print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})

@@ -35,6 +35,11 @@ KEEP_FORMULAS = click.option(
     "--keep-formulas", is_flag=True, help="Write names such as =1+1 to .csv too, which spreadsheets run as formulas."
 )
 MAX_SECONDS = click.option("--max-seconds", type=float, help="Stop after so many seconds, to within a sweep.")
+CRITERION = click.option(
+    "--criterion",
+    type=click.Choice(["discounted", "total", "average"]),
+    help="What is optimised: total, until a terminal state, where the discount is 1, else discounted, unless this says average.",
+)
 PROGRESS = click.option(
     "--progress/--no-progress",
     default=None,

@@ -13,7 +13,7 @@ import click
 
 from drmdp.cli import screen as cli_screen
 from drmdp.cli.screen import say
-from drmdp.core.text import count, discount
+from drmdp.core.text import count, discount, measured
 from drmdp.errors import Notice
 
 if TYPE_CHECKING:
@@ -126,9 +126,10 @@ def problem(model: Model | Head) -> str:
     return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"
 
 
-def worst(model: Model | Head, nature: Any = None) -> str:
+def worst(model: Model | Head, nature: Any = None, criterion: str = "discounted") -> str:
     """What a value is, in words."""
-    return f"{'best' if nature == 'cooperative' else 'worst'}-case {'reward' if model.maximise else 'cost'}"
+    what = measured(criterion, "reward" if model.maximise else "cost")
+    return f"{'best' if nature == 'cooperative' else 'worst'}-case {what}"
 
 
 def print_summary(
@@ -139,13 +140,14 @@ def print_summary(
     value: Any,
     figures: dict[str, Any],
     notes: Sequence[str],
+    criterion: str = "discounted",
 ) -> None:
     """Print what was asked, how it ended, what there is to say, and the first states."""
     out = console()
     helps = ", cooperative nature" if ball.nature == "cooperative" else ""
     region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
-    what = worst(model, ball.nature)
-    what = f"{what.split()[-1]} under the mean kernel" if ball.certain else what
+    what = worst(model, ball.nature, criterion)
+    what = f"{what.split(' ', 1)[1]} under the mean kernel" if ball.certain else what
     mean = f"{float(model.initial @ value):.6g} {what}, mean over the start distribution"
     mean += f" ({model.start})" if model.start else ""
     out.print(
@@ -176,7 +178,7 @@ def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
     """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
     bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
     certain = solution.problem is not None and solution.problem[1].certain
-    what = worst(model, solution.settings.get("nature")).split()[-1 if certain else 0 :]
+    what = worst(model, solution.settings.get("nature"), solution.criterion).split()[int(certain) : 2]
     return {" ".join(what): solution.value, f"optimum {bound[0]}": bound[1]}
 
 

@@ -10,6 +10,7 @@ from drmdp.cli import past
 from drmdp.cli import report as page
 from drmdp.cli.options import (
     BACKEND,
+    CRITERION,
     MAX_SECONDS,
     RADIUS,
     THREADS,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.argument("model_path", metavar="MODEL")
 @common
 @RADIUS
+@CRITERION
 @BACKEND
 @click.option("--method", default="auto", show_default=True, help="auto or a name in drmdp.METHODS.")
 @click.option("--max-iters", type=int, help="Stop after so many iterations.")
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 def solve(
     model_path: str,
     discount: float | None,
+    criterion: str | None,
     backend: str | None,
     tol: float | None,
     rtol: float,
@@ -90,7 +93,7 @@ def solve(
     if chosen_cluster is not None:
         past.refuse(
             start=start, initial=asked.initial, report=report, report_radii=report_radii, title=title, unit=unit, baseline=baseline,
-            discount=discount,
+            discount=discount, criterion=criterion,
         )  # fmt: skip
         return past.solve(
             model_path, asked.alone(), chosen_cluster, out, proof, as_json, method=method, tol=tol, rtol=rtol, max_iters=max_iters,
@@ -119,9 +122,9 @@ def solve(
     with stage("solving", hint="Ctrl-C stops early and keeps the best result so far."):
         solution = api.solve(
             model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads,
-            backend=backend,
+            backend=backend, criterion=criterion,
         )  # fmt: skip
-    document = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "settings")} | named(model, ball)
+    document = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "criterion", "time", "bias", "settings")} | named(model, ball)
     document["notes"] = solution.notes
     try:
         if out is not None:
@@ -143,4 +146,6 @@ def solve(
 def _print(model: Model, ball: AmbiguitySet, solution: Solution, written: dict[str, str | None]) -> None:
     lines = outcome(solution) | {name: path for name, path in written.items() if path is not None}
     lines["Work"] += f", backend {solution.settings['backend']}"
-    print_summary(model, ball, lines, solution.policy, solution.value, limits(model, solution), solution.notes)
+    print_summary(
+        model, ball, lines, solution.policy, solution.value, limits(model, solution), solution.notes, solution.criterion
+    )

@@ -12,6 +12,13 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
+def measured(criterion: str, noun: str) -> str:
+    """What values of a criterion are, of costs or rewards."""
+    if criterion == "reach":
+        return "probability"
+    return noun + {"total": " until the end", "average": " a step in the long run"}.get(criterion, "")
+
+
 def memory(n: float) -> str:
     """Bytes in the largest unit that leaves at least one: "1.5 MB"."""
     size, unit = float(n), "bytes"
