@@ -256,6 +256,8 @@ class Evaluation:
         How the run ended.
     scale : float
         max(max|value|, max|c|), what a relative gap is relative to.
+    criterion : str
+        What was evaluated: "discounted", "total" or "average".
     """
 
     value: Array
@@ -264,6 +266,7 @@ class Evaluation:
     kernel: Any
     status: Status
     scale: float
+    criterion: str = "discounted"
     problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
     policy: ClassVar[Any] = None
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
@@ -331,7 +334,13 @@ def evaluate(
     lower, upper = sides(model, found.lower, found.upper)
     scale = scale_of(model, found.upper)
     evaluation = Evaluation(
-        pessimistic(model, lower, upper), lower, upper, found.best.make_kernel(), found.status, scale
+        pessimistic(model, lower, upper),
+        lower,
+        upper,
+        found.best.make_kernel(),
+        found.status,
+        scale,
+        named(model, criterion),
     )
     vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, sweep=found.best.sweep)
     return evaluation

@@ -71,7 +71,15 @@ def evaluate(
     begin = clock.now()
     several = len(models) > 1
     found = api.evaluate(
-        models if several else model, sets if several else ball, policy, tol, rtol, backend, max_seconds, threads, criterion=criterion,
+        models if several else model,
+        sets if several else ball,
+        policy,
+        tol,
+        rtol,
+        backend,
+        max_seconds,
+        threads,
+        criterion=criterion,
     )
     if isinstance(found, HorizonSolution):
         print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})
@@ -80,7 +88,7 @@ def evaluate(
     alone = single.remarks(model, ball, model.policy(policy), float(model.initial @ found.value))
     notes = [*said(model, ball), *alone]
     if as_json:
-        fields = ("status", "gap", "scale", "value", "lower", "upper")
+        fields = ("status", "gap", "scale", "criterion", "value", "lower", "upper")
         about: dict[str, Any] = {name: getattr(found, name) for name in fields}
         settings = {"ball": repr(ball), "tol": tol, "rtol": rtol, "backend": backend, "policy": policy_path}
         print_json(
@@ -94,5 +102,5 @@ def evaluate(
             "Work": f"{seconds:.3g} s, backend {backend}",
         }
         figures = {f"{worst(model, ball.nature)}, at least": found.lower, "at most": found.upper}
-        print_summary(model, ball, lines, policy, found.value, figures, notes)
+        print_summary(model, ball, lines, policy, found.value, figures, notes, found.criterion)
     return exit_code(found.status, reached(found))

@@ -124,7 +124,9 @@ def solve(
             model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads,
             backend=backend, criterion=criterion,
         )  # fmt: skip
-    document = {name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "criterion", "time", "bias", "settings")} | named(model, ball)
+    document = {
+        name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "criterion", "time", "bias", "settings")
+    } | named(model, ball)
     document["notes"] = solution.notes
     try:
         if out is not None:

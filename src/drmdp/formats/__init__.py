@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from drmdp._typing import BoolArray
 from drmdp.core.files import check_path, naming
 from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
@@ -293,6 +294,13 @@ def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Pa
         Instead of going by the suffix.
     """
     return _choose(path, format).files_of(Path(path))
+
+
+def labels(path: str | os.PathLike[str], n_states: int) -> dict[str, BoolArray]:
+    """States of each label that the file of a model has, (S,): what `drmdp.reach` takes as `target` or `avoid`; formats without labels have none."""
+    own = getattr(_choose(path, None), "labels", None)
+    with _reading(path):
+        return {} if own is None else dict(own(Path(path), n_states))
 
 
 def holds_intervals(path: str | os.PathLike[str], format: str | None = None) -> bool:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array
+from drmdp._typing import Array, BoolArray
 from drmdp.core.files import check_file, write_together
 from drmdp.errors import InputError, repeated, shown
 from drmdp.formats._bounded import check_bounds, list_bounds, model_between
@@ -200,23 +200,33 @@ def _lines(file: Path, head: int, size: int) -> Any:
         yield line, fields
 
 
-def _initial(path: Path, S: int) -> Array | None:
+def labels(path: Path, S: int) -> dict[str, BoolArray]:
+    """States of each label, (S,), of the file beside; none where there is no such file."""
     file = path.with_suffix(".lab")
     if not file.is_file():
-        return None
-    initial = np.zeros(S)
+        return {}
     with within(file):
         rows = words(file)
-        line, header = next(rows, (1, []))
-        names = {label: number for number, label in LABEL.findall(" ".join(header))}
-        if "init" not in names:
-            raise InputError(f'line {line}: no label "init"')
+        numbers = dict(LABEL.findall(" ".join(next(rows, (1, []))[1])))
+        found = {name: np.zeros(S, dtype=bool) for name in numbers.values()}
         for line, fields in rows:
             s = index(line, "state", fields[0].removesuffix(":"), S)
-            initial[s] = names["init"] in fields[1:]
-        if not initial.any():
+            for number in fields[1:]:
+                if number not in numbers:
+                    raise InputError(f"line {line}: no label has the number {number!r}")
+                found[numbers[number]][s] = True
+    return found
+
+
+def _initial(path: Path, S: int) -> Array | None:
+    if not (known := labels(path, S)):
+        return None
+    with within(path.with_suffix(".lab")):
+        if "init" not in known:
+            raise InputError('line 1: no label "init"')
+        if not known["init"].any():
             raise InputError("no state is initial")
-    return np.asarray(initial / initial.sum())
+    return np.asarray(known["init"] / known["init"].sum())
 
 
 # ---------------------------------------------------------------------- writing

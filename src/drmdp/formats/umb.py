@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from drmdp._typing import Array, IntArray
+from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.archives import decoding
 from drmdp.core.files import check_file, memory_limit, open_regular, write_whole
 from drmdp.errors import InputError, imported, shown
@@ -185,6 +185,22 @@ def _rewards(file: Any, of: tuple[IntArray, IntArray], sizes: tuple[int, int]) -
     if not np.isfinite(total).all():
         raise InputError(f"reward: expected finite numbers, got {total[~np.isfinite(total)][0]!r}")
     return total
+
+
+def labels(path: Path, S: int) -> dict[str, BoolArray]:
+    """States of each label, (S,)."""
+    umbi = imported("umbi", "umb")
+    _check_size(path)
+    with decoding("not a readable .umb file"), _quiet():
+        file = umbi.umb.read(path)
+        given = {
+            name: np.asarray(values["states"], dtype=bool)
+            for name, values in (file.annotations or {}).get("aps", {}).items()
+        }
+    for name, flags in given.items():
+        if flags.shape != (S,):
+            raise InputError(f"label {name!r}: expected a flag for each of {S} states, got {flags.size}")
+    return given
 
 
 # ---------------------------------------------------------------------- writing

@@ -101,6 +101,8 @@ class HorizonSolution(Certified):
     @property
     def noun(self) -> str:
         """What values are made of."""
+        if self.settings.get("criterion") == "reach":
+            return "probability"
         return "reward" if self.maximise else "cost"
 
     @property

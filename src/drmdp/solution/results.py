@@ -100,6 +100,15 @@ LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes", "time")
 """What is made when it is first asked for."""
 
 
+MEASURED = {
+    "discounted": "",
+    "total": ", in all until the end",
+    "average": ", a step in the long run",
+    "reach": ", probability",
+}
+"""What values of a criterion are, behind their numbers."""
+
+
 class Certified:
     """What solutions and plans share: arrays that nobody writes to, and bounds in words."""
 
@@ -252,7 +261,7 @@ class Solution(Certified):
         lines = [
             f"Solution: {self.status} — {self.status.sentence}",
             f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
-            f"  value      {_span(self.value)}",
+            f"  value      {_span(self.value)}{MEASURED[self.criterion]}",
             f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",

@@ -82,7 +82,9 @@ def reach(
     if within is not None:
         whole("within", within, 1)
         ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress, "nature": nature}
-        return finite_horizon(m, ball, stages=within, tol=tol, rtol=rtol, **ends)
+        plan = finite_horizon(m, ball, stages=within, tol=tol, rtol=rtol, **ends)
+        plan.settings["criterion"] = "reach"
+        return plan
     method, begin, deadline = Reaching(), clock.now(), clock.deadline(max_seconds)
     with showing(progress):
         problem = ReachProblem(build(m, ball, "exact", threads), criterion=Reach(m))
