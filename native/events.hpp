@@ -18,6 +18,8 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "chain.hpp"
@@ -119,7 +121,7 @@ public:
     SeenRows seen;
 
     EventRows(Index E, Index N)
-        : E(E), N(N), seen(E, N), slot_(E), first_(E + 1), place_(E), states_(E), prices_(E), rest_(E * N) {}
+        : E(E), N(N), seen(E, N), slot_(E), first_(E + 1), place_(E), order_(E), rest_(E * N) {}
 
     // Writes a block; `merged`: events in the same slot are one entry. The number of entries.
     Index fill(const Asked& asked, const Laws& laws, bool merged, const Block& block) {
@@ -162,10 +164,8 @@ private:
         bool up = true, down = true;
         Index K = runs(asked, pair, live, at, block, up, down);
         if (!up && !down) {
-            bool alone = true;
-            K = slots(asked, pair, live, at, block, alone);
-            ascend(at, K, block);
-            rows(laws, c, K, alone, at, block);
+            K = slots(asked, pair, live, at, block);
+            rows(laws, c, K, false, at, block);
             return K;
         }
         if (!up) {
@@ -238,59 +238,33 @@ private:
         first_[K] = n_live;
     }
 
-    // Slots of any pair in the order met; how many there are, and whether each is a run.
-    Index slots(const Asked& asked, Index pair, View<const std::int64_t> live, Index at,
-                const Block& block, bool& alone) {
+    // Slots of any pair: its events in order; how many there are.
+    Index slots(const Asked& asked, Index pair, View<const std::int64_t> live, Index at, const Block& block) {
         const View<const std::int32_t> there = asked.states(pair);
         const View<const double> prices = asked.prices(pair);
+        const auto key = [&](Index k) {
+            return std::make_tuple(there[live[k]], prices.empty() ? 0.0 : prices[live[k]]);
+        };
+        std::iota(order_.begin(), order_.begin() + live.size(), Index(0));
+        std::stable_sort(order_.begin(), order_.begin() + live.size(), [&](Index k, Index m) { return key(k) < key(m); });
         Index K = 0;
-        std::int32_t lowest = 0, highest = -1;
-        for (Index k = 0; k < live.size(); ++k) {
-            const std::int32_t t = there[live[k]];
-            const double x = prices.empty() ? 0.0 : prices[live[k]];
-            const auto is = [&](Index j) { return block.indices[at + j] == t && block.costs[at + j] == x; };
-            Index j = -1;
-            if (K > 0 && is(K - 1)) j = K - 1;
-            else if (lowest <= t && t <= highest) {
-                for (j = K - 2; j >= 0 && !is(j);) --j;
-                alone = alone && j < 0;
+        for (Index n = 0; n < live.size(); ++n) {
+            const Index k = order_[n];
+            if (n == 0 || key(k) != key(order_[n - 1])) {
+                std::tie(block.indices[at + K], block.costs[at + K]) = key(k);
+                first_[K] = k, place_[K] = K, ++K;
             }
-            if (j < 0) {
-                block.indices[at + K] = t, block.costs[at + K] = x;
-                lowest = K == 0 || t < lowest ? t : lowest;
-                highest = K == 0 || t > highest ? t : highest;
-                first_[K] = k;
-                j = K++;
-            }
-            slot_[k] = j;
+            slot_[k] = K - 1;
         }
-        first_[K] = live.size();
         return K;
     }
 
-    // Puts slots in ascending order; `place_` is where each went.
-    void ascend(Index at, Index K, const Block& block) {
-        const auto less = [&](Index j, Index m) {
-            return states_[j] < states_[m] || (states_[j] == states_[m] && prices_[j] < prices_[m]);
-        };
-        std::copy_n(block.indices.at(at, K), K, states_.begin());
-        std::copy_n(block.costs.at(at, K), K, prices_.begin());
-        bool up = true;
-        for (Index j = 1; j < K; ++j) up = up && less(j - 1, j);
-        for (Index j = 0; j < K; ++j) {
-            place_[j] = up ? j : 0;
-            for (Index m = 0; !up && m < K; ++m) place_[j] += less(m, j);
-        }
-        for (Index j = 0; j < K; ++j)
-            block.indices[at + place_[j]] = states_[j], block.costs[at + place_[j]] = prices_[j];
-    }
-
-    // The N rows of a pair, and their mean.
-    void rows(const Laws& laws, Index c, Index K, bool alone, Index at, const Block& block) {
+    // The N rows of a pair, and their mean; `runs`: slots are runs.
+    void rows(const Laws& laws, Index c, Index K, bool runs, Index at, const Block& block) {
         const Index N = laws.N, n_live = laws.n_live[c];
         for (Index k = 0; k < n_live; ++k) {
             const Index j = slot_[k];
-            const bool tail = alone && first_[j] == k && first_[j + 1] == n_live;
+            const bool tail = runs && first_[j] == k && first_[j + 1] == n_live;
             const View<const double> law = tail ? laws.rest(c, k) : laws.law(c, k);
             double* y = block.data.at(N * at, N * K) + place_[j];
             double* rest = rest_.data() + j * N;
@@ -317,8 +291,8 @@ private:
     }
 
     std::vector<Index> slot_, first_, place_;  // of each live event; of each slot: its first, and in order
-    std::vector<std::int32_t> states_;
-    std::vector<double> prices_, rest_;        // what the sums of a pair's slots leave out
+    std::vector<Index> order_;                 // events
+    std::vector<double> rest_;                 // what the sums of a pair's slots leave out
     Index same_ = 0;                           // entries that hold the only rows there are
 };
 
