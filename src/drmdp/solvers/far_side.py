@@ -23,7 +23,7 @@ from scipy import sparse
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.bellman.operator import Update
 from drmdp.certificate import explicit, plateau
-from drmdp.core.compact import DENSE, Rows
+from drmdp.core.compact import DENSE, Rows, rows_of
 from drmdp.core.levels import EPS, beyond
 from drmdp.criteria import linear
 from drmdp.criteria.components import Options, end_components, entries_of
@@ -33,6 +33,7 @@ from drmdp.sets.reweighting import Reweighting
 from drmdp.solvers.problem import Problem
 
 ROUNDS = 60
+ALL = slice(None)
 NEVER = 1 - 2.0**-45
 """A chain that never leads on is cut off after so many steps; components leave none."""
 
@@ -158,14 +159,25 @@ class Both(_Free):
         return chosen(chain, self.options.owner[options])
 
 
-def chosen(chain: Any, states: IntArray) -> Any:
-    """Rows of a chain."""
+def chosen(chain: Any, states: IntArray | slice = ALL) -> Any:
+    """Rows of a chain, an array or a sparse matrix."""
     if isinstance(chain, Rows):
         if chain.prefix_ptr[-1]:
             return chain.dense()[states]
         shape = (chain.entry_ptr.size - 1, chain.n_columns)
         chain = sparse.csr_array((chain.entry_mass, chain.entry_state, chain.entry_ptr), shape=shape)
-    return chain[states]
+    return chain if states == ALL else chain[states]
+
+
+def solved(chain: Any, right: Array) -> Array:
+    """(I − P)⁻¹ r; what is not a number says that it failed."""
+    matrix = sparse.csr_array(chain)
+    n = right.size
+    if n <= DENSE:
+        found: Array = linear.solve(matrix.toarray(), NEVER, right)
+        return found
+    left = linear.arriving(rows_of(matrix), [right])
+    return np.full(n, np.nan) if left is None else left[0]
 
 
 @dataclass
@@ -206,7 +218,7 @@ def bound(
         best = _argmax(value, classes, n)
         on = (best >= 0) & ~fixed
         step = np.where(on, value[best] - q, 0.0)
-        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step, checkpoint), 0.0, 1.0), q)
+        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step), 0.0, 1.0), q)
     return Bound(p, False, ROUNDS)
 
 
@@ -220,7 +232,7 @@ def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
 
 
 def _solve(
-    players: Players, names: IntArray, leading: IntArray, doors: IntArray, best: IntArray, on: BoolArray, step: Array, checkpoint: Callable[[], None]
+    players: Players, names: IntArray, leading: IntArray, doors: IntArray, best: IntArray, on: BoolArray, step: Array
 ) -> Array:  # fmt: skip
     """(I − P)⁻¹ step for the chain of what is best in each class."""
     n = on.size
@@ -234,9 +246,8 @@ def _solve(
         np.concatenate([rows.col, names[doors[best[by_door] - leading.size]]]),
     )
     chain: Any = sparse.csr_array((np.where(on[at[1]], entries, 0.0), at), shape=(n, n))
-    chain = chain.toarray() if n <= DENSE else chain
     try:
-        found = linear.solve(chain, NEVER, step, checkpoint)
+        found = solved(chain, step)
     except np.linalg.LinAlgError:
         return step
     return found if np.isfinite(found).all() and np.abs(found).max() <= 2 else step

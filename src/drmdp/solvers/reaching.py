@@ -24,50 +24,42 @@ from drmdp._typing import Array, BoolArray
 from drmdp.bellman.build import build
 from drmdp.bellman.operator import Update
 from drmdp.certificate.dense import Bounds
-from drmdp.core.compact import DENSE, Rows
+from drmdp.core.compact import DENSE
 from drmdp.core.levels import ended
 from drmdp.core.tolerance import Tolerance
-from drmdp.criteria import linear
-from drmdp.model import changed
+from drmdp.model import Model, changed
 from drmdp.solvers import far_side, loop
 from drmdp.solvers.nature_table import FAINT, table
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem, State, Verdict
 
-RATES = (0.99, 1 - 1e-4, 1 - 1e-6)
-"""Discounts on the way to a start."""
+RATES, START = (0.99, 1 - 1e-4, 1 - 1e-6), 1e-4
+"""Discounts on the way to a start, and how near values are brought there."""
 MOST, POLICIES, TRIES = 30, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
+FREE, ACCEPT = 6, 0.7
+"""Newton points of two players that are kept whatever they show, and what the next ones must come down to."""
 TINY = 1e-14
 Found = Generator[State, None, State | None]
 """Sweeps, and the one that was looked for."""
 
 
-def arriving(chain: Any, goal: BoolArray) -> BoolArray:
-    """From where a chain reaches some states, (S,)."""
-    if isinstance(chain, Rows) and chain.prefix_ptr[-1]:
-        return np.ones(goal.size, dtype=bool)  # it leads everywhere
+def steps_to(matrix: Any, goal: BoolArray) -> Array:
+    """From where a chain, or rows (n·S, S) of n options each, reach some states, (S,): in how many steps, infinitely many from where they do not."""
     S = goal.size
-    steps = sparse.coo_array(far_side.chosen(chain, np.arange(S)))
-    kept = steps.data > FAINT
-    ends = np.flatnonzero(goal)
-    edges = np.concatenate([steps.col[kept], np.full(ends.size, S)]), np.concatenate([steps.row[kept], ends])
+    steps = sparse.coo_array(matrix)
+    kept, ends = steps.data > FAINT, np.flatnonzero(goal)
+    sources = steps.row[kept] // (steps.shape[0] // S)
+    edges = np.concatenate([steps.col[kept], np.full(ends.size, S)]), np.concatenate([sources, ends])
     graph = sparse.csr_array((np.ones(edges[0].size, np.int8), edges), shape=(S + 1, S + 1))
-    from scipy.sparse.csgraph import breadth_first_order  # takes a tenth of a second
+    from scipy.sparse.csgraph import dijkstra  # takes a tenth of a second
 
-    found = np.zeros(S + 1, dtype=bool)
-    found[breadth_first_order(graph, S, return_predecessors=False)] = True
-    return found[:S]
+    return np.asarray(dijkstra(graph, unweighted=True, indices=S)[:S] - 1)
 
 
-class Masked:
-    """A chain restricted to some states."""
-
-    def __init__(self, chain: Any, mask: Array) -> None:
-        self._chain, self._mask = chain, mask
-
-    def __matmul__(self, z: Array) -> Array:
-        return np.asarray(self._mask * (self._chain @ (self._mask * z)))
+def distances(model: Model) -> Array:
+    """How far states are from where the process ends at a value, (S,), by the mean kernel."""
+    return steps_to(model.mean_matrix()[0], np.asarray(model.ends != 0))
 
 
 @dataclass
@@ -117,6 +109,7 @@ class Course:
         assert ball is not None
         self.helps = ball.nature == "cooperative"
         self.side = 1.0 if self.maximise else -1.0  # of ε
+        self.policy: Any = None  # the last that made progress
         self.box = (-1.0, 0.0) if self.maximise else (0.0, 1.0)
 
     def points(self) -> Iterator[State]:
@@ -143,35 +136,49 @@ class Course:
 
     def _start(self) -> tuple[Array, float]:
         """A discounted value, and the longest expected time of its pair where there is something to expect."""
-        problem, model = self.problem, self.model
-        ball: Any = problem.operator.ball
-        v = None
+        model, rate = self.model, RATES[0]
+        v = ended(model, -self.side * rate ** distances(model))
         for rate in RATES:
-            inner = Problem(
-                build(changed(model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
-            )
-            found = loop.run(
-                PolicyIteration(), inner, start=v, tolerance=Tolerance(1e-4), inner=True, proof=False, title="looking for a start"
-            )  # fmt: skip
-            v = np.clip(found.middle, *self.box)
-            problem.kernel_passes += inner.kernel_passes
-        chain = found.best.nature.chain(
-            found.policy
-        )  # at a discount it makes progress, which without one a tie need not
-        v = np.where(
-            arriving(chain, np.asarray(model.ends != 0)), ended(model, v), 0.0
-        )  # what is not 0 elsewhere is inaccuracy
+            v, chain = self._discounted(v, rate)
+        # a pair at a discount makes progress, which without one a tie need not; what is not 0 where it does not arrive is inaccuracy
+        v = np.where(np.isfinite(steps_to(far_side.chosen(chain), np.asarray(model.ends != 0))), ended(model, v), 0.0)
         w = self._solve(chain, self.live & (v != 0), 1 - 1e-7, np.ones(v.size))
         return v, float(np.abs(w).max())
+
+    def _discounted(self, v: Array, rate: float) -> tuple[Array, Any]:
+        """A point near the value at a discount, and the chain of its pair; by the usual policy iteration where Newton's method alone does not settle."""
+        problem, best = self.problem, np.inf
+        for k in range(MOST):
+            update = problem.sweep(v)
+            right = np.where(self.live, rate * (v + (update.lower_step + update.upper_step) / 2) - v, 0.0)
+            chain, off = update.chain, float(np.abs(right).max())
+            self.policy = update.policy
+            if off <= START * (1 - rate):
+                return v, chain
+            if k >= FREE and off > ACCEPT * best:
+                break
+            best, v = min(best, off), v + self._solve(chain, self.live, rate, right)
+        ball: Any = problem.operator.ball
+        inner = Problem(
+            build(changed(self.model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
+        )
+        found = loop.run(
+            PolicyIteration(), inner, start=np.clip(v, *self.box), tolerance=Tolerance(START), inner=True, proof=False, title="looking for a start"
+        )  # fmt: skip
+        problem.kernel_passes += inner.kernel_passes
+        self.policy = found.policy
+        return np.clip(found.middle, *self.box), found.best.nature.chain(found.policy)
 
     def _sweep(self, v: Array, policy: Array | None = None) -> Update:
         problem = self.problem
         return problem.sweep(v) if policy is None else replace(problem.evaluate(v, policy), policy=policy)
 
     def _solve(self, chain: Any, active: Any, rate: float, right: Array) -> Array:
-        mask = active * 1.0
-        inner: Any = chain * np.outer(mask, mask) if isinstance(chain, np.ndarray) else Masked(chain, mask)
-        return np.asarray(mask * linear.solve(inner, rate, right * mask, self.problem.checkpoint))
+        """(I − λP)⁻¹ r on some states, 0 elsewhere; what is not a number says that it failed."""
+        found, own = np.zeros(right.size), np.flatnonzero(active)
+        if own.size:
+            found[own] = far_side.solved(rate * far_side.chosen(chain)[own][:, own], right[own])
+        return found
 
     # ------------------------------------------------------------------ near side
 
@@ -180,34 +187,43 @@ class Course:
         found = yield from self._newton(v, eps, None)
         if found is not None or self.helps:
             return found
-        policy, last = self._sweep(v).policy, None
+        last = None
         for _ in range(POLICIES):
-            found = yield from self._newton(v, eps, policy)
+            found = yield from self._newton(v, eps, self.policy)
             if found is None:
                 break
-            v, last = found.value, found
-            better = State(v, self._sweep(v))
+            v, better = found.value, State(found.value, self._sweep(found.value))
             yield better
+            assert found.update is not None
+            assert better.update is not None
+            # of a policy that is given only the worst case is known, not what others can do
+            last = better if not self.maximise else State(v, replace(found.update, lower_step=better.update.lower_step))
             gain = found.residual - better.residual > 0.1 * eps
             if not gain.any():
                 break
-            assert better.update is not None
-            policy = np.where(gain[:, None], better.update.policy, policy)
+            self.policy = np.where(gain[:, None], better.update.policy, self.policy)
+        if last is not None:
+            yield last
         return last
 
     def _newton(self, v: Array, eps: float, policy: Array | None) -> Found:
-        """Newton's method on v = clip(λ F(v) ± ε); returns the first point whose sweep has steps between ε/2 and 4 ε, in the right direction."""
-        rate, tight = 1 - min(eps, 1e-3), None
-        for _ in range(MOST):
+        """Newton's method on v = clip(λ F(v) ± ε); returns the first point whose sweep is strict, and near ε; where one player moves, at least strict."""
+        rate, tight, best, alone = 1 - min(eps, 1e-3), None, np.inf, self.helps or policy is not None
+        for k in range(MOST):
             v = ended(self.model, np.clip(v, *self.box))
             state = State(v, self._sweep(v, policy))
-            yield state
+            if policy is None:
+                yield state
             wanted = ended(self.model, np.clip(rate * (v + state.residual) + self.side * eps, *self.box))
             strict = (-self.side * state.residual >= eps / 2) | (v == 0) | ~self.live
+            off = float(np.abs(wanted - v).max())
             if strict.all():
                 tight = state
-                if (np.abs(wanted - v) <= 4 * eps).all():
+                if off <= 4 * eps:
                     return state
+            if not alone and k >= FREE and off > ACCEPT * best:
+                return None
+            best = min(best, off)
             active = self.live & ((v != 0) | (wanted != 0))
             assert state.update is not None
             right = rate * (v + state.residual) + self.side * eps - v
@@ -215,7 +231,7 @@ class Course:
             if not np.abs(d).max(initial=0.0) <= 4:
                 return None
             v = v + d
-        return tight
+        return tight if alone else None
 
     # ------------------------------------------------------------------ far side
 
