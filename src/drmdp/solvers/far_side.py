@@ -8,7 +8,8 @@ options may lead. So the unknowns q are one for each component and one for each 
 
     q_C = max { what comes after an option that cannot stay in C, p at an exit of one that can },
 
-whose options all lead on: it is solved by policy iteration. Components guide, and no bound rests on them.
+whose options all lead on: it is solved by policy iteration. Where nature mixes kernels, exits are not free: she leaves by one of the kernels that lead out, and
+an exit is the mean of p over where that leads outside. Components guide, and no bound rests on them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from scipy import sparse
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.bellman.operator import Update
 from drmdp.certificate import explicit, plateau
+from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, Rows, rows_of
 from drmdp.core.levels import EPS, beyond
 from drmdp.criteria import linear
@@ -32,7 +34,8 @@ from drmdp.sets.keeping import keeps
 from drmdp.sets.reweighting import Reweighting
 from drmdp.solvers.problem import Problem
 
-ROUNDS = 60
+ROUNDS, ROUNDING = 60, 4 * EPS
+"""Of policy iteration; and what systems that are solved directly are off by."""
 ALL = slice(None)
 NEVER = 1 - 2.0**-45
 """A chain that never leads on is cut off after so many steps; components leave none."""
@@ -42,6 +45,7 @@ class Players(Protocol):
     """Who is free, and what comes after their options."""
 
     options: Options
+    kernels: Any  # (N, n) rows behind the entries of options, where nature mixes kernels; else None
 
     def after(self, p: Array) -> tuple[Array, Array]:
         """Bounds from above on p after each option, (O,): by a sum, and by comparison."""
@@ -54,7 +58,7 @@ class Agent:
     """Nature has moved: a kernel, sparse (S·A, S), of which pairs (S, A) can be played."""
 
     def __init__(self, matrix: Any, played: BoolArray) -> None:
-        self._rows = matrix[np.flatnonzero(played)]
+        self._rows, self.kernels = matrix[np.flatnonzero(played)], None
         self.options = Options.of_kernel(matrix, played, True)
 
     def after(self, p: Array) -> tuple[Array, Array]:
@@ -97,13 +101,15 @@ class _Free:
             return np.full(options.owner.size, p.max())
         top = plateau.tops(options.indptr, options.indices, p)
         if isinstance(ball, Reweighting):
-            fine = plateau.by_kernel(options.indptr, options.indices, self._kernels, p, options.owner)
+            fine = plateau.by_kernel(options.indptr, options.indices, self.kernels, p, options.owner)
             top = np.where(fine, np.minimum(top, p[options.owner]), top)
         return top
 
-    @property
-    def _kernels(self) -> Array:
+    @cached_property
+    def kernels(self) -> Any:
         """The rows of the N kernels behind each option, (N, n), as much as they are played."""
+        if not isinstance(self.problem.operator.ball, Reweighting):
+            return None
         layout, N = self._layout, self._layout.weights.size
         pairs = np.repeat(np.arange(layout.available.size), np.diff(layout.indptr))[self._at]
         lengths, first = np.diff(layout.indptr)[pairs], layout.indptr[pairs]
@@ -166,7 +172,7 @@ def chosen(chain: Any, states: IntArray | slice = ALL) -> Any:
             return chain.dense()[states]
         shape = (chain.entry_ptr.size - 1, chain.n_columns)
         chain = sparse.csr_array((chain.entry_mass, chain.entry_state, chain.entry_ptr), shape=shape)
-    return chain if states == ALL else chain[states]
+    return chain if states is ALL else chain[states]
 
 
 def solved(chain: Any, right: Array) -> Array:
@@ -198,7 +204,7 @@ def bound(
     names = np.unique(np.where(label >= 0, label, live.size + np.arange(live.size)), return_inverse=True)[1]
     n, owner, source = int(names.max()) + 1, options.owner, options.source
     out = stays[source] & (label[options.indices] != label[owner[source]])  # exits of what stays
-    exits, doors = owner[source[out]], np.asarray(options.indices)[out]
+    exits, doors = _doors(options, out, players.kernels, live.size)
     leading = np.flatnonzero(~stays)
     fixed = np.zeros(n, dtype=bool)
     fixed[names[~live]] = True
@@ -213,13 +219,29 @@ def bound(
         sure, top = players.after(p)
         if (np.minimum(sure, top) <= p[owner]).all():
             return Bound(p, True, k + 1)
-        value = np.concatenate([np.minimum(sure + margin, top)[leading], p[doors]])
+        value = np.concatenate([np.minimum(sure + margin, top)[leading], doors @ p])
         classes = np.concatenate([names[owner[leading]], names[exits]])
         best = _argmax(value, classes, n)
         on = (best >= 0) & ~fixed
         step = np.where(on, value[best] - q, 0.0)
         q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step), 0.0, 1.0), q)
     return Bound(p, False, ROUNDS)
+
+
+def _doors(options: Options, out: BoolArray, kernels: Any, S: int) -> tuple[IntArray, Any]:
+    """Whose each way out of a component is, and where it leads, rows (n, S): single states, or what one kernel has outside."""
+    source, there = options.source[out], np.asarray(options.indices)[out]
+    if kernels is None:
+        return options.owner[source], sparse.csr_array(
+            (np.ones(there.size), (np.arange(there.size), there)), shape=(there.size, S)
+        )
+    each = sparse.vstack(
+        [sparse.csr_array((own[out], (source, there)), shape=(options.owner.size, S)) for own in kernels]
+    ).tocsr()
+    mass = np.asarray(each.sum(axis=1))
+    used = np.flatnonzero(mass > 0)
+    rise = 1 + 256 * EPS  # beyond the margin of rule E
+    return options.owner[used % options.owner.size], sparse.diags_array(rise / mass[used]) @ each[used]
 
 
 def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
@@ -232,27 +254,19 @@ def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
 
 
 def _solve(
-    players: Players, names: IntArray, leading: IntArray, doors: IntArray, best: IntArray, on: BoolArray, step: Array
+    players: Players, names: IntArray, leading: IntArray, doors: Any, best: IntArray, on: BoolArray, step: Array
 ) -> Array:  # fmt: skip
     """(I − P)⁻¹ step for the chain of what is best in each class."""
     n = on.size
     by_row = np.flatnonzero(on & (best < leading.size))
     by_door = np.flatnonzero(on & (best >= leading.size))
     merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
-    rows = sparse.coo_array(sparse.csr_array(players.rows(leading[best[by_row]])) @ merge)
-    entries = np.concatenate([rows.data, np.ones(by_door.size)])
-    at = (
-        np.concatenate([by_row[rows.row], by_door]),
-        np.concatenate([rows.col, names[doors[best[by_door] - leading.size]]]),
-    )
-    chain: Any = sparse.csr_array((np.where(on[at[1]], entries, 0.0), at), shape=(n, n))
+    parts = sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]
+    rows = sparse.coo_array(sparse.vstack(parts) @ merge)
+    at = np.concatenate([by_row, by_door])[rows.row], rows.col
+    chain: Any = sparse.csr_array((np.where(on[at[1]], rows.data, 0.0), at), shape=(n, n))
     try:
         found = solved(chain, step)
     except np.linalg.LinAlgError:
         return step
     return found if np.isfinite(found).all() and np.abs(found).max() <= 2 else step
-
-
-def rounding(n: int) -> float:
-    """A margin for systems that are solved directly."""
-    return 4 * EPS if n <= DENSE else 1e-13

@@ -33,8 +33,8 @@ from drmdp.solvers.nature_table import FAINT, table
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem, State, Verdict
 
-RATES, START = (0.99, 1 - 1e-4, 1 - 1e-6), 1e-4
-"""Discounts on the way to a start, and how near values are brought there."""
+RATES, START = (0.99, 1 - 1e-4, 1 - 1e-6), 0.1
+"""Discounts on the way to a start, and what a residual may be there: less than it costs to go round in circles."""
 MOST, POLICIES, TRIES = 30, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
 FREE, ACCEPT = 6, 0.7
@@ -110,27 +110,32 @@ class Course:
         self.helps = ball.nature == "cooperative"
         self.side = 1.0 if self.maximise else -1.0  # of ε
         self.policy: Any = None  # the last that made progress
+        self.better = False  # whether another one is
         self.box = (-1.0, 0.0) if self.maximise else (0.0, 1.0)
 
     def points(self) -> Iterator[State]:
         """All of them."""
         v, w = self._start()
-        goal, eps, margin = self.problem.goal, max(self.problem.goal / (8 * max(w, 1.0)), TINY), None
-        best = np.inf
-        for _ in range(TRIES):
-            near = yield from self._near(v, eps)
-            if near is None:
+        goal, last, gap = self.problem.goal, np.inf, np.inf
+        eps = margin = max(goal / (8 * max(w, 1.0)), TINY)
+        self.problem.criterion.share = 1 / (16 * max(w, 1.0))
+        if v.size <= DENSE:
+            margin = far_side.ROUNDING
+        for k in range(TRIES):
+            for _ in range(POLICIES):
+                near = yield from self._near(v, eps, self.helps or not self.maximise or k > 0)
+                if near is None:
+                    return
+                v = near.value
+                far = yield from self._far(near, margin)
+                yield near  # which of the bounds from this side is the best is known now
+                before, gap = gap, float(np.abs(np.abs(far) - np.abs(v)).max())
+                if gap <= goal or not self.better or gap > 0.9 * before:
+                    break
+            if gap <= goal or gap > 0.9 * last or eps <= TINY:
                 return
-            v = near.value
-            margin = far_side.rounding(v.size) if margin is None or v.size <= DENSE else max(margin / 30, TINY)
-            if v.size > DENSE and best == np.inf:
-                margin = max(goal / (8 * max(w, 1.0)), margin)
-            far = yield from self._far(near, margin)
-            yield near  # which of the bounds from this side is the best is known now
-            gap = float(np.abs(np.abs(far) - np.abs(v)).max())
-            if gap <= goal or eps <= TINY or gap > 0.9 * best:
-                return
-            best, eps = gap, max(eps * min(0.5 * goal / gap, 0.5), TINY)
+            last, eps = gap, max(eps * min(0.5 * goal / gap, 0.5), TINY)
+            margin = max(margin / 30, far_side.ROUNDING)
 
     # ------------------------------------------------------------------ start
 
@@ -153,9 +158,9 @@ class Course:
             right = np.where(self.live, rate * (v + (update.lower_step + update.upper_step) / 2) - v, 0.0)
             chain, off = update.chain, float(np.abs(right).max())
             self.policy = update.policy
-            if off <= START * (1 - rate):
+            if off <= (START if rate == RATES[-1] else 1.0) * (1 - rate):
                 return v, chain
-            if k >= FREE and off > ACCEPT * best:
+            if k >= FREE and off > best:
                 break
             best, v = min(best, off), v + self._solve(chain, self.live, rate, right)
         ball: Any = problem.operator.ball
@@ -163,7 +168,7 @@ class Course:
             build(changed(self.model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
         )
         found = loop.run(
-            PolicyIteration(), inner, start=np.clip(v, *self.box), tolerance=Tolerance(START), inner=True, proof=False, title="looking for a start"
+            PolicyIteration(), inner, start=np.clip(v, *self.box), tolerance=Tolerance(1e-4), inner=True, proof=False, title="looking for a start"
         )  # fmt: skip
         problem.kernel_passes += inner.kernel_passes
         self.policy = found.policy
@@ -182,12 +187,13 @@ class Course:
 
     # ------------------------------------------------------------------ near side
 
-    def _near(self, v: Array, eps: float) -> Found:
-        """A strict bound for ε, if it settles; else policy by policy."""
-        found = yield from self._newton(v, eps, None)
-        if found is not None or self.helps:
-            return found
-        last = None
+    def _near(self, v: Array, eps: float, newton: bool) -> Found:
+        """A strict bound for ε, by Newton's method or, where that does not settle, policy by policy, as long as one is better by more than the goal."""
+        self.better, last = False, None
+        if newton:
+            last = yield from self._newton(v, eps, None)
+            if last is not None or self.helps:
+                return last
         for _ in range(POLICIES):
             found = yield from self._newton(v, eps, self.policy)
             if found is None:
@@ -198,10 +204,13 @@ class Course:
             assert better.update is not None
             # of a policy that is given only the worst case is known, not what others can do
             last = better if not self.maximise else State(v, replace(found.update, lower_step=better.update.lower_step))
-            gain = found.residual - better.residual > 0.1 * eps
-            if not gain.any():
+            gain = found.residual - better.residual
+            self.better = bool(gain.max() > 0.1 * eps)
+            if not self.better:
                 break
-            self.policy = np.where(gain[:, None], better.update.policy, self.policy)
+            self.policy = np.where((gain > 0.1 * eps)[:, None], better.update.policy, self.policy)
+            if self.maximise and gain.max() <= self.problem.goal:
+                break
         if last is not None:
             yield last
         return last
