@@ -58,7 +58,7 @@ public:
           room_(L2::ROOM.rows * rows_), known_(layout.A * L2::KNOWN * rows_), asked_(layout.A),
           value_(layout.A * rows_), cost_(value_.size()), slope_(value_.size()), side_(value_.size()),
           radii_(filled(weights_, layout.weights)), qp_(layout.A), here_(layout.A, rows_), best_(here_),
-          solved_(here_), before_(here_), policy_(layout.A), candidates_(layout.A), linear_(layout.A),
+          solved_(here_), before_(here_), candidates_(layout.A), linear_(layout.A),
           point_x_(layout.A), trial_(layout.A), gradient_(layout.A), target_(layout.A), hessian_(layout.A * layout.A),
           mixtures_(layout.A), multipliers_(layout.A), start_policy_(layout.A), times_(rows_), e_(rows_), q_(rows_),
           price_(rows_), far_(rows_), bent_(rows_), curved_(rows_), crossed_(rows_), touch_(rows_) {}
@@ -374,12 +374,12 @@ private:
 
     // ---- one state --------------------------------------------------------------------------------
 
-    // The joint iteration from `here_`; `best_` is the point of the smallest gap and `policy_` that of U.
+    // The joint iteration from `here_`; the bracket is that of `best_`, the point of the smallest gap.
     Bracket joint(const Goal& goal, double order) {
         order_at_ = order, sharp_ = 1.0, last_gap_ = INFINITE;
         std::fill(asked_.begin(), asked_.end(), char(0));
         Bracket found{INFINITE, -INFINITE, 0};
-        double least = INFINITE, last = INFINITE;
+        double last = INFINITE;
         int halvings = 0;
         while (true) {
             const Bounds now = pass(goal.fixed ? 0.0 : DROP);
@@ -387,10 +387,8 @@ private:
             const double upper = goal.fixed ? now.upper * total(here_.x) : now.upper;
             const double gap = std::min(upper, 0.0) - lower;
             ++found.passes;
-            if (upper < found.upper) found.upper = upper, policy_ = here_.x;
-            found.lower = std::max(found.lower, lower);
-            if (gap < least || found.passes == 1) least = gap, best_ = here_;
-            if (gap <= goal.tol || found.passes >= goal.limit) return found;  // one point explains both
+            if (gap < found.gap() || found.passes == 1) found.upper = upper, found.lower = lower, best_ = here_;
+            if (gap <= goal.tol || found.passes >= goal.limit) return found;
             if (goal.guard && found.passes > 1 && !(upper <= last + 1e-14) && halvings < 12) {
                 ++halvings;
                 halve();
@@ -477,20 +475,21 @@ private:
         const double bottom = nominal(lowest);
         const bool still = !(theta_ > 0.0);
         Bracket found{still ? bottom : 0.0, bottom, 0};
-        policy_.assign(layout_.A, 0.0);
+        std::fill(policy.begin(), policy.end(), 0.0);
         if (still || bottom >= -tol) {
-            policy_[still ? lowest : cheapest] = 1.0;
+            policy[still ? lowest : cheapest] = 1.0;
             std::fill(x.begin(), x.end(), 0.0), std::fill(kappa.begin(), kappa.end(), 1.0);
         } else {
             found = search(tol, begin_warm(x, kappa));
             double sum = 0.0;
-            for (double own : policy_) sum += own >= DROP ? own : 0.0;
-            for (Index a = 0; a < layout_.A; ++a) x[a] = best_.x[a] / sum;
-            for (double& own : policy_) own = own >= DROP ? own / sum : 0.0;
-            if (!(found.upper < 0.0)) policy_.assign(layout_.A, 0.0), policy_[cheapest] = 1.0;
+            for (double own : best_.x) sum += own >= DROP ? own : 0.0;
+            for (Index a = 0; a < layout_.A; ++a) {
+                x[a] = best_.x[a] / sum;
+                if (found.upper < 0.0) policy[a] = best_.x[a] >= DROP ? x[a] : 0.0;
+            }
+            if (!(found.upper < 0.0)) policy[cheapest] = 1.0;
             std::copy_n(best_.kappa.begin(), layout_.N, kappa.begin());
         }
-        std::copy(policy_.begin(), policy_.end(), policy.begin());
         return found;
     }
 
@@ -515,12 +514,11 @@ private:
 
     // The joint iteration at the whole radius; keeps the best of what is known.
     bool attempt(const Goal& goal, Bracket& found) {
-        kept_ = policy_, kept_place_ = best_;
-        const double before = found.gap();
+        kept_ = best_;
         const Bracket now = joint(goal, order_);
-        if (!(now.upper < found.upper)) policy_ = kept_;
-        if (!(now.gap() < before)) best_ = kept_place_;
-        found = {std::min(found.upper, now.upper), std::max(found.lower, now.lower), found.passes + now.passes};
+        if (now.gap() < found.gap() || found.passes == 0) found.upper = now.upper, found.lower = now.lower;
+        else best_ = kept_;
+        found.passes += now.passes;
         return found.gap() <= goal.tol;
     }
 
@@ -566,11 +564,11 @@ private:
                 closed = attempt(goal, found);
                 if (closed) break;
             } else {
-                kept_ = policy_, kept_place_ = best_;
+                kept_ = best_;
                 const Bracket now = joint(goal, order_);
                 found.passes += now.passes, closed = now.gap() <= tol;
                 if (closed) solved_ = best_, last = part, reach = std::min(2.0 * reach, 0.9);
-                policy_ = kept_, best_ = kept_place_;
+                best_ = kept_;
             }
             if (!closed && last > 0.0) reach *= 0.3;
             part = last > 0.0 ? last + reach * (1.0 - last) : 0.5 * part;
@@ -593,8 +591,7 @@ private:
     Radii radii_;
     SimplexQp qp_;
     Place here_, best_, solved_, before_;
-    Place kept_place_ = here_;
-    std::vector<double> policy_, kept_;
+    Place kept_ = here_;
     std::vector<Index> candidates_;
     Index count_ = 0;
     std::vector<double> linear_, point_x_, trial_, gradient_, target_, hessian_;

@@ -209,13 +209,13 @@ private:
         const View<double> amount = points.amount(i), gain = points.gain(i);
         std::fill(amount.begin(), amount.end(), 0.0);
         std::fill(gain.begin(), gain.end(), 0.0);
-        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments, -1 between two where there is one budget
+        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments; where there is one budget, minus a least one between two
         for (Index t = 0;; ++t) {
             const Piece* next = piece(x, t);
             if (!next) break;
             const double most = next->reach;
             if (!(sum < most)) {
-                if (own == 0.0) own = budget ? -1.0 : next->worth;
+                if (own == 0.0) own = budget ? -next->worth : next->worth;
                 break;
             }
             const double has = rows_[next->member * N + i][next->entry] * next->length;
@@ -242,7 +242,7 @@ private:
             if (own != 0.0) all.saturated = false;
             if (own > 0.0) all.free += layout_.weights[i] * points.costs[i];
             else if (budget)  // of what it spends, also where nothing is left to be taken
-                own = price * p_ / B_ * pow_or_0(total(points.amount(i)) / B_, p_ - 1.0);
+                own = std::max(-own, price * p_ / B_ * pow_or_0(total(points.amount(i)) / B_, p_ - 1.0));
         }
         return all;
     }
