@@ -32,7 +32,7 @@
 // exceeds 0, the value of an unconstrained nature; where that cap binds, the cheapest action is played.
 //
 // **Safeguards.** A state that does not settle in JOINT passes is begun anew from the mean kernel; orders near 1 from
-// the solution of order NEARBY; then it is followed as the radius grows from a part of theta to theta, where
+// the solutions of orders that come nearer; then it is followed as the radius grows from a part of theta to theta, where
 // the next solution is near, and steps that do not lower U, convex in (x, 1/kappa), are halved. What is still
 // not settled is returned with honest bounds.
 //
@@ -101,7 +101,7 @@ private:
     static constexpr double SHARP = 1.5;     // below this order more passes are needed
     static constexpr double TOUCHED = 1.005; // below this one balls touch, and
     static constexpr double FINEST = 1e-11;  // digits beyond would take all safeguards
-    static constexpr double NEARBY[2] = {1.01, 1.0003};
+    static constexpr double FIRST = 0.01, NEAR = 1e-9;
 
     struct Bracket {
         double upper, lower;
@@ -501,15 +501,27 @@ private:
         begin_cold(tol);
         if (attempt({tol, limit, false, false}, found)) return found;
         if (order_ < TOUCHED) {
-            begin_cold(tol);
-            for (double near : NEARBY) {
-                if (near > order_) found.passes += joint({1e-9, limit, false, false}, near).passes;
-                here_ = best_;
-            }
-            if (attempt({tol, limit, false, false}, found)) return found;
+            found.passes += approach(limit);
+            if (attempt({tol, limit, true, false}, found)) return found;
         }
         follow(tol, found);
         return found;
+    }
+
+    // Begin with the solution of an order that settles, brought ever nearer; returns the passes.
+    Index approach(int limit) {
+        const double own = order_;
+        const Place known = best_;
+        Index passes = 0;
+        begin_cold(NEAR);
+        for (double above = FIRST; above > NEAR; above *= 0.1) {
+            order_ = std::max(own, 1.0 + above);
+            Bracket found{INFINITE, -INFINITE, 0};
+            if (!attempt({NEAR, limit, above < FIRST, false}, found) && !(above < FIRST)) follow(NEAR, found);
+            here_ = best_, passes += found.passes;
+        }
+        order_ = own, best_ = known;
+        return passes;
     }
 
     // The joint iteration at the whole radius; keeps the best of what is known.
