@@ -134,6 +134,35 @@ def test_many_tied_actions_are_mixed_at_order_1(size):
     check_tied(1, [(seed, *size) for seed in range(40)])
 
 
+def one_state(rows, costs, weights):
+    """State 0 with these rows (N, A, S) and costs (A, S); all others end."""
+    N, A, S = np.shape(rows)
+    kernels, stakes = np.zeros((N, S, A, S)), np.zeros((S, A, S))
+    kernels[..., 0], kernels[:, 0], stakes[0] = 1, rows / np.sum(rows, axis=2, keepdims=True), costs
+    return drmdp.Model(kernels, costs=stakes, discount=0.5, weights=weights, terminal=range(1, S))
+
+
+@pytest.mark.parametrize("radius", [1.425, 1.43])
+def test_steps_that_went_round_in_circles_at_order_1_settle(radius):
+    """A hair below saturation; orders above 1 did."""
+    a, b, _, d = np.eye(4)
+    rows = [[[0.6, 0.02, 0.33, 0.05], b, d], [b, a, b], [d, d, [0.83, 0, 0, 0.17]], [d, d, b]]
+    costs = [[0.363, 1, 0.635, 0.777], [0.287, 0.72, 0.129, 0.498], [0.692, 0.707, 0, 0.572]]
+    model = one_state(rows, costs, [0.61, 0.07, 0.16, 0.16])
+    found = drmdp.bellman(model, drmdp.Wasserstein(radius, "l2", 1, "all"), np.zeros(4))
+    assert (found.upper - found.lower)[0] <= 1e-11
+
+
+@pytest.mark.parametrize("played", [1e-3, 1e-4, 1e-5])
+def test_a_kernel_that_moves_in_a_hardly_played_action_only_has_a_price(played):
+    """It spends less than doubles can tell, at an order near 1."""
+    half, top = [0.5, 0.5], [0, 1]
+    model = one_state([[half, top], [top, half]], [[0, 1], [0, 1]], [0.5, 0.5])
+    operator = ExactOperator(model, drmdp.Wasserstein(0.05, "l1", 1.01, "all").fitted(model), 1)
+    found = Problem(operator).proved(np.zeros(2), np.array([[1 - played, played], [0, 0]]))
+    assert (found.upper_step - found.lower_step)[0] <= 1e-12
+
+
 @missing
 def test_one_action_needs_no_share(pair):
     model = drmdp.instances.perturb(drmdp.instances.garnet(6, 1, branching=4, seed=4), 3)
