@@ -138,7 +138,8 @@ def solve(
         )
         setup = clock.now() - begin
         ends: Any = {"max_iters": max_iters, "deadline": deadline}
-        found = arriving(problem, run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends))
+        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
+        found = arriving(problem, found, tolerance)
     lower, upper = sides(model, found.lower, found.upper)
     own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
 
@@ -431,7 +432,7 @@ def _evaluate(
 ) -> Outcome:
     problem = Problem(operator, policy, criterion=criterion_of(operator.model, criterion))
     settings |= {"start": None, "title": "evaluating the policy"}
-    return arriving(problem, run(PolicyIteration(), problem, tolerance=tolerance, **settings))
+    return arriving(problem, run(PolicyIteration(), problem, tolerance=tolerance, **settings), tolerance)
 
 
 def _policy_value(model: Model, policy: Array, deadline: float) -> Array:

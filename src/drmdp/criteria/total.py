@@ -35,12 +35,14 @@ from drmdp.solution import Status
 
 PATIENCE = 9
 """Pairs in a row that do not arrive, after which the run ends."""
+TRIES = 5
+"""Points from below, where waiting may be free, after which only equal values can help (`drmdp.solvers.waiting`)."""
 LONGEST = 1e13
 """Expected steps that are as good as infinitely many."""
 PART = 0.25
 """Share of the goal that ε takes on each side."""
-DOWN = 0.1
-"""How fast a raise comes down."""
+DOWN, NEAR = 0.1, 4.0
+"""How fast a raise comes down, and how many ε a residual may be for the other side to be looked for."""
 ROUNDS = 100
 
 
@@ -58,10 +60,13 @@ class Total(Criterion):
         least, most = model.cost_range
         final = 0.0 if model.ends is None else float(model.ends.min())
         self.range = min(0.0, final) if least >= 0 else -np.inf, np.inf
+        self.waits: Any = ()  # states that can wait for nothing, where that was looked at
         self.steps: Array | None = None  # expected, of the last pair that arrived
         self.share = 1.0
-        self._raised = 0.0 if least > 0 else max(most, -least, 1.0)  # what a step costs more, so far
-        self._known = [False, False]
+        self._paid = least > 0  # every step costs something
+        self._raised = 0.0 if self._paid else max(most, -least, 1.0)  # what a step costs more, so far
+        self._known: tuple[bool, bool, Any] = False, False, None  # which sides the last sweep bounds
+        self._side, self._tries = 1, 0  # what is looked for, and how often from below
         self._lost = 0
 
     def bounds(self, value: Array, update: Update) -> tuple[Array | None, Array | None]:
@@ -69,10 +74,15 @@ class Total(Criterion):
         live, model = self._live, self._model
         low, high = update.lower_step[live], update.upper_step[live]
         self.guess = float(np.abs(value).max())
-        self._known = [bool((low >= 0).all()), bool((high < 0).all())]
-        lower = ended(model, beyond(value, update.lower_step, -1)) if self._known[0] else None
-        upper = ended(model, beyond(value, update.upper_step, +1)) if self._known[1] else None
+        lower = ended(model, beyond(value, update.lower_step, -1)) if (low >= 0).all() else None
+        upper = ended(model, beyond(value, update.upper_step, +1)) if (high < 0).all() else None
+        self._known = lower is not None, upper is not None, update
         return lower, upper
+
+    @property
+    def free(self) -> bool:
+        """Whether bounds from below may need equal values: waiting may cost nothing."""
+        return not self._paid
 
     def widen(self, update: Update) -> None:
         """Learn from a proof that was too wide."""
@@ -88,8 +98,8 @@ class Total(Criterion):
         found = linear.arriving(chain, [right, live])
         if found is None or not (found[1] * live >= 0.5 * live).all() or not found[1].max(initial=0.0) <= LONGEST:
             self._lost += 1
-            if self._lost > PATIENCE:
-                self.over = Status.unbounded
+            if self._lost > PATIENCE or self._tries:
+                self.over = Status.precision_limit if self._tries else Status.unbounded
             return linear.solve(chain, 1 - 10.0 ** -(2 + self._lost), right + self._raised * live, checkpoint)
         step, steps = found
         longest = max(1.0, float(steps.max(initial=0.0)))
@@ -100,7 +110,13 @@ class Total(Criterion):
         if self._raised > epsilon:
             self._raised *= DOWN
             return step + max(self._raised, epsilon) * steps
-        return step + (-epsilon if self._known[1] else epsilon) * steps
+        known = self._known[self._side > 0] if self._known[2] is update else False  # not if a policy was held
+        if known and float(np.abs(right).max()) <= NEAR * epsilon:
+            self._side, self._tries = -self._side, 0
+        self._tries += self._side < 0
+        if self._tries > TRIES and not self._paid:
+            self.over = Status.precision_limit
+        return step + self._side * epsilon * steps
 
     def start(self, problem: Any) -> Array | None:
         """The optimum of the mean kernel, or the value of the policy under it, from a policy that arrives."""

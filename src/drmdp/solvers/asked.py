@@ -24,6 +24,7 @@ from drmdp.solution import Status
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
+from drmdp.solvers.waiting import from_below
 
 LISTED = 5
 ROUGH = 1e-2
@@ -94,9 +95,14 @@ def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | No
     return found.upper if np.isfinite(found.upper).all() else None
 
 
-def arriving(problem: Problem, found: Outcome) -> Outcome:
-    """What a run found, if its policy is known to arrive: without negative costs its own sweep shows that."""
-    if not isinstance(problem.criterion, Total) or found.best.sweeps[1] is None or problem.model.cost_range[0] >= 0:
+def arriving(problem: Problem, found: Outcome, tolerance: Tolerance) -> Outcome:
+    """What a run found, if its policy is known to arrive: without negative costs its sweep shows that. Where waiting is free, the lower bound needs more."""
+    criterion = problem.criterion
+    if not isinstance(criterion, Total) or found.best.sweeps[1] is None:
+        return found
+    if criterion.free and found.status is Status.precision_limit:
+        found = from_below(problem, found, tolerance.goal(found.best.scale))
+    if problem.model.cost_range[0] >= 0:
         return found
     if steps_of(problem, found.policy, problem.criterion.steps) is not None:
         return found
@@ -126,6 +132,9 @@ def remarks(model: Model, problem: Problem, found: Outcome) -> list[str]:
             said.append(f"the discount {model.discount:g} is not used: a long-run average has none")
         if found.status is not Status.solved:
             said.append("the long-run average may differ between states: the bounds hold from every start")
+    if isinstance(problem.criterion, Total) and len(problem.criterion.waits):
+        names = some([repr(model.states[s]) for s in problem.criterion.waits[: LISTED + 1]], LISTED)
+        said.append(f"waiting in {names} costs nothing; the value is that of arriving")
     if name == "total" and found.status is Status.unbounded and ball is not None:
         said += _unbounded(model, ball)
     return said

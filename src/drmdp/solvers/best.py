@@ -119,6 +119,10 @@ class Best:
         for k in which:
             self._sides[k] = side
 
+    def keep_below(self, lower: Array, side: Side) -> None:
+        """Take a bound from below that was proved otherwise."""
+        self._keep(self._with((lower, None), (0,)), (0,), side)
+
     def prove(self) -> None:
         """Have the bounds proved from the raw data; what a method or an operator said of them is forgotten.
 

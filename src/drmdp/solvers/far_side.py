@@ -196,9 +196,12 @@ class Bound:
 
 
 def bound(
-    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None
-) -> Bound:
-    """A bound near p, (S,), which has the values of all that is not live; `margin` is added to what leads on, for systems are not solved exactly."""
+    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None, box: tuple[float, float] = (0.0, 1.0)
+) -> Bound:  # fmt: skip
+    """A bound near p, (S,), which has the values of all that is not live; `margin` is added to what leads on, for systems are not solved exactly.
+
+    Bounds are looked for in a box.
+    """
     options = players.options
     label, stays = end_components(options, live)
     names = np.unique(np.where(label >= 0, label, live.size + np.arange(live.size)), return_inverse=True)[1]
@@ -224,7 +227,7 @@ def bound(
         best = _argmax(value, classes, n)
         on = (best >= 0) & ~fixed
         step = np.where(on, value[best] - q, 0.0)
-        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step), 0.0, 1.0), q)
+        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step, box), *box), q)
     return Bound(p, False, ROUNDS)
 
 
@@ -254,7 +257,8 @@ def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
 
 
 def _solve(
-    players: Players, names: IntArray, leading: IntArray, doors: Any, best: IntArray, on: BoolArray, step: Array
+    players: Players, names: IntArray, leading: IntArray, doors: Any, best: IntArray, on: BoolArray, step: Array,
+    box: tuple[float, float],
 ) -> Array:  # fmt: skip
     """(I − P)⁻¹ step for the chain of what is best in each class."""
     n = on.size
@@ -269,4 +273,4 @@ def _solve(
         found = solved(chain, step)
     except np.linalg.LinAlgError:
         return step
-    return found if np.isfinite(found).all() and np.abs(found).max() <= 2 else step
+    return found if np.isfinite(found).all() and np.abs(found).max() <= 2 * (box[1] - box[0]) else step
