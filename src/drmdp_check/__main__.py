@@ -3,12 +3,18 @@
 Standard library only. Floats are exact rationals, and all arithmetic is exact (`fractions`); with `--interval` it is done in floats rounded outwards. Roots,
 logarithms and exponentials are enclosed by `decimal`, whose results are correctly rounded: one step further in the needed direction is a bound.
 
-**The problem.** States s, actions a, next states t, costs c(s, a, t), discount λ, N kernels ŷ_i with weights w_i. Rows and weights stand for themselves divided
-by their sums; kernels of weight 0 do not exist. In every state nature picks y from a set around the data, and the agent a policy x. With
+**The problem.** States s, actions a, next states t, costs c(s, a, t), discount λ or λ(s, a), N kernels ŷ_i with weights w_i. Rows and weights stand for
+themselves divided by their sums; kernels of weight 0 do not exist. In every state nature picks y from a set around the data, and the agent a policy x. With
 z_a(t) = c(s, a, t) + λ v(t) and y_a = Σ_i w_i y_ia
-    F^x(v)(s) = max_y Σ_a x_a y_a·z_a,     F_y(v)(s) = min_a y_a·z_a,     and 0 in terminal states.
+    F^x(v)(s) = max_y Σ_a x_a y_a·z_a,     F_y(v)(s) = min_a y_a·z_a,     and what it ends with in terminal states.
 The file holds v, x, a y for every state and what shows that no y does more. U ≥ F^x(v), and L ≤ F_y(v) or, for a given policy, L ≤ Σ_a x_a y_a·z_a, follow.
-  for ever        U + λ max(U − v)/(1 − λ) bounds the worst case of x from above, L + λ min(L − v)/(1 − λ) the optimum from below
+  for ever        U + λ max(U − v)/(1 − λ) bounds the worst case of x from above, L + λ min(L − v)/(1 − λ) the optimum from below. Where actions of a state
+                  differ in λ, that of a step, and of what follows, is the one that gives the weaker bound: the largest for U − v > 0, the least for U − v < 0
+  total           λ = 1. U ≤ v, and < v where the process goes on: v bounds the worst case of x, which arrives if costs are not negative; else w shows that it
+                  does, w ≥ 0 and F^x(w) ≤ w with costs 1. L ≥ v: nobody who arrives pays less than v
+  probability     λ = 1, costs 0, −1 (1 if minimised) in the target. v bounds the worst case of x if U ≤ v, and < v where v < 0; the optimum if
+                  L ≥ v, and > v where v > 0
+  average         λ = 1. The worst case of x is at most max(U − v) a step, the optimum at least min(L − v), from every start
   stage by stage  U + λ max_t (upper − v)(t) and L + λ min_t (lower − v)(t), with the bounds of the stage after, over the t that nature can use
   a helper        minimises: she maximises negated stakes, and U and L change places and signs. If x is chosen, she has a whole budget for the one action that
                   is played, and L is the least over the actions
@@ -45,10 +51,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import fsum, inf, isfinite, nan, nextafter, prod
 
-FORMAT, COARSE = "drmdp proof 1", 1e-9  # share of the largest bound that floats may lose of what is claimed
+FORMATS, COARSE = ("drmdp proof 1", "drmdp proof 2"), 1e-9  # share of the largest bound that floats may lose of what is claimed
 LIMIT, SAFE = 1 << 33, 1 << 30  # bytes of all arrays, or of a line; and of arrays that may be packed ever so tightly
 SHAPE = {"support": ("observed", "state", "all"), "rectangular": ("s", "sa"), "moves": ("states", "events")}  # of a set; each stage may have its own
-KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), **SHAPE}
+KNOWN = {"kind": ("optimum", "policy"), "nature": ("adversarial", "cooperative"), "criterion": ("discounted", "total", "reach", "average"), **SHAPE}
+SIDES = {"lower": [0], "upper": [1], "both": [0, 1]}  # what a sweep is for
 class Refused(Exception):
     """What is wrong with a file."""
 def need(condition, message):
@@ -72,7 +79,8 @@ class Interval:  # numbers between two floats; every operation rounds outwards, 
         self.lo, self.hi = lo, hi
     def __add__(self, other):
         return other if self.lo == self.hi == 0 else Interval(nextafter(self.lo + other.lo, -inf), nextafter(self.hi + other.hi, inf))
-    def __sub__(self, other): return Interval(nextafter(self.lo - other.hi, -inf), nextafter(self.hi - other.lo, inf))
+    def __sub__(self, other):
+        return self if other.lo == other.hi == 0 else Interval(nextafter(self.lo - other.hi, -inf), nextafter(self.hi - other.lo, inf))
     def __mul__(self, other):
         a, b, c, d = self.lo, self.hi, other.lo, other.hi
         if a == b == 0 or c == d == 0:
@@ -127,7 +135,8 @@ class Numbers:  # how to calculate: exactly or with intervals, and to how many d
 
 # ------------------------------------------------------------------ models
 COSTS = ("costs", "rewards", "next_costs", "next_rewards", "event_costs")
-NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "discount", "weights", "available", "terminal", "laws", "next", "classes"}
+NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "weights", "available", "terminal", "laws", "next", "classes"}
+NEEDED |= {"discount", "discounts", "ends"}
 TYPES = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "b", "f2": "H"}
 def parsed(text):  # JSON whose numbers are finite, and not longer than they need to be
     def number(digits, kind=float):
@@ -189,8 +198,8 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
             self._indptr, self._indices, self._data = (fields[name][1] for name in ("indptr", "indices", "data"))
             need(held == N and len(self._indptr) == S * A + 1 and len(self._data) == N * len(self._indices), "sizes do not fit")
         self._single = fields.get("data", ((), array("d")))[1].typecode == "f"
-        self.N, self.S, self.A, self.width, self.discount = N, S, A, E if self.moves == "events" else S, fields["discount"][1][0]
-        need(all(type(n) is int and n > 0 for n in (N, S, A)) and 0 <= self.discount < 1, f"shape {N, S, A}, discount {self.discount!r}")
+        self.N, self.S, self.A, self.width = N, S, A, E if self.moves == "events" else S
+        need(all(type(n) is int and n > 0 for n in (N, S, A)), f"shape {N, S, A}")
         self.stored_weights = weights = list(map(Fraction, divided(list(map(float, fields.get("weights", ((), [1 / N] * N))[1])))))
         need(len(weights) == N and min(weights) >= 0 and sum(weights) > 0, "weights: not N of them")
         self.used = [i for i, w in enumerate(weights) if w > 0]
@@ -201,8 +210,20 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         shapes = {(len(self._indices),)} if self._listed else {(S, A), (S, A, E)} if self.moves == "events" else {(S,), (S, A), (S, A, S)}
         need(self._shape in shapes, f"{name}: shape {self._shape}")
         self.terminal, self._available = fields.get("terminal", ((), [0] * S))[1], fields.get("available", ((), [1] * (S * A)))[1]
-        need(len(self.terminal) == S and len(self._available) == S * A, "terminal, available: of another size")
+        self.ends = [self._sign * float(x) + 0.0 for x in fields.get("ends", ((), [0.0] * S))[1]]
+        need(len(self.terminal) == len(self.ends) == S and len(self._available) == S * A, "terminal, ends, available: of another size")
+        need(all(isfinite(x) and (end or not x) for x, end in zip(self.ends, self.terminal, strict=True)), "ends: not finite, or not of a terminal state")
+        self._discount(*fields["discounts" if "discounts" in fields else "discount"])
         self.digest = self._digest()
+    def _discount(self, shape, given):  # λ(s, a) of the pairs that are there; one for all where they agree
+        given = [x for own in given for x in (own if isinstance(own, list) else [own])]
+        need(len(given) in (1, self.S * self.A) and (len(given) == 1 or shape in ((), (self.S, self.A))), f"discount: shape {shape}, {len(given)} numbers")
+        each = {(s, a): given[s * self.A + a if len(given) > 1 else 0] for s in range(self.S) for a in self.actions(s)}
+        need(all(type(x) in (int, float) and 0 <= x <= 1 for x in [*each.values(), *given[: len(given) == 1]]), "discount: not in [0, 1]")
+        self.each, self.single = each, given[0] if len(given) == 1 else next(iter(each.values()), 0.0) if len({*each.values()}) < 2 else None
+    def rates(self, stage=None):  # λ(s, a) by pair, of a stage that has its own, or of the model
+        own = stage if stage is not None else self.single
+        return {pair: Fraction(x if own is None else own) for pair, x in self.each.items()}
     def actions(self, s): return [] if self.terminal[s] else [a for a in range(self.A) if self._available[s * self.A + a]]
     def row(self, s, a):  # next states of a pair, the N rows over them as they are read, its costs {next state: cost} or one for all, and where they lead
         N, S, W, k, there = self.N, self.S, self.width, s * self.A + a, None
@@ -228,15 +249,24 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         own = zip(columns, self._costs[lo:hi], strict=True) if self._listed else enumerate(self._costs[k * W : (k + 1) * W])
         return columns, rows, {t: self._sign * float(c) + 0.0 for t, c in own}, there or columns
     def _digest(self):  # what identifies these numbers: a SHA-256 of sizes and weights, and of a SHA-256 for each state, pair by pair
-        found = hashlib.sha256(struct.pack(f"<qqqd{self.N}d", self.N, self.S, self.A, self.discount, *map(float, self.stored_weights)))
+        head = -1.0 if self.single is None else self.single, *map(float, self.stored_weights)
+        found = hashlib.sha256(struct.pack(f"<qqq{1 + self.N}d", self.N, self.S, self.A, *head))
         for s in range(self.S):
-            own = hashlib.sha256()
+            own = hashlib.sha256(struct.pack("<qd", s, self.ends[s]) if self.ends[s] else b"")
             for a in self.actions(s):
                 _, rows, costs, there = self.row(s, a)
                 numbers = [x for row in rows for x in row] + list(costs.values() if isinstance(costs, dict) else [costs])
+                numbers += [self.each[s, a]] if self.single is None else []
                 own.update(struct.pack(f"<qqq{len(there)}i{len(numbers)}d", s, a, len(there), *there, *numbers))
             found.update(own.digest())
         return found.hexdigest()
+    def aim(self, target, avoid, minimise):  # ask how probable it is to reach states, and not others before: nothing else is worth anything
+        fine = target and all(type(s) is int and 0 <= s < self.S for s in [*target, *avoid]) and not {*target} & {*avoid}
+        need(fine, "target, avoid: no states, or the same")
+        self.terminal = [bool(end) or s in target or s in avoid for s, end in enumerate(self.terminal)]
+        self.ends, self.maximise, self.single = [(1.0 if minimise else -1.0) if s in target else 0.0 for s in range(self.S)], not minimise, 1.0
+        self._shape, self._costs, self._listed, self._sign = (self.S,), [0.0] * self.S, False, 1.0
+        self.digest = self._digest()
     def price(self, shape, costs):  # take other costs instead, those of a stage
         need(shape in ((self.S, self.A), (self.S, self.A, self.S)) and self.moves == "states", f"costs of a stage: shape {shape}")
         self._shape, self._costs, self._listed, self._sign = shape, costs, False, -1.0 if self.maximise else 1.0
@@ -244,12 +274,13 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
 # ------------------------------------------------------------------ one state
 class State:  # a state at v: stakes z, and rows of the data divided by their sums
     def __init__(self, number, model, region, v, s, line):
-        self.number, self.region, self.v, self.line, self.width = number, region, v, line, model.width
+        self.number, self.region, self.v, self.s, self.line, self.width = number, region, v, s, line, model.width
         self.actions, self.exact_weights, mixture = model.actions(s), model.weights, model.mixture
         self.weights = [number.one] if region.mean else mixture
         self.columns, self.rows, self.seen, self.costs, self._z, self.there = {}, {}, {}, {}, {}, {}
         for a in self.actions:
-            self.columns[a], stored, self.costs[a], there = model.row(s, a)
+            self.columns[a], stored, cost, there = model.row(s, a)
+            self.costs[a] = cost if v.flat is None else v.flat
             self.there[a], rows = there if model.moves == "events" else range(model.S), [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
             sums = [number.add(map(number, row)) for row in rows]
@@ -257,11 +288,11 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
             rows = [[number.dot(mixture, column) for column in zip(*rows, strict=True)]] if region.mean else rows
             self.rows[a] = [dict(zip(self.columns[a], row, strict=True)) for row in rows]
         self.seen = dict.fromkeys(self.actions, set().union(*self.seen.values())) if region.support == "state" else self.seen  # under any action
-    def z(self, a, t):  # stake c(s, a, t) + λ v(t); negated where nature helps
+    def z(self, a, t):  # stake c(s, a, t) + λ v(t), less v(s): where players go round in circles at no cost it is 0, exactly; negated where nature helps
         if (a, t) not in self._z:
             cost = self.costs[a].get(t, nan) if isinstance(self.costs[a], dict) else self.costs[a]
             need(isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
-            self._z[a, t] = self.number(self.v.sign * cost) + self.v.ahead[self.there[a][t]]
+            self._z[a, t] = self.number(self.v.sign * (Fraction(cost) - self.v.exact[self.s]) + self.v.ahead(self.s, a, self.there[a][t]))
         return self._z[a, t]
     def allowed(self, a, t): return self.region.support == "all" or t in self.seen[a]  # whether nature may bring mass to t
     def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
@@ -302,8 +333,10 @@ class Region:  # a set: `upper` bounds Σ_a x_a y_a·z_a over it, `lower` has y_
         for a, rows in zip(acts, side["y"], strict=True):
             need(len(rows) == len(parts), f"action {a}: expected {len(parts)} rows")
             values[a] = [self.moved(st, a, i, row, parts[i]) for i, row in enumerate(rows)]
-        shares = [st.number(1 if high(cost) <= low(budget) else max(0, low(budget / st.number(high(cost))))) for cost in self.costs(st, parts)]
-        return {a: st.number.add(w * (old + f * (new - old)) for w, f, (old, new) in zip(st.weights, shares, values[a], strict=True)) for a in acts}
+        costs = [st.number(high(cost)) for cost in self.costs(st, parts)]
+        shares = [st.number(max(0, low(budget / cost))) if high(cost) > low(budget) else None for cost in costs]  # None: inside
+        pull = lambda f, old, new: new if f is None else old + f * (new - old)  # noqa: E731
+        return {a: st.number.add(w * pull(f, *own) for w, f, own in zip(st.weights, shares, values[a], strict=True)) for a in acts}
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z, y being a row of the file; adds pairs of probabilities, y and ŷ, to parts
         nominal = st.nominal(a, i)
         if row is None:
@@ -382,7 +415,7 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         self.grid, self.lists = given.get("grid"), given.get("lists")
         need(given["order"] in (1, "inf") and (self.grid is None) != (self.lists is None), "an unknown transport")
     def near(self, st, a, j):  # what it costs to bring mass from j to where it may go, {next state: D(j, t)}
-        exact, states = st.number.exact, range(len(st.v.ahead))
+        exact, states = st.number.exact, range(len(st.v.exact))
         if self.grid is None:
             found = {t: exact(d) for t, d in self.lists[j] if st.allowed(a, t)}
         else:
@@ -396,16 +429,17 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         return st.number.add(y * largest(p * st.z(a, t) - kappa * d for t, d in near.items()) for y, near in best)
     def price(self, st, budget, side, kept): return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts
-        nominal = value = st.nominal(a, i)
+        stay, gone, nominal = st.number.exact(1), [], st.nominal(a, i)
         moves, out, near = [(j, t, st.number.exact(f)) for j, t, f in row or ()], {}, {}
         for j, _, f in moves:
             need(f >= 0, f"action {a}: a move of less than nothing from {j}")
             out[j], near[j] = out.get(j, 0) + f, near.get(j) or self.near(st, a, j)
         for j, t, f in moves:
-            mass = st.rows[a][i][j] * st.number(f / max(out[j], Fraction(1)))
-            value += mass * (st.z(a, t) - st.z(a, j))
+            mass = st.rows[a][i][j] * st.number(f / max(out[j], stay))
+            gone.append(mass * st.z(a, t))
             parts.append(mass * near[j][t])
-        return nominal, value
+        left = (y * st.number(stay - min(out.get(j, 0), stay)) * st.z(a, j) for j, y in st.rows[a][i].items() if high(y) > 0)
+        return nominal, st.number.add([*left, *gone])
     def costs(self, st, parts): return map(st.number.add, parts)
 class Intervals(Region):  # an interval for each probability, one for both sides, in the line of the state
     still = False
@@ -428,7 +462,8 @@ class Intervals(Region):  # an interval for each probability, one for both sides
             box, y = self.box(st, a), st.spread(a, row, st.number.exact)
             y = {t: min(max(y.get(t, Fraction(0)), p), q) for t, (p, q) in box.items()}
             lack = 1 - sum(y.values())
-            room = {t: q - y[t] if lack > 0 else y[t] - p for t, (p, q) in box.items()}
+            room = {t: (q - y[t]) * (y[t] > 0) if lack > 0 else y[t] - p for t, (p, q) in box.items()}  # what has no mass gets some only if all else is full
+            room = room if lack <= sum(room.values()) else {t: q - y[t] for t, (p, q) in box.items()}
             y = {t: p + lack * room[t] / sum(room.values()) for t, p in y.items()} if lack else y
             found[a] = st.number.add(st.number(p) * st.z(a, t) for t, p in y.items())
         return found
@@ -456,16 +491,19 @@ def divergence(given, support, number):  # a ball by a divergence; total variati
 FAMILIES = {"norm": Norms, "divergence": divergence, "transport": Transport, "reweighting": Reweighting, "intervals": Intervals}
 
 # ------------------------------------------------------------------ all states
-class Values:  # v as it stands in the file, 0 in terminal states, and what of it is in stakes, negated where nature helps
-    def __init__(self, number, model, given, discount, sign):
+class Values:  # v as it stands in the file, and what of it is in stakes, negated where nature helps; `flat`: a cost of all steps instead of the model's
+    def __init__(self, number, model, given, rates, sign, flat=None, ends=None):
         need(isinstance(given, list) and len(given) == model.S, f"values: expected {model.S} numbers")
-        self.exact, self.sign = [number.exact(x) for x in given], sign
-        need(not any(x for x, end in zip(self.exact, model.terminal, strict=True) if end), "a value is not 0 in a terminal state")
-        ahead = [sign * discount * x for x in self.exact]
-        self.ahead, self.order = [number(x) for x in ahead], sorted(range(model.S), key=lambda t: -ahead[t])
+        self.exact, self.sign, self.rates, self.flat, one = [number.exact(x) for x in given], sign, rates, flat, {*rates.values()}
+        fine = all(x == g for x, g, end in zip(self.exact, ends or model.ends, model.terminal, strict=True) if end)
+        need(fine, "a value in a terminal state is not what it ends with")
+        self.order = sorted(range(model.S), key=lambda t: -sign * self.exact[t])
+        self._alike = [sign * min(one) * x for x in self.exact] if len(one) == 1 else []
+    def ahead(self, s, a, t): return self._alike[t] if self._alike else self.sign * self.rates[s, a] * self.exact[t]  # λ(s, a) v(t)
 class Proof:  # a proof, read line after line, and what it proves: `bounds` has (lower, upper, claimed lower, claimed upper) of every sweep
     def __init__(self, path, models, prices, number):  # `prices`: shape and numbers of the costs of the stages, if they have their own
-        self.models, self.prices, self.number, self.at, self.radii, self.costs, self.sets = models, prices, number, 0, [], [0, 0], {}
+        self.models, self.prices, self.number, self.at, self.radii, self.costs, self.sets, self.rates = models, prices, number, 0, [], [0, 0], {}, (1, 0)
+        self.wrong, self.times, self._told = [], [], {}  # steps with the wrong sign (state, step); expected times; what sweeps say that has to be the same
         with open(path, "rb") as self._stream, told(lambda: f"line {self.at}"):
             self._begin(self._line())
             self.bounds = list(self._bounds())
@@ -475,17 +513,24 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need((text := self._stream.readline(LIMIT)).endswith(b"\n") and isinstance(found := parsed(text), dict), "cut off, or not an object")
         return found
     def _begin(self, header):
-        self.header, self.model, self.stages = header, self.models[0], header.get("stages")
-        need(header["format"] == FORMAT, f"expected format {FORMAT!r}, got {header['format']!r}")
+        self.header, self.model, self.stages, self.criterion = header, self.models[0], header.get("stages"), header.setdefault("criterion", "discounted")
+        need(header["format"] == (form := FORMATS[self.criterion != "discounted"]), f"expected format {form!r}, got {header['format']!r}")
         self.helps, self.optimum = header["nature"] == "cooperative", header["kind"] == "optimum"
-        self.discount = self.number.exact(self.model.discount if self.stages is None else header["discount"])
+        self.discount = None if self.stages is None or header["discount"] is None else self.number.exact(header["discount"])
         fine = self.stages is None or (type(self.stages) is int and self.stages > 0)
         fine &= len(self.models) in (1, self.stages) and len({(model.S, model.maximise) for model in self.models}) == 1
-        need(fine and 0 <= self.discount <= 1, f"stages {self.stages!r}, discount {header.get('discount')!r}, {len(self.models)} models: do not fit")
+        need(fine and 0 <= (self.discount or 0) <= 1, f"stages {self.stages!r}, discount {header.get('discount')!r}, {len(self.models)} models: do not fit")
         fine = (self.stages if "costs" in header else None) == (self.prices[0][0] if self.prices else None)
         need(fine, "costs of the stages: expected in an .npy file if the proof says that they have their own, and only then")
+        need(not self.stages or self.criterion in ("discounted", "reach"), f"stages and the criterion {self.criterion!r}: do not fit")
+        if self.criterion in ("reach", "average"):
+            self.discount = Fraction(1)
+        if self.criterion == "reach":
+            need(type(header["minimise"]) is bool, "minimise: expected true or false")
+            for model in self.models:
+                model.aim(header["target"], header["avoid"], header["minimise"])
     def _stage(self, t, line):  # the model and the set of a stage: what its line does not say, the first line does
-        given = self.header | {name: line[name] for name in ("model", "set", *SHAPE) if name in line}
+        given = self.header | {name: line[name] for name in ("model", "set", *SHAPE) if name in line and self.stages}
         self.model, family = self.models[t % len(self.models)], given["set"]["family"]
         for name, known in KNOWN.items():
             need(given[name] in known, f"{name}: expected one of {known}, got {given[name]!r}")
@@ -498,57 +543,96 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         self.region, self.alone = FAMILIES[family](given["set"], given["support"], self.number), given["rectangular"] == "sa"
         self.model.mixture = [self.number(w) for w in self.model.weights]
         self.sets[f"{json.dumps(given['set'])[:200]}, {', '.join(f'{name} {given[name]}' for name in SHAPE)}"] = t
-    def _judged(self, v, s, line):  # L and U of a state, and what nature can reach
+    def _judged(self, v, s, line, sides, name="up"):  # steps L − v and U − v of a state, 0 if not asked for, what nature can reach, and the least cost of x
         number, region = self.number, self.region
         need(line["s"] == s, f"expected state {s}, got {line['s']!r}")
         st, x = State(number, self.model, region, v, s, line), [number.exact(p) for p in line["x"]]
         need(len(x) == self.model.A and min(x) >= 0 and sum(x) > 0, "x is no policy")
         need(not any(p for a, p in enumerate(x) if a not in st.actions), "x plays an action that is not there")
         x = [p / sum(x) for p in x]
-        costs = [c for cost in st.costs.values() for c in (cost.values() if isinstance(cost, dict) else [cost])]
-        self.costs = [end([*self.costs, *filter(isfinite, costs)]) for end in (min, max)]
+        costs = {a: [c for c in (cost.values() if isinstance(cost, dict) else [cost]) if isfinite(c)] for a, cost in st.costs.items()}
+        self.costs = [end([*self.costs, *(c for own in costs.values() for c in own)]) for end in (min, max)]
         alone = (bets := self.helps and self.optimum) or self.alone  # a helper bets all on the one action that is played
         need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
-        groups, sides = ([[a] for a in st.actions], (line["up"], line["low"])) if alone else ([st.actions], ([line["up"]], [line["low"]]))
+        same = line["r"], line.get("lo"), line.get("hi"), None if self.optimum else x
+        need(self.stages or self._told.setdefault(s, same) == same, "two sweeps differ in a radius, in intervals, or in the policy that was given")
+        groups = [[a] for a in st.actions] if alone else [st.actions]
+        asked = [k in sides for k in (1 - self.helps, self.helps)]  # what bounds nature, and her rows
+        ups, downs = ((line[own] if alone else [line[own]]) if ask else [None] * len(groups) for own, ask in zip((name, "low"), asked, strict=True))
         sizes = line["r"] if isinstance(line["r"], list) else [line["r"]] * len(groups)
         shown = sizes if not isinstance(region, Intervals) else [0]  # intervals are as wide as the file says
-        self.radii, above, below = [end([*self.radii, *shown]) for end in (min, max)], [], {}
-        for acts, size, up, down in zip(groups, sizes, *sides, strict=True):
+        self.radii, above, below = [end([*self.radii, *shown]) for end in (min, max)], [number.zero] * (not asked[0]), {}
+        for acts, size, up, down in zip(groups, sizes, ups, downs, strict=True):
             budget = number(number.exact(size) * region.scale)
             need(low(budget) >= 0, "a negative radius")
-            if bets or any(x[a] for a in acts):
+            if asked[0] and (bets or any(x[a] for a in acts)):
                 share = number(x[acts[0]] if alone and not bets else 1)
                 above.append(share * region.upper(st, acts, dict.fromkeys(acts, 1) if alone else x, budget, up))
-            below |= region.lower(st, acts, budget, down)
-        most = Fraction(high(largest(above) if bets else number.add(above)))
-        mean = low(number.add(number(x[a]) * below[a] for a in st.actions))
+            below |= region.lower(st, acts, budget, down) if asked[1] else dict.fromkeys(acts, number.zero)
+        most, mean = Fraction(high(largest(above) if bets else number.add(above))), low(number.add(number(x[a]) * below[a] for a in st.actions))
         least = Fraction(min(map(low, below.values())) if self.optimum and not self.helps else mean)
         everywhere = not self.stages or (region.support == "all" and self.model.moves == "states")
         reach = None if everywhere else {st.there[a][t] for a in st.actions for t in st.columns[a] if st.allowed(a, t)}
-        return (-most, -least, reach) if self.helps else (least, most, reach)
-    def _sweep(self, t, after):  # bounds from one sweep and what is claimed; `after`: bounds of the stage after, if there are stages
+        spent = min(c for a, own in costs.items() if x[a] for c in own)
+        return (-most, -least, reach, spent) if self.helps else (least, most, reach, spent)
+    def _sweep(self, t, after, sides):  # bounds from one sweep and what is claimed, by side; `after`: bounds of the stage after, if there are stages
         self._stage(t, line := self._line())
-        model, rate, zero, bounds = self.model, self.discount, Fraction(0), ([], [])
-        v = Values(self.number, model, line["v"], rate, -1 if self.helps else 1)
-        found = [(zero, zero, {s}) if model.terminal[s] else self._judged(v, s, self._line()) for s in range(model.S)]
-        claims = [[self.number.exact(x) for x in line[name]] for name in ("lower", "upper")]
-        need(all(len(claim) == model.S for claim in claims), "lower, upper: of another size")
-        for k, end in enumerate((min, max)):
-            ahead = map(Fraction, after[k]) if after else (own[k] for own in found)
-            off = [x - old for x, old in zip(ahead, v.exact, strict=True)]
-            farthest = end(off)
-            for s, own in enumerate(found):
-                if after:
-                    bound = own[k] + rate * (farthest if own[2] is None else end(off[t] for t in own[2]))
-                else:  # no value is beyond what costs allow
-                    bound = (max, min)[k](own[k] + rate * farthest / (1 - rate), Fraction(self.costs[k]) / (1 - rate))
-                bounds[k].append(0.0 if model.terminal[s] else rounded(bound, 2 * k - 1))
-        return *bounds, *claims
-    def _bounds(self):  # of every sweep; stages come from the last one back
-        after = None if self.stages is None else (Values(self.number, self.models[-1], self.header["final"], 0, 1).exact,) * 2
-        for t in reversed(range(self.stages or 1)):
-            yield (found := self._sweep(t, after))
-            after = found[:2] if after else None
+        model, number, zero, sign, far = self.model, self.number, Fraction(0), -1 if self.helps else 1, {}
+        rates = model.rates(self.discount)
+        v, most = Values(number, model, line["v"], rates, sign), max(rates.values(), default=zero)
+        w = Values(number, model, line["w"], rates, sign, 1.0, [0.0] * model.S) if "w" in line and sides == [1] else None
+        least, fits = min(rates.values(), default=Fraction(1)), (lambda x: after or x < 1) if self.criterion == "discounted" else (lambda x: x == 1)
+        need(all(map(fits, rates.values())), f"the criterion {self.criterion!r} and discounts from {float(least)!r} do not fit")
+        self.rates, found = (min(self.rates[0], least), max(self.rates[1], most)), []
+        for s in range(model.S):
+            found.append((zero, zero, {s}, 0.0) if model.terminal[s] else self._judged(v, s, own := self._line(), sides))
+            if w and not model.terminal[s]:
+                far[s] = w.exact[s] + self._judged(w, s, own, sides, "time")[1]
+        timed = w and min(w.exact) >= 0 and all(x <= w.exact[s] for s, x in far.items())
+        self.times = [rounded(x, 1) for x in far.values()] if timed else self.times
+        claims = {k: [number.exact(x) for x in line[("lower", "upper")[k]]] for k in sides}
+        need(all(len(claim) == model.S for claim in claims.values()), "lower, upper: of another size")
+        rule = self._staged if after else {"discounted": self._discounted, "average": self._average}.get(self.criterion, self._signed)
+        bounds = {k: rule(k, v, found, after or timed) for k in sides}
+        return {k: ([model.ends[s] if model.terminal[s] else x for s, x in enumerate(bounds[k])], claims[k]) for k in sides}
+    def _weaker(self, v, s, k, x):  # the discount of a state at which what is ahead does least for a bound
+        own = [v.rates[s, a] for a in self.model.actions(s)] or [Fraction(0)]
+        return (max if (x > 0) == (k == 1) else min)(own)
+    def _staged(self, k, v, found, after):  # bounds of a stage from those of the stage after
+        off, end = [Fraction(x) - old for x, old in zip(after[k], v.exact, strict=True)], (min, max)[k]
+        further = [end(off) if own[2] is None else end(off[t] for t in own[2]) for own in found]
+        return [rounded(v.exact[s] + own[k] + self._weaker(v, s, k, x) * x, 2 * k - 1) for s, (own, x) in enumerate(zip(found, further, strict=True))]
+    def _discounted(self, k, v, found, _):  # no value is beyond what costs and ends allow
+        far = (min, max)[k](own[k] / (1 - self._weaker(v, s, k, own[k])) for s, own in enumerate(found))
+        limit = (min, max)[k](Fraction(self.costs[k]) / (1 - max(v.rates.values(), default=Fraction(0))), *map(Fraction, self.model.ends))
+        bounds = (v.exact[s] + own[k] + self._weaker(v, s, k, far) * far for s, own in enumerate(found))
+        return [rounded((max, min)[k](bound, limit), 2 * k - 1) for bound in bounds]
+    def _average(self, k, v, found, _):
+        need(not any(self.model.terminal), "the average of a process that ends")
+        return [rounded((min, max)[k](own[k] for own in found), 2 * k - 1)] * len(found)
+    def _signed(self, k, v, found, timed):  # all steps go the right way, and those that have to be are not 0; nothing is bounded otherwise
+        way, live = 2 * k - 1, [s for s in range(self.model.S) if not self.model.terminal[s]]
+        if self.criterion == "total":  # costs that are not negative: the policy gets on in every step, and so arrives; else times have to tell
+            strict = {*live} if k == 1 and not timed else set()
+            need(not strict or min(own[3] for own in found) >= 0, "costs below 0, and no times that show that the policy arrives")
+        else:
+            strict = {s for s in live if way * v.exact[s] < 0}
+        wrong = [(s, found[s][k]) for s in live if way * found[s][k] > 0 or (s in strict and not found[s][k])]
+        self.wrong += wrong
+        return [rounded(v.exact[s] + own[k], way) if not wrong else way * inf for s, own in enumerate(found)]
+    def _bounds(self):  # of every sweep; stages come from the last one back. Without stages sides may have a sweep each, or none
+        if self.stages:
+            after = (Values(self.number, self.models[-1], self.header["final"], {}, 1).exact,) * 2
+            for t in reversed(range(self.stages)):
+                found = self._sweep(t, after, SIDES["both"])
+                after = found[0][0], found[1][0]
+                yield *after, found[0][1], found[1][1]
+            return
+        both, names = {k: ([end] * self.model.S,) * 2 for k, end in enumerate((-inf, inf))}, self.header.get("sweeps", ["both"])
+        need(names in (["both"], ["upper"], ["lower"], ["lower", "upper"]), f"sweeps: {str(names)[:80]}")
+        for name in names:
+            both |= self._sweep(0, None, SIDES[name])
+        yield both[0][0], both[1][0], both[0][1], both[1][1]
     def failures(self):  # where less is proved than claimed: (sweep, state, proved, claimed)
         for k, sides in enumerate(self.bounds):
             for s, (lower, upper, least, most) in enumerate(zip(*sides, strict=True)):
@@ -567,19 +651,36 @@ def check(proof, files, interval=False):  # a `Proof`; `files`: of the model, or
     with told(proof):
         found = Proof(proof, models, prices, Numbers(interval, 40))
         return found if interval or next(found.failures(), None) is None else Proof(proof, models, prices, Numbers(False, 150))
+def words(found):  # what was asked for
+    header, values = found.header, sorted({float(x) for x in found.model.ends} if any(found.model.terminal) else ())
+    ends = f", final values from {values[0]!r} to {values[-1]!r}" if values and (values[0] or values[-1]) else ""
+    if found.criterion == "reach":
+        goals = [f"{str(header[name][:10])[1:-1]}{f' and {len(header[name]) - 10} more' if len(header[name]) > 10 else ''}" for name in ("target", "avoid")]
+        within = f" in at most {found.stages} steps" if found.stages else ""
+        return f"{'least' if header['minimise'] else 'largest'} probability to reach state {goals[0]}{f' without {goals[1]}' if goals[1] else ''}{within}"
+    if found.criterion == "total":
+        return f"total until a terminal state, which is reached for sure{ends}; {f'steps ≤ {max(found.times):.6g}' if found.times else 'steps not bounded'}"
+    if found.criterion == "average":
+        return "average for each step in the long run"
+    final = sorted((-1 if found.model.maximise else 1) * x for x in header.get("final", [0]))
+    rates = " to ".join(map(repr, dict.fromkeys(map(float, found.rates))))
+    return f"discount {rates}{f', final values from {final[0]!r} to {final[-1]!r}' if found.stages else ends}"
 def show(found):  # print what is proved; returns 0 if it is all that is claimed, 3 if floats are too coarse to tell, else 1
     header, failures, S = found.header, list(found.failures()), found.model.S
-    own, sign = [bound[0] for bound in found.bounds[-1][:2]], -1 if found.model.maximise else 1
-    (least, most), final = (sorted(sign * x for x in numbers) for numbers in (own, header.get("final", [0])))
+    least, most = sorted((-1 if found.model.maximise else 1) * bound[0] + 0.0 for bound in found.bounds[-1][:2])
     ends = [pair for one in found.bounds for pair in zip(*one[:2], strict=True)]
-    gap, size = max(u - x for x, u in ends), max(max(u, -x) for x, u in ends)
-    off = max((float(abs(claimed - Fraction(proved))) for _, _, proved, claimed in failures), default=0.0)
+    gap, size = max(u - x for x, u in ends), max((abs(x) for one in found.bounds for side in one[:2] for x in side if abs(x) < inf), default=0.0)
+    off = max((abs(claimed - (Fraction(proved) if abs(proved) < inf else claimed)) for _, _, proved, claimed in failures), default=0)
+    off = float(max([off, *(abs(step) for _, step in found.wrong)]))
     print(f"set         {' and '.join([*found.sets][::-1][:3])}{f', {len(found.sets)} in all' if len(found.sets) > 3 else ''}, nature {header['nature']}")
     print(f"radius      from {found.radii[0]!r} to {found.radii[1]!r} over the states")
+    print(f"criterion   {words(found)}")
     print(f"state 0     {header['kind']} from {least!r} to {most!r}{f', first of {found.stages} stages' if found.stages else ''}; any gap ≤ {gap:.3e}")
-    print(f"discount    {float(found.discount)!r}{f', final values from {final[0]!r} to {final[-1]!r}' if found.stages else ''}")
-    print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, both bounds of {S} states")
+    sides = "both bounds" if gap < inf else "those bounds that are finite,"
+    print(f"checked     in {'floats rounded outwards' if found.number.interval else 'exact arithmetic'}: SHA-256 of the model, {sides} of {S} states")
     print(f"not checked whether model, set and policy are what you mean; names, start; who wrote it: drmdp {plain(header.get('version'))[:40]}, it says")
+    for s, step in found.wrong[:5]:
+        print(f"not proved: state {s}: a step by {float(step):.3e} goes the wrong way, or nowhere; nothing is bounded from that side")
     for k, s, proved, claimed in failures[:5]:
         print(f"not proved: state {s}, sweep {k}: {float(claimed)!r} is claimed, {proved!r} is proved")
     print(f"{len(failures)} of the claimed bounds are not proved, by up to {off:.3e}" if failures else "all claimed bounds hold")

@@ -11,7 +11,7 @@ import drmdp
 import drmdp_check
 from drmdp import proof as writer
 from drmdp.bellman.exact import Remembered
-from drmdp.certificate import dense
+from drmdp.criteria import discounted
 from drmdp.proof import norms, responses, states, witnesses
 from forgeries import WORTH, forged
 from proofs import EVENTS, SETS, STAGES, TASKS, found, task_of, written
@@ -124,7 +124,7 @@ def unequal(pair):
 WRONG = {
     "a kernel outside": (Remembered, "kernel", to_the_worst),
     "kernels outside": (Remembered, "_single", to_the_worst),
-    "a certificate": (dense, "bounds", tightened(dense.bounds)),
+    "a certificate": (discounted, "bounds", tightened(discounted.bounds)),
     "rows": (states.States, "pair", unequal(states.States.pair)),
     "stakes": (states, "below_top", lambda p, stakes: p * stakes - 1.0),
     "a threshold": (responses, "pivot", lambda z, lo, hi: 0.5),
@@ -168,6 +168,6 @@ def test_a_drmdp_that_is_wrong_proves_nothing_false(name, what, true, monkeypatc
 
 
 def test_a_certificate_that_is_too_sure_is_found_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(dense, "bounds", tightened(dense.bounds))
+    monkeypatch.setattr(discounted, "bounds", tightened(discounted.bounds))
     _, proof, model = written(("l2", 2), 3, tmp_path)
     assert drmdp_check.main([str(proof), str(model)]) == 1
