@@ -16,7 +16,7 @@ from drmdp.cluster import KINDS, Local, Mpi, Ray, results
 from drmdp.cluster.checkpoint import Keeper, complete
 from drmdp.cluster.described import describe_method, describe_set, method_of, set_of
 from drmdp.cluster.engine import Engine
-from drmdp.cluster.events import FunctionSource, source_of
+from drmdp.cluster.events import EventSource, FunctionSource, source_of
 from drmdp.cluster.operator import Distributed, DistributedProblem, Outline
 from drmdp.core import clock
 from drmdp.core.archives import parse_json
@@ -123,6 +123,11 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
     if folder is not None and isinstance(source, FunctionSource):
         raise InputError(
             "checkpoint: code is not saved, so that nobody could go on with a function: write model.tabulate() to a .drmdp directory and solve its path"
+        )
+    held: Any = source.model if isinstance(source, EventSource) else source.stored
+    if held.ends is not None:
+        raise InputError(
+            "terminal: states have final values, and a model that is not read whole is solved without: solve drmdp.read(path), in memory"
         )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with ExitStack() as ends:

@@ -267,6 +267,21 @@ def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | Non
     return flags, values if values.any() else None
 
 
+def ends_of(given: ArrayLike, terminal: BoolArray) -> Array | None:
+    """Values of terminal states, (S,), as a file has them; None if all are 0."""
+    if given is None:
+        return None
+    values = np.array(given, dtype=np.float64)
+    if values.shape != terminal.shape:
+        raise InputError(f"ends: expected shape {terminal.shape}, got {values.shape}")
+    wrong = ~(np.abs(values) <= LARGEST) | (~terminal & (values != 0))
+    if wrong.any():
+        s = int(np.argmax(wrong))
+        what = "a finite value" if terminal[s] else "0, for it is not terminal"
+        raise InputError(f"ends: state {s}: expected {what}, got {float(values[s])!r}")
+    return values if values.any() else None
+
+
 def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
     """Which states are meant, (S,), by flags or names."""
     flags = np.zeros(len(states), dtype=bool)

@@ -212,8 +212,6 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     """
     check_model(model)
     chosen = _choose(path, format)
-    if model.ends is not None:
-        raise InputError("terminal: files do not hold values of terminal states")
     _store(model, path, chosen, lambda: chosen.write(model, Path(path)))
 
 
@@ -249,6 +247,10 @@ def write_intervals(
 def _store(model: Model, path: str | os.PathLike[str], chosen: Format, write: Callable[[], None]) -> None:
     """Write, and warn of what is left out."""
     chosen.check_target(Path(path))
+    if model.ends is not None and "ends" not in chosen.HOLDS:
+        raise InputError(
+            f"{os.fspath(path)}: the format holds no values of terminal states, which this model has; .npz and .drmdp do"
+        )
     try:
         with stage(f"writing {os.fspath(path)}"):
             write()

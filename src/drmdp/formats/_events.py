@@ -43,7 +43,7 @@ FORMAT = "drmdp events 1"
 ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "start", "grid")
 FIELDS = {
     "laws": ("f8", (3,)), "next": ("i4", (3,)), "event_costs": ("f8", (3,)), "costs": ("f8", (2,)), "classes": ("u2", (2,)), "available": ("?", (2,)),
-    "terminal": ("?", (1,)), "initial": ("f8", (1,)), "states": ("u1", (1,)), "states_ends": ("i8", (1,)),
+    "terminal": ("?", (1,)), "initial": ("f8", (1,)), "ends": ("f8", (1,)), "states": ("u1", (1,)), "states_ends": ("i8", (1,)),
 }  # fmt: skip
 """Dtypes and numbers of dimensions of the arrays."""
 
@@ -78,6 +78,8 @@ def write(model: EventModel, path: Path) -> None:
         for name, plain in (("available", model.available | model.terminal[:, None]), ("terminal", ~model.terminal)):
             if not plain.all():
                 files.put(name, getattr(model, name))
+        if model.ends is not None:
+            files.put("ends", model.ends)
         if isinstance(model.states, Grid):
             index["grid"] = list(model.states.sizes)
         elif not isinstance(model.states, range):
@@ -133,7 +135,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         n_states=S, n_actions=A, n_kernels=N, first=0, n_next=S, discount=checks.discount_of(index["discount"]),
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
-        terminal=end, ends=None, kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
+        terminal=end, ends=checks.ends_of(found.get("ends"), end), kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
         notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")), _counts=None,
         laws=laws, rule=Table(found["next"], found.get("event_costs")),
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
@@ -180,7 +182,7 @@ def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> No
     check_together(found, ("states", "states_ends"))
     expected = {
         "laws": (len(found["laws"]), N, E), "next": (S, A, E), "event_costs": (S, A, E), "costs": (S, A), "classes": (S, A),
-        "available": (S, A), "terminal": (S,), "initial": (S,), "states_ends": (S + 1,),
+        "available": (S, A), "terminal": (S,), "ends": (S,), "initial": (S,), "states_ends": (S + 1,),
     }  # fmt: skip
     for name, shape in expected.items():
         if name in found and found[name].shape != shape:

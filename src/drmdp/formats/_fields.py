@@ -15,6 +15,7 @@ initial                       (S,)                  optional
 states, actions, kernel_names S, A and N names      optional; an array of strings or integers, or one string: a JSON list
 notes                         texts                 optional; likewise
 available, terminal           (S, A) and (S,) bool  optional
+ends                          (S,)                  optional: final costs, or rewards, of terminal states; 0 elsewhere
 counts_indptr, counts_indices (S·A+1,) (C,)         optional: C transitions that were seen, in the order of `drmdp.core.storage`
 counts_data                   (C,) or (N·C,)        and how often each was, all kernels together or by kernel
 start                         string                optional; where `initial` comes from, in words
@@ -37,7 +38,7 @@ from drmdp.core.counts import of_arrays
 from drmdp.core.files import memory_limit
 from drmdp.core.names import back, listed
 from drmdp.core.storage import Kernels, compress_dense, from_arrays
-from drmdp.core.validation import start_of
+from drmdp.core.validation import ends_of, start_of
 from drmdp.errors import InputError, brief, shown
 from drmdp.model import Model, changed
 
@@ -60,6 +61,7 @@ ARRAYS = {
     "initial": Field("biuf", (1,)),
     "available": Field("b", (2,)),
     "terminal": Field("b", (1,)),
+    "ends": Field("biuf", (1,)),
     "counts_indptr": Field("i", (1,)),
     "counts_indices": Field("i", (1,)),
     "counts_data": Field("f", (1,)),
@@ -164,7 +166,9 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         counts=_counts(fields, kernels) if COUNTS[0] in fields else None,
         **named,
     )
-    return changed(model, start=start_of(fields.get("start")))
+    ends = ends_of(fields.get("ends"), model.terminal)
+    ends = 0.0 - ends if ends is not None and model.maximise else ends
+    return changed(model, start=start_of(fields.get("start")), ends=ends)
 
 
 def _blocks(fields: Mapping[str, Any]) -> Kernels:
@@ -229,6 +233,8 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields["available"] = model.available
     if model.terminal.any():
         fields["terminal"] = model.terminal
+    if model.ends is not None:
+        fields["ends"] = 0.0 - model.ends if model.maximise else model.ends
     if model._counts is not None:
         model.check_unchanged()
         fields |= dict(zip(COUNTS, (model._counts.indptr, model._counts.indices, model._counts.data), strict=True))

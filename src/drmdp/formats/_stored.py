@@ -11,6 +11,7 @@ costs or               (S, A) or (S, A, S)    costs, or negated rewards if `maxi
 next_costs             float64; (E,) float64  available; `next_costs` in the order of `indices`, unknown elsewhere
 available, terminal    (S, A) and (S,) bool   optional
 initial                (S,) float64           optional
+ends                   (S,) float64           optional: final costs of terminal states; 0 elsewhere
 counts_indptr,         as above, C next       optional: how often each of C transitions was seen, all kernels together or by
 counts_indices,        states; (C,) or (N·C,) kernel
 counts_data            float64
@@ -65,6 +66,7 @@ FIELDS = {
     "available": ("?", (2,)),
     "terminal": ("?", (1,)),
     "initial": ("f8", (1,)),
+    "ends": ("f8", (1,)),
     "states": ("u1", (1,)),
     "states_ends": ("i8", (1,)),
     "counts_indptr": ("i8", (1,)),
@@ -132,6 +134,7 @@ class Stored:
     available: BoolArray | None
     terminal: BoolArray | None
     initial: Array | None
+    ends: Array | None
     counted: tuple[Any, ...] | None  # the arrays of `COUNTS`
 
     @property
@@ -172,7 +175,8 @@ class Stored:
         uniform = np.broadcast_to(1 / head.n_states, hi - lo)
         initial = np.array(uniform if self.initial is None else self.initial[lo:hi])
         costs = self.costs[first:last] if head.costs == 1 else self.costs[lo:hi]
-        return Span(lo, self.states[lo:hi], blocks, costs, available, terminal, initial)
+        ends = None if self.ends is None else self.ends[lo:hi]
+        return Span(lo, self.states[lo:hi], blocks, costs, available, terminal, initial, ends=ends)
 
     def _pointers(self, lo: int, hi: int) -> IntArray:
         A = self.head.n_actions
@@ -228,7 +232,7 @@ class Stored:
         own |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
         own |= {"rewards" if head.maximise else "costs": price, "states": span.names, "counts": self._counts()}
         model = Model(span.blocks, **own, normalize=True)
-        return changed(model, start=head.start)
+        return changed(model, start=head.start, ends=span.ends)
 
 
 def pieces(span: Any) -> Iterator[tuple[int, int]]:
@@ -268,6 +272,7 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     ends = found.pop("states_ends", None)
     states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
     own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial")}
+    own["ends"] = checks.ends_of(found.get("ends"), np.asarray(found.get("terminal", np.zeros(S, dtype=bool))))
     counted = tuple(found[name] for name in COUNTS) if COUNTS[0] in found else None
     return Stored(path=path, head=head, states=states, costs=found[costs[0]], counted=counted, **own)  # type: ignore[arg-type]
 
@@ -351,6 +356,7 @@ def _check_shapes(N: int, S: int, A: int, weights: Any, found: dict[str, Any]) -
         "available": [(S, A)],
         "terminal": [(S,)],
         "initial": [(S,)],
+        "ends": [(S,)],
         "states_ends": [(S + 1,)],
     }
     for name, shapes in expected.items():

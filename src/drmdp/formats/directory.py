@@ -30,8 +30,8 @@ from drmdp.model import Model
 from drmdp.model.events import EventModel
 
 __all__ = ["HOLDS", "check_target", "files_of", "holds_events", "open_stored", "read", "write", "write_drawn"]
-HOLDS = frozenset(NAMES)
-"""Which names and notes it holds."""
+HOLDS = frozenset((*NAMES, "ends"))
+"""Which names and notes it holds, and values of terminal states."""
 
 
 def open_stored(path: str | os.PathLike[str]) -> Stored:

@@ -20,8 +20,8 @@ from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes,
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
-HOLDS = frozenset(NAMES)
-"""Which names and notes it holds."""
+HOLDS = frozenset((*NAMES, "ends"))
+"""Which names and notes it holds, and values of terminal states."""
 
 
 def read(path: Path, options: Options) -> Model:

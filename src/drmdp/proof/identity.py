@@ -33,7 +33,8 @@ def joined(head: Any, states: Iterable[bytes]) -> str:
 def of_states(model: Model) -> Iterator[bytes]:
     """A digest for each state, of its available pairs; the numbers of states are those of the whole model."""
     for s in range(model.n_states):
-        found = hashlib.sha256()
+        end = 0.0 if model.ends is None else float(model.ends[s])
+        found = hashlib.sha256(struct.pack("<qd", model.first + s, end) if end else b"")
         for a in np.flatnonzero(model.available[s]).tolist():
             pair = pair_of(model, s, a)
             found.update(struct.pack("<qqq", model.first + s, a, pair.columns.size))
