@@ -27,7 +27,7 @@ from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Solution, Status
 from drmdp.solution.rows import notes_of
-from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, time_of
+from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, steps_of, time_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -271,6 +271,7 @@ class Evaluation:
     problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
     policy: ClassVar[Any] = None
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
+    sweeps: ClassVar[Any] = None  # those that prove it from below and from above
 
     @property
     def gap(self) -> float:
@@ -343,7 +344,9 @@ def evaluate(
         scale,
         named(model, criterion),
     )
-    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, sweep=found.best.sweep)
+    held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps}
+    held["counted"] = lambda: steps_of(Problem(operator, x), x, None)
+    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, **held)
     return evaluation
 
 

@@ -429,8 +429,8 @@ class Transport(Region):  # mass moves at a price for each pair of states; one b
         return st.number.add(y * largest(p * st.z(a, t) - kappa * d for t, d in near.items()) for y, near in best)
     def price(self, st, budget, side, kept): return budget * st.number.dot(st.weights, map(st.number, side["kappa"]))
     def moved(self, st, a, i, row, parts):  # losses ŷ·z and y·z of a plan [[from, to, share of what is there], …]; adds its cost to parts
-        stay, gone, nominal = st.number.exact(1), [], st.nominal(a, i)
-        moves, out, near = [(j, t, st.number.exact(f)) for j, t, f in row or ()], {}, {}
+        stay, gone, nominal, out, near = Fraction(1), [], st.nominal(a, i), {}, {}
+        moves = [(j, t, st.number.exact(f)) for j, t, f in row or ()]
         for j, _, f in moves:
             need(f >= 0, f"action {a}: a move of less than nothing from {j}")
             out[j], near[j] = out.get(j, 0) + f, near.get(j) or self.near(st, a, j)
@@ -577,8 +577,7 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         return (-most, -least, reach, spent) if self.helps else (least, most, reach, spent)
     def _sweep(self, t, after, sides):  # bounds from one sweep and what is claimed, by side; `after`: bounds of the stage after, if there are stages
         self._stage(t, line := self._line())
-        model, number, zero, sign, far = self.model, self.number, Fraction(0), -1 if self.helps else 1, {}
-        rates = model.rates(self.discount)
+        model, number, zero, sign, far, rates = self.model, self.number, Fraction(0), -1 if self.helps else 1, {}, self.model.rates(self.discount)
         v, most = Values(number, model, line["v"], rates, sign), max(rates.values(), default=zero)
         w = Values(number, model, line["w"], rates, sign, 1.0, [0.0] * model.S) if "w" in line and sides == [1] else None
         least, fits = min(rates.values(), default=Fraction(1)), (lambda x: after or x < 1) if self.criterion == "discounted" else (lambda x: x == 1)

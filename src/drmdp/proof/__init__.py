@@ -17,7 +17,7 @@ from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.core.files import check_parent, write_whole
 from drmdp.errors import InputError
-from drmdp.model import Model
+from drmdp.model import Model, changed
 from drmdp.model.lifted import seen_by
 from drmdp.proof import text
 from drmdp.proof.identity import digest
@@ -26,7 +26,11 @@ from drmdp.sets import AmbiguitySet
 from drmdp.sets.base import SUPPORTS
 from drmdp.sets.registry import entry_of, load
 
-FORMAT = "drmdp proof 1"
+FORMATS = "drmdp proof 1", "drmdp proof 2"
+"""Of discounted costs, and of other criteria."""
+SIDES = {(0,): "lower", (1,): "upper", (0, 1): "both"}
+SLACK = 1e-6
+"""Share by which bounds on steps are raised, so that another step shows that they are some."""
 AGAIN = "has no witnesses; they are found by solving in memory, from here on"
 NO_SWEEP = "proof: there is no sweep of the robust operator that proves these bounds; solve with another method than 'first-order', or longer"
 
@@ -40,14 +44,58 @@ def write(path: str | os.PathLike[str], result: Any, policy: Array | None = None
             f"proof: a result that was loaded {AGAIN}: drmdp.solve(model, ball, start=solution).proof(path)"
         )
     model, ball = result.problem
-    value, nature = result.sweep
-    if value is None:
-        raise InputError(NO_SWEEP)
-    sides = sides_of(model, result.lower, result.upper)
-    stage = Stage(model, ball, Sweep(value, result.policy if policy is None else policy, nature, *sides))
     told = {"model": digest(seen_by(ball.moves, model)), **about_set(fitted_to(model, ball))}
     told |= {"fingerprint": model.fingerprint, "kind": "optimum" if policy is None else "policy"}
-    return _write(path, told, [({}, stage)])
+    sweeps = _joint(result, policy) if result.criterion == "discounted" else _apart(result, policy)
+    if not sweeps:
+        raise InputError(NO_SWEEP)
+    if result.criterion != "discounted":
+        told |= {"criterion": result.criterion, "sweeps": [SIDES[sweep.sides] for sweep in sweeps]}
+        told |= goal_of(model) if result.criterion == "reach" else {}
+        model = changed(model, discount=1.0)
+    return _write(path, told, [({}, Stage(model, ball, sweep)) for sweep in sweeps])
+
+
+def _joint(result: Any, policy: Array | None) -> list[Sweep]:
+    """The sweep that proves both bounds of a result."""
+    value, nature = result.sweep
+    sides = sides_of(result.problem[0], result.lower, result.upper)
+    return [] if value is None else [Sweep(value, result.policy if policy is None else policy, nature, *sides)]
+
+
+def _apart(result: Any, policy: Array | None) -> list[Sweep]:
+    """Those that prove a side each, from below first; a side that is not bounded has none."""
+    model, found = result.problem[0], []
+    bounds = sides_of(model, result.lower, result.upper)
+    for k, side in enumerate(result.sweeps):
+        if side is None or not np.isfinite(bounds[k]).all():
+            continue
+        way, own, steps = 2 * k - 1, side.update, None
+        level = ~(way * side.value < 0) if result.criterion == "reach" else None
+        if k == 1 and result.criterion == "total" and model.cost_range[0] < 0:
+            steps = _steps_of(result)
+        nature = getattr(own.claim, "nature", own.nature)
+        found.append(Sweep(side.value, own.policy if policy is None else policy, nature, *bounds, (k,), level, steps))
+    return found
+
+
+def _steps_of(result: Any) -> Array:
+    """Bounds on the expected steps of a policy, (S,), which show that it arrives where costs below 0 do not."""
+    found = result.counted() if hasattr(result, "counted") else result.time
+    if found is None:
+        raise InputError(
+            "proof: costs below 0 do not show that the policy arrives, and its expected steps have no bound"
+        )
+    return (1 + SLACK) * np.asarray(found)
+
+
+def goal_of(model: Model) -> dict[str, Any]:
+    """What a file says of the question how probable it is to reach states; nothing if a model asks for something else."""
+    ends, worth = model.ends, -1.0 if model.maximise else 1.0
+    if ends is None or model.discount != 1 or any(model.cost_range) or not np.isin(ends, (0.0, worth)).all():
+        return {}
+    avoid = np.flatnonzero(model.terminal & (ends == 0)).tolist()
+    return {"target": np.flatnonzero(ends).tolist(), "avoid": avoid, "minimise": not model.maximise}
 
 
 def write_plan(path: str | os.PathLike[str], plan: Any) -> int:
@@ -78,7 +126,8 @@ def write_plan(path: str | os.PathLike[str], plan: Any) -> int:
         "fingerprint": stages.given[0].fingerprint, "kind": "optimum" if optimal else "policy", "stages": len(stages),
         "discount": stages.first.discount, "final": stages.final.tolist(), **({} if plan.costs is None else {"costs": "of stages"}),
     }  # fmt: skip
-    return _write(path, more, sweeps())
+    goal = goal_of(stages.first)
+    return _write(path, more | ({"criterion": "reach", **goal} if goal else {}), sweeps())
 
 
 class Stage(NamedTuple):
@@ -102,7 +151,10 @@ def _write(path: str | os.PathLike[str], told: dict[str, Any], sweeps: Iterable[
     def fill(stream: Any) -> None:
         stream.write(text.encoded(header(told)))
         for own, (model, ball, sweep) in sweeps:
-            sides = {"v": sweep.value, "lower": sweep.lower, "upper": sweep.upper}
+            sides = {"v": sweep.value} | {
+                name: getattr(sweep, name) for k, name in enumerate(("lower", "upper")) if k in sweep.sides
+            }
+            sides |= {} if sweep.steps is None else {"w": sweep.steps}
             stream.writelines(text.vectors({name: text.numbers(vector) for name, vector in sides.items()}, own))
             seen, fitted = seen_by(ball.moves, model), fitted_to(model, ball)
             states = States(seen, fitted, witness_of(ball), sweep, told["kind"] == "optimum")
@@ -123,7 +175,7 @@ def witness_of(ball: AmbiguitySet) -> Any:
 
 def header(told: dict[str, Any]) -> dict[str, Any]:
     """The first line."""
-    return {"format": FORMAT, "version": __version__, **told}
+    return {"format": FORMATS["criterion" in told], "version": __version__, **told}
 
 
 def fitted_to(model: Model, ball: AmbiguitySet) -> AmbiguitySet:
@@ -141,5 +193,7 @@ def about_set(ball: AmbiguitySet) -> dict[str, Any]:
 
 def lines(states: States) -> Iterator[bytes]:
     """The lines of states, one after the other."""
+    counted = None if states.sweep.steps is None else states.counted
     for s in np.flatnonzero(~states.model.terminal).tolist():
-        yield text.encoded(states.line(s))
+        more = {} if counted is None or states.helps else {"time": counted.line(s)["up"]}
+        yield text.encoded(states.line(s) | more)

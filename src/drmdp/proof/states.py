@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from drmdp._typing import Array, IntArray
+from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.cached import cached_property
 from drmdp.core.sums import raised
 from drmdp.errors import InputError
-from drmdp.model import Model
+from drmdp.model import Model, changed
 from drmdp.model.lifted import Lifted, width
 from drmdp.proof.responses import Row
 from drmdp.sets import AmbiguitySet
@@ -29,6 +30,9 @@ class Sweep(NamedTuple):
     nature: Any  # her side of it
     lower: Array  # (S,)
     upper: Array
+    sides: tuple[int, ...] = (0, 1)  # what it is for: 0 from below, 1 from above
+    level: BoolArray | None = None  # (S,) where a step may be 0, for players go round in circles at no cost
+    steps: Array | None = None  # (S,) what bounds the steps of the policy, where costs do not show that it arrives
 
 
 class Pair(NamedTuple):
@@ -111,6 +115,16 @@ class States:
             raise InputError("proof: nature's kernels are known to the exact operators only: take backend='exact'")
         return [nature.kernels[int(i)] for i in self.used]
 
+    @property
+    def counted(self) -> States:
+        """The same where every step costs 1, at what bounds the steps."""
+        assert self.sweep.steps is not None
+        model = changed(self.model, _costs=np.ones(self.model.available.shape), ends=None)
+        return replace(self, model=model, sweep=self.sweep._replace(value=self.sweep.steps, level=None, steps=None))
+
+    def _level(self, s: int) -> bool:
+        return self.sweep.level is not None and bool(self.sweep.level[s])
+
     def line(self, s: int) -> dict[str, Any]:
         """The line of a state."""
         acts, x = np.flatnonzero(self.model.available[s]).tolist(), self.sweep.policy[s]
@@ -121,18 +135,25 @@ class States:
             "r": np.asarray(r).tolist(),
             **self.witness.more(self, s, acts),
         }
+        bounded, shown = (k in self.sweep.sides for k in (1 - self.helps, int(self.helps)))
         if not self.alone:
             shares = (x / x.sum())[acts].tolist()
-            return line | {"up": self._above(s, acts, shares, float(r)), "low": self.witness.below(self, s, acts)}
+            line |= {"up": self._above(s, acts, shares, float(r))} if bounded else {}
+            return line | ({"low": self.witness.below(self, s, acts)} if shown else {})
         sizes = np.broadcast_to(r, x.shape)[acts].tolist()
-        asked = [(self.helps and self.chosen) or x[a] > 0 for a in acts]
-        up = [self._above(s, [a], [1.0], size) if ask else {} for a, size, ask in zip(acts, sizes, asked, strict=True)]
-        return line | {"r": sizes, "up": up, "low": [self.witness.below(self, s, [a]) for a in acts]}
+        line["r"] = sizes
+        if bounded:
+            asked = [(self.helps and self.chosen) or x[a] > 0 for a in acts]
+            own = zip(acts, sizes, asked, strict=True)
+            line["up"] = [self._above(s, [a], [1.0], size) if ask else {} for a, size, ask in own]
+        return line | ({"low": [self.witness.below(self, s, [a]) for a in acts]} if shown else {})
 
     def _above(self, s: int, acts: list[int], x: list[float], radius: float) -> dict[str, Any]:
         """What bounds nature from above at a policy; lists by action have nothing for those that are not played."""
         rows = [self.witness.row(self, s, a, p) for a, p in zip(acts, x, strict=True) if p > 0]
         weights = np.ones(1) if self.witness.mean else self.weights
+        if self._level(s) and max(self._top(s, a) for a, p in zip(acts, x, strict=True) if p > 0) <= self.u[s]:
+            radius = math.inf  # whatever she does, it does not rise: nothing has a price
         power = _far_from_1(rows)
         rows = [replace(row, g=np.ldexp(row.g, -power)) for row in rows] if power else rows
         found: dict[str, Any] = self.witness.above(self.ball, rows, weights, radius)
@@ -172,6 +193,13 @@ class States:
         states, y = np.concatenate([pair.columns[listed], others]), np.pad(y[:, listed], ((0, 0), (0, others.size)))
         return Row(below_top(p, self.stakes(pair, states)), y, states, pair.columns)
 
+    def _top(self, s: int, a: int) -> float:
+        """The highest stake of a pair that nature may use, but for a level; where she mixes kernels, the largest loss of one."""
+        pair = self.pair(s, a)
+        if self.witness.mixture:
+            return float((pair.rows @ (self.stakes(pair, pair.columns) - self.u[s])).max() + self.u[s])
+        return float(self.stakes(pair, self._places(s, pair)).max())
+
     def _places(self, s: int, pair: Pair) -> Any:
         """Next states, or events, that nature may use for a pair of state s, ascending."""
         if self.ball.support == "observed":
@@ -194,7 +222,8 @@ class States:
         pair = self.pair(s, a)
         if isinstance(self.model, Lifted):
             return [self._events(pair, self._places(s, pair), *entries(kernel, s, a)) for kernel in self.kernels]
-        return all_written([entries(kernel, s, a) for kernel in self.kernels], pair.columns)
+        found = all_written([entries(kernel, s, a) for kernel in self.kernels], pair.columns)
+        return [row if any(row) else None for row in found]  # None: as the data have it
 
     def _events(self, pair: Pair, own: IntArray, states: IntArray, masses: Array) -> list[float]:
         """A row over events, from the entries of a compact one: those that nature may use, in their order, and what she brings to the best one."""
@@ -207,6 +236,10 @@ class States:
 
 def entries(kernel: Any, s: int, a: int) -> tuple[IntArray, Array]:
     """Next states of a pair that have mass, some of them more than once, and the masses; rows of large sparse kernels are not spelled out."""
+    if sparse.issparse(kernel):
+        pair = s * (kernel.shape[0] // kernel.shape[1]) + a
+        lo, hi = kernel.indptr[pair], kernel.indptr[pair + 1]
+        return kernel.indices[lo:hi], kernel.data[lo:hi]
     if not isinstance(kernel, np.ndarray):
         compact, pair = kernel.compact, s * kernel.shape[1] + a
         if compact.prefix_ptr[pair] == compact.prefix_ptr[pair + 1]:

@@ -166,7 +166,7 @@ class Reweighting(Witness):
         """What bounds a mixture; the radius of cvar is its level."""
         losses, n = sum(np.einsum("ik,k->i", row.y, row.g) for row in rows), np.arange(weights.size)
         if self.kind in ("cvar", "any"):
-            most = weights / radius if self.kind == "cvar" and radius > 0 else np.ones(weights.size)
+            most = weights / radius if self.kind == "cvar" and 0 < radius < np.inf else np.ones(weights.size)
             return {"eta": [responses.pivot(losses, np.zeros(weights.size), most)]}
         mixed = Row(losses - np.max(losses), weights[None], n, n)
         return Divergence(self.kind, mean=True).above(ball, [mixed], np.ones(1), radius)

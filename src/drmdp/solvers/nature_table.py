@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -28,8 +28,27 @@ from drmdp.solvers.problem import Problem
 SLACK, FAINT = 1e-10, 1e-13
 
 
-def table(problem: Problem, value: Array, played: BoolArray) -> Any:
-    """A kernel, sparse (S·A, S), of the set that is nature's answer to `value` (S,) where actions are `played` (S, A); None if it cannot be had."""
+class Shown(NamedTuple):
+    """What a proof file says of it."""
+
+    mean: Any  # sparse (S·A, S)
+    kernels: dict[int, Any] | None = None  # by number, likewise; rows without mass are those of the data
+    weights: Array | None = None  # where she mixes them
+
+    def kernel(self) -> Any:
+        """The mean."""
+        return self.mean
+
+
+class Table(NamedTuple):
+    """A kernel of the set, and what shows that it is one."""
+
+    matrix: Any  # sparse (S·A, S)
+    shown: Any
+
+
+def table(problem: Problem, value: Array, played: BoolArray) -> Table | None:
+    """Nature's answer to `value` (S,) where actions are `played` (S, A); None if it cannot be had."""
     model, ball = problem.model, problem.operator.ball
     assert ball is not None
     if ball.key == "intervals":
@@ -47,12 +66,13 @@ def table(problem: Problem, value: Array, played: BoolArray) -> Any:
         q = q[np.arange(len(q)), played.argmax(axis=1)] if q.ndim == 3 and ball.rectangular == "s" else q
         q = np.where(q > FAINT, q, 0.0)
         q = q / np.maximum(q.sum(axis=-1, keepdims=True), FAINT)
-        return _compact(sparse.csr_array(_flat(membership.inside(model, ball, q))))
+        matrix = _compact(sparse.csr_array(_flat(membership.inside(model, ball, q))))
+        return Table(matrix, Shown(matrix, weights=q))
     if isinstance(ball, Wasserstein) and ball.ground is not None:
         if model.n_states > DENSE:
             return None
         kernel = np.where(played[:, :, None], np.asarray(nature.kernel()), 0.0)  # what is not played stays as it is
-        return _compact(sparse.csr_array(_flat(membership.inside(model, ball, kernel))))
+        return Table(_compact(sparse.csr_array(_flat(membership.inside(model, ball, kernel)))), nature)
     layout = lay_out(model, ball)
     if layout.unlisted:
         if model.n_states > DENSE:
@@ -66,7 +86,10 @@ def table(problem: Problem, value: Array, played: BoolArray) -> Any:
     idle = np.repeat(~played.ravel(), np.diff(layout.indptr))
     if idle.any():
         tuples[:, idle] = 0.0  # rows without mass stand for the data
-    return explicit.matrix_of(layout, explicit.brought_inside(ball, layout, tuples))
+    matrix = explicit.matrix_of(layout, explicit.brought_inside(ball, layout, tuples))
+    numbers = np.flatnonzero(model.weights).tolist()
+    kernels = {i: explicit.matrix_of(layout, own) for i, own in zip(numbers, tuples, strict=False)}
+    return Table(matrix, Shown(matrix, kernels))
 
 
 def _listed(layout: Any, rows: Rows) -> Array:
@@ -88,7 +111,7 @@ def _keys(indptr: Any, indices: Any, S: int) -> Any:
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int64) * S, np.diff(indptr)) + indices
 
 
-def _between(problem: Problem, value: Array) -> Any:
+def _between(problem: Problem, value: Array) -> Table:
     """The same between bounds."""
     model, ball = problem.model, problem.operator.ball
     assert ball is not None
@@ -108,7 +131,8 @@ def _between(problem: Problem, value: Array) -> Any:
         fine[k] = math.fsum([*least[own][kept[own]].tolist(), -1.0]) >= 0
     kept |= ~fine[pairs]
     bounds = layout._replace(mean=lower, data=np.where(kept, upper, 0.0), radius=np.zeros(layout.radius.size))
-    return explicit.matrix_of(layout, fill_rows(given, pairs, bounds))
+    matrix = explicit.matrix_of(layout, fill_rows(given, pairs, bounds))
+    return Table(matrix, Shown(matrix))
 
 
 def _flat(kernel: Any) -> Any:

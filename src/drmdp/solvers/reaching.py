@@ -250,14 +250,15 @@ class Course:
         assert update is not None
         problem, p = self.problem, np.abs(v)
         players: Any
+        shown: Any = update.nature
         if self.maximise and self.helps:
             players = far_side.Both(problem)
         elif self.maximise or self.helps:
             played = self.model.available if self.maximise else update.policy > 0
-            kernel = table(problem, v, played)
-            if kernel is None:
+            answer = table(problem, v, played)
+            if answer is None:
                 return np.where(self.live, self.side, v)
-            players = far_side.Agent(kernel, played)
+            players, shown = far_side.Agent(answer.matrix, played), answer.shown
         else:
             players = far_side.Nature(problem, update.policy)
         found = far_side.bound(players, self.live, p, margin, problem.checkpoint)
@@ -265,7 +266,5 @@ class Course:
             return np.where(self.live, 1.0, v)
         value = -found.p if self.maximise else found.p
         step = np.zeros(value.size)
-        yield State(
-            value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(players))
-        )
+        yield State(value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(shown)))
         return value
