@@ -182,6 +182,45 @@ def test_every_set_against_plain_iteration(ball):
                 assert (found.lower <= near + 1e-6).all()
 
 
+def random_ball(rng, model):
+    """A set of any kind, small or large."""
+    radius, share = 10.0 ** rng.uniform(-2, 0), float(rng.random())
+    how = {"rectangular": str(rng.choice(["s", "sa"])), "support": str(rng.choice(["observed", "all", "state"]))}
+    line = ("line", np.arange(float(model.n_states)))
+    kind, metric = str(rng.choice(["kl", "burg", "chi2", "tv"])), str(rng.choice(["l1", "l2", "linf"]))
+    mixed = {"rectangular": how["rectangular"]}
+    return [
+        lambda: drmdp.Wasserstein(radius, metric, **how), lambda: drmdp.Wasserstein(radius, metric, order=np.inf, **how),
+        lambda: drmdp.Divergence(radius, kind, around=str(rng.choice(["mean", "kernels"])), **how),
+        lambda: drmdp.Reweighting(radius, kind, **mixed), lambda: drmdp.Reweighting(kind="cvar", level=share, **mixed),
+        lambda: drmdp.Reweighting(kind="any", **mixed), lambda: drmdp.Intervals.of(model, margin=float(rng.choice([0, 0.05, 0.1, 0.25, 0.5]))),
+        lambda: drmdp.Wasserstein(radius, "transport", ground=line, **how),
+    ][rng.integers(8)]()  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(6, 800))])
+def test_random_problems_are_between_their_bounds(seed):
+    rng = np.random.default_rng([seed, 17])
+    S, A, N = int(rng.integers(4, 8)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    if S == A:
+        A -= 1
+    model = plain(random_rows(rng, S, A, N))
+    ball, ends = random_ball(rng, model), np.eye(S, dtype=bool)
+    for minimise in (False, True):
+        for nature in NATURES:
+            found = drmdp.reach(model, ball, S - 1, S - 2, minimise=minimise, nature=nature)
+            near = iterated(model_of(model, ends[S - 1], ends[S - 2], minimise), ball, nature)
+            assert (near <= found.upper + 1e-10).all()  # it comes from below, however long it takes
+            longer = found.history[-1].gap > 1e-6 or (found.lower > near + 1e-6).any()
+            assert (
+                not longer
+                or (
+                    found.lower
+                    <= iterated(model_of(model, ends[S - 1], ends[S - 2], minimise), ball, nature, 10**6) + 1e-6
+                ).all()
+            )
+
+
 # ------------------------------------------------------------------ certificates in fractions
 
 

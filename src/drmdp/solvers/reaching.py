@@ -39,7 +39,8 @@ MOST, POLICIES, TRIES = 30, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
 FREE, ACCEPT = 6, 0.7
 """Newton points of two players that are kept whatever they show, and what the next ones must come down to."""
-TINY = 1e-14
+TINY, STUCK = 1e-14, 100.0
+"""The least ε; and the residual of a start, in what it costs to go round in circles, that is too large to begin with."""
 Found = Generator[State, None, State | None]
 """Sweeps, and the one that was looked for."""
 
@@ -60,6 +61,17 @@ def steps_to(matrix: Any, goal: BoolArray) -> Array:
 def distances(model: Model) -> Array:
     """How far states are from where the process ends at a value, (S,), by the mean kernel."""
     return steps_to(model.mean_matrix()[0], np.asarray(model.ends != 0))
+
+
+def levelled(value: Array, width: float) -> Array:
+    """The same where numbers that follow each other within a width are one: nature leaves a way out where it seems to cost her nothing."""
+    order = np.argsort(value, kind="stable")
+    ranked = value[order]
+    group = np.cumsum(np.diff(ranked, prepend=ranked[0]) > width)
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    found = value.copy()
+    found[order] = ranked[first][group]
+    return found
 
 
 @dataclass
@@ -111,6 +123,7 @@ class Course:
         self.side = 1.0 if self.maximise else -1.0  # of ε
         self.policy: Any = None  # the last that made progress
         self.better = False  # whether another one is
+        self.width = 0.0  # values that differ by less are equal to nature
         self.box = (-1.0, 0.0) if self.maximise else (0.0, 1.0)
 
     def points(self) -> Iterator[State]:
@@ -122,6 +135,7 @@ class Course:
         if v.size <= DENSE:
             margin = far_side.ROUNDING
         for k in range(TRIES):
+            self.width = min(100 * eps * max(w, 1.0), 0.01 * goal)
             for _ in range(POLICIES):
                 near = yield from self._near(v, eps, self.helps or not self.maximise or k > 0)
                 if near is None:
@@ -161,6 +175,8 @@ class Course:
             if off <= (START if rate == RATES[-1] else 1.0) * (1 - rate):
                 return v, chain
             if k >= FREE and off > best:
+                if rate < RATES[-1] or off <= STUCK * (1 - rate):
+                    return v, chain
                 break
             best, v = min(best, off), v + self._solve(chain, self.live, rate, right)
         ball: Any = problem.operator.ball
@@ -255,7 +271,7 @@ class Course:
             players = far_side.Both(problem)
         elif self.maximise or self.helps:
             played = self.model.available if self.maximise else update.policy > 0
-            answer = table(problem, v, played)
+            answer = table(problem, levelled(v, self.width), played)
             if answer is None:
                 return np.where(self.live, self.side, v)
             players, shown = far_side.Agent(answer.matrix, played), answer.shown
