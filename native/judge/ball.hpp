@@ -29,7 +29,8 @@
 //     budget(radius), order(q)
 //     FAINT                 radii below move nothing that L counts
 //
-// and what `Additive` says of it. Any 0 < tau < infinity is a price, and a wrong one gives a poor bound, not a false one.
+// and what `Additive` says of it. Any 0 < tau < infinity is a price, and a wrong one gives a poor bound, not a
+// false one.
 #pragma once
 
 #include "norms.hpp"
@@ -132,7 +133,7 @@ private:
 
     // B_i and lambda_i.
     Bound bound(Index i) {
-        if constexpr (Model::JOINT) return model_.bound(i, q_.claim.policy[s_], state_);
+        if constexpr (Model::JOINT) return model_.bound(i, q_.claim.policy[s_]);
         const Bound& own = rows_[i];
         const double tau = price_[i];
         if (!(tau > 0.0 && own.gain < INFINITE)) return {};
@@ -151,7 +152,8 @@ private:
             total += w * (order_ < INFINITE ? own.gain : std::min(own.gain + paid, 0.0));
             size += w * (own.size + paid);
         }
-        const double paid = order_ < INFINITE ? budget_ * norm_above(conjugate(order_), q_.layout.weights, price_) : 0.0;
+        double paid = 0.0;
+        if (order_ < INFINITE) paid = budget_ * norm_above(conjugate(order_), q_.layout.weights, price_);
         return total + paid + double(N_ + A_ + 16) * EPSILON * (size + paid);
     }
 

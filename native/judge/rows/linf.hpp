@@ -40,7 +40,8 @@ class Linf : public Additive {
 public:
     static constexpr bool JOINT = true;
     explicit Linf(const Question<Real>& q)
-        : q_(q), layout_(q.layout), sight_(q.sight), down_(layout_.A), low_(layout_.A), high_(layout_.A), now_(layout_.A) {}
+        : q_(q), layout_(q.layout), sight_(q.sight), seen_(layout_.A * layout_.N), down_(layout_.A), low_(layout_.A),
+          high_(layout_.A), now_(layout_.A) {}
     static double budget(double radius) { return radius; }
 
     void open(Index s) { s_ = s, theta_ = layout_.radius[s]; }
@@ -51,18 +52,19 @@ public:
         if (i == 0) put_in_order(a, row.u);
         const double r = std::max(q_.claim.by_kernel[s_][i], 0.0), more = (depth(row.K) + 16.0) * EPSILON;
         const Bent bent = walk(row, a, r);
+        seen_[a * layout_.N + i] = {row, bent.pivot};
         return {(1.0 + more) * row.worth() + bent.gain - 2.0 * bent.off * EPSILON * bent.mass,
                 r * (1.0 + bent.off * EPSILON)};
     }
 
-    // B_i and lambda_i.
-    Bound bound(Index i, View<const double> x, State<Real>& state) {
-        state_ = &state, x_ = x, i_ = i;
+    // B_i and lambda_i, after all rows were measured.
+    Bound bound(Index i, View<const double> x) {
+        x_ = x, i_ = i;
         const Index entries = layout_.first((s_ + 1) * layout_.A) - layout_.first(s_ * layout_.A);
         roundings_ = 2.0 * depth(entries) + double(layout_.A) + 16.0;
         const double order = q_.extra.order, mu = q_.claim.by_action[s_][0], claimed = q_.claim.by_kernel[s_][i];
         if (!(order < INFINITE)) {
-            look(claimed > 0.0 ? std::min(claimed, theta_) : theta_, low_);
+            for (Index a = 0; a < layout_.A; ++a) low_.tau[a] = seen_[a * layout_.N + i].pivot;
             const double gain = climb(low_.tau, 0.0, 0.0, theta_);
             return {gain, std::fabs(gain), 0.0};
         }
@@ -149,7 +151,7 @@ private:
         to.at = r, to.value = to.slope = 0.0;
         for (Index a = 0; a < layout_.A; ++a) {
             if (!(x_[a] > 0.0)) continue;
-            const SeenRow<Real> row = state_->row(a, i_);
+            const SeenRow<Real>& row = seen_[a * layout_.N + i_].row;
             const Bent bent = walk(row, a, r);
             double slope = above(row, bent.pivot);
             for (Index j = 0; j < row.K; ++j)
@@ -193,7 +195,7 @@ private:
         pieces_.clear();
         for (Index a = 0; a < layout_.A; ++a) {
             if (!(x_[a] > 0.0)) continue;
-            const SeenRow<Real> row = state_->row(a, i_);
+            const SeenRow<Real>& row = seen_[a * layout_.N + i_].row;
             worth += x_[a] * row.worth(), rise += x_[a] * above(row, tau[a]);
             for (Index j = 0; j < row.K; ++j)
                 if (tau[a] - row.u[j] > 0.0 && row[j] > 0.0) pieces_.push_back({row[j], x_[a] * (tau[a] - row.u[j])});
@@ -219,10 +221,14 @@ private:
     const Question<Real>& q_;
     const Layout<Real>& layout_;
     const Sight& sight_;
-    State<Real>* state_ = nullptr;
     View<const double> x_;
     Index s_ = 0, i_ = 0;
     double theta_ = 0.0, mu_ = 0.0, roundings_ = 0.0;
+    struct Seen {
+        SeenRow<Real> row;
+        double pivot = 0.0;  // at the radius that is claimed
+    };
+    std::vector<Seen> seen_;  // (A, N)
     std::vector<std::vector<Place>> down_;
     Tangent low_, high_, now_;
     std::vector<std::pair<double, double>> pieces_;  // (end, drop)
