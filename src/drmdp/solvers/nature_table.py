@@ -47,6 +47,12 @@ class Table(NamedTuple):
     shown: Any
 
 
+class Proved(NamedTuple):
+    """The claim of a bound that was proved when it was found."""
+
+    nature: Any
+
+
 def table(problem: Problem, value: Array, played: BoolArray) -> Table | None:
     """Nature's answer to `value` (S,) where actions are `played` (S, A); None if it cannot be had."""
     model, ball = problem.model, problem.operator.ball

@@ -14,7 +14,7 @@ Bounds that are too far apart are found again with a smaller ε.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from drmdp.core.levels import ended
 from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model, changed
 from drmdp.solvers import far_side, loop
-from drmdp.solvers.nature_table import FAINT, table
+from drmdp.solvers.nature_table import FAINT, Proved, table
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem, State, Verdict
 
@@ -72,13 +72,6 @@ def levelled(value: Array, width: float) -> Array:
     found = value.copy()
     found[order] = ranked[first][group]
     return found
-
-
-@dataclass
-class Proved:
-    """The claim of a bound that was proved when it was found."""
-
-    nature: Any
 
 
 class ReachProblem(Problem):

@@ -22,7 +22,7 @@ from drmdp.solution import Status
 from drmdp.solvers import far_side
 from drmdp.solvers.best import Side
 from drmdp.solvers.loop import Outcome
-from drmdp.solvers.nature_table import table
+from drmdp.solvers.nature_table import Proved, table
 from drmdp.solvers.problem import Problem
 
 
@@ -56,20 +56,20 @@ def from_below(problem: Problem, found: Outcome, goal: float) -> Outcome:
     model, ball = problem.model, problem.operator.ball
     if side is None or ball is None or ball.nature != "adversarial" or problem.policy is not None:
         return found
-    kernel = table(problem, side.value, model.available)
-    if kernel is None:
+    answer = table(problem, side.value, model.available)
+    if answer is None:
         return found
     most = float(np.abs(side.value).max())
     margin = max(0.125 * goal * problem.criterion.share, 8 * EPS * most)
     live, box = ~np.asarray(model.terminal), (-4 * most - 1, 4 * most + 1)
-    players = Payer(problem, kernel)
+    players = Payer(problem, answer.matrix)
     problem.criterion.waits = np.flatnonzero(end_components(players.options, live)[0] >= 0)  # type: ignore[attr-defined]
     p = far_side.bound(players, live, 0.0 - side.value, margin, problem.checkpoint, box)
     lower = 0.0 - p.p
     if not p.holds or not (found.upper - lower).max() <= (found.upper - found.lower).max():
         return found
     step = np.zeros(lower.size)
-    sweep = Side(lower, Update(lower, step, step, side.update.policy, side.update.nature, kernel), proved=True)
+    sweep = Side(lower, Update(lower, step, step, side.update.policy, side.update.nature, Proved(answer.shown)), proved=True)
     found.best.keep_below(lower, sweep)
     status = Status.solved if (found.upper - lower).max() <= goal else found.status
     return replace(found, lower=lower, status=status)
