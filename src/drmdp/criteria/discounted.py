@@ -59,8 +59,8 @@ def value_range(model: Model) -> tuple[float, float]:
     known = model.cost_range
     scale = 1 / (1 - model.discount) * (1 + 1e-12)
     low, high = min(known[0], 0.0) * scale, max(known[1], 0.0) * scale
-    known = (0.0,) if model.ends is None else (float(model.ends.min()), float(model.ends.max()))
-    return min(low, *known), max(high, *known)
+    final = [0.0] if model.ends is None else [float(model.ends.min()), float(model.ends.max())]
+    return min(low, *final), max(high, *final)
 
 
 def bounds(

@@ -41,8 +41,8 @@ RESTART, CYCLES = 40, 25  # of GMRES
 def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], None] = lambda: None) -> Array:
     """δ with (I − λP) δ = r; `checkpoint` is called before every product and raises when time is up."""
     if discount == 1:
-        left = arriving(chain, [np.asarray(right)])
-        return np.full_like(right, np.nan) if left is None else left[0]
+        arrived = arriving(chain, [np.asarray(right)])
+        return np.full_like(right, np.nan) if arrived is None else arrived[0]
     if isinstance(chain, np.ndarray):
         found: Array = like(right, direct(chain, discount, np.asarray(right, dtype=np.float64)))
         return found

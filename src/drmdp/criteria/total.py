@@ -109,6 +109,8 @@ class Total(Criterion):
         epsilon = max(PART * goal / longest, least)
         if self._raised > epsilon:
             self._raised *= DOWN
+            if self._raised < EPS * EPS:  # nothing costs anything
+                self.over = Status.precision_limit
             return step + max(self._raised, epsilon) * steps
         known = self._known[self._side > 0] if self._known[2] is update else False  # not if a policy was held
         if known and float(np.abs(right).max()) <= NEAR * epsilon:

@@ -104,7 +104,7 @@ def arriving(problem: Problem, found: Outcome, tolerance: Tolerance) -> Outcome:
         found = from_below(problem, found, tolerance.goal(found.best.scale))
     if problem.model.cost_range[0] >= 0:
         return found
-    if steps_of(problem, found.policy, problem.criterion.steps) is not None:
+    if steps_of(problem, found.policy, criterion.steps) is not None:
         return found
     unknown = np.where(problem.model.terminal, found.upper, np.inf)
     status = Status.unbounded if found.status is Status.solved else found.status
@@ -145,7 +145,7 @@ def _unbounded(model: Model, ball: object) -> list[str]:
     states = np.flatnonzero(trapped(model, own)) if own.nature == "adversarial" else np.zeros(0)
     if not states.size:
         return ["costs can fall for ever: some policy does not end and pays less than nothing a step"]
-    names = some([repr(model.states[s]) for s in states], LISTED)
+    names = some([repr(model.states[s]) for s in states.tolist()], LISTED)
     said = f"nature can keep the process from ending when it is in {names}: no policy is sure to end there"
     radius = safe_radius(model, own) if model.n_states <= SEARCHED else None
     return [said if radius is None else f"{said}; up to radius {radius:.6g} she cannot"]

@@ -128,7 +128,8 @@ class Best:
 
         A side that is not confirmed is as unknown as before the first sweep.
         """
-        for side in list(self._sides):
+        for k in (0, 1):
+            side = self._sides[k]
             if side is None or side.proved:
                 continue
             which = [j for j, other in enumerate(self._sides) if other is side]
@@ -158,14 +159,18 @@ class Best:
     @property
     def saved(self) -> tuple[Any, ...] | None:
         """What is held, for `restore`; None before the first sweep."""
-        return (self.lower, self.upper, tuple(self._sides)) if self.found else None
+        if not self.found:
+            return None
+        sides = self._sides[:1] if self._sides[0] is self._sides[1] else self._sides
+        return self.lower, self.upper, *(None if side is None else tuple(side) for side in sides)
 
     def restore(self, saved: tuple[Any, ...] | None) -> None:
         """Hold what was saved."""
         if saved is not None:
-            lower, upper, sides = saved
+            lower, upper, *kept = saved
             self._keep(Bounded(self._problem.model, lower, upper), (), None)
-            self._sides = list(sides)
+            sides = [None if side is None else Side(*side) for side in kept]
+            self._sides = sides * 2 if len(sides) == 1 else sides
 
     def _within(self, found: Bounds) -> tuple[Array, Array]:
         return np.maximum(found.lower, self.range[0]), np.minimum(found.upper, self.range[1])

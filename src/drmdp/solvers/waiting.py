@@ -38,7 +38,7 @@ class Payer(far_side.Agent):
         plain, free = self.options, self.costs == 0
 
         def keeps(label: IntArray, some: IntArray) -> BoolArray:
-            return plain.stays(label, some) & free[some]
+            return np.asarray(plain.stays(label, some) & free[some])
 
         self.options = Options(plain.owner, plain.indptr, plain.indices, keeps)
 
