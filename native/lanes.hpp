@@ -9,6 +9,7 @@
 // on parts are whole numbers, 0 or -1 in each lane.
 #pragma once
 
+#include <array>
 #include <cstring>
 
 #include "views.hpp"
@@ -18,6 +19,9 @@
 #else
 #define DRMDP_UNROLL _Pragma("GCC unroll 8")
 #endif
+
+// Behind the arguments of a lambda: it becomes a part of the loop that it is given to.
+#define DRMDP_LAMBDA __attribute__((always_inline))
 
 namespace drmdp {
 
@@ -48,6 +52,8 @@ DRMDP_INLINE Part load(const float* x) {
     return __builtin_convertvector(half, Part);
 }
 DRMDP_INLINE void store(double* x, Part part) { std::memcpy(x, &part, sizeof part); }
+DRMDP_INLINE Part load(View<const double> x, Index j) { return load(x.at(j, WIDTH)); }
+DRMDP_INLINE void store(View<double> x, Index j, Part part) { store(x.at(j, WIDTH), part); }
 
 DRMDP_INLINE Part where(Mask mask, Part x) { return Part(mask & Mask(x)); }  // 0 elsewhere
 DRMDP_INLINE Part lesser(Part a, Part b) { return a < b ? a : b; }
@@ -75,33 +81,35 @@ template <class Sums>
 struct Gathered {
     Sums parts[PARTS];
 
-    template <class Combine>
-    DRMDP_INLINE double fold(Part Sums::* field, Combine combine) const {
+    template <class Of, class Combine>
+    DRMDP_INLINE double fold(Of of, Combine combine) const {
         double lane[WIDTH];
         if constexpr (PARTS == 4) {
-            const Part even = combine(parts[0].*field, parts[2].*field);
-            const Part odd = combine(parts[1].*field, parts[3].*field);
+            const Part even = combine(of(parts[0]), of(parts[2]));
+            const Part odd = combine(of(parts[1]), of(parts[3]));
             const Part both = combine(even, odd);
             lane[0] = both[0], lane[1] = both[1];
         } else {
-            const Part both = combine(parts[0].*field, parts[1].*field);
+            const Part both = combine(of(parts[0]), of(parts[1]));
             lane[0] = combine(both[0], both[WIDTH - 2]);
             lane[1] = combine(both[1], both[WIDTH - 1]);
         }
         return combine(lane[0], lane[1]);
     }
+    template <class Of>
+    DRMDP_INLINE double sum_of(Of of) const {
+        return fold(of, [](auto a, auto b) DRMDP_LAMBDA { return a + b; });
+    }
     DRMDP_INLINE double sum(Part Sums::* field) const {
-        return fold(field, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+        return sum_of([=](const Sums& sums) DRMDP_LAMBDA { return sums.*field; });
     }
     DRMDP_INLINE double least(Part Sums::* field) const {
-        return fold(field, [](auto a, auto b) __attribute__((always_inline)) {
-            return a < b ? a : b;
-        });
+        return fold([=](const Sums& sums) DRMDP_LAMBDA { return sums.*field; },
+                    [](auto a, auto b) DRMDP_LAMBDA { return a < b ? a : b; });
     }
     DRMDP_INLINE double greatest(Part Sums::* field) const {
-        return fold(field, [](auto a, auto b) __attribute__((always_inline)) {
-            return a > b ? a : b;
-        });
+        return fold([=](const Sums& sums) DRMDP_LAMBDA { return sums.*field; },
+                    [](auto a, auto b) DRMDP_LAMBDA { return a > b ? a : b; });
     }
 };
 
@@ -116,6 +124,36 @@ DRMDP_INLINE Gathered<Sums> over_lanes(Index n, Body body) {
         gathered.parts[p] = sums;
     }
     return gathered;
+}
+
+// Numbers that are summed at once: what one part adds to each of n sums.
+template <int n>
+struct Terms {
+    Part of[n]{};
+
+    DRMDP_INLINE void add(const Terms& own) {
+        DRMDP_UNROLL
+        for (int k = 0; k < n; ++k) of[k] += own.of[k];
+    }
+};
+template <int n>
+DRMDP_INLINE std::array<double, n> totals(const Gathered<Terms<n>>& gathered) {
+    std::array<double, n> total;
+    DRMDP_UNROLL
+    for (int k = 0; k < n; ++k)
+        total[k] = gathered.sum_of([=](const Terms<n>& sums) DRMDP_LAMBDA { return sums.of[k]; });
+    return total;
+}
+
+// n sums of terms(j), or one of term(j), over the parts j ... of `size` numbers, a multiple of eight.
+template <int n, class Body>
+DRMDP_INLINE std::array<double, n> part_sums(Index size, Body terms) {
+    return totals<n>(over_lanes<Terms<n>>(
+        size, [&](Terms<n>& sums, Index j) DRMDP_LAMBDA { sums.add(terms(j)); }));
+}
+template <class Body>
+DRMDP_INLINE double part_sum(Index size, Body term) {
+    return part_sums<1>(size, [&](Index j) DRMDP_LAMBDA { return Terms<1>{term(j)}; })[0];
 }
 
 }  // namespace drmdp

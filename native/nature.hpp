@@ -1,4 +1,4 @@
-// Nature's rows from what a sweep leaves behind: mixtures (1 - f) z(t1) + f z(t2) for every row.
+// Nature's rows from what a sweep leaves behind.
 //
 // The rows of a pair are z_i, one for each kernel, averaged with their weights and the weight x of the
 // pair, and pulled towards the data by the share of the move that is surely allowed. What they give
@@ -37,85 +37,105 @@ struct Rows {
     }
 };
 
-// The state of the highest stake of a pair: all mass that is moved to the top goes there.
+// Nature's rows after a sweep.
 template <class Real>
-std::int32_t top_state(const Layout<Real>& layout, const Point& point, Index pair, View<double> u) {
-    if (layout.unlisted) return point.order.states[0];
-    Index best = 0;
-    for (Index j = 1; j < layout.length(pair); ++j) best = u[j] > u[best] ? j : best;
-    return layout.indices[layout.first(pair) + best];
+struct Response {
+    const Layout<Real>& layout;
+    const Point& point;
+    const Memory& memory;
+    const Rows& rows;
+    const Extra& extra;
+    Index start, stop;
+};
+
+// A pair that is written: its stakes, and the mass of its listed states and of what comes behind them.
+struct Written {
+    Index s, a, pair, at;  // its entries begin at `at`
+    View<const double> u;
+    View<double> mass;
+};
+
+// Write all rows. Nature is asked to open(pair) each pair, and to add(pair, i, row, x, share) the row of kernel
+// i, times x, moved by a share of what she did.
+template <class Nature, class Real>
+void write_rows(const Response<Real>& asked, Nature nature, double padding = 0.0) {
+    const Layout<Real>& layout = asked.layout;
+    const Rows& rows = asked.rows;
+    Stakes state(layout, asked.start, asked.stop, padding);
+    std::vector<double> mass;
+    for (Index s = asked.start; s < asked.stop; ++s) {
+        if (!state.open(layout, asked.point, s)) continue;
+        for (Index a = 0; a < layout.A; ++a) {
+            if (!(rows.weights[s][a] > 0.0)) continue;
+            const Index pair = s * layout.A + a, at = rows.entry_at[pair];
+            mass.assign(rows.entry_at[pair + 1] - at, 0.0);
+            const Written written{s, a, pair, at, state.of(a), {mass.data(), Index(mass.size())}};
+            for (Index j = 0; j < layout.length(pair); ++j)
+                rows.states[at + j] = layout.indices[layout.first(pair) + j];
+            nature.open(written);
+            for (Index i = 0; i < layout.N; ++i)
+                nature.add(written, i, row_of(layout, pair, i), rows.weights[s][a] * layout.weights[i],
+                           rows.share_of(s, i));
+            for (Index j = 0; j < Index(mass.size()); ++j) rows.mass.set(at + j, mass[j]);
+        }
+    }
 }
 
-// Writes the rows of one model, pair by pair; mixture(s, a, i) tells what row i is made of.
+// The state of the highest stake of a pair: all mass that is moved to the top goes there.
+template <class Real>
+std::int32_t top_state(const Response<Real>& asked, const Written& to) {
+    if (asked.layout.unlisted) return asked.point.order.states[0];
+    const Index K = asked.layout.length(to.pair);
+    const Index best = std::max_element(to.u.begin(), to.u.begin() + K) - to.u.begin();
+    return asked.layout.indices[asked.layout.first(to.pair) + best];
+}
+
+// Rows of one model: mixtures (1 - f) z(t1) + f z(t2), of which mixture(s, a, i) tells.
 template <class Model, class Real, class Mixtures>
-class RowWriter {
+class Mixing {
 public:
-    RowWriter(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
-              const Rows& rows, Index start, Index stop)
-        : layout_(layout), point_(point), extra_(extra), mixture_(mixture), rows_(rows),
-          model_(made<Model>(extra)),
-          state_(layout, start, stop, Model::PADDING), z_(to_lanes(layout.longest(start, stop))),
-          mass_(z_.size() + 1) {}
+    Mixing(const Response<Real>& asked, Mixtures mixture)
+        : asked_(asked), mixture_(mixture), model_(made<Model>(asked.extra)) {}
 
-    void write(Index s) {
-        if (!state_.open(layout_, point_, s)) return;
-        for (Index a = 0; a < layout_.A; ++a)
-            if (rows_.weights[s][a] > 0.0) write(s, a);
+    void open(const Written& to) {
+        const Index K = asked_.layout.length(to.pair);
+        z_.resize(K);
+        model_ = made<Model>(asked_.extra);
+        term_ = asked_.rows.prefix_at[to.pair];
+        if (to.mass.size() > K) asked_.rows.states[to.at + K] = top_state(asked_, to);
     }
 
-private:
-    void write(Index s, Index a) {
-        const Index pair = s * layout_.A + a, K = layout_.length(pair), at = rows_.entry_at[pair];
-        const Index entries = rows_.entry_at[pair + 1] - at;
-        const View<double> u = state_.of(a);
-        std::fill(mass_.begin(), mass_.end(), 0.0);
-        model_ = made<Model>(extra_);
-        term_ = rows_.prefix_at[pair];
-        for (Index i = 0; i < layout_.N; ++i) add(s, a, i, u);
-        for (Index j = 0; j < K; ++j) rows_.states[at + j] = layout_.indices[layout_.first(pair) + j];
-        if (entries > K) rows_.states[at + K] = top_state(layout_, point_, pair, u);
-        for (Index j = 0; j < entries; ++j) rows_.mass.set(at + j, mass_[j]);
-    }
-
-    void add(Index s, Index a, Index i, View<const double> u) {
-        Row<Real> row = layout_.row(s * layout_.A + a, i);
-        if (sizeof(Real) == 4) row.scale = scale_of(row);
-        const Mixture mixture = mixture_(s, a, i);
-        const double share = rows_.share_of(s, i), x = rows_.weights[s][a] * layout_.weights[i];
+    void add(const Written& to, Index i, const Row<Real>& row, double x, double share) {
+        const Rows& rows = asked_.rows;
+        const Mixture mixture = mixture_(to.s, to.a, i);
         for (int side = 0; side < 2; ++side) {
             const double t = side ? mixture.t2 : mixture.t1;
             const double part = side ? mixture.share : 1.0 - mixture.share;
             if (side && !(part > 0.0)) break;
             const double moved = t > 0.0 ? x * part * share : 0.0, stays = x * part - moved;
-            for (Index j = 0; j < row.size; ++j) mass_[j] += stays * row[j];
+            for (Index j = 0; j < row.size; ++j) to.mass[j] += stays * row[j];
             if (!(moved > 0.0)) continue;
-            const View<double> z(z_.data(), row.size);
-            const Beyond rest = model_.fill(row, u, t, point_.order, z);
-            for (Index j = 0; j < row.size; ++j) mass_[j] += moved * z[j];
-            mass_[row.size] += moved * rest.top;
+            const Beyond rest = model_.fill(row, to.u, t, asked_.point.order, {z_.data(), row.size});
+            for (Index j = 0; j < row.size; ++j) to.mass[j] += moved * z_[j];
+            if (row.size < to.mass.size()) to.mass[row.size] += moved * rest.top;
             if (rest.length == 0) continue;
-            rows_.length[term_] = std::int32_t(rest.length);
-            rows_.slope.set(term_, moved * rest.slope), rows_.level.set(term_, moved * rest.level);
+            rows.length[term_] = std::int32_t(rest.length);
+            rows.slope.set(term_, moved * rest.slope), rows.level.set(term_, moved * rest.level);
             ++term_;
         }
     }
 
-    const Layout<Real>& layout_;
-    const Point& point_;
-    const Extra& extra_;
+private:
+    const Response<Real>& asked_;
     const Mixtures mixture_;
-    const Rows& rows_;
     Model model_;
-    Stakes state_;
-    std::vector<double> z_, mass_;  // of a row, and of a pair; the last number is that of the top
+    std::vector<double> z_;
     Index term_ = 0;
 };
 
 template <class Model, class Real, class Mixtures>
-void write_rows(const Layout<Real>& layout, const Point& point, const Extra& extra, Mixtures mixture,
-                const Rows& rows, Index start, Index stop) {
-    RowWriter<Model, Real, Mixtures> writer(layout, point, extra, mixture, rows, start, stop);
-    for (Index s = start; s < stop; ++s) writer.write(s);
+void write_mixtures(const Response<Real>& asked, Mixtures mixture) {
+    write_rows(asked, Mixing<Model, Real, Mixtures>(asked, mixture), Model::PADDING);
 }
 
 }  // namespace drmdp

@@ -26,17 +26,6 @@ struct Sweep {
     const Found* of_pairs = nullptr;
 };
 
-// Nature's rows after a sweep.
-template <class Real>
-struct Response {
-    const Layout<Real>& layout;
-    const Point& point;
-    const Memory& memory;
-    const Rows& rows;
-    const Extra& extra;
-    Index start, stop;
-};
-
 // What a routine keeps in `Memory`.
 struct Keeps {
     Index of_pair = 0;       // numbers of a pair in by_row

@@ -18,6 +18,14 @@ namespace drmdp {
 constexpr double FLAT = 1e-13;
 constexpr double TINY = 1e-280;  // a smaller unit is 0
 
+// A row; one of float32 is divided by its sum.
+template <class Real>
+Row<Real> row_of(const Layout<Real>& layout, Index pair, Index i) {
+    Row<Real> row = layout.row(pair, i);
+    if (sizeof(Real) == 4) row.scale = scale_of(row);
+    return row;
+}
+
 class Stakes {
 public:
     std::vector<double> cost;     // (A), infinite where an action is not available
@@ -40,6 +48,27 @@ public:
     // Stakes of action a, padded.
     View<double> of(Index a) {
         return {u_.data() + begins_[a], begins_[a + 1] - begins_[a]};
+    }
+
+    // What an action is worth before nature moves.
+    double value(Index a) const { return cost[a] + nominal[a]; }
+    // The best action against an unconstrained nature, and against none.
+    struct Best {
+        Index cheapest = 0, lowest = 0;
+    };
+    Best best() const {
+        Best found;
+        for (Index a = 1; a < Index(cost.size()); ++a) {
+            if (cost[a] < cost[found.cheapest]) found.cheapest = a;
+            if (value(a) < value(found.lowest)) found.lowest = a;
+        }
+        return found;
+    }
+    // Bounds on F', as bounds on F.
+    void close(Index s, double upper, double lower, double passes, const Found& found) const {
+        found.upper[s] = base + unit * upper;
+        found.lower[s] = base + unit * lower;
+        found.passes[s] = passes;
     }
 
     // Normalise state s; false if it is terminal.
@@ -94,11 +123,10 @@ private:
         if (!layout.next_costs.empty())
             for (Index j = 0; j < K; ++j) z[j] += layout.next_costs[first + j];
         for (Index j = K; j < z.size(); ++j) z[j] = z[K - 1];
-        const auto range = over_lanes<Extremes>(
-            z.size(), [&](Extremes& e, Index j) __attribute__((always_inline)) {
-                const Part x = load(z.at(j, WIDTH));
-                e.high = greater(x, e.high), e.low = lesser(x, e.low);
-            });
+        const auto range = over_lanes<Extremes>(z.size(), [&](Extremes& e, Index j) DRMDP_LAMBDA {
+            const Part x = load(z, j);
+            e.high = greater(x, e.high), e.low = lesser(x, e.low);
+        });
         return {range.greatest(&Extremes::high), range.least(&Extremes::low)};
     }
 
@@ -107,8 +135,8 @@ private:
     double shifted(const Layout<Real>& layout, Index pair, double top, double shrink,
                    View<double> z) const {
         for (Index j = 0; j < z.size(); j += WIDTH) {
-            const Part x = (load(z.at(j, WIDTH)) - top) * shrink;
-            store(z.at(j, WIDTH), where(x <= -FLAT, x));
+            const Part x = (load(z, j) - top) * shrink;
+            store(z, j, where(x <= -FLAT, x));
         }
         return worth(layout, pair, z);
     }
@@ -125,9 +153,7 @@ private:
     double worth(const Layout<Real>& layout, Index pair, View<double> z) const {
         for (Index j = layout.length(pair); j < z.size(); ++j) z[j] = padding_;
         const auto total = layout.mean_row(pair).template over<PartSum>(
-            [&](PartSum& sums, Part p, Index j) __attribute__((always_inline)) {
-                sums.sum += p * load(z.at(j, WIDTH));
-            });
+            [&](PartSum& sums, Part p, Index j) DRMDP_LAMBDA { sums.sum += p * load(z, j); });
         return total.sum(&PartSum::sum);
     }
 

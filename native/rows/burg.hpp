@@ -15,49 +15,33 @@
 
 namespace drmdp {
 
-struct Burg {
-    static constexpr bool POLYGON = false;
+struct Burg : RowModel {
     static constexpr double PADDING = -1.0;
-    static constexpr Index KNOWN = 0;
-    static constexpr Room ROOM{0, 0};
     static constexpr int STEPS = 200;
-
-    static double budget(double radius) { return radius; }
 
     template <class Real>
     Answer response(const Pair<Real>& pair, double t) const {
-        Answer answer{t, 0.0, 0.0, 0.0};
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            const Row<Real> row = pair.row(i);
-            const Settled settled = settle(row, pair.u, t);
-            const double w = pair.weights[i], paid = row.scale * entropy(row, pair.u, t, settled);
-            answer.value += w * settled.value;
-            answer.slope += w * settled.slope;
-            answer.cost += w * std::max(paid, 0.0);
-        }
-        return answer;
-    }
-
-    template <class Real>
-    Answer saturated(const Pair<Real>& pair) const {
-        Answer answer = response(pair, LARGEST);
-        answer.t = INFINITE, answer.slope = 0.0;
-        return answer;
+        return pair.sum(t, [&](const Row<Real>& row) {
+            const Settled at = settle(row, pair.u, t);
+            const double paid = row_sum(row, [&](Part y, Index j) DRMDP_LAMBDA {
+                const Part seen = y > 0.0 ? at.e - t * load(pair.u, j) : all(1.0 - at.base);
+                return y * (at.base == 1.0 ? log1p(seen) : log(seen));
+            });
+            return Answer{t, std::max(row.scale * paid, 0.0), at.value, at.slope};
+        });
     }
 
     template <class Real>
     Beyond fill(const Row<Real>& row, View<const double> u, double t, const Order&,
                 View<double> z) const {
         t = std::min(t, LARGEST);
-        const Settled settled = settle(row, u, t);
+        const Settled at = settle(row, u, t);
         double mass = 0.0;
         for (Index j = 0; j < row.size; ++j) {
-            z[j] = row[j] > 0.0 ? row[j] / (settled.base + (settled.e - t * u[j])) : 0.0;
+            z[j] = row[j] > 0.0 ? row[j] / (at.base + (at.e - t * u[j])) : 0.0;
             mass += z[j];
         }
-        if (settled.pops) return {std::max(1.0 - mass, 0.0)};
-        for (Index j = 0; j < row.size; ++j) z[j] /= mass;
-        return {};
+        return at.pops ? Beyond{std::max(1.0 - mass, 0.0)} : normalised(z);
     }
 
 private:
@@ -66,71 +50,37 @@ private:
         bool pops;            // whether what is left goes to a top that was never seen
         double value, slope;
     };
-    struct Sums {
-        double off, j0, value, j1, j2;
-    };
-
     // Sums at d = base + (e - t u): y (1/d - base), y/d^2, y u/d, y u/d^2, y u^2/d^2, as stored.
     template <class Real>
-    static Sums sums_at(const Row<Real>& row, View<const double> u, double t, double e, double base) {
-        struct Parts {
-            Part off{}, j0{}, value{}, j1{}, j2{};
-        };
-        const auto sums = row.template over<Parts>(
-            [&](Parts& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part stake = load(u.at(j, WIDTH)), x = e - t * stake;
-                const Part r = 1.0 / (y > 0.0 ? base + x : all(1.0)), z = y * r, q = z * r;
-                const Part first = q * stake;
-                s.off += base == 0.0 ? z : -z * x;
-                s.value += z * stake;
-                s.j0 += q;
-                s.j1 += first;
-                s.j2 += first * stake;
-            });
-        return {sums.sum(&Parts::off), sums.sum(&Parts::j0), sums.sum(&Parts::value),
-                sums.sum(&Parts::j1), sums.sum(&Parts::j2)};
+    static std::array<double, 5> sums_at(const Row<Real>& row, View<const double> u, double t, double e,
+                                         double base) {
+        return row_sums<5>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part stake = load(u, j), x = e - t * stake;
+            const Part r = 1.0 / (y > 0.0 ? base + x : all(1.0)), z = y * r, q = z * r;
+            const Part first = q * stake;
+            return Terms<5>{base == 0.0 ? z : -z * x, q, z * stake, first, first * stake};
+        });
     }
 
     template <class Real>
     static Settled settle(const Row<Real>& row, View<const double> u, double t) {
-        struct Parts {
-            Part first{}, top{};
-        };
-        const auto begin = row.template over<Parts>(
-            [&](Parts& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part stake = load(u.at(j, WIDTH));
-                s.first += y * stake;
-                s.top += where(stake == 0.0, y);
-            });
-        const double top = row.scale * begin.sum(&Parts::top), base = t <= 0.5 ? 1.0 : 0.0;
-        double e = 1.0 - base + t * row.scale * begin.sum(&Parts::first);
-        e = std::max(e, top - base);
-        Sums s{};
-        if (top <= 0.0 && e <= 0.0 && base == 0.0) {
-            s = sums_at(row, u, t, 0.0, 0.0);
-            if (row.scale * s.off <= 1.0) return {0.0, 0.0, true, -1.0 / t, 1.0 / (t * t)};
-        }
-        for (int step = 0; step < STEPS; ++step) {
-            s = sums_at(row, u, t, e, base);
-            const double miss = row.scale * s.off - (1.0 - base);  // what z adds up to, less 1
-            const double higher = e + (1.0 + miss) * miss / (row.scale * s.j0);
-            if (!(higher > e) || !(miss > 4e-16 * std::min(t, 1.0))) break;
+        const auto [mean, at_top] = row_sums<2>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part stake = load(u, j);
+            return Terms<2>{y * stake, where(stake == 0.0, y)};
+        });
+        const double top = row.scale * at_top, base = t <= 0.5 ? 1.0 : 0.0;
+        double e = std::max(1.0 - base + t * row.scale * mean, top - base);
+        if (top <= 0.0 && e <= 0.0 && base == 0.0 && row.scale * sums_at(row, u, t, 0.0, 0.0)[0] <= 1.0)
+            return {0.0, 0.0, true, -1.0 / t, 1.0 / (t * t)};
+        for (int step = 0;; ++step) {
+            const auto [off, j0, value, j1, j2] = sums_at(row, u, t, e, base);
+            const double miss = row.scale * off - (1.0 - base);  // what z adds up to, less 1
+            const double higher = e + (1.0 + miss) * miss / (row.scale * j0);
+            if (!(higher > e) || !(miss > 4e-16 * std::min(t, 1.0)) || step == STEPS)
+                return {e, base, false, row.scale * value,
+                        row.scale * std::max(j2 - j1 * j1 / j0, 0.0)};
             e = higher;
         }
-        return {e, base, false, row.scale * s.value,
-                row.scale * std::max(s.j2 - s.j1 * s.j1 / s.j0, 0.0)};
-    }
-
-    // sum y log(e - t u), as stored.
-    template <class Real>
-    static double entropy(const Row<Real>& row, View<const double> u, double t, const Settled& at) {
-        const auto total = row.template over<PartSum>(
-            [&](PartSum& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part x = at.e - t * load(u.at(j, WIDTH));
-                const Part seen = y > 0.0 ? x : all(1.0 - at.base);
-                s.sum += y * (at.base == 1.0 ? log1p(seen) : log(seen));
-            });
-        return total.sum(&PartSum::sum);
     }
 };
 

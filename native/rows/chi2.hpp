@@ -7,118 +7,67 @@
 //
 // in which nothing cancels; 1 - P is summed over the others. From all entries being active eta only
 // grows, and the active ones become fewer until they stay. Beyond t = NEAR, Q takes a pass of its
-// own; before, it is sum y u^2 - P c^2. No row leaves its support.
+// own; before, it is sum y u^2 - P c^2. At LARGEST the active ones are equal. No row leaves its support.
 #pragma once
 
 #include "pair.hpp"
 
 namespace drmdp {
 
-struct Chi2 {
-    static constexpr bool POLYGON = false;
+struct Chi2 : RowModel {
     static constexpr double PADDING = -1.0;
-    static constexpr Index KNOWN = 0;
-    static constexpr Room ROOM{0, 0};
     static constexpr double NEAR = 16.0;
 
     static double budget(double radius) { return 0.5 * radius; }
 
     template <class Real>
     Answer response(const Pair<Real>& pair, double t) const {
-        Answer answer{t, 0.0, 0.0, 0.0};
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            const Settled row = settle(pair.row(i), pair.u, t);
-            const double w = pair.weights[i];
-            answer.value += w * (row.centre + t * row.spread);
-            answer.cost += w * 0.5 * (t * t * row.spread + row.idle / row.mass);
-            answer.slope += w * row.spread;
-        }
-        return answer;
-    }
-
-    // Rows conditioned on their own top.
-    template <class Real>
-    Answer saturated(const Pair<Real>& pair) const {
-        Answer answer{INFINITE, 0.0, 0.0, 0.0};
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            const Row<Real> row = pair.row(i);
-            const double top = own_top(row, pair.u);
-            const Active sums = active(row, pair.u, std::nextafter(top, -INFINITE));
-            answer.value += pair.weights[i] * top;
-            answer.cost += pair.weights[i] * 0.5 * sums.idle / sums.mass;
-        }
-        return answer;
+        return pair.sum(t, [&](const Row<Real>& row) {
+            const Settled at = settle(row, pair.u, t);
+            return Answer{t, 0.5 * (t * t * at.spread + at.idle / at.mass), at.centre + t * at.spread,
+                          at.spread};
+        });
     }
 
     template <class Real>
     Beyond fill(const Row<Real>& row, View<const double> u, double t, const Order&,
                 View<double> z) const {
-        const double top = own_top(row, u);
-        Settled settled{1.0, top, 0.0, 0.0};
-        if (t < INFINITE) settled = settle(row, u, t);
-        double mass = 0.0;
-        for (Index j = 0; j < row.size; ++j) {
-            double ratio = u[j] == top ? 1.0 : 0.0;
-            if (t < INFINITE)
-                ratio = std::max(1.0 / settled.mass + t * (u[j] - settled.centre), 0.0);
-            z[j] = row[j] > 0.0 ? row[j] * ratio : 0.0;
-            mass += z[j];
-        }
-        for (Index j = 0; j < row.size; ++j) z[j] /= mass;
-        return {};
+        t = std::min(t, LARGEST);
+        const Settled at = settle(row, u, t);
+        for (Index j = 0; j < row.size; ++j)
+            z[j] = row[j] > 0.0 ? row[j] * std::max(1.0 / at.mass + t * (u[j] - at.centre), 0.0) : 0.0;
+        return normalised(z);
     }
 
 private:
-    struct Active {
-        double mass, first, second, idle;  // sum y, y u, y u^2 over the active; y over the others
-    };
     struct Settled {
         double mass, centre, spread, idle;  // P, c, Q, 1 - P
     };
 
     template <class Real>
-    static Active active(const Row<Real>& row, View<const double> u, double cut) {
-        struct Sums {
-            Part mass{}, first{}, second{}, idle{};
-        };
-        const auto sums = row.template over<Sums>(
-            [&](Sums& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part stake = load(u.at(j, WIDTH)), own = where(stake > cut, y);
-                const Part first = own * stake;
-                s.idle += y - own;
-                s.mass += own;
-                s.first += first;
-                s.second += first * stake;
+    static Settled settle(const Row<Real>& row, View<const double> u, double t) {
+        double cut = -INFINITE;
+        while (true) {
+            const auto [mass, first, second, idle] = row_sums<4>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+                const Part stake = load(u, j), own = where(stake > cut, y), times = own * stake;
+                return Terms<4>{own, times, times * stake, y - own};
             });
-        return {sums.sum(&Sums::mass), sums.sum(&Sums::first), sums.sum(&Sums::second),
-                sums.sum(&Sums::idle)};
+            const double centre = first / mass, higher = centre - 1.0 / (t * row.scale * mass);
+            if (!(higher > std::max(cut, -1.0))) {
+                double wide = t < LARGEST ? second - first * centre : 0.0;
+                if (t > NEAR && t < LARGEST) wide = spread(row, u, cut, centre);
+                return {row.scale * mass, centre, row.scale * std::max(wide, 0.0), row.scale * idle};
+            }
+            cut = higher;
+        }
     }
 
     template <class Real>
     static double spread(const Row<Real>& row, View<const double> u, double cut, double centre) {
-        const auto sums = row.template over<PartSum>(
-            [&](PartSum& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part stake = load(u.at(j, WIDTH)), off = stake - centre;
-                s.sum += where(stake > cut, y) * off * off;
-            });
-        return sums.sum(&PartSum::sum);
-    }
-
-    template <class Real>
-    static Settled settle(const Row<Real>& row, View<const double> u, double t) {
-        double cut = -INFINITE;
-        while (true) {
-            const Active sums = active(row, u, cut);
-            const double centre = sums.first / sums.mass;
-            const double higher = centre - 1.0 / (t * row.scale * sums.mass);
-            if (!(higher > std::max(cut, -1.0))) {
-                const double wide = t <= NEAR ? sums.second - sums.first * centre
-                                              : spread(row, u, cut, centre);
-                return {row.scale * sums.mass, centre, row.scale * std::max(wide, 0.0),
-                        row.scale * sums.idle};
-            }
-            cut = higher;
-        }
+        return row_sum(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part stake = load(u, j), off = stake - centre;
+            return where(stake > cut, y) * off * off;
+        });
     }
 };
 

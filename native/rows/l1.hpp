@@ -15,22 +15,18 @@
 
 namespace drmdp {
 
-struct L1 {
+struct L1 : RowModel {
     static constexpr bool POLYGON = true, VERTICES = true;
-    static constexpr double PADDING = 0.0;
-    static constexpr Index KNOWN = 0;
-    static constexpr Room ROOM{0, 0};
-
-    static double budget(double radius) { return radius; }
 
     template <class Real>
     Answer response(const Pair<Real>& pair, double t) const {
-        return answer(pair, t, -2.0 / t);
-    }
-
-    template <class Real>
-    Answer saturated(const Pair<Real>& pair) const {
-        return answer(pair, INFINITE, 0.0);
+        const double cut = -2.0 / t;
+        const Row<Real> row = pair.row(0);
+        const auto [taken, value] = row_sums<2>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part u = load(pair.u, j), moved = where(u < cut, y);
+            return Terms<2>{moved, (y - moved) * u};
+        });
+        return {t, 2.0 * row.scale * taken, row.scale * value, 0.0};
     }
 
     template <class Real>
@@ -40,15 +36,17 @@ struct L1 {
         };
         const double cut = -2.0 / at.t;
         const Row<Real> row = pair.row(0);
-        const auto edges = row.template over<Edges>(
-            [&](Edges& e, Part y, Index j) __attribute__((always_inline)) {
-                const Part u = load(pair.u.at(j, WIDTH));
-                const Mask seen = y > 0.0, low = u < cut;
-                e.moved = greater((seen & low) ? u : all(-INFINITE), e.moved);
-                e.stays = lesser((seen & ~low) ? u : Part{}, e.stays);
-            });
+        const auto edges = row.template over<Edges>([&](Edges& e, Part y, Index j) DRMDP_LAMBDA {
+            const Part u = load(pair.u, j);
+            const Mask seen = y > 0.0, low = u < cut;
+            e.moved = greater((seen & low) ? u : all(-INFINITE), e.moved);
+            e.stays = lesser((seen & ~low) ? u : Part{}, e.stays);
+        });
         const double moved = edges.greatest(&Edges::moved), stays = edges.least(&Edges::stays);
-        const double back = row.scale * mass_at(pair, moved), more = row.scale * mass_at(pair, stays);
+        const auto [back, more] = row_sums<2>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part u = load(pair.u, j);
+            return Terms<2>{where(u == moved, y) * row.scale, where(u == stays, y) * row.scale};
+        });
         Answer before{}, after{};
         if (moved > -INFINITE)
             before = {-2.0 / moved, at.cost - 2.0 * back, at.value + back * moved, 0.0};
@@ -67,31 +65,6 @@ struct L1 {
             beyond.top += moved ? row[j] : 0.0;
         }
         return beyond;
-    }
-
-private:
-    template <class Real>
-    static Answer answer(const Pair<Real>& pair, double t, double cut) {
-        struct Sums {
-            Part value{}, moved{};
-        };
-        const Row<Real> row = pair.row(0);
-        const auto sums = row.template over<Sums>(
-            [&](Sums& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part u = load(pair.u.at(j, WIDTH)), moved = where(u < cut, y);
-                s.moved += moved;
-                s.value += (y - moved) * u;
-            });
-        return {t, 2.0 * row.scale * sums.sum(&Sums::moved), row.scale * sums.sum(&Sums::value), 0.0};
-    }
-
-    template <class Real>
-    static double mass_at(const Pair<Real>& pair, double stake) {
-        const auto mass = pair.row(0).template over<PartSum>(
-            [&](PartSum& s, Part y, Index j) __attribute__((always_inline)) {
-                s.sum += where(load(pair.u.at(j, WIDTH)) == stake, y);
-            });
-        return mass.sum(&PartSum::sum);
     }
 };
 

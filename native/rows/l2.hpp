@@ -22,8 +22,7 @@
 
 namespace drmdp {
 
-struct L2 {
-    static constexpr bool POLYGON = false;
+struct L2 : RowModel {
     static constexpr double PADDING = -1e300;  // never active, and finite: 0 times it is 0
     static constexpr Index KNOWN = 9;
     static constexpr Room ROOM{0, 2};
@@ -69,45 +68,14 @@ struct L2 {
         const View<double> times = pair.by_row(0, 0);
         for (double& own : times) own = t;
         visit(pair, times, [](Index, const Piece&) {});
-        struct Total {
-            Part value{}, cost{}, slope{};
-        };
-        const auto total = over_lanes<Total>(
-            rows, [&](Total& sums, Index i) __attribute__((always_inline)) {
-                const Part w = load(pair.weights.at(i, WIDTH)), c = part(pair, COUNT, i);
-                const Part su = part(pair, SU, i), lost = part(pair, LOST, i);
-                const Part slope = greater(part(pair, SUU, i) - su * su / c, Part{});
-                sums.value += w * (part(pair, SYU, i) + lost * su / c + t * slope);
-                sums.cost += w * (t * t * slope + lost * lost / c + part(pair, IDLE, i));
-                sums.slope += w * slope;
-            });
-        return {t, 0.5 * total.sum(&Total::cost), total.sum(&Total::value), total.sum(&Total::slope)};
-    }
-
-    // Projections on the face of the top.
-    template <class Real>
-    Answer saturated(const Pair<Real>& pair) const {
-        struct Moved {
-            Part mass{}, squares{};
-        };
-        double cost = 0.0, tops = 0.0;
-        if (pair.layout->unlisted)
-            for (Index k = 0; k < pair.order->u.size() && pair.order->u[k] == 0.0; ++k) tops += 1.0;
-        else
-            for (double u : pair.u) tops += u == 0.0;
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            const Row<Real> row = pair.row(i);
-            const auto moved = row.template over<Moved>(
-                [&](Moved& m, Part y, Index j) __attribute__((always_inline)) {
-                    const Part p = where(load(pair.u.at(j, WIDTH)) < 0.0, y * row.scale);
-                    m.mass += p;
-                    m.squares += p * p;
-                });
-            const double mass = moved.sum(&Moved::mass);
-            const double squares = moved.sum(&Moved::squares) + mass * mass / std::max(tops, 1.0);
-            cost += pair.weights[i] * 0.5 * squares;
-        }
-        return {INFINITE, cost, 0.0, 0.0};
+        const auto [value, cost, slope] = part_sums<3>(rows, [&](Index i) DRMDP_LAMBDA {
+            const Part w = load(pair.weights, i), c = part(pair, COUNT, i);
+            const Part su = part(pair, SU, i), lost = part(pair, LOST, i);
+            const Part d = greater(part(pair, SUU, i) - su * su / c, Part{});
+            return Terms<3>{w * (part(pair, SYU, i) + lost * su / c + t * d),
+                            w * (t * t * d + lost * lost / c + part(pair, IDLE, i)), w * d};
+        });
+        return {t, 0.5 * cost, value, slope};
     }
 
     template <class Real>
@@ -157,9 +125,9 @@ private:
             Part count{}, lost{}, su{}, suu{}, syu{}, idle{}, near = all(INFINITE);
         };
         const auto sums = row.template over<Parts>(
-            [&](Parts& s, Part y, Index j) __attribute__((always_inline)) {
+            [&](Parts& s, Part y, Index j) DRMDP_LAMBDA {
                 const Part p = sizeof(Real) == 4 ? y * row.scale : y;
-                const Part z = load(u.at(j, WIDTH)), tz = t * z, h = p + tz - tau;
+                const Part z = load(u, j), tz = t * z, h = p + tz - tau;
                 const Mask active = h > 0.0, listed = UNLISTED ? active & (tz <= tau) : active;
                 const Part mass = where(active, p), stake = where(listed, z), rest = p - mass;
                 s.count += where(listed, all(1.0));

@@ -16,9 +16,8 @@
 #include <cmath>
 #include <vector>
 
-#include "../routines.hpp"
+#include "../nature.hpp"
 #include "../sorting.hpp"
-#include "../stakes.hpp"
 
 namespace drmdp {
 
@@ -27,8 +26,6 @@ template <class Real>
 class LinfPair {
 public:
     LinfPair(const Layout<Real>& layout, const Point& point, const Extra&, Index start, Index stop)
-        : LinfPair(layout, point, start, stop) {}
-    LinfPair(const Layout<Real>& layout, const Point& point, Index start, Index stop)
         : layout_(layout), point_(point) {
         const Index longest = layout.longest(start, stop);
         entry_.resize(longest + 1), level_.resize(longest + 1), listed_.reserve(longest);
@@ -51,17 +48,11 @@ public:
     // A row bent by r > 0: its gain and, if asked for, the right slope there.
     template <bool SLOPE, class Own>
     Bent bend(const Row<Own>& row, double r) const {
-        struct Sums {
-            Part mass{}, gain{}, more{}, slope{};
-        };
-        const auto sums = row.template over<Sums>(
-            [&](Sums& s, Part y, Index j) __attribute__((always_inline)) {
-                const Part own = y * row.scale, p = lesser(own, all(r)), u = load(u_.at(j, WIDTH));
-                s.mass += p, s.gain -= p * u;
-                if (SLOPE) s.more += where(own > r, all(1.0)), s.slope -= where(own > r, u);
-            });
-        double mass = sums.sum(&Sums::mass), gain = sums.sum(&Sums::gain);
-        double more = SLOPE ? sums.sum(&Sums::more) : 0.0, slope = SLOPE ? sums.sum(&Sums::slope) : 0.0;
+        auto [mass, gain, more, slope] = row_sums<4>(row, [&](Part y, Index j) DRMDP_LAMBDA {
+            const Part own = y * row.scale, p = lesser(own, all(r)), u = load(u_, j);
+            if (!SLOPE) return Terms<4>{p, -p * u};
+            return Terms<4>{p, -p * u, where(own > r, all(1.0)), -where(own > r, u)};
+        });
         Index n = 0;
         for (;; ++n) {
             if (entry_[n] >= 0) {
@@ -84,21 +75,17 @@ public:
         return value;
     }
 
-    // `value` and what all rows of a pair gain at r, or anything from `enough` on if that is not below.
-    double bent(Index pair, View<const double> u, double r, double value, double enough) {
-        if (r >= 1.0) return INFINITE;
-        open(pair, u, r);
-        const auto row = [&](Index i) {
-            Row<Real> own = layout_.row(pair, i);
-            if (sizeof(Real) == 4) own.scale = scale_of(own);
-            return own;
-        };
-        return add_gains(row, [r](Index) { return r; }, value, enough);
-    }
+    static double least(const Stakes& state, Index a) { return state.value(a); }
 
-    Index length() const { return length_; }
-    Index entry(Index n) const { return entry_[n]; }  // -1 where the state is not listed
-    double level(Index n) const { return level_[n]; }
+    // What an action is worth with all its rows bent by the radius, or anything from `enough` on.
+    double bent(Stakes& state, Index s, Index a, double enough, double&) {
+        const double r = layout_.radius[s];
+        const Index pair = s * layout_.A + a;
+        if (r >= 1.0) return INFINITE;
+        if (r > 0.0) open(pair, state.of(a), r);
+        return add_gains([&](Index i) { return row_of(layout_, pair, i); }, [r](Index) { return r; },
+                         state.value(a), enough);
+    }
 
 private:
     void sort(Index K) {
@@ -141,46 +128,30 @@ private:
 // Nature's rows: every row of a pair bent by a radius of its kernel. An unlisted pivot is an entry of
 // its own, K + i, and what the states above it receive is a prefix term.
 template <class Real>
-class LinfWriter {
+class LinfNature {
 public:
-    LinfWriter(const Response<Real>& asked)
-        : layout_(asked.layout), point_(asked.point), memory_(asked.memory), rows_(asked.rows),
-          state_(asked.layout, asked.start, asked.stop) {}
+    explicit LinfNature(const Response<Real>& asked) : asked_(asked) {}
 
-    void write(Index s) {
-        if (!state_.open(layout_, point_, s)) return;
-        for (Index a = 0; a < layout_.A; ++a)
-            if (rows_.weights[s][a] > 0.0) write(s, a);
-    }
-
-private:
-    void write(Index s, Index a) {
-        const Index pair = s * layout_.A + a, K = layout_.length(pair), at = rows_.entry_at[pair];
-        const View<const std::int32_t> listed = layout_.indices.part(layout_.first(pair), K);
-        const View<const double> u = state_.of(a);
+    void open(const Written& to) {
+        const Layout<Real>& layout = asked_.layout;
+        const Index K = layout.length(to.pair), first = layout.first(to.pair);
+        const auto key = [&](Index j) {
+            return layout.unlisted ? double(asked_.point.order.rank[layout.indices[first + j]]) : -to.u[j];
+        };
         key_.resize(K), place_.resize(K);
-        for (Index j = 0; j < K; ++j)
-            key_[j] = layout_.unlisted ? double(point_.order.rank[listed[j]]) : -u[j];
+        for (Index j = 0; j < K; ++j) key_[j] = key(j);
         rank({key_.data(), K}, K, down_);
-        for (Index n = 0; n < K; ++n)
-            place_[down_[n]] = layout_.unlisted ? Index(key_[down_[n]]) : n;
-        mass_.assign(rows_.entry_at[pair + 1] - at, 0.0);
-        for (Index j = 0; j < K; ++j) rows_.states[at + j] = listed[j];
-        for (Index i = 0; i < layout_.N; ++i) bend(s, a, i, at);
-        for (Index j = 0; j < Index(mass_.size()); ++j) rows_.mass.set(at + j, mass_[j]);
+        for (Index n = 0; n < K; ++n) place_[down_[n]] = layout.unlisted ? Index(key_[down_[n]]) : n;
     }
 
-    void bend(Index s, Index a, Index i, Index at) {
-        const Index pair = s * layout_.A + a;
-        Row<Real> row = layout_.row(pair, i);
-        if (sizeof(Real) == 4) row.scale = scale_of(row);
-        const Index K = row.size, states = layout_.unlisted ? point_.order.u.size() : K;
-        const double c = rows_.weights[s][a] * layout_.weights[i];
-        const double r = rows_.share_of(s, i) * memory_.by_kernel[s][i];
+    void add(const Written& to, Index i, const Row<Real>& row, double c, double share) {
+        const bool unlisted = asked_.layout.unlisted;
+        const Index K = row.size, states = unlisted ? asked_.point.order.u.size() : K;
+        const double r = share * asked_.memory.by_kernel[to.s][i];
         double supply = 0.0;
         for (Index j = 0; j < K; ++j) {
             const double p = r > 0.0 ? std::min(r, row[j]) : 0.0;
-            mass_[j] += c * (row[j] - p), supply += p;
+            to.mass[j] += c * (row[j] - p), supply += p;
         }
         if (!(r > 0.0)) return;
         Index n = 0, k = 0;  // listed entries and states that were served, from the top
@@ -189,7 +160,7 @@ private:
                 const Index j = down_[n];
                 const double kept = std::min(std::min(r, row[j]), supply);
                 const double take = std::min(r, supply - kept);
-                mass_[j] += c * (kept + take), supply -= kept + take;
+                to.mass[j] += c * (kept + take), supply -= kept + take;
                 ++n, ++k;
                 continue;
             }
@@ -197,24 +168,21 @@ private:
             const Index full = supply / r < double(run) ? Index(supply / r) : run;
             k += full, supply -= double(full) * r;
             if (full < run) {
-                rows_.states[at + K + i] = point_.order.states[k];
-                mass_[K + i] += c * std::max(supply, 0.0);
+                asked_.rows.states[to.at + K + i] = asked_.point.order.states[k];
+                to.mass[K + i] += c * std::max(supply, 0.0);
                 break;
             }
         }
-        if (!layout_.unlisted) return;
-        const Index term = rows_.prefix_at[pair] + i;
-        rows_.length[term] = std::int32_t(k), rows_.level.set(term, c * r);
+        if (!unlisted) return;
+        const Index term = asked_.rows.prefix_at[to.pair] + i;
+        asked_.rows.length[term] = std::int32_t(k), asked_.rows.level.set(term, c * r);
         for (Index j = 0; j < K; ++j)
-            if (place_[j] < k) mass_[j] -= c * r;  // served above
+            if (place_[j] < k) to.mass[j] -= c * r;  // served above
     }
 
-    const Layout<Real>& layout_;
-    const Point& point_;
-    const Memory& memory_;
-    const Rows& rows_;
-    Stakes state_;
-    std::vector<double> key_, mass_;
+private:
+    const Response<Real>& asked_;
+    std::vector<double> key_;
     std::vector<Index> down_, place_;
 };
 

@@ -14,12 +14,13 @@ public:
     OutsideRows(const Layout<Real>& layout, const Point&, const Extra& extra, Index, Index)
         : layout_(layout), model_(extra) {}
 
-    double bent(Index pair, View<const double> u, double radius, double value, double) const {
-        for (Index i = 0; i < layout_.N; ++i) {
-            Row<Real> row = layout_.row(pair, i);
-            if (sizeof(Real) == 4) row.scale = scale_of(row);
-            value += layout_.weights[i] * model_.gain(row, u, radius);
-        }
+    static double least(const Stakes& state, Index a) { return state.value(a); }
+
+    double bent(Stakes& state, Index s, Index a, double, double&) const {
+        double value = state.value(a);
+        const double r = layout_.radius[s];
+        for (Index i = 0; r > 0.0 && i < layout_.N; ++i)
+            value += layout_.weights[i] * model_.gain(row_of(layout_, s * layout_.A + a, i), state.of(a), r);
         return value;
     }
 
@@ -29,9 +30,9 @@ private:
 };
 
 template <class Real>
-void respond(const Response<Real>& r) {
-    const auto mixture = [&](Index s, Index, Index i) { return Mixture{r.memory.by_kernel[s][i], 0.0, 0.0}; };
-    write_rows<OutsideRow>(r.layout, r.point, r.extra, mixture, r.rows, r.start, r.stop);
+void respond_outside(const Response<Real>& r) {
+    write_mixtures<OutsideRow>(
+        r, [&](Index s, Index, Index i) { return Mixture{r.memory.by_kernel[s][i], 0.0, 0.0}; });
 }
 
 constexpr Routine from_outside(Routine routine) {
@@ -46,7 +47,7 @@ const Routine OUTSIDE_PRICE_ROUTINE =
     from_outside(shared_budget_routine<OutsideRow>("outside_price"));
 const Routine OUTSIDE_RADIUS_ROUTINE =
     from_outside({"outside_radius", run<EachRow<OutsideRows<double>, double>, double>,
-                  run<EachRow<OutsideRows<float>, float>, float>, respond<double>, respond<float>,
+                  run<EachRow<OutsideRows<float>, float>, float>, respond_outside<double>, respond_outside<float>,
                   {0, true}});
 
 }  // namespace drmdp

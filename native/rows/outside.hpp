@@ -8,37 +8,22 @@
 
 namespace drmdp {
 
-class OutsideRow {
+class OutsideRow : public RowModel {
 public:
-    static constexpr bool POLYGON = true, VERTICES = false;
-    static constexpr double PADDING = 0.0;
-    static constexpr Index KNOWN = 0;
-    static constexpr Room ROOM{0, 0};
+    static constexpr bool POLYGON = true;
 
     explicit OutsideRow(const Extra& extra) : outside_(&extra.outside) {}
 
-    static double budget(double radius) { return radius; }
-
     template <class Real>
     Answer response(const Pair<Real>& pair, double t) const {
-        Answer answer{t, 0.0, 0.0, 0.0};
-        for (Index i = 0; i < pair.n_rows(); ++i) {
-            const Row<Real> row = pair.row(i);
+        return pair.sum(t, [&](const Row<Real>& row) {
             z_.resize(row.size);
             const View<double> z(z_.data(), row.size);
             const Outside::Bent bent = outside_->bend(t, read(row), pair.u, z);
-            for (Index j = 0; j < row.size; ++j) answer.value += pair.weights[i] * z[j] * pair.u[j];
-            answer.cost += pair.weights[i] * outside_->measure({y_.data(), row.size}, z, bent.top, 0.0);
-            answer.slope += pair.weights[i] * bent.slope;
-        }
-        return answer;
-    }
-
-    template <class Real>
-    Answer saturated(const Pair<Real>& pair) const {
-        Answer answer = response(pair, LARGEST);
-        answer.t = INFINITE, answer.slope = 0.0;
-        return answer;
+            double value = 0.0;
+            for (Index j = 0; j < row.size; ++j) value += z[j] * pair.u[j];
+            return Answer{t, outside_->measure({y_.data(), row.size}, z, bent.top, 0.0), value, bent.slope};
+        });
     }
 
     template <class Real>

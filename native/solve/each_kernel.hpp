@@ -1,6 +1,7 @@
 // l2 of every order: a radius for each kernel, within one budget of order p, 1 <= p <= infinity.
 //
-//     F' = min_x max { sum_a x_a [c_a + sum_i w_i z_ia.u_a] :  sum_i w_i r_i^p <= theta^p,  r_i^2 = sum_a |z_ia - y_ia|^2 }
+//     F' = min_x max { sum_a x_a [c_a + sum_i w_i z_ia.u_a] :  sum_i w_i r_i^p <= theta^p },
+//     r_i^2 = sum_a |z_ia - y_ia|^2
 //
 // (p = infinity: every r_i <= theta). Nature answers a policy x with the rows z(t) of `rows/l2.hpp` at
 // t = kappa_i x_a, a multiplier kappa_i for each kernel. While active entries stay, V = V(0) + t D and
@@ -54,11 +55,10 @@ public:
                Index stop)
         : layout_(layout), averaged_(layout.averaged()), point_(point), order_(extra.order),
           state_(layout, start, stop, L2::PADDING), mean_(averaged_, point, extra, start, stop),
-          rows_(to_lanes(layout.N)), weights_(rows_), scale_(sizeof(Real) == 4 ? layout.A * layout.N : 0),
-          room_(L2::ROOM.rows * rows_), known_(layout.A * L2::KNOWN * rows_), asked_(layout.A),
+          pairs_(layout, point.order, start, stop), weights_(pairs_.weights()), rows_(weights_.size()),
           value_(layout.A * rows_), cost_(value_.size()), slope_(value_.size()), side_(value_.size()),
-          radii_(filled(weights_, layout.weights)), qp_(layout.A), here_(layout.A, rows_), best_(here_),
-          solved_(here_), before_(here_), candidates_(layout.A), linear_(layout.A),
+          radii_(weights_), qp_(layout.A), here_(layout.A, rows_), best_(here_), solved_(here_), before_(here_),
+          candidates_(layout.A), linear_(layout.A),
           point_x_(layout.A), trial_(layout.A), gradient_(layout.A), target_(layout.A), hessian_(layout.A * layout.A),
           mixtures_(layout.A), multipliers_(layout.A), start_policy_(layout.A), times_(rows_), e_(rows_), q_(rows_),
           price_(rows_), far_(rows_), bent_(rows_), curved_(rows_), crossed_(rows_), touch_(rows_) {}
@@ -121,10 +121,6 @@ private:
         Place(Index A, Index rows) : x(A), kappa(rows, 1.0) {}
     };
 
-    static View<const double> filled(std::vector<double>& to, View<const double> from) {
-        std::copy(from.begin(), from.end(), to.begin());
-        return {to.data(), Index(to.size())};
-    }
     static bool is_usable(double kappa) { return kappa > 1e-100 && kappa <= Radii::FAR; }
     static double size_of(const std::vector<double>& x) {
         double total = 0.0;
@@ -133,22 +129,17 @@ private:
     }
     View<double> view(std::vector<double>& x) const { return {x.data(), Index(x.size())}; }
     View<double> of(std::vector<double>& x, Index a) const { return {x.data() + a * rows_, rows_}; }
-    Part weight(Index i) const { return load(&weights_[i]); }
 
     bool open(Index s) {
         if (!state_.open(layout_, point_, s)) return false;
         s_ = s;
         theta_ = whole_ = std::min(layout_.radius[s], 2.0 * std::sqrt(double(layout_.A)));  // beyond all rows
-        std::fill(asked_.begin(), asked_.end(), char(0));
-        for (Index k = 0; k < Index(scale_.size()); ++k)
-            scale_[k] = scale_of(layout_.row(s * layout_.A + k / layout_.N, k % layout_.N));
+        pairs_.open(s);
         return true;
     }
 
     void close(Index s, const Bracket& bracket, double free, const Found& found) {
-        found.upper[s] = state_.base + state_.unit * (free + std::min(bracket.upper, 0.0));
-        found.lower[s] = state_.base + state_.unit * (free + bracket.lower);
-        found.passes[s] = double(bracket.passes);
+        state_.close(s, free + std::min(bracket.upper, 0.0), free + bracket.lower, double(bracket.passes), found);
     }
 
     // ---- a pass over the rows -------------------------------------------------------------------
@@ -156,73 +147,57 @@ private:
     // D, V(0) and e of an action's rows at kappa_i x_a.
     void visit(Index a) {
         const double x = here_.x[a];
-        for (Index i = 0; i < rows_; i += WIDTH) store(&times_[i], x * load(&here_.kappa[i]));
-        Pair<Real> pair;
-        pair.layout = &layout_, pair.order = &point_.order, pair.number = s_ * layout_.A + a;
-        pair.weights = view(weights_), pair.u = state_.of(a), pair.room = view(room_);
-        if constexpr (sizeof(Real) == 4) pair.scale = {scale_.data() + a * layout_.N, layout_.N};
-        const Index known = L2::KNOWN * rows_;
-        pair.known = {known_.data() + a * known, known}, pair.fresh = !asked_[a];
+        for (Index i = 0; i < rows_; ++i) times_[i] = x * here_.kappa[i];
         const View<double> value = of(value_, a), cost = of(cost_, a), slope = of(slope_, a);
-        L2::visit(pair, view(times_), [&](Index i, const L2::Piece& piece) {
+        L2::visit(pairs_.of(a, state_.of(a)), view(times_), [&](Index i, const L2::Piece& piece) {
             value[i] = piece.value, cost[i] = piece.cost, slope[i] = piece.slope;
         });
-        asked_[a] = 1;
     }
 
-    // l_a, and what an action adds to e and Q.
-    double add(Index a, double x, View<double> e, View<double> q) {
-        const View<double> value = of(value_, a), cost = of(cost_, a), slope = of(slope_, a);
-        const auto total =
-            over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
-                t.sum += weight(i) * load(value.at(i, WIDTH));
-                store(e.at(i, WIDTH), load(e.at(i, WIDTH)) + load(cost.at(i, WIDTH)));
-                store(q.at(i, WIDTH), load(q.at(i, WIDTH)) + x * x * load(slope.at(i, WIDTH)));
-            });
-        return state_.cost[a] + total.sum(&PartSum::sum);
+    void clear_sums() { std::fill(e_.begin(), e_.end(), 0.0), std::fill(q_.begin(), q_.end(), 0.0); }
+    // Finds l_a, and adds to e and Q what an action does.
+    void add(Index a) {
+        const View<const double> value = of(value_, a), cost = of(cost_, a), slope = of(slope_, a);
+        const double x = here_.x[a];
+        for (Index i = 0; i < rows_; ++i) e_[i] += cost[i], q_[i] += x * x * slope[i];
+        linear_[a] = state_.cost[a] + weighted(value, [](Index) DRMDP_LAMBDA { return all(1.0); });
     }
-
+    // sum_i w_i x_i other(i).
+    template <class Other>
+    double weighted(View<const double> x, Other other) const {
+        return part_sum(rows_, [&](Index i) DRMDP_LAMBDA { return load(weights_, i) * load(x, i) * other(i); });
+    }
     // sum_i w_i kappa_i D_ia.
-    double steepness(Index a, View<const double> kappa) {
-        const View<double> slope = of(slope_, a);
-        return over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
-                   t.sum += weight(i) * load(kappa.at(i, WIDTH)) * load(slope.at(i, WIDTH));
-               }).sum(&PartSum::sum);
+    double steepness(Index a, const std::vector<double>& kappa) {
+        return weighted(of(slope_, a), [&](Index i) DRMDP_LAMBDA { return load(&kappa[i]); });
     }
 
     // U of the policy without its entries below `drop`, L, and what the rows attain.
     Bounds pass(double drop) {
-        for (Index a = 0; a < layout_.A; ++a)
-            if (here_.x[a] > 0.0) visit(a);
-        std::fill(e_.begin(), e_.end(), 0.0), std::fill(q_.begin(), q_.end(), 0.0);
+        const std::vector<double>&x = here_.x, &kappa = here_.kappa;
+        clear_sums();
         double played = 0.0, upper = 0.0;
         for (Index a = 0; a < layout_.A; ++a) {
-            const double x = here_.x[a];
-            if (!(x > 0.0 && x >= drop)) continue;
-            linear_[a] = add(a, x, view(e_), view(q_));
-            played += x, upper += x * linear_[a];
+            if (x[a] > 0.0) visit(a);
+            if (!(x[a] > 0.0 && x[a] >= drop)) continue;
+            add(a);
+            played += x[a], upper += x[a] * linear_[a];
         }
-        upper -= over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
-                     const Part e = load(&e_[i]) / load(&here_.kappa[i]);
-                     t.sum += weight(i) * e;
-                     store(&price_[i], load(&q_[i]) + e / load(&here_.kappa[i]));
-                 }).sum(&PartSum::sum);
-        for (double& own : price_) own = std::sqrt(own);
+        for (Index i = 0; i < rows_; ++i) price_[i] = std::sqrt(q_[i] + e_[i] / kappa[i] / kappa[i]);
+        upper -= weighted(view(e_), [&](Index i) DRMDP_LAMBDA { return 1.0 / load(&kappa[i]); });
         const double dual = order_at_ == 1.0 ? INFINITE : order_at_ < INFINITE ? order_at_ / (order_at_ - 1.0) : 1.0;
-        upper = (upper + theta_ * norm_of(dual, view(price_), view(weights_))) / played;
+        upper = (upper + theta_ * norm_of(dual, view(price_), weights_)) / played;
         for (Index a = 0; a < layout_.A; ++a)
-            if (here_.x[a] > 0.0 && here_.x[a] < drop) linear_[a] = add(a, here_.x[a], view(e_), view(q_));
-        for (Index i = 0; i < rows_; ++i)
-            far_[i] = std::sqrt(e_[i] + here_.kappa[i] * here_.kappa[i] * q_[i]);
-        const double far = norm_of(order_at_, view(far_), view(weights_)) / theta_;
+            if (x[a] > 0.0 && x[a] < drop) add(a);
+        for (Index i = 0; i < rows_; ++i) far_[i] = std::sqrt(e_[i] + kappa[i] * kappa[i] * q_[i]);
+        const double far = norm_of(order_at_, view(far_), weights_) / theta_;
         const double pull = far > 1.0 ? 1.0 / far : 1.0;
         double lower = INFINITE, attained = 0.0;
         for (Index a = 0; a < layout_.A; ++a) {
-            double worth = state_.cost[a] + state_.nominal[a];
-            if (here_.x[a] > 0.0) {
-                const double bent = linear_[a] + here_.x[a] * steepness(a, view(here_.kappa));
-                worth = pull * bent + (1.0 - pull) * worth;
-                attained += here_.x[a] * worth;
+            double worth = state_.value(a);
+            if (x[a] > 0.0) {
+                worth = pull * (linear_[a] + x[a] * steepness(a, kappa)) + (1.0 - pull) * worth;
+                attained += x[a] * worth;
             }
             lower = std::min(lower, worth);
         }
@@ -235,16 +210,16 @@ private:
     // Let in the actions that must be bent, let go those that need not; e and l of the candidates.
     void screen(double upper, bool fixed) {
         count_ = 0;
-        std::fill(e_.begin(), e_.end(), 0.0), std::fill(q_.begin(), q_.end(), 0.0);
+        clear_sums();
         for (Index a = 0; a < layout_.A; ++a) {
             double& x = here_.x[a];
             if (fixed && !(x > 0.0)) continue;
-            if (!fixed && x <= 1.01 * LEAST && !(state_.cost[a] + state_.nominal[a] < upper)) {
+            if (!fixed && x <= 1.01 * LEAST && !(state_.value(a) < upper)) {
                 x = 0.0;
                 continue;
             }
-            if (!(x > 0.0)) x = LEAST, asked_[a] = 0, visit(a);
-            linear_[a] = add(a, x, view(e_), view(q_));
+            if (!(x > 0.0)) x = LEAST, pairs_.forget(a), visit(a);
+            add(a);
             candidates_[count_++] = a;
         }
     }
@@ -253,15 +228,12 @@ private:
         double value = 0.0;
         std::fill(q_.begin(), q_.end(), 0.0);
         for (Index r = 0; r < count_; ++r) {
-            const View<double> slope = of(slope_, candidates_[r]);
+            const View<const double> slope = of(slope_, candidates_[r]);
             value += z[r] * linear_[candidates_[r]];
-            for (Index i = 0; i < rows_; i += WIDTH)
-                store(&q_[i], load(&q_[i]) + z[r] * z[r] * load(slope.at(i, WIDTH)));
+            for (Index i = 0; i < rows_; ++i) q_[i] += z[r] * z[r] * slope[i];
         }
         radii_.solve(view(q_));
-        return value + over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
-                           t.sum += weight(i) * load(&radii_.kappa[i]) * load(&q_[i]);
-                       }).sum(&PartSum::sum);
+        return value + weighted(view(q_), [&](Index i) DRMDP_LAMBDA { return load(&radii_.kappa[i]); });
     }
 
     // Fills the gradient; returns (z - LEAST).(g - min g), by how much z is not optimal.
@@ -269,7 +241,7 @@ private:
         double least = INFINITE, residual = 0.0;
         for (Index r = 0; r < count_; ++r) {
             const Index a = candidates_[r];
-            gradient_[r] = linear_[a] + z[r] * steepness(a, view(radii_.kappa));
+            gradient_[r] = linear_[a] + z[r] * steepness(a, radii_.kappa);
             least = std::min(least, gradient_[r]);
         }
         for (Index r = 0; r < count_; ++r) residual += (z[r] - LEAST) * (gradient_[r] - least);
@@ -289,27 +261,22 @@ private:
             crossed_[i] = weights_[i] * c * r / (eta * k * q);
             shared += weights_[i] * c * c / eta;
         }
-        struct Totals {
-            Part first{}, second{};
-        };
         for (Index r = 0; r < count_; ++r) {
             const View<double> slope = of(slope_, candidates_[r]), side = of(side_, r);
             const double x = z[r];
-            const auto own = over_lanes<Totals>(rows_, [&](Totals& t, Index i) __attribute__((always_inline)) {
-                const Part d = load(slope.at(i, WIDTH)), g = x * d, b = load(&bent_[i]), c = load(&curved_[i]);
-                store(side.at(i, WIDTH), g);
-                t.first += c * d * (greater(load(&q_[i]) - x * g, Part{}) + (1.0 - b) * (x * g));
-                t.second += load(&crossed_[i]) * g;
+            for (Index i = 0; i < rows_; ++i) side[i] = x * slope[i];
+            const auto [own, cross] = part_sums<2>(rows_, [&](Index i) DRMDP_LAMBDA {
+                const Part g = load(side, i), q = load(&q_[i]) - x * g;
+                const Part bent = greater(q, Part{}) + (1.0 - load(&bent_[i])) * (x * g);
+                return Terms<2>{load(&curved_[i]) * load(slope, i) * bent, load(&crossed_[i]) * g};
             });
-            const double cross = own.sum(&Totals::second);
             trial_[r] = cross;
-            const double diagonal = own.sum(&Totals::first) - (shared > 0.0 ? cross * cross / shared : 0.0);
-            hessian_[r * layout_.A + r] = std::max(diagonal, 0.0);
+            hessian_[r * layout_.A + r] = std::max(own - (shared > 0.0 ? cross * cross / shared : 0.0), 0.0);
             for (Index k = 0; k < r; ++k) {
-                const View<double> other = of(side_, k);
-                double product = over_lanes<PartSum>(rows_, [&](PartSum& t, Index i) __attribute__((always_inline)) {
-                    t.sum += load(&curved_[i]) * load(&bent_[i]) * load(side.at(i, WIDTH)) * load(other.at(i, WIDTH));
-                }).sum(&PartSum::sum);
+                const View<const double> other = of(side_, k);
+                double product = part_sum(rows_, [&](Index i) DRMDP_LAMBDA {
+                    return load(&curved_[i]) * load(&bent_[i]) * load(side, i) * load(other, i);
+                });
                 if (shared > 0.0) product += cross * trial_[k] / shared;
                 hessian_[r * layout_.A + k] = hessian_[k * layout_.A + r] = -product;
             }
@@ -367,7 +334,7 @@ private:
         last_gap_ = gap;
         if (!(1.0 + round > order_at_)) return order_at_;
         for (Index i = 0; i < rows_; ++i) touch_[i] = std::max(far_[i], 0.1 * round * theta_);
-        const double scale = theta_ / norm_of(order_at_, view(touch_), view(weights_));
+        const double scale = theta_ / norm_of(order_at_, view(touch_), weights_);
         for (double& b : touch_) b *= scale;
         return 1.0 + round;
     }
@@ -377,7 +344,7 @@ private:
     // The joint iteration from `here_`; the bracket is that of `best_`, the point of the smallest gap.
     Bracket joint(const Goal& goal, double order) {
         order_at_ = order, sharp_ = 1.0, last_gap_ = INFINITE;
-        std::fill(asked_.begin(), asked_.end(), char(0));
+        pairs_.forget();
         Bracket found{INFINITE, -INFINITE, 0};
         double last = INFINITE;
         int halvings = 0;
@@ -452,7 +419,7 @@ private:
     bool begin_warm(View<const double> x, View<const double> kappa) {
         double sum = 0.0;
         for (Index a = 0; a < layout_.A; ++a) {
-            const bool open = x[a] > 0.0 && x[a] < 1e100 && state_.cost[a] + state_.nominal[a] < 0.0;
+            const bool open = x[a] > 0.0 && x[a] < 1e100 && state_.value(a) < 0.0;
             here_.x[a] = open ? x[a] : 0.0;
             sum += here_.x[a];
         }
@@ -466,13 +433,8 @@ private:
     }
 
     Bracket solve(double tol, View<double> x, View<double> kappa, View<double> policy) {
-        Index cheapest = 0, lowest = 0;  // best against an unconstrained nature, and against none
-        const auto nominal = [&](Index a) { return state_.cost[a] + state_.nominal[a]; };
-        for (Index a = 0; a < layout_.A; ++a) {
-            if (state_.cost[a] < state_.cost[cheapest]) cheapest = a;
-            if (nominal(a) < nominal(lowest)) lowest = a;
-        }
-        const double bottom = nominal(lowest);
+        const auto [cheapest, lowest] = state_.best();
+        const double bottom = state_.value(lowest);
         const bool still = !(theta_ > 0.0);
         Bracket found{still ? bottom : 0.0, bottom, 0};
         std::fill(policy.begin(), policy.end(), 0.0);
@@ -595,9 +557,9 @@ private:
     double order_;
     Stakes state_;
     SharedBudget<L2, double> mean_;
+    Pairs<L2, Real> pairs_;
+    const View<const double> weights_;
     Index rows_;
-    std::vector<double> weights_, scale_, room_, known_;
-    std::vector<char> asked_;
     std::vector<double> value_, cost_, slope_;  // (A, rows) V(0), e, D
     std::vector<double> side_;                  // (A, rows)
     Radii radii_;

@@ -3,12 +3,12 @@
 //
 //     F' = min_a cost_a + V0_a + sum_i w_i g_ia(r).
 //
-// Rows tell cost_a + V0_a + sum_i w_i g_ia(r) of a pair. Gains are not negative: an action whose partial
-// sum has reached the best value so far may be left there.
-// Actions are taken in ascending order of the sum before the first row. F' <= 0, the value of an
-// unconstrained nature, which it is from r = 1 on. U = L up to rounding.
+// Rows tell cost_a + V0_a + sum_i w_i g_ia(r) of a pair, and what it is worth at least, from where they
+// begin. Gains are not negative: an action whose partial sum has reached the best value so far may be left
+// there. Actions are taken in ascending order of the least. F' <= 0, the value of an unconstrained nature.
+// U = L up to rounding.
 //
-// Memory: by_kernel holds the radius.
+// Memory: by_kernel holds the radius, by_action what rows keep of a pair.
 #pragma once
 
 #include "../stakes.hpp"
@@ -24,24 +24,20 @@ public:
 
     void update(Index s, double, const Memory& memory, const Found& found) {
         if (!state_.open(layout_, point_, s)) return;
-        Index played = 0;
-        for (Index a = 0; a < layout_.A; ++a) {
-            if (state_.cost[a] < state_.cost[played]) played = a;
-            left_[a] = 1;
-        }
+        Index played = state_.best().cheapest;
+        std::fill(left_.begin(), left_.end(), char(1));
         double best = 0.0;
         while (true) {
             Index next = -1;
             double low = best;
             for (Index a = 0; a < layout_.A; ++a)
-                if (left_[a] && state_.cost[a] + state_.nominal[a] < low)
-                    next = a, low = state_.cost[a] + state_.nominal[a];
+                if (left_[a] && rows_.least(state_, a) < low) next = a, low = rows_.least(state_, a);
             if (next < 0) break;
             left_[next] = 0;
-            const double value = bent(s, next, best);
+            const double value = bent(s, next, best, memory);
             if (value < best) best = value, played = next;
         }
-        for (double& x : found.policy[s]) x = 0.0;
+        std::fill(found.policy[s].begin(), found.policy[s].end(), 0.0);
         found.policy[s][played] = 1.0;
         close(s, best, memory, found);
     }
@@ -51,7 +47,7 @@ public:
         double value = 0.0;
         for (Index a = 0; a < layout_.A; ++a) {
             const double x = found.policy[s][a];
-            if (x > 0.0) value += x * bent(s, a, INFINITE);
+            if (x > 0.0) value += x * bent(s, a, INFINITE, memory);
         }
         close(s, value, memory, found);
     }
@@ -59,15 +55,13 @@ public:
 private:
     void close(Index s, double value, const Memory& memory, const Found& found) const {
         for (double& r : memory.by_kernel[s]) r = layout_.radius[s];
-        found.upper[s] = found.lower[s] = state_.base + state_.unit * value;
-        found.passes[s] = 1.0;
+        state_.close(s, value, value, 1.0, found);
     }
 
     // Value of an action, or anything from `enough` on if it is not below.
-    double bent(Index s, Index a, double enough) {
-        const double r = layout_.radius[s], cost = state_.cost[a], low = cost + state_.nominal[a];
-        if (!(r > 0.0)) return low;
-        return std::min(rows_.bent(s * layout_.A + a, state_.of(a), r, low, enough), cost);
+    double bent(Index s, Index a, double enough, const Memory& memory) {
+        const double value = rows_.bent(state_, s, a, enough, memory.by_action[s][a]);
+        return std::min(value, state_.cost[a]);
     }
 
     const Layout<Real>& layout_;

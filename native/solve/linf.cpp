@@ -10,13 +10,8 @@ static void sweep(const Sweep<Real>& asked) {
     else run<EachRow<LinfPair<Real>, Real>>(asked);
 }
 
-template <class Real>
-static void respond(const Response<Real>& r) {
-    LinfWriter<Real> writer(r);
-    for (Index s = r.start; s < r.stop; ++s) writer.write(s);
-}
-
 extern const Routine LINF_ROUTINE;
-const Routine LINF_ROUTINE = {"linf", sweep<double>, sweep<float>, respond<double>, respond<float>, {0, true}};
+const Routine LINF_ROUTINE = {"linf", sweep<double>, sweep<float>, respond<LinfNature<double>, double>,
+                              respond<LinfNature<float>, float>, {0, true}};
 
 }  // namespace drmdp

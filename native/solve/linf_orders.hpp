@@ -4,8 +4,8 @@
 //     F' = max { g :  g <= cost_a + V0_a + sum_i w_i g_ia(t_i) for every a,    sum_i w_i t_i^p <= 1 },
 //
 // a game of `polyhedral.hpp` with one amount t_i of a kernel. An action costs nature nothing once the radii are
-// paid for, so few actions matter, usually one: members are the last policy, or the best action for the mean
-// kernel alone, and others join that cost less than U at the radii. From theta = 1 on nature is unconstrained.
+// paid for, so few actions matter, usually one: the policy to begin with plays the best action for the mean kernel
+// alone, and others join that cost less than U at the radii. From theta = 1 on nature is unconstrained.
 //
 // **The answer to a policy.** f_i = sum_a x_a g_ia is concave and piecewise linear. At some points t its value and
 // slope are known; their tangents bound f_i from above, their chords from below. At a price mu of t^(p-1), the
@@ -28,92 +28,95 @@
 namespace drmdp {
 
 template <class Real>
-class LinfOrders {
+class LinfGame {
 public:
     const Index A, N, width = 1;
     const bool budget = true;
 
-    LinfOrders(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
-        : A(layout.A), N(layout.N), layout_(layout), point_(point), p_(std::min(extra.order, MOST)),
-          state_(layout, start, stop), other_(layout, point, start, stop), pairs_(A, other_), head_(A),
-          member_(A), action_(A), scale_(A * N, 1.0), x_(A), far_(N), t_(N), seen_(N), low_(N), high_(N),
-          now_(N), points_(N, A, 1), game_(*this, layout.weights) {}
+    LinfGame(const Layout<Real>& layout, const Point& point, const Extra& extra, Stakes& state, Index start,
+             Index stop)
+        : A(layout.A), N(layout.N), layout_(layout), p_(std::min(extra.order, MOST)), state_(state),
+          other_(layout, point, extra, start, stop), pairs_(A, other_), head_(A), member_(A), action_(A),
+          scale_(A * N, 1.0), x_(A), far_(N), t_(N), seen_(N), low_(N), high_(N), now_(N) {}
 
-    void update(Index s, double tol, const Memory& memory, const Found& found) {
-        if (!state_.open(layout_, point_, s)) return;
-        const View<double> policy = found.policy[s], radius = memory.by_kernel[s];
-        const auto value = [&](Index a) { return state_.cost[a] + state_.nominal[a]; };
-        Index cheapest = 0, lowest = 0;
-        for (Index a = 1; a < A; ++a) {
-            if (state_.cost[a] < state_.cost[cheapest]) cheapest = a;
-            if (value(a) < value(lowest)) lowest = a;
-        }
-        const double theta = layout_.radius[s], bottom = value(lowest), cap = -bottom / theta;
-        double upper = theta > 0.0 ? 0.0 : bottom, lower = theta >= 1.0 ? 0.0 : bottom, mu = 0.0;
-        bool free = true;
-        found.passes[s] = 0.0;
-        if (theta > 0.0 && theta < 1.0 && bottom < -tol) {
-            open(s, bottom, tol / theta);
-            const bool warm = enlist(policy);
-            if (!warm) game_.x[0] = 1.0, enlist(lowest_of_mean());
-            place(radius, warm);
-            if (n_ == 1) look_around();
-            game_.mixture = t_;
-            game_.price = warm ? memory.by_action[s][0] / p_ : 0.0;
-            game_.solve(tol / theta, cap);
-            free = !(game_.upper < cap);
-            if (n_ > 1 && !free) {  // the best price for the policy, which the program need not know
-                t_ = game_.mixture, fixed_ = true;
-                game_.upper = std::min(game_.upper, answer(game_.x, game_.price, points_));
-            }
-            upper = bottom + theta * std::min(game_.upper, cap);
-            lower = bottom + theta * std::max(game_.lower, 0.0);
-            mu = free ? 0.0 : p_ * game_.price;
-            found.passes[s] = game_.passes;
-        }
+    // What the game and its solver ask for, see `polyhedral.hpp`.
+    void look(Index) {}
+    static bool is_free(double theta) { return theta >= 1.0; }
+
+    double open(Index s, double theta, double bottom, double tol) {
+        s_ = s, n_ = looked_ = 0, theta_ = std::min(theta, 1.0), tol_ = tol / theta_, fixed_ = false;
+        std::fill(member_.begin(), member_.end(), char(0));
+        for (Index a = 0; a < A; ++a) head_[a] = (state_.value(a) - bottom) / theta_;
         for (Index i = 0; i < N; ++i)
-            radius[i] = theta > 0.0 && theta < 1.0 && bottom < -tol ? theta * game_.mixture[i]
-                                                                    : std::min(theta, 1.0);
-        std::fill(policy.begin(), policy.end(), 0.0);
-        if (free) policy[theta > 0.0 ? cheapest : lowest] = 1.0;
-        else
-            for (Index k = 0; k < n_; ++k) policy[action_[k]] = game_.x[k];
-        memory.by_action[s][0] = mu;
-        close(s, upper, lower, found);
+            far_[i] = std::min(1.0 / theta_,  // beyond the budget, so that mu alone keeps it
+                               (1.0 + 1.0 / p_) * power(1.0 / layout_.weights[i], 1.0 / p_));
+        return theta_;
+    }
+    void fix() {
+        fixed_ = true;
+        std::fill(head_.begin(), head_.end(), 0.0);
     }
 
-    void evaluate(Index s, double tol, const Memory& memory, const Found& found) {
-        if (!state_.open(layout_, point_, s)) return;
-        const View<double> radius = memory.by_kernel[s];
-        const double theta = std::min(layout_.radius[s], 1.0);
-        open(s, 0.0, tol / theta);
-        double still = 0.0, top = 0.0, lower = 0.0, price = memory.by_action[s][0] / p_;
+    static bool is_exact() { return false; }
+
+    // The best action for the mean kernel alone.
+    void begin(double, std::vector<double>& x, std::vector<double>& amounts, double& price) {
+        Index best = 0;
+        double least = INFINITE;
         for (Index a = 0; a < A; ++a) {
-            const double x = found.policy[s][a];
-            if (!(x > 0.0)) continue;
-            still += x * (state_.cost[a] + state_.nominal[a]), top += x * state_.cost[a];
-            head_[a] = 0.0, game_.x[n_] = x;
-            if (theta > 0.0) enlist(a);
+            if (!(theta_ * head_[a] < least)) continue;
+            const Index pair = s_ * A + a;
+            other_.open(pair, state_.of(a), theta_);
+            const double gain = other_.template bend<false>(layout_.mean_row(pair), theta_).gain;
+            if (theta_ * head_[a] + gain < least) least = theta_ * head_[a] + gain, best = a;
         }
-        double upper = still;
-        lower = still;
-        if (theta > 0.0) {
-            place(radius, true);
-            look_around();
-            fixed_ = true;
-            upper += theta * answer(game_.x, price, points_);
-            for (Index i = 0; i < N; ++i) {
-                radius[i] = theta * t_[i];
-                for (Index k = 0; k < n_; ++k)
-                    lower += theta * layout_.weights[i] * game_.x[k] * points_.gain(i)[k];
-            }
-        }
-        memory.by_action[s][0] = theta > 0.0 ? p_ * price : 0.0;
-        found.passes[s] = 1.0;
-        close(s, std::min(upper, top), std::min(lower, top), found);
+        enlist(best);
+        x[0] = 1.0, price = 0.0;
+        std::fill(t_.begin(), t_.end(), 1.0);
+        amounts = t_;
+        look_around();
     }
 
-    // What the game asks for, see `polyhedral.hpp`.
+    void recall(const Memory& memory, std::vector<double>& amounts, double& price) {
+        price = memory.by_action[s_][0] / p_;
+        for (Index i = 0; i < N; ++i) {
+            const double radius = memory.by_kernel[s_][i];
+            t_[i] = radius >= 0.0 ? std::min(radius / theta_, far_[i]) : 1.0;
+        }
+        amounts = t_;
+        if (n_ == 1 || fixed_) look_around();
+    }
+    void forget(const Memory& memory, Index s) const {
+        for (double& radius : memory.by_kernel[s]) radius = std::min(layout_.radius[s], 1.0);
+        memory.by_action[s][0] = 0.0;
+    }
+    void keep(const Memory& memory, View<const double>, const std::vector<double>& amounts,
+              const std::vector<double>&, double price) const {
+        for (Index i = 0; i < N; ++i) memory.by_kernel[s_][i] = theta_ * amounts[i];
+        memory.by_action[s_][0] = p_ * price;
+    }
+
+    // The best price for a policy that mixes, which the program need not know.
+    template <class Game>
+    void finish(Game& game) {
+        if (n_ == 1) return;
+        Points points(N, A, 1);
+        t_ = game.mixture, fixed_ = true;
+        game.upper = std::min(game.upper, answer(game.x, game.price, points));
+    }
+    double attained(const std::vector<double>& x, Points& points) const {
+        double value = 0.0;
+        for (Index i = 0; i < N; ++i)
+            for (Index k = 0; k < n_; ++k) value += layout_.weights[i] * x[k] * points.gain(i)[k];
+        return value;
+    }
+    void enlist(Index a) {
+        action_[n_] = a, member_[a] = 1;
+        pairs_[n_].open(s_ * A + a, state_.of(a), 0.0);
+        for (Index i = 0; i < N; ++i) scale_[n_ * N + i] = row_of(layout_, s_ * A + a, i).scale;
+        ++n_;
+    }
+    Index action(Index k) const { return action_[k]; }
     Index size() const { return n_; }
     double head(Index k) const { return head_[action_[k]]; }
 
@@ -158,7 +161,7 @@ public:
         for (Index a = 0; a < A; ++a) {
             if (member_[a] || !(head_[a] < upper)) continue;
             other_.open(s_ * A + a, state_.of(a), std::min(narrow, 1.0));
-            const auto own = [&](Index i) { return row(a, i, 0.0); };
+            const auto own = [&](Index i) { return row_of(layout_, s_ * A + a, i); };
             const auto bent = [&](Index i) { return theta_ * amounts[i]; };
             const double value =
                 other_.add_gains(own, bent, theta_ * head_[a], theta_ * upper) / theta_;
@@ -173,7 +176,7 @@ public:
 
 private:
     static constexpr double MOST = 1e13;  // radii of larger orders are equal up to rounding
-    static constexpr double PLAYED = 1e-12, NEAR = 1e-12, TIGHT = 0.1;
+    static constexpr double NEAR = 1e-12, TIGHT = 0.1;
     static constexpr int ROUNDS = 100, TRIALS = 200;
     static constexpr Index JOIN = 3;
 
@@ -196,59 +199,6 @@ private:
         return power(spent, 1.0 / p_);
     }
 
-    void open(Index s, double bottom, double tol) {
-        s_ = s, n_ = looked_ = 0, theta_ = std::min(layout_.radius[s], 1.0), tol_ = tol, fixed_ = false;
-        std::fill(member_.begin(), member_.end(), char(0));
-        for (Index a = 0; a < A; ++a) head_[a] = (state_.cost[a] + state_.nominal[a] - bottom) / theta_;
-        for (Index i = 0; i < N; ++i)
-            far_[i] = std::min(1.0 / theta_,  // beyond the budget, so that mu alone keeps it
-                               (1.0 + 1.0 / p_) * power(1.0 / layout_.weights[i], 1.0 / p_));
-    }
-
-    Row<Real> row(Index a, Index i, double scale) const {
-        Row<Real> own = layout_.row(s_ * A + a, i);
-        if (sizeof(Real) == 4) own.scale = scale > 0.0 ? scale : scale_of(own);
-        return own;
-    }
-
-    void enlist(Index a) {
-        action_[n_] = a, member_[a] = 1;
-        pairs_[n_].open(s_ * A + a, state_.of(a), 0.0);
-        if (sizeof(Real) == 4)
-            for (Index i = 0; i < N; ++i) scale_[n_ * N + i] = row(a, i, 0.0).scale;
-        ++n_;
-    }
-    // The actions of the last policy; false if it is none.
-    bool enlist(View<const double> policy) {
-        double total = 0.0;
-        const auto counts = [&](Index a) {
-            return policy[a] > PLAYED && policy[a] <= 1.0 && state_.cost[a] + state_.nominal[a] < 0.0;
-        };
-        for (Index a = 0; a < A; ++a) total += counts(a) ? policy[a] : 0.0;
-        for (Index a = 0; a < A && total > 0.5; ++a)
-            if (counts(a)) game_.x[n_] = policy[a], enlist(a);
-        return n_ > 0;
-    }
-
-    // The best action for the mean kernel alone.
-    Index lowest_of_mean() {
-        Index best = 0;
-        double least = INFINITE;
-        for (Index a = 0; a < A; ++a) {
-            if (!(theta_ * head_[a] < least)) continue;
-            const Index pair = s_ * A + a;
-            other_.open(pair, state_.of(a), theta_);
-            const double gain = other_.template bend<false>(layout_.mean_row(pair), theta_).gain;
-            if (theta_ * head_[a] + gain < least) least = theta_ * head_[a] + gain, best = a;
-        }
-        return best;
-    }
-
-    void place(View<const double> radius, bool warm) {
-        for (Index i = 0; i < N; ++i)
-            t_[i] = warm && radius[i] >= 0.0 ? std::min(radius[i] / theta_, far_[i]) : 1.0;
-    }
-
     // Look at both sides of t_, and forget what was seen before.
     void look_around() {
         known_.clear(), looked_ = n_;
@@ -264,7 +214,9 @@ private:
         Seen now{t, 0.0, 0.0, Index(known_.size())};
         known_.resize(known_.size() + 2 * n_);
         for (Index k = 0; k < n_; ++k) {
-            const auto bent = pairs_[k].template bend<true>(row(action_[k], i, scale_[k * N + i]), theta_ * t);
+            Row<Real> row = layout_.row(s_ * A + action_[k], i);
+            row.scale = scale_[k * N + i];
+            const auto bent = pairs_[k].template bend<true>(row, theta_ * t);
             known_[now.at + k] = bent.gain / theta_, known_[now.at + n_ + k] = bent.slope;
         }
         weigh(now);
@@ -445,17 +397,11 @@ private:
         }
     }
 
-    void close(Index s, double upper, double lower, const Found& found) const {
-        found.upper[s] = state_.base + state_.unit * upper;
-        found.lower[s] = state_.base + state_.unit * std::min(lower, upper);
-    }
-
     const Layout<Real>& layout_;
-    const Point& point_;
     double p_, theta_ = 1.0, tol_ = 0.0;
     bool fixed_ = false;  // the policy
     Index s_ = 0, n_ = 0, looked_ = 0;  // the state, its members, and those that were looked at
-    Stakes state_;
+    Stakes& state_;
     LinfPair<Real> other_;
     std::vector<LinfPair<Real>> pairs_;
     std::vector<double> head_;
@@ -466,8 +412,9 @@ private:
     std::vector<double> known_;            // gains and slopes of the members at each point
     std::vector<std::pair<double, Index>> below_;
     Side low_, high_, now_;
-    Points points_;
-    PolyhedralGame<LinfOrders> game_;
 };
+
+template <class Real>
+using LinfOrders = GameSolver<LinfGame<Real>, Real>;
 
 }  // namespace drmdp

@@ -12,11 +12,14 @@
 // **The basis that amounts determine.** Where two actions of a kernel both have an amount inside a segment, it
 // can be exchanged: x_a slope_a = x_b slope_b. A tree of exchanges determines x, the widest first, as rounding
 // leaves narrow ones that mean nothing.
+//
+// **The mean kernel alone**, with which a game begins and to which it comes down where there is one kernel only: the
+// level rises, and every action below it spends what that takes, until the budget is spent or an action has
+// nothing left. A unit of the level costs 1/slope in each action, which is the policy, up to its sum.
 #pragma once
 
 #include "../elementary.hpp"
 #include "../sorting.hpp"
-#include "../stakes.hpp"
 #include "polyhedral.hpp"
 
 namespace drmdp {
@@ -27,27 +30,93 @@ struct Segment {
     double length, slope;
 };
 
-// A source has `segments(s, a, out)`, those of an action in descending order of their slopes.
+// A source knows one kind of rows:
+//
+//     COST, order(extra)       what a unit of an amount costs, and the order of the budget
+//     look(s)                  what must be known of a state before all
+//     segments(s, a, out)      those of an action in descending order of their slopes
+//     recalled(game, memory, k, i), price(memory, s)   amounts and the price after the last sweep
+//     forget(memory, s), keep(game, memory, policy, amounts, prices, price)   what is left behind
 template <class Source, class Real>
 class Masses {
 public:
-    Masses(Source& source, const Layout<Real>& layout, double order)
-        : A(layout.A), N(layout.N), width(layout.A), budget(order < INFINITE), source_(source),
-          layout_(layout), p_(order), head_(layout.A), member_(layout.A), action_(layout.A),
-          segments_(layout.A), at_(layout.A), rows_(layout.A * layout.N),
-          known_(layout.A * layout.N), tied_(layout.A), gain_(layout.A), amount_(layout.A) {}
-
     const Index A, N, width;
     const bool budget;
 
-    // A state whose masses may add up to `most`; heads of its actions, those of others infinite.
-    void open(Index s, double most, View<const double> heads) {
-        s_ = s, n_ = 0;
+    Masses(const Layout<Real>& layout, const Point& point, const Extra& extra, Stakes& state, Index start, Index stop)
+        : A(layout.A), N(layout.N), width(A), budget(Source::order(extra) < INFINITE), layout_(layout),
+          state_(state), source_(layout, point, extra, state, start, stop), p_(Source::order(extra)),
+          head_(A), member_(A), action_(A), segments_(A), at_(A), rows_(A * N), known_(A * N), tied_(A), gain_(A),
+          amount_(A) {}
+
+    void look(Index s) { source_.look(s); }
+    static bool is_free(double) { return false; }
+
+    double open(Index s, double theta, double bottom, double) {
+        s_ = s, n_ = 0, fixed_ = false;
+        const double most = theta / Source::COST;
         size_ = std::min(most, 1.0), B_ = most / size_;
-        std::copy(heads.begin(), heads.end(), head_.begin());
+        for (Index a = 0; a < A; ++a) head_[a] = (state_.value(a) - bottom) / size_;
         std::fill(member_.begin(), member_.end(), char(0));
+        return size_;
     }
-    double most() const { return B_; }
+    void fix() {
+        fixed_ = true;
+        std::fill(head_.begin(), head_.end(), 0.0);
+    }
+    bool is_exact() const { return N == 1 && !budget; }
+
+    void begin(double cap, std::vector<double>& x, std::vector<double>& amounts, double& price) {
+        double level = 0.0, left = B_, rate = 0.0;
+        Index holder = -1;  // the member that has nothing left
+        rising_.clear(), price = 0.0;
+        while (true) {
+            double reach = cap;
+            for (Index a = 0; a < A; ++a) {
+                if (member_[a]) continue;
+                if (head_[a] <= level) enlist(a), rising_.push_back({});
+                else reach = std::min(reach, head_[a]);
+            }
+            rate = 0.0;
+            for (Index k = 0; k < n_ && holder < 0; ++k) {
+                if (!rises(k)) holder = k;
+                else rate += 1.0 / rising_[k].slope, reach = std::min(reach, level + rising_[k].gain());
+            }
+            if (holder >= 0 || !(level < cap)) break;
+            const bool ends = !(level + left / rate > reach);
+            const double by = ends ? left / rate : reach - level;
+            for (Rising& own : rising_) {
+                own.spent += by / own.slope;
+                own.rest = !ends && level + own.gain() <= reach ? 0.0 : std::max(own.rest - by / own.slope, 0.0);
+            }
+            left -= by * rate, level += by;
+            if (ends) break;
+        }
+        std::fill(amounts.begin(), amounts.end(), 0.0);
+        for (Index k = 0; k < n_; ++k) {
+            x[k] = holder >= 0 ? (k == holder ? 1.0 : 0.0) : 1.0 / rising_[k].slope / rate;
+            for (Index i = 0; i < N; ++i) amounts[i * width + k] = rising_[k].spent;
+        }
+    }
+    void recall(const Memory& memory, std::vector<double>& amounts, double& price) {
+        price = source_.price(memory, s_);
+        std::fill(amounts.begin(), amounts.end(), 0.0);
+        for (Index k = 0; n_ > 1 && !fixed_ && k < n_; ++k)
+            for (Index i = 0; i < N; ++i) {
+                const double m = source_.recalled(*this, memory, k, i);
+                amounts[i * width + k] = m >= 0.0 && m < INFINITE ? m : 0.0;
+            }
+    }
+    template <class Game>
+    void finish(Game&) const {}
+    void forget(const Memory& memory, Index s) const { source_.forget(memory, s); }
+    void keep(const Memory& memory, View<const double> policy, const std::vector<double>& amounts,
+              const std::vector<double>& prices, double price) const {
+        source_.keep(*this, memory, policy, amounts, prices, price);
+    }
+
+    Index state() const { return s_; }
+    double unit() const { return size_; }
     Index size() const { return n_; }
     Index action(Index k) const { return action_[k]; }
     double head(Index k) const { return head_[action_[k]]; }
@@ -60,8 +129,8 @@ public:
         segments_[n_].clear();
         source_.segments(s_, a, segments_[n_]);
         for (Index i = 0; i < N; ++i) {
-            const Row<Real> row = layout_.row(s_ * A + a, i);
-            rows_[n_ * N + i] = {row.y, row.size, 0, (sizeof(Real) == 4 ? scale_of(row) : 1.0) / size_};
+            rows_[n_ * N + i] = row_of(layout_, s_ * A + a, i);
+            rows_[n_ * N + i].scale /= size_;
         }
         ++n_;
     }
@@ -119,10 +188,10 @@ public:
         return value;
     }
     // The same for a policy that is kept.
-    double attained(const std::vector<double>& x, std::vector<double>& amounts) const {
-        const double scale = budget ? 1.0 / norm(amounts) : 1.0;
+    double attained(const std::vector<double>& x, Points& points) const {
+        const double scale = budget ? 1.0 / norm(points.amounts) : 1.0;
         double value = 0.0;
-        for (Index k = 0; k < n_; ++k) value += x[k] * worth(k, scale, amounts);
+        for (Index k = 0; k < n_; ++k) value += x[k] * worth(k, scale, points.amounts);
         return value;
     }
 
@@ -171,6 +240,23 @@ private:
         double room;
         Index member;
     };
+    // What a member spends of its mean row: in all, and what is left of the segment that it is in.
+    struct Rising {
+        Index next = 0;
+        double spent = 0.0, rest = 0.0, slope = 0.0;
+        double gain() const { return rest * slope; }
+    };
+    // Go on to the next segment where one ends; false behind the last.
+    bool rises(Index k) {
+        Rising& own = rising_[k];
+        const Row<double> mean = layout_.mean_row(s_ * A + action_[k]);
+        while (!(own.rest > 0.0)) {
+            if (own.next == Index(segments_[k].size())) return false;
+            const Segment& segment = segments_[k][own.next++];
+            own.rest = mean[segment.entry] * segment.length / size_, own.slope = segment.slope;
+        }
+        return true;
+    }
     struct Pairing {
         double room;
         Index kernel, from, to;
@@ -209,7 +295,8 @@ private:
         const View<double> amount = points.amount(i), gain = points.gain(i);
         std::fill(amount.begin(), amount.end(), 0.0);
         std::fill(gain.begin(), gain.end(), 0.0);
-        double sum = 0.0, worth = 0.0, own = 0.0;  // price: 0 at the end of all segments; where there is one budget, minus a least one between two
+        double sum = 0.0, worth = 0.0;
+        double own = 0.0;  // price: 0 at the end of all segments; where there is one budget, minus a least one between two
         for (Index t = 0;; ++t) {
             const Piece* next = piece(x, t);
             if (!next) break;
@@ -331,10 +418,13 @@ private:
         return put(i, View<const double>(gain_.data(), A), View<const double>(amount_.data(), A), points.costs[i]);
     }
 
-    Source& source_;
     const Layout<Real>& layout_;
+    Stakes& state_;
+    Source source_;
     double p_, size_ = 1.0, B_ = 1.0, price_ = 0.0;
     Index s_ = 0, n_ = 0;
+    bool fixed_ = false;  // the policy
+    std::vector<Rising> rising_;
     std::vector<double> head_;  // (A)
     std::vector<char> member_;  // (A)
     std::vector<Index> action_;

@@ -35,7 +35,7 @@ public:
 
     void begin(Index budgets, Index actions) {
         R_ = budgets, d_ = budgets + actions;
-        columns_.clear(), group_.clear(), place_.clear();
+        columns_.clear(), group_.clear(), place_.clear(), next_ = 0;
         std::fill(key_.begin(), key_.end(), Index(-1));
     }
     // A new column, to be filled: costs of the budgets, then the gains of the actions with their signs
@@ -82,7 +82,6 @@ public:
     // Solve the program; false if it breaks down. Columns that gain less than `least` do not enter.
     bool solve(double least) {
         for (Index& place : place_) place = place == ASIDE ? OUT : place;
-        candidates_.clear();
         const Index limit = 50 * (d_ + Index(key_.size())) + 200;
         bool sound = true;
         for (Index pivots = 0; sound && pivots < limit; ++pivots) {
@@ -96,30 +95,9 @@ public:
         return sound;
     }
 
-    // Forget the columns outside the basis that are worth least, until `most` columns are left.
-    void purge(Index most) {
-        gains_.clear();
-        for (Index g = 0; g < Index(key_.size()); ++g) falls_[g] = worth(key_[g]);
-        for (Index c = 0; c < size(); ++c)
-            if (place_[c] == OUT || place_[c] == ASIDE) gains_.push_back({worth(c) - falls_[group_[c]], c});
-        const Index drop = std::min(size() - most, Index(gains_.size()));
-        if (drop <= 0) return;
-        std::nth_element(gains_.begin(), gains_.begin() + (drop - 1), gains_.end());
-        for (Index k = 0; k < drop; ++k) place_[gains_[k].second] = GONE;
-        Index left = 0;
-        for (Index c = 0; c < size(); ++c) {
-            if (place_[c] == GONE) continue;
-            if (place_[c] == KEY) key_[group_[c]] = left;
-            if (place_[c] >= 0) kind_[place_[c]] = rows_ + left;
-            std::copy_n(columns_.begin() + c * stride_, stride_, columns_.begin() + left * stride_);
-            group_[left] = group_[c], place_[left++] = place_[c];
-        }
-        group_.resize(left), place_.resize(left), columns_.resize(left * stride_);
-    }
-
 private:
-    static constexpr Index VALUE = -1, OUT = -1, KEY = -2, ASIDE = -3, GONE = -4, NONE = -1;
-    static constexpr Index FRESH = 40, CANDIDATES = 24;
+    static constexpr Index VALUE = -1, OUT = -1, KEY = -2, ASIDE = -3, NONE = -1;
+    static constexpr Index FRESH = 40, WINDOW = 64;
     static constexpr double PIVOT = 1e-11, NOISE = 1e-14, SLACK = 1e-12;
 
     // What is basic: VALUE, a slack by its row, or `rows` + a column.
@@ -186,7 +164,7 @@ private:
         if (!eliminate(work, d_, m)) return false;
         for (Index p = 0; p < d_; ++p)
             for (Index a = 0; a < d_; ++a) inverse(p)[a] = work[p * m + d_ + a];
-        pivots_ = 0, candidates_.clear();
+        pivots_ = 0;
         subtract_keys();
         levels();
         return true;
@@ -211,35 +189,22 @@ private:
         return total;
     }
 
-    // What enters next: a slack of negative price, or the column that gains most.
+    // What enters next: a slack of negative price, or the column that gains most of WINDOW, or of all if none of these
+    // does; or the first one that gains.
     Index entering(double least, bool first) {
         Index in = NONE;
         double best = least;
-        for (Index a = 0; a < d_; ++a)
-            if (-price_[a] > std::max(in == NONE ? SLACK : best, SLACK)) {
-                best = std::max(-price_[a], best), in = a;
-                if (first) return in;
-            }
-        if (!first)
-            for (Index c : candidates_) {
-                if (place_[c] != OUT) continue;
-                const double gain = worth(c) - worth(key_[group_[c]]);
-                if (gain > best) best = gain, in = rows_ + c;
-            }
-        if (in != NONE) return in;
-        candidates_.clear(), gains_.clear();
+        for (Index a = 0; a < d_ && !(first && in != NONE); ++a)
+            if (-price_[a] > std::max(in == NONE ? SLACK : best, SLACK)) best = std::max(-price_[a], best), in = a;
         for (Index g = 0; g < Index(key_.size()); ++g) falls_[g] = worth(key_[g]);
-        for (Index c = 0; c < size(); ++c) {
+        for (Index n = 0; n < size() && !(in != NONE && (first || n > WINDOW)); ++n) {
+            const Index c = (n + next_) % size();
             if (place_[c] != OUT) continue;
             const double gain = worth(c) - falls_[group_[c]];
-            if (!(gain > least)) continue;
-            if (first) return rows_ + c;
-            gains_.push_back({-gain, c});
+            if (gain > best) best = gain, in = rows_ + c;
         }
-        const Index many = std::min(Index(gains_.size()), CANDIDATES);
-        std::partial_sort(gains_.begin(), gains_.begin() + many, gains_.end());
-        for (Index k = 0; k < many; ++k) candidates_.push_back(gains_[k].second);
-        return many > 0 ? rows_ + candidates_[0] : NONE;
+        if (is_column(in)) next_ = in - rows_;
+        return in;
     }
 
     // How the basis changes by a unit of what enters.
@@ -356,13 +321,13 @@ private:
     }
 
     Index rows_, stride_, R_ = 0, d_ = 0, pivots_ = 0;
+    Index next_ = 0;  // where the search for a column begins
     std::vector<double> columns_;       // (size, stride)
     std::vector<Index> group_, place_;  // of each column: in the basis, OUT of it, KEY, put ASIDE
     std::vector<double> shares_, falls_;  // (groups) of the keys, and how fast they fall
     std::vector<Index> key_;
     std::vector<double> inverse_, work_, right_, less_, level_, price_, along_;
-    std::vector<Index> kind_, candidates_;
-    std::vector<std::pair<double, Index>> gains_;
+    std::vector<Index> kind_;
 };
 
 }  // namespace drmdp

@@ -7,6 +7,7 @@
 // Memory: by_action[0] holds tau of the last answer, by_kernel holds q; where tau is 0 nature was not asked.
 #pragma once
 
+#include "../rows/pair.hpp"
 #include "../stakes.hpp"
 #include "mixture_game.hpp"
 
@@ -26,7 +27,7 @@ public:
         first_policy(found.policy[s]);
         game_.begin(tau);
         int rounds = 1;
-        ask(tol, tau);
+        answers_.ask(game_, game_.x, tol, tau);
         if (!game_.closed(tol)) rounds += answers_.close(game_, tol, memory.by_kernel[s]);
         for (double& x : found.policy[s]) x = 0.0;
         for (Index k = 0; k < game_.n; ++k) found.policy[s][act_[k]] = game_.best_x[k];
@@ -40,7 +41,7 @@ public:
         for (Index k = 0; k < game_.n; ++k) total += game_.x[k] = found.policy[s][act_[k]];
         for (Index k = 0; k < game_.n; ++k) game_.x[k] /= total;
         game_.begin(memory.by_action[s][0]);
-        ask(tol, memory.by_action[s][0]);
+        answers_.ask(game_, game_.x, tol, game_.tau);
         game_.lower = dot(MixtureGame::view(game_.q), MixtureGame::view(game_.loss));
         keep(s, game_.q, 1, memory, found);
     }
@@ -48,18 +49,11 @@ public:
 private:
     static constexpr double KEPT = 1e-12;  // a smaller probability of the last policy does not count
 
-    void ask(double tol, [[maybe_unused]] double guess) {
-        if constexpr (Answers::SMOOTH) answers_.ask(game_, game_.x, tol, guess);
-        else game_.note(answers_.answer(game_, game_.x, tol), INFINITE, game_.x);
-    }
-
     void keep(Index s, const std::vector<double>& q, int rounds, const Memory& memory,
               const Found& found) const {
         memory.by_action[s][0] = game_.tau;
         std::copy(q.begin(), q.begin() + game_.N, memory.by_kernel[s].begin());
-        found.upper[s] = state_.base + state_.unit * game_.upper;
-        found.lower[s] = state_.base + state_.unit * game_.lower;
-        found.passes[s] = rounds;
+        state_.close(s, game_.upper, game_.lower, rounds, found);
     }
 
     // The rows of G of the actions that may be played; of a policy, of those that are.
@@ -74,13 +68,10 @@ private:
             const View<double> G = game_.row(n), u = state_.of(a);
             double least = INFINITE, most = -INFINITE;
             for (Index i = 0; i < N; ++i) {
-                Row<Real> row = layout_.row(pair, i);
-                if (sizeof(Real) == 4) row.scale = scale_of(row);
-                const auto total = row.template over<PartSum>(
-                    [&](PartSum& sums, Part y, Index j) __attribute__((always_inline)) {
-                        sums.sum += y * load(u.at(j, WIDTH));
-                    });
-                G[i] = state_.cost[a] + row.scale * total.sum(&PartSum::sum);
+                const Row<Real> row = row_of(layout_, pair, i);
+                G[i] = state_.cost[a] + row.scale * row_sum(row, [&](Part y, Index j) DRMDP_LAMBDA {
+                           return y * load(u, j);
+                       });
                 least = std::min(least, G[i]), most = std::max(most, G[i]);
             }
             act_[n] = a, low_[n++] = least, enough = std::min(enough, most);

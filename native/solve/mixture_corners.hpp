@@ -1,7 +1,7 @@
 // Mixtures whose balls have corners: total variation, conditional value at risk, any.
 //
-// tv moves mass B from the least losses to the largest one, cvar gives w_i/level to the largest losses
-// until 1 is spent, any gives all to the largest. So q_i is mixed from few amounts, {0, w_i, w_i + B} or
+// tv gives w_i + B to the largest loss and w_i to the next ones until 1 is spent, cvar gives w_i/level to the
+// largest losses, any gives all to the largest. So q_i is mixed from few amounts, {0, w_i, w_i + B} or
 // {0, most_i}, and the saddle point over some actions is a linear program with a group for each kernel
 // (`master.hpp`) whose columns are all known: a row for sum q <= 1 (gains are not negative after a
 // shift), for tv one more for the mass that is added. An action whose gain against the mixture is below
@@ -19,7 +19,6 @@ enum class Corners { Tv, Cvar, Any };
 template <Corners KIND>
 class CornerMixtures {
 public:
-    static constexpr bool SMOOTH = false;
     static double budget(double radius) { return radius; }
 
     CornerMixtures(Index A, Index N)
@@ -27,34 +26,31 @@ public:
         members_.reserve(A);
     }
 
-    // Nature's answer to a policy: game.q, and f(x).
-    double answer(MixtureGame& game, const std::vector<double>& policy, double) {
+    // Look at nature's answer to a policy: game.q, and f(x).
+    void ask(MixtureGame& game, const std::vector<double>& policy, double = 0.0, double = 0.0) {
         game.mix(policy);
-        const Index N = game.N;
-        const View<const double> loss(game.loss.data(), N);
-        const Index top = std::max_element(loss.begin(), loss.end()) - loss.begin();
-        for (Index i = 0; i < N; ++i) game.q[i] = KIND == Corners::Tv ? game.w[i] : 0.0;
-        if constexpr (KIND == Corners::Any) {
-            game.q[top] = 1.0;
-        } else {
-            rank(loss, N, order_);
-            if constexpr (KIND == Corners::Tv) lift(game, top);
-            else pour(game, top);
+        rank(MixtureGame::view(game.loss), game.N, order_);
+        std::fill(game.q.begin(), game.q.end(), 0.0);
+        const Index top = order_.back();
+        double left = 1.0;
+        for (Index n = game.N - 1; n >= 0 && left > 0.0; --n) {
+            const Index i = order_[n];
+            game.q[i] = std::min(left, KIND == Corners::Tv && i != top ? game.w[i] : most(game, i));
+            left -= game.q[i];
         }
-        return dot(MixtureGame::view(game.q), MixtureGame::view(game.loss));
+        game.q[top] += std::max(left, 0.0);
+        game.note(dot(MixtureGame::view(game.q), MixtureGame::view(game.loss)), INFINITE, policy);
     }
-    double multiplier() const { return INFINITE; }
 
-    // Close the game from game.x; returns how many programs were solved.
+    // Close the game from game.x and the last mixture, if that is one; returns how many programs were solved.
     int close(MixtureGame& game, double tol, View<const double> last) {
         std::fill(inside_.begin(), inside_.end(), char(0));
         members_.clear();
         for (Index k = 0; k < game.n; ++k)
             if (game.x[k] > 0.0) join(k);
-        std::vector<double>& at = game.q;
-        if (members_.size() > 1 && is_allowed(game, last)) std::copy(last.begin(), last.end(), at.begin());
-        else at = game.best_q;
-        game.note_mixture(at);
+        game.q = game.best_q;
+        if (members_.size() > 1 && is_allowed(game, last)) std::copy(last.begin(), last.end(), game.q.begin());
+        game.note_mixture(game.q);
         int rounds = 0, stage = 0;
         while (!game.closed(tol) && rounds < ROUNDS) {
             if (rounds > 0 || members_.size() == 1) {
@@ -66,7 +62,7 @@ public:
             ++rounds;
             if (!solve(game, stage == 0 ? 1e-3 * tol : stage == 1 ? COARSE : 0.0)) break;
             mixture_ = game.q;
-            game.note(answer(game, x_, 0.0), INFINITE, x_);
+            ask(game, x_);
             game.q = mixture_;
             game.note_mixture(game.q);
         }
@@ -84,24 +80,6 @@ private:
         if (KIND == Corners::Tv) return std::min(game.w[i] + game.budget, 1.0);
         if (KIND == Corners::Cvar && game.budget > 0.0) return std::min(game.w[i] / game.budget, 1.0);
         return 1.0;
-    }
-
-    void lift(MixtureGame& game, Index top) {
-        double left = game.budget;
-        for (Index i : order_) {
-            if (!(left > 0.0)) break;
-            const double take = i == top ? 0.0 : std::min(left, game.q[i]);
-            game.q[i] -= take, game.q[top] += take, left -= take;
-        }
-    }
-    void pour(MixtureGame& game, Index top) {
-        double left = 1.0;
-        for (Index n = game.N - 1; n >= 0 && left > 0.0; --n) {
-            const Index i = order_[n];
-            game.q[i] = std::min(left, most(game, i));
-            left -= game.q[i];
-        }
-        game.q[top] += std::max(left, 0.0);
     }
 
     void join(Index k) { members_.push_back(k), inside_[k] = 1; }
@@ -129,8 +107,7 @@ private:
             if (!(q[i] >= 0.0 && q[i] <= (1.0 + 1e-12) * most(game, i))) return false;
             total += q[i], added += std::max(q[i] - game.w[i], 0.0);
         }
-        if (KIND == Corners::Tv && added > game.budget * (1.0 + 1e-12)) return false;
-        return std::fabs(total - 1.0) < 1e-9;
+        return std::fabs(total - 1.0) < 1e-9 && !(KIND == Corners::Tv && added > game.budget * (1.0 + 1e-12));
     }
 
     void put(MixtureGame& game, Index i, double amount, double shift) {

@@ -16,11 +16,7 @@
 namespace drmdp {
 
 inline double dot(View<const double> a, View<const double> b) {
-    const auto total = over_lanes<PartSum>(
-        a.size(), [&](PartSum& s, Index i) __attribute__((always_inline)) {
-            s.sum += load(a.at(i, WIDTH)) * load(b.at(i, WIDTH));
-        });
-    return total.sum(&PartSum::sum);
+    return part_sum(a.size(), [&](Index i) DRMDP_LAMBDA { return load(a, i) * load(b, i); });
 }
 
 struct MixtureGame {

@@ -5,16 +5,17 @@
 //
 //     U = V + (B - C)/t >= f,   and q(t), pulled towards w by B/C where C > B, is in the ball.
 //
-// Where the answer to the last policy does not close the state, an interior-point method on nature's side does,
+// f(x) = max_q is convex and, away from saturation, smooth. Where the answer to the last policy does not close the
+// state, Newton's method on the policies does. Its gradient is G_a.q. With kappa = 1/t, losses are kappa C'(q) + a
+// constant where q > 0, so that the answer to other losses moves by
 //
-//     max g   such that   s_a = G_a.q - g >= 0 (dual x_a),  q >= 0 (dual v_i),  C(q) + r = B, r >= 0 (dual m),
-//             sum q = 1 (dual h).
+//     dq = (1/kappa) P dloss,    P = 1/C'' without what is in the span of 1 and of the losses,
 //
-// The perturbed conditions x_a s_a = v_i q_i = m r = sigma, m C' - G'x - v + h = 0, sum x = 1 are solved by
-// Newton steps that keep all of these positive; C(q) + r = B holds in the end only, or the curved boundary
-// would allow short steps only. dq and dv are eliminated, d_i = m C''_i + v_i/q_i being diagonal; what is left
-// are the actions, m, h and g. Its x and q are judged like any others. What it leaves open has no interior: there
-// the saddle point of all mixtures (`mixture_corners.hpp`) is the one of the ball, or near it.
+// and the Hessian is G P G'/kappa: rows of G, less their regression on 1 and the losses with weights 1/C''. Where
+// that does not settle, as there is no interior, the saddle point of all mixtures (`mixture_corners.hpp`) is the one
+// of the ball, or kappa is next to 0. Then t is fixed: U at t is smooth in x (the regression is on 1 alone) and
+// minimised for one t after the other, each GROWTH times the last, less where that spends the budget and the
+// solution is not near yet.
 #pragma once
 
 #include "../elementary.hpp"
@@ -22,14 +23,13 @@
 #include "../rows/chi2.hpp"
 #include "../rows/kl.hpp"
 #include "mixture_corners.hpp"
-#include "elimination.hpp"
-#include "mixture_game.hpp"
+#include "simplex_qp.hpp"
 
 namespace drmdp {
 
-// C of one entry, and its derivatives in q.
+// C of one entry, and its second derivative in q.
 struct Bend {
-    double cost, slope, curvature;
+    double cost, curvature;
 };
 
 // A divergence: its row model, whether no finite budget saturates it, and C.
@@ -38,7 +38,7 @@ struct KlMixtures {
     static constexpr bool ENDLESS = false;
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
-        return {q > 0.0 ? w * ((1.0 + d) * log1p(d) - d) : w, log(q / w), 1.0 / q};
+        return {q > 0.0 ? w * ((1.0 + d) * log1p(d) - d) : w, 1.0 / q};
     }
 };
 struct BurgMixtures {
@@ -46,7 +46,7 @@ struct BurgMixtures {
     static constexpr bool ENDLESS = true;
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
-        return {w * (d - log1p(d)), (q - w) / q, w / q / q};
+        return {w * (d - (d < -0.5 ? log(q / w) : log1p(d))), w / q / q};
     }
 };
 struct Chi2Mixtures {
@@ -54,7 +54,7 @@ struct Chi2Mixtures {
     static constexpr bool ENDLESS = false;
     static Bend bend(double w, double q) {
         const double d = (q - w) / w;
-        return {0.5 * w * d * d, d, 1.0 / w};
+        return {0.5 * w * d * d, 1.0 / w};
     }
 };
 
@@ -62,72 +62,80 @@ template <class Divergence>
 class SmoothMixtures {
 public:
     using Model = typename Divergence::Model;
-    static constexpr bool SMOOTH = true;
     static double budget(double radius) { return Model::budget(radius); }
 
     SmoothMixtures(Index A, Index N)
-        : N_(N), indptr_{0, N}, one_(LANES), u_(to_lanes(N)),
-          room_(Model::ROOM.stakes * to_lanes(N) + Model::ROOM.rows * LANES), known_(Model::KNOWN * LANES),
-          x_(A), corners_(A, N), v_(u_), inverse_(u_), right_(u_), fall_(u_), ones_(u_), scaled_(u_),
-          dq_(u_), system_((A + 3) * (A + 4)) {
-        std::fill_n(ones_.begin(), N, 1.0);
-        one_[0] = 1.0;
-        layout_.S = layout_.A = layout_.N = 1;
-        layout_.indptr = {indptr_, 2}, layout_.weights = {one_.data(), 1};
-    }
+        : N_(N), indptr_{0, N}, layout_(row_layout()), pairs_(layout_, order_, 0, 1), u_(to_lanes(N)),
+          corners_(A, N), qp_(A), x_(A), trial_(A), target_(A), hessian_(A * A), d_(u_), rest_(A * d_.size()) {}
 
-    // Nature's answer to a policy: game.q, in the ball, and U >= f(x); `guess` is a multiplier.
+    // Nature's answer to a policy: game.q and U >= f(x); `guess` is a multiplier, to be kept if `fixed_`.
     double answer(MixtureGame& game, const std::vector<double>& policy, double tol, double guess) {
         game.mix(policy);
         const View<const double> loss(game.loss.data(), N_);
         const double top = *std::max_element(loss.begin(), loss.end());
         const double span = top - *std::min_element(loss.begin(), loss.end());
-        tau_ = INFINITE;
+        tau_ = INFINITE, top_ = top, cost_ = 0.0;
         if (!(span > 1e-290 && game.budget > 0.0)) {
             game.q = game.w;
+            if (fixed_) return tau_ = guess, top + game.budget / guess;
             return span > 0.0 ? dot(MixtureGame::view(game.w), MixtureGame::view(game.loss)) : top;
         }
         for (Index i = 0; i < N_; ++i) u_[i] = (loss[i] - top) / span;
         for (Index i = N_; i < Index(u_.size()); ++i) u_[i] = Model::PADDING;
-        const Pair<double> pair = row_of(game);
-        if (!Divergence::ENDLESS && model_.saturated(pair).cost <= game.budget) {
+        layout_.data = {game.w.data(), N_};
+        const Pair<double> pair = pairs_.of(0, MixtureGame::view(u_));
+        if (!fixed_ && !Divergence::ENDLESS && model_.response(pair, LARGEST).cost <= game.budget) {
             write(pair, INFINITE, game);
             return top;
         }
         const double first = guess < INFINITE ? guess * span : 0.0;
-        const Answer at = multiplier(pair, game, first, tol / span);
+        const Answer at = fixed_ ? model_.response(pair, std::min(first, LARGEST))
+                                 : multiplier(pair, game, first, tol / span);
         write(pair, at.t, game);
-        if (at.cost > game.budget) pull(game, game.budget / at.cost);
-        tau_ = at.t / span;
-        return std::min(top, top + span * (at.value + (game.budget - at.cost) / at.t));
+        tau_ = at.t / span, cost_ = at.cost;
+        return top + span * (at.value + (game.budget - at.cost) / at.t);
     }
-    // What the last answer had for a multiplier; infinite where the budget does not bind.
-    double multiplier() const { return tau_; }
-
-    // An answer that is looked at.
+    // Look at it, brought into the ball; game.q stays the answer where t is fixed.
     double ask(MixtureGame& game, const std::vector<double>& policy, double tol, double guess) {
-        answered_ = answer(game, policy, 0.01 * tol, guess);
-        game.note(answered_, tau_, policy);
-        return answered_;
+        const double bound = answer(game, policy, 0.01 * tol, guess);
+        if (fixed_) free_q_ = game.q;
+        if (cost_ > game.budget) pull(game, game.budget / cost_);
+        game.note(std::min(bound, top_), bound < top_ ? tau_ : INFINITE, policy);
+        if (fixed_) game.q = free_q_, game.price(game.q);
+        return fixed_ ? bound : std::min(bound, top_);
     }
 
     // Close the game; returns the answers.
     int close(MixtureGame& game, double tol, View<const double>) {
         if (!(game.budget > 0.0)) return 0;
-        const int answers = follow(game, tol);
-        return game.closed(tol) ? answers : answers + play(game, tol);
+        x_ = game.best_x;
+        int answers = descend(game, tol, game.tau, STEPS);
+        if (!game.closed(tol)) answers += play(game, tol);
+        std::fill(x_.begin(), x_.end(), 1.0 / double(game.n));
+        double t = 1.0 / GROWTH, growth = GROWTH;
+        while (!game.closed(tol) && t < LARGEST && growth > 1.001) {
+            before_ = x_, fixed_ = true;
+            answers += descend(game, tol, growth * t, FEW);
+            fixed_ = false;
+            if (cost_ < game.budget) {
+                t *= growth;
+                continue;
+            }
+            answers += descend(game, tol, growth * t, STEPS);
+            x_ = before_, growth = std::sqrt(growth);
+        }
+        return answers;
     }
 
 private:
-    static constexpr int TRIALS = 60, STEPS = 150;
-    static constexpr double INSIDE = 0.95;   // of the way to the boundary
+    static constexpr int TRIALS = 60, STEPS = 60, FEW = 12;
 
     // The saddle point of all mixtures.
     int play(MixtureGame& game, double tol) {
         MixtureGame all = game;
         all.begin(0.0);
-        all.note(corners_.answer(all, all.x, tol), INFINITE, all.x);
-        const int answers = corners_.close(all, tol, {all.w.data(), N_});
+        corners_.ask(all, all.x);
+        const int answers = corners_.close(all, tol, MixtureGame::view(all.w));
         reach(game, all.best_q);
         ask(game, all.best_x, tol, 0.0);
         return answers + 1;
@@ -149,33 +157,83 @@ private:
         game.note_mixture(game.q);
     }
 
-    // The interior-point method.
-    int follow(MixtureGame& game, double tol) {
-        start(game);
-        for (int k = 0; k < STEPS; ++k) {
-            assemble(game);
-            const Index n = game.n, m = n + 4;
-            if (!eliminate({system_.data(), (n + 3) * m}, n + 3, m)) break;
-            bool finite = true;
-            for (Index r = 0; r < n + 3; ++r) finite = finite && std::isfinite(system_[r * m + n + 3]);
-            if (!finite) break;
-            const double part = advance(game);
-            if (!(part > 1e-12 && m_ > 0.0)) break;
-            const double left = complementarity(game);
-            sigma_ = std::min(sigma_, left) *
-                     (part > 0.9 ? 0.1 : part > 0.4 ? 0.4 : part > 0.1 ? 0.9 : 2.0);
-            if (std::max(left, sigma_) * double(n + N_ + 1) < 0.02 * tol) break;
+    // Newton's method from x_; returns the answers.
+    int descend(MixtureGame& game, double tol, double t, int steps) {
+        const Index n = game.n;
+        int answers = 1;
+        double value = ask(game, x_, tol, t);
+        for (int step = 0; step < steps && tau_ < INFINITE && !game.closed(tol); ++step) {
+            bend(game);
+            if (!qp_.solve(MixtureGame::view(hessian_), MixtureGame::view(game.gain), MixtureGame::view(x_), n,
+                           MixtureGame::view(target_)))
+                break;
+            double slope = 0.0, next = INFINITE;
+            for (Index a = 0; a < n; ++a) slope += game.gain[a] * (target_[a] - x_[a]);
+            predict(game);
+            if (fixed_ && -slope * t < ROUGH) break;
+            for (double part = 1.0; part > 1e-9; part *= 0.5, ++answers) {
+                for (Index a = 0; a < n; ++a) trial_[a] = x_[a] + part * (target_[a] - x_[a]);
+                next = ask(game, trial_, tol, fixed_ ? t : tau_);
+                if (next <= value + 1e-4 * part * slope || game.closed(tol)) break;
+            }
+            if (!(next < value)) break;
+            std::swap(x_, trial_), value = next;
         }
-        return judge(game, tol);
+        return answers;
     }
 
-    Pair<double> row_of(const MixtureGame& game) {
-        layout_.data = layout_.mean = {game.w.data(), N_};
-        Pair<double> pair;
-        pair.layout = &layout_, pair.order = &order_, pair.weights = {one_.data(), LANES};
-        pair.u = MixtureGame::view(u_), pair.room = MixtureGame::view(room_);
-        pair.known = MixtureGame::view(known_);
-        return pair;
+    // The Hessian at the last answer.
+    void bend(MixtureGame& game) {
+        double mass = 0.0, mean = 0.0, wide = 0.0;
+        for (Index i = 0; i < N_; ++i) {
+            d_[i] = game.q[i] > 0.0 ? 1.0 / Divergence::bend(game.w[i], game.q[i]).curvature : 0.0;
+            mass += d_[i], mean += d_[i] * game.loss[i];
+        }
+        mean /= mass;
+        for (Index i = 0; i < N_; ++i) wide += d_[i] * (game.loss[i] - mean) * (game.loss[i] - mean);
+        for (Index a = 0; a < game.n; ++a) {
+            const View<double> own = game.row(a), rest(rest_.data() + a * game.stride, game.stride);
+            double level = 0.0, along = 0.0;
+            for (Index i = 0; i < N_; ++i)
+                level += d_[i] * own[i], along += d_[i] * (game.loss[i] - mean) * own[i];
+            level /= mass, along = wide > 0.0 && !fixed_ ? along / wide : 0.0;
+            for (Index i = 0; i < N_; ++i)
+                rest[i] = std::sqrt(d_[i]) * (own[i] - level - along * (game.loss[i] - mean));
+            for (Index c = 0; c <= a; ++c)
+                hessian_[a * Index(x_.size()) + c] = hessian_[c * Index(x_.size()) + a] =
+                    tau_ * dot(rest, {rest_.data() + c * game.stride, game.stride});
+        }
+    }
+
+    // Look at what the answer to the end of the step will be, which makes played actions equal: an answer that is
+    // computed of the policy does so up to t times rounding.
+    void predict(MixtureGame& game) {
+        double mass = 0.0;
+        for (Index i = 0; i < N_; ++i) {
+            double by = 0.0;
+            for (Index a = 0; a < game.n; ++a) by += rest_[a * game.stride + i] * (target_[a] - x_[a]);
+            mass += game.q[i] = std::max(game.q[i] + tau_ * std::sqrt(d_[i]) * by, 0.0);
+        }
+        for (Index i = 0; i < N_; ++i) game.q[i] /= mass;
+        const double paid = cost(game);
+        if (!(mass > 0.0 && mass < INFINITE && paid < INFINITE)) return;
+        if (paid > game.budget) pull(game, game.budget / paid);
+        game.note_mixture(game.q);
+    }
+
+    double cost(const MixtureGame& game) const {
+        double total = 0.0;
+        for (Index i = 0; i < N_; ++i) total += Divergence::bend(game.w[i], game.q[i]).cost;
+        return total;
+    }
+
+    // The weights of the kernels as the row of one pair.
+    Layout<double> row_layout() const {
+        static constexpr double one = 1.0;
+        Layout<double> layout;
+        layout.S = layout.A = layout.N = 1;
+        layout.indptr = {indptr_, 2}, layout.weights = {&one, 1};
+        return layout;
     }
     void write(const Pair<double>& pair, double t, MixtureGame& game) {
         const Beyond rest = model_.fill(pair.row(0), pair.u, t, order_, {game.q.data(), N_});
@@ -215,125 +273,21 @@ private:
         return at;
     }
 
-    // ---- the interior-point method --------------------------------------------------------------
-
-    void start(MixtureGame& game) {
-        game.q = game.w;
-        g0_ = game.price(game.q) - 0.1, sigma_ = 0.01, h_ = 0.0;
-        r_ = game.budget, m_ = sigma_ / game.budget;
-        for (Index i = 0; i < N_; ++i) v_[i] = sigma_ / game.q[i];
-        std::fill_n(x_.begin(), game.n, 1.0 / double(game.n));
-    }
-
-    double cost(const MixtureGame& game) const {
-        double total = 0.0;
-        for (Index i = 0; i < N_; ++i) total += Divergence::bend(game.w[i], game.q[i]).cost;
-        return total;
-    }
-
-    // Row r of the conditions on q: G_a, -C', 1.
-    View<const double> left(MixtureGame& game, Index r) {
-        return r < game.n ? game.row(r) : MixtureGame::view(r == game.n ? fall_ : ones_);
-    }
-
-    void assemble(MixtureGame& game) {
-        const Index n = game.n, m = n + 4;
-        const auto at = [&](Index r, Index c) -> double& { return system_[r * m + c]; };
-        double total = 0.0, played = 0.0;
-        for (Index i = 0; i < N_; ++i) {
-            const Bend bend = Divergence::bend(game.w[i], game.q[i]);
-            fall_[i] = -bend.slope;
-            inverse_[i] = 1.0 / (m_ * bend.curvature + v_[i] / game.q[i]);
-            right_[i] = sigma_ / game.q[i] - m_ * bend.slope - h_;
-            for (Index a = 0; a < n; ++a) right_[i] += x_[a] * game.row(a)[i];
-            total += game.q[i];
-        }
-        for (Index r = 0; r < n + 2; ++r) {
-            const View<const double> own = left(game, r);
-            for (Index i = 0; i < N_; ++i) scaled_[i] = own[i] * inverse_[i];
-            const View<const double> scaled = MixtureGame::view(scaled_);
-            for (Index c = 0; c <= r; ++c) at(c, r) = at(r, c) = dot(scaled, left(game, c));
-            at(r, n + 2) = r < n ? -1.0 : 0.0, at(r, n + 3) = -dot(scaled, MixtureGame::view(right_));
-        }
-        for (Index r = 0; r < n + 2; ++r) at(r, n + 1) = -at(r, n + 1);
-        game.price(game.q);
-        for (Index a = 0; a < n; ++a) {
-            at(a, a) += (game.gain[a] - g0_) / x_[a];
-            at(a, n + 3) += sigma_ / x_[a] - (game.gain[a] - g0_);
-            played += x_[a];
-        }
-        at(n, n) += r_ / m_, at(n, n + 3) += sigma_ / m_ - game.budget + cost(game);
-        at(n + 1, n + 3) += 1.0 - total;
-        for (Index c = 0; c < n + 3; ++c) at(n + 2, c) = c < n ? 1.0 : 0.0;
-        at(n + 2, n + 3) = 1.0 - played;
-    }
-
-    // Take the step that the system found, as far as everything stays positive; which part of it.
-    double advance(MixtureGame& game) {
-        const Index n = game.n, m = n + 4;
-        const auto d = [&](Index r) { return system_[r * m + n + 3]; };
-        double part = 1.0;
-        const auto stay = [&](double own, double by) {
-            if (by < 0.0) part = std::min(part, -INSIDE * own / by);
-        };
-        const auto dv = [&](Index i) { return (sigma_ - v_[i] * dq_[i]) / game.q[i] - v_[i]; };
-        double rise = 0.0;
-        for (Index i = 0; i < N_; ++i) {
-            double own = right_[i] + fall_[i] * d(n) - d(n + 1);
-            for (Index a = 0; a < n; ++a) own += game.row(a)[i] * d(a);
-            dq_[i] = own * inverse_[i], rise -= fall_[i] * dq_[i];
-            stay(game.q[i], dq_[i]), stay(v_[i], dv(i));
-        }
-        for (Index a = 0; a < n; ++a) {
-            stay(x_[a], d(a));
-            stay(game.gain[a] - g0_, dot(game.row(a), MixtureGame::view(dq_)) - d(n + 2));
-        }
-        stay(m_, d(n));
-        const double more = game.budget - cost(game) - r_ - rise;
-        stay(r_, more);
-        for (Index i = 0; i < N_; ++i) v_[i] += part * dv(i), game.q[i] += part * dq_[i];
-        for (Index a = 0; a < n; ++a) x_[a] += part * d(a);
-        m_ += part * d(n), h_ += part * d(n + 1), g0_ += part * d(n + 2), r_ += part * more;
-        return part;
-    }
-
-    // The mean of the products that shall all be sigma.
-    double complementarity(MixtureGame& game) {
-        game.price(game.q);
-        double total = m_ * r_ + dot(MixtureGame::view(v_), MixtureGame::view(game.q));
-        for (Index a = 0; a < game.n; ++a) total += x_[a] * (game.gain[a] - g0_);
-        return total / double(game.n + N_ + 1);
-    }
-
-    // What the x and the q that were found are worth.
-    int judge(MixtureGame& game, double tol) {
-        double mass = 0.0, total = 0.0;
-        for (Index i = 0; i < N_; ++i) mass += game.q[i];
-        for (Index i = 0; i < N_; ++i) game.q[i] /= mass;
-        const double paid = cost(game);
-        pull(game, paid > game.budget ? game.budget / paid : 1.0);
-        game.note_mixture(game.q);
-        for (Index a = 0; a < game.n; ++a) {
-            if (!(x_[a] > 1e-12)) x_[a] = 0.0;
-            total += x_[a];
-        }
-        if (!(total > 0.5)) return 0;
-        for (Index a = 0; a < game.n; ++a) x_[a] /= total;
-        ask(game, x_, tol, 0.0);
-        return 1;
-    }
-
     const Model model_{};
     Index N_;
     std::int64_t indptr_[2];
     Layout<double> layout_;
     Order order_;
-    std::vector<double> one_, u_, room_, known_;
-    double tau_ = INFINITE, answered_ = INFINITE;
-    std::vector<double> x_;
+    Pairs<Model, double> pairs_;
+    std::vector<double> u_;
+    static constexpr double ROUGH = 1e-3;
+    bool fixed_ = false;              // the multiplier
+    double top_ = 0.0, cost_ = 0.0;   // the largest loss, and the cost of the last answer
+    double tau_ = INFINITE;  // multiplier of the last answer; infinite where the budget does not bind
     CornerMixtures<Corners::Any> corners_;
-    double m_ = 0.0, h_ = 0.0, g0_ = 0.0, r_ = 0.0, sigma_ = 0.0;
-    std::vector<double> v_, inverse_, right_, fall_, ones_, scaled_, dq_, system_;
+    SimplexQp qp_;
+    std::vector<double> x_, trial_, target_, hessian_, free_q_, before_;
+    std::vector<double> d_, rest_;  // 1/C'', and (n, N) rows of G without what is in the span, times its root
 };
 
 }  // namespace drmdp

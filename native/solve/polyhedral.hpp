@@ -23,9 +23,22 @@
 //                                 above `value`, that of the mixture of their gains
 //     join(amounts, upper, tol)   lets the actions take part that are below U; returns the least value of those
 //                                 that do not
+//
+// and for `GameSolver`, which plays the game of a state,
+//
+//     look(s)                     what must be known of a state before all
+//     is_free(theta)              whether nature is unconstrained
+//     open(s, theta, bottom, tol) opens the game; returns the unit of its numbers
+//     fix()                       the policy will be kept: heads are 0
+//     begin(cap, x, amounts, price)     enlists members, with a policy and amounts to begin with
+//     is_exact()                  whether these are the solution
+//     recall(memory, amounts, price)    what the last sweep left
+//     finish(game)                may lower U at the end
+//     attained(x, points)         what an answer is worth that keeps the budget
+//     forget(memory), keep(memory, policy, amounts, prices, price)   what is left behind
 #pragma once
 
-#include "../data.hpp"
+#include "../stakes.hpp"
 #include "master.hpp"
 
 namespace drmdp {
@@ -59,7 +72,7 @@ public:
         upper = INFINITE, passes = 0;
         while (true) {
             lower = -INFINITE;
-            if (nature_.size() == 1) play_alone(cap);
+            if (nature_.size() == 1 || (nature_.is_exact() && passes == 0)) look(cap);
             if (gap(cap) > tol) {
                 begin(tol);
                 play(tol, cap);
@@ -78,15 +91,22 @@ private:
     static constexpr int ROUNDS = 400, STALLED = 120;
     static constexpr double TIE = 1e-3, LEAST = 0.1, HALF = 0.5;
 
-    // One action: the answer to it is the mixture.
-    void play_alone(double cap) {
-        trial_[0] = 1.0;
+    // One action, the answer to which is the mixture; or what is known to be the saddle point.
+    void look(double cap) {
+        const bool alone = nature_.size() == 1;
+        trial_ = x;
+        if (alone) trial_[0] = 1.0;
         ++passes;
         note(nature_.answer(trial_, price, points_));
+        if (!alone) nature_.locate(mixture, points_);
         mixed_ = points_.amounts;
-        double value = nature_.head(0);
-        for (Index i = 0; i < nature_.N; ++i) value += w_[i] * points_.gain(i)[0];
-        note_mixture(value, cap);
+        double least = INFINITE;
+        for (Index k = 0; k < nature_.size(); ++k) {
+            double value = nature_.head(k);
+            for (Index i = 0; i < nature_.N; ++i) value += w_[i] * points_.gain(i)[k];
+            least = std::min(least, value);
+        }
+        note_mixture(least, cap);
     }
 
     void note(double bound) {
@@ -155,7 +175,6 @@ private:
             if (gap(cap) <= tol) return;
             if (gap(cap) <= HALF * last) stalled = 0, last = gap(cap);
             else ++stalled;
-            if (master_.size() > 4 * (N + n)) master_.purge(2 * (N + n) + n);
             bool some = false;
             for (Index i = 0; i < N; ++i) {
                 const Index c = put(i);
@@ -200,6 +219,95 @@ private:
     bool sound_ = true;
     double behind_ = 0.0;  // the price at the best U
     std::vector<double> trial_, mixed_, value_, total_;
+};
+
+// The game of a state, values counted from the best nominal one in units of nature's size, so that small budgets
+// keep their digits. Members are the actions of the last policy, or those of a policy to begin with.
+template <class Nature, class Real>
+class GameSolver {
+public:
+    GameSolver(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
+        : layout_(layout), point_(point), state_(layout, start, stop),
+          nature_(layout, point, extra, state_, start, stop), game_(nature_, layout.weights),
+          points_(layout.N, layout.A, nature_.width) {}
+
+    void update(Index s, double tol, const Memory& memory, const Found& found) {
+        if (!state_.open(layout_, point_, s)) return;
+        nature_.look(s);
+        const View<double> policy = found.policy[s];
+        const auto [cheapest, lowest] = state_.best();
+        const double theta = layout_.radius[s], bottom = state_.value(lowest);
+        if (!(theta > 0.0) || bottom >= -tol || nature_.is_free(theta)) {
+            nature_.forget(memory, s);
+            std::fill(policy.begin(), policy.end(), 0.0);
+            policy[theta > 0.0 ? cheapest : lowest] = 1.0;
+            state_.close(s, theta > 0.0 ? 0.0 : bottom, nature_.is_free(theta) ? 0.0 : bottom, 0.0, found);
+            return;
+        }
+        const double size = nature_.open(s, theta, bottom, tol), cap = -bottom / size;
+        if (is_known(policy) && !nature_.is_exact()) {
+            for (Index a = 0; a < layout_.A; ++a)
+                if (policy[a] > PLAYED && state_.value(a) < 0.0) enlist(a, policy[a]);
+            nature_.recall(memory, game_.mixture, game_.price);
+        } else {
+            nature_.begin(cap, game_.x, game_.mixture, game_.price);
+        }
+        game_.solve(tol / size, cap);
+        const bool capped = !(game_.upper < cap);
+        if (!capped) nature_.finish(game_);
+        else game_.price = 0.0, std::fill(game_.prices.begin(), game_.prices.end(), 0.0);
+        std::fill(policy.begin(), policy.end(), 0.0);
+        for (Index k = 0; k < nature_.size() && !capped; ++k) policy[nature_.action(k)] = game_.x[k];
+        if (capped) policy[cheapest] = 1.0;
+        nature_.forget(memory, s);
+        nature_.keep(memory, policy, game_.mixture, game_.prices, game_.price);
+        const double upper = bottom + size * std::min(game_.upper, cap);
+        state_.close(s, upper, std::min(bottom + size * std::max(game_.lower, 0.0), upper), game_.passes, found);
+    }
+
+    void evaluate(Index s, double tol, const Memory& memory, const Found& found) {
+        if (!state_.open(layout_, point_, s)) return;
+        nature_.look(s);
+        const View<const double> policy = found.policy[s];
+        const double theta = layout_.radius[s], size = nature_.open(s, theta, 0.0, tol);
+        double still = 0.0, top = 0.0, price = 0.0;
+        nature_.fix();
+        for (Index a = 0; a < layout_.A; ++a) {
+            if (!(policy[a] > 0.0)) continue;
+            still += policy[a] * state_.value(a), top += policy[a] * state_.cost[a];
+            if (theta > 0.0) enlist(a, policy[a]);
+        }
+        double upper = still, lower = still;
+        if (nature_.size() > 0) {
+            nature_.recall(memory, game_.mixture, price);
+            upper += size * nature_.answer(game_.x, price, points_);
+            lower += size * nature_.attained(game_.x, points_);
+        }
+        nature_.forget(memory, s);
+        if (nature_.size() > 0) nature_.keep(memory, policy, points_.amounts, points_.prices, price);
+        state_.close(s, std::min(upper, top), std::min(lower, top), 1.0, found);
+    }
+
+private:
+    static constexpr double PLAYED = 1e-12;
+
+    void enlist(Index a, double x) {
+        game_.x[nature_.size()] = x;
+        nature_.enlist(a);
+    }
+    bool is_known(View<const double> policy) const {
+        double total = 0.0;
+        for (Index a = 0; a < layout_.A; ++a)
+            if (policy[a] > PLAYED && policy[a] <= 1.0 && state_.value(a) < 0.0) total += policy[a];
+        return total > 0.5;
+    }
+
+    const Layout<Real>& layout_;
+    const Point& point_;
+    Stakes state_;
+    Nature nature_;
+    PolyhedralGame<Nature> game_;
+    Points points_;
 };
 
 }  // namespace drmdp

@@ -32,20 +32,15 @@ namespace drmdp {
 
 // (sum_i w_i x_i^p)^(1/p), x >= 0 padded to eights; w is positive but for the padding.
 inline double norm_of(double p, View<const double> x, View<const double> w) {
-    struct Totals {
-        Part most{}, sum{};
-    };
-    double most = over_lanes<Totals>(x.size(), [&](Totals& t, Index i) __attribute__((always_inline)) {
-                      const Part own = load(x.at(i, WIDTH));
-                      t.most = greater(load(w.at(i, WIDTH)) > 0.0 ? own : Part{}, t.most);
-                  }).greatest(&Totals::most);
+    double most = 0.0;
+    for (Index i = 0; i < x.size(); ++i)
+        if (w[i] > 0.0 && x[i] > most) most = x[i];
     if (!(most > 0.0 && p < INFINITE)) return most;
     if (p == 1.0) most = 1.0;
-    const double total =
-        over_lanes<Totals>(x.size(), [&](Totals& t, Index i) __attribute__((always_inline)) {
-            const Part own = load(x.at(i, WIDTH)) / most;
-            t.sum += load(w.at(i, WIDTH)) * (p == 1.0 ? own : pow(own, p));
-        }).sum(&Totals::sum);
+    const double total = part_sum(x.size(), [&](Index i) DRMDP_LAMBDA {
+        const Part own = load(x, i) / most;
+        return load(w, i) * (p == 1.0 ? own : pow(own, p));
+    });
     return p == 1.0 ? total : most * pow(total, 1.0 / p);
 }
 
@@ -70,21 +65,16 @@ public:
                 if (!(own < theta * theta)) return false;
             return true;
         }
-        struct Totals {
-            Part least{};
-        };
         const double whole = log(theta);
-        const auto total =
-            over_lanes<Totals>(e.size(), [&](Totals& t, Index i) __attribute__((always_inline)) {
-                const Part b = at.empty() ? all(whole) : log(load(at.at(i, WIDTH)));
-                const Part share = load(w_.at(i, WIDTH)) * exp(p * (b - whole));
-                const Part own = load(e.at(i, WIDTH)), k = load(&kappa[i]);
-                const Part power = exp(q * (0.5 * log(greater(own, all(1e-300))) - b));
-                t.least += own > 0.0 ? share * power : Part{};
-                store(&log_b_[i], b), store(&share_[i], share);
-                store(&log_kappa_[i], log(within(k, LEAST, FAR)));
-            });
-        return total.sum(&Totals::least) < 1.0;
+        const double least = part_sum(e.size(), [&](Index i) DRMDP_LAMBDA {
+            const Part b = at.empty() ? all(whole) : log(load(at, i));
+            const Part share = load(w_, i) * exp(p * (b - whole)), own = load(e, i);
+            const Part power = exp(q * (0.5 * log(greater(own, all(1e-300))) - b));
+            store(&log_b_[i], b), store(&share_[i], share);
+            store(&log_kappa_[i], log(within(load(&kappa[i]), LEAST, FAR)));
+            return own > 0.0 ? share * power : Part{};
+        });
+        return least < 1.0;
     }
 
     // The best radii and their multipliers at Q.
@@ -98,7 +88,7 @@ public:
             return;
         }
         for (Index i = 0; i < Q.size(); i += WIDTH) {
-            const Part q = load(Q.at(i, WIDTH));
+            const Part q = load(Q, i);
             store(&log_q_[i], q > NOTHING ? log(greater(q, all(NOTHING))) : all(ABSENT));
         }
         if (!settle_at_once(Q)) settle_one_by_one(Q);
@@ -125,7 +115,7 @@ private:
     // log (r_i/b_i), s_i, and what stationarity is off by without n.
     void look() {
         for (Index i = 0; i < e_.size(); i += WIDTH) {
-            const Part k = load(&log_kappa_[i]), b = load(&log_b_[i]), e = load(e_.at(i, WIDTH));
+            const Part k = load(&log_kappa_[i]), b = load(&log_b_[i]), e = load(e_, i);
             const Part line = 2.0 * k + load(&log_q_[i]), own = exp(within(line, -600.0, 600.0));
             const Mask straight = (e <= 0.0) | (line >= 600.0);
             const Part rise = 0.5 * (straight ? line : log(e + own)) - b;
@@ -140,27 +130,16 @@ private:
         double slope, bent;  // sums of omega_i s_i/rate_i, alone and times `off`, for what is spent 1
     };
     Budget budget(View<const double> Q) const {
-        struct Totals {
-            Part most = all(-INFINITE), spent{}, slope{}, bent{};
-        };
-        const auto mask = [&](Index i) __attribute__((always_inline)) {
-            return (load(w_.at(i, WIDTH)) > 0.0) &
-                   ((load(Q.at(i, WIDTH)) > NOTHING) | (load(e_.at(i, WIDTH)) > 0.0));
-        };
-        const double most =
-            over_lanes<Totals>(Q.size(), [&](Totals& t, Index i) __attribute__((always_inline)) {
-                t.most = greater(mask(i) ? load(&rise_[i]) : all(-INFINITE), t.most);
-            }).greatest(&Totals::most);
-        const auto total =
-            over_lanes<Totals>(Q.size(), [&](Totals& t, Index i) __attribute__((always_inline)) {
-                const Part power = exp(q_ * (load(&rise_[i]) - most));
-                const Part own = where(mask(i), load(&share_[i]) * power), s = load(&ratio_[i]);
-                const Part slope = own * s / (1.0 + (q_ - 2.0) * s);
-                t.spent += own, t.slope += slope, t.bent += slope * load(&off_[i]);
-            });
-        const double spent = total.sum(&Totals::spent);
-        return {most + log(spent) / q_, total.sum(&Totals::slope) / spent,
-                total.sum(&Totals::bent) / spent};
+        double most = -INFINITE;
+        for (Index i = 0; i < Q.size(); ++i)
+            if (moves(Q, i) && rise_[i] > most) most = rise_[i];
+        const auto [spent, slope, bent] = part_sums<3>(Q.size(), [&](Index i) DRMDP_LAMBDA {
+            const Mask moves = (load(w_, i) > 0.0) & ((load(Q, i) > NOTHING) | (load(e_, i) > 0.0));
+            const Part power = exp(q_ * (load(&rise_[i]) - most)), s = load(&ratio_[i]);
+            const Part own = where(moves, load(&share_[i]) * power), rate = own * s / (1.0 + (q_ - 2.0) * s);
+            return Terms<3>{own, rate, rate * load(&off_[i])};
+        });
+        return {most + log(spent) / q_, slope / spent, bent / spent};
     }
 
     // One Newton step of every log kappa_i at n; returns the largest of them, in r_i.
@@ -215,7 +194,7 @@ private:
     void close(View<const double> Q) {
         const double whole = log(theta_);
         for (Index i = 0; i < Q.size(); i += WIDTH) {
-            const Part q = load(Q.at(i, WIDTH)), e = load(e_.at(i, WIDTH)), b = load(&log_b_[i]);
+            const Part q = load(Q, i), e = load(e_, i), b = load(&log_b_[i]);
             const Part k = within(exp(load(&log_kappa_[i])), LEAST, FAR), own = k * k * q, all_of = e + own;
             const Part rise = 0.5 * log(greater(all_of, all(1e-300)));
             const Mask bent = (own > 1e-250) & (q > NOTHING);

@@ -1,4 +1,4 @@
-// A solver run over a range of states, with one budget a state or one a pair.
+// A routine: a solver run over a range of states, with one budget a state or one a pair, and nature's rows.
 #pragma once
 
 #include "../routines.hpp"
@@ -22,6 +22,18 @@ void run(const Sweep<Real>& sweep) {
         if (sweep.fixed) solver.evaluate(s, sweep.tol, sweep.memory, sweep.found);
         else solver.update(s, sweep.tol, sweep.memory, sweep.found);
     }
+}
+
+template <class Nature, class Real>
+void respond(const Response<Real>& asked) {
+    write_rows(asked, Nature(asked));
+}
+
+// The routine of a solver and a nature, each for both precisions.
+template <template <class> class Solver, template <class> class Nature>
+constexpr Routine routine(const char* name, Keeps keeps) {
+    return {name, run<Solver<double>, double>, run<Solver<float>, float>, respond<Nature<double>, double>,
+            respond<Nature<float>, float>, keeps};
 }
 
 }  // namespace drmdp

@@ -5,7 +5,7 @@
 // which curves E_a(V) answer, one an action (`curves.hpp`). Rounds of evaluations raise L and lower U
 // until they are `tol` apart; nothing else decides. An action whose nominal value is at U or above is
 // never touched. A sweep begins with the multipliers of the last one, the first sweep with those of
-// the mean rows. Where moves cost nothing, every action begins with these moves made.
+// the mean rows.
 //
 // With a policy x fixed the rows are stacked to one curve: at t action a is asked at t x_a, and
 // V = sum x_a V_a, E = sum E_a, D = sum x_a^2 D_a.
@@ -14,7 +14,6 @@
 // share of the second, for every action.
 #pragma once
 
-#include <type_traits>
 #include <vector>
 
 #include "../rows/pair.hpp"
@@ -26,34 +25,15 @@ struct Mixture {
     double t1 = 0.0, t2 = 0.0, share = 0.0;  // of the answer at t2
 };
 
-// Whether a row model reads lists of where mass can go.
-template <class Model, class Real>
-constexpr bool READS_LISTS =
-    std::is_constructible_v<Model, const Layout<Real>&, const Point&, const Extra&, Index, Index>;
-
-// A row model that reads more than rows and stakes is made of it.
-template <class Model, class Real>
-Model model_of(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop) {
-    if constexpr (READS_LISTS<Model, Real>) return {layout, point, extra, start, stop};
-    else return made<Model>(extra);
-}
-
 template <class Model, class Real>
 class SharedBudget {
 public:
     // Work space for the states start ... stop - 1.
     SharedBudget(const Layout<Real>& layout, const Point& point, const Extra& extra, Index start, Index stop)
         : layout_(layout), averaged_(layout.averaged()), point_(point),
-          model_(model_of<Model>(layout, point, extra, start, stop)),
-          state_(layout, start, stop, Model::PADDING), curves_(layout.A), trial_(layout.A),
-          weights_(to_lanes(layout.N)), one_(LANES), scale_(is_single() ? layout.A * layout.N : 0) {
-        std::copy(layout.weights.begin(), layout.weights.end(), weights_.begin());
-        one_[0] = 1.0;
-        const Index entries = to_lanes(layout.longest(start, stop)), rows = to_lanes(layout.N);
-        room_.resize(Model::ROOM.stakes * entries + Model::ROOM.rows * rows);
-        known_.resize(layout.A * Model::KNOWN * rows);
-        asked_.resize(layout.A);
-    }
+          model_(made<Model>(extra)),
+          state_(layout, start, stop, Model::PADDING), pairs_(layout, point.order, start, stop),
+          mean_(averaged_, point.order, start, stop), curves_(layout.A), trial_(layout.A) {}
 
     // Minimise over the policy and let nature maximise, in state s.
     void update(Index s, double tol, const Memory& memory, const Found& found) {
@@ -64,10 +44,8 @@ public:
             of_mean_ = true;
             solve(budget, std::max(tol, ROUGH), views);
             of_mean_ = false;
-            forget();
         }
         close(s, solve(budget, tol, views), 0.0, found);
-        make_free_moves(views);
     }
 
     // Let nature maximise against the policy in found.policy.
@@ -77,7 +55,6 @@ public:
         double cost = 0.0;
         const Bracket bracket = evaluate(Model::budget(layout_.radius[s]), tol, views, cost);
         close(s, bracket, cost, found);
-        make_free_moves(views);
     }
 
     // What a state leaves behind.
@@ -98,17 +75,13 @@ private:
     static constexpr double ROUGH = 1e-4;  // accuracy of a start
     static constexpr double FIRST = 0.7;   // multiplier of a curve of which nothing is known; at 1
                                            // costs of 1 and the widest stakes tie
-    // Budgets below FAINT, or its square where E grows with t^2: rounding hides what they buy at the first
-    // multiplier; the least one asked then.
-    static constexpr double FAINT = 7e-15, NOTHING = 1e-18;
+    static constexpr double FAINT = 1e-14, NOTHING = 1e-18;  // a gain that counts as 0, the least multiplier
     static constexpr double APART = 1e-10, NOISE = 0x1p-46, SATURATED = 1e12;
 
     struct Bracket {
         double upper, lower;
         int rounds;
     };
-    static constexpr bool CARRIES = READS_LISTS<Model, Real>;
-    static constexpr bool is_single() { return sizeof(Real) == 4; }
 
     static View<Mixture> mixtures(const Memory& memory, Index s) {
         const View<double> row = memory.by_row[s];
@@ -117,36 +90,13 @@ private:
 
     bool open(Index s) {
         if (!state_.open(layout_, point_, s)) return false;
-        s_ = s;
-        forget();
-        if constexpr (is_single())
-            for (Index a = 0; a < layout_.A; ++a)
-                for (Index i = 0; i < layout_.N; ++i)
-                    scale_[a * layout_.N + i] = scale_of(layout_.row(s * layout_.A + a, i));
-        if constexpr (CARRIES) {
-            model_.open(layout_.first(s * layout_.A));
-            for (Index a = 0; model_.nearest() > 0.0 && a < layout_.A; ++a)
-                if (state_.cost[a] < INFINITE) state_.nominal[a] = ask(a, model_.nearest()).value;
-        }
+        pairs_.open(s), mean_.open(s);
         return true;
     }
 
-    // Wherever nature makes no other moves.
-    void make_free_moves(const Views& views) const {
-        if constexpr (CARRIES)
-            for (Mixture& mixture : views.mixtures) {
-                mixture.t1 = std::max(mixture.t1, model_.nearest());
-                mixture.t2 = std::max(mixture.t2, model_.nearest());
-            }
-    }
-
     void close(Index s, const Bracket& bracket, double cost, const Found& found) {
-        found.upper[s] = state_.base + state_.unit * (cost + bracket.upper);
-        found.lower[s] = state_.base + state_.unit * (cost + bracket.lower);
-        found.passes[s] = bracket.rounds;
+        state_.close(s, cost + bracket.upper, cost + bracket.lower, bracket.rounds, found);
     }
-
-    void forget() { std::fill(asked_.begin(), asked_.end(), char(0)); }
 
     static bool nothing_known(View<double> multipliers) {
         for (double t : multipliers)
@@ -156,26 +106,13 @@ private:
 
     // ---- questions to the row model -----------------------------------------------------------
 
-    template <class R>
-    Pair<R> pair_of(const Layout<R>& layout, std::vector<double>& weights, Index a) {
-        const Index rows = Index(weights.size()), known = Model::KNOWN * rows;
-        Pair<R> pair;
-        pair.layout = &layout, pair.order = &point_.order, pair.number = s_ * layout_.A + a;
-        pair.weights = {weights.data(), rows}, pair.u = state_.of(a);
-        if constexpr (sizeof(R) == 4) pair.scale = {scale_.data() + a * layout.N, layout.N};
-        pair.room = {room_.data(), Index(room_.size())};
-        pair.known = {known_.data() + a * known, known}, pair.fresh = !asked_[a];
-        return pair;
-    }
-    template <class R>
-    Answer answer(const Pair<R>& pair, Index a, double t) {
-        if (!(t < LARGEST)) return model_.saturated(pair);
-        asked_[a] = 1;
-        return model_.response(pair, t);
-    }
     Answer ask(Index a, double t) {
-        if (of_mean_) return answer(pair_of(averaged_, one_, a), a, t);
-        return answer(pair_of(layout_, weights_, a), a, t);
+        const auto respond = [&](auto& pairs) {
+            return model_.response(pairs.of(a, state_.of(a)), std::min(t, LARGEST));
+        };
+        Answer found = of_mean_ ? respond(mean_) : respond(pairs_);
+        if (!(t < LARGEST)) found.t = INFINITE, found.slope = 0.0;
+        return found;
     }
     Answer ask(View<const double> policy, double t) {
         Answer stacked{t, 0.0, 0.0, 0.0};
@@ -202,7 +139,7 @@ private:
         }
     }
     void add_neighbours(Curve& curve, Index a, const Answer& point) {
-        const auto [before, after] = model_.neighbours(pair_of(layout_, weights_, a), point);
+        const auto [before, after] = model_.neighbours(pairs_.of(a, state_.of(a)), point);
         if (before.t > 0.0) curve.insert(before);
         if (after.t > 0.0 && after.t < LARGEST) curve.insert(after);
         curve.last = point;
@@ -225,53 +162,35 @@ private:
         visit(curves, policy);
     }
 
-    // Evaluate the curves at a multiplier t at which a budget that buys next to nothing is seen: it buys at
-    // most B/t, some 1e-14. Returns U of the one curve that is best played alone, or `upper`.
-    double begin_faintly(Curves curves, View<const double> policy, double budget, double upper,
-                         View<double> best) {
-        const double t = std::max(budget * (FIRST / FAINT), NOTHING);
-        for (Curve& curve : curves) {
-            const bool known = curve.count > 1 && curve.points[1].t <= t;
-            curve.next = known || !(curve.low < INFINITE) ? 0.0 : t;
-        }
-        visit(curves, policy);
-        for (Index k = 0; k < curves.size(); ++k) {
-            if (!(curves[k].low < INFINITE)) continue;
-            const Answer& point = curves[k].points[1];
-            const double bound = curves[k].cost + point.value + (budget - point.cost) / point.t;
-            if (!(bound < upper)) continue;
-            upper = bound;
-            std::fill(best.begin(), best.end(), 0.0);
-            best[k] = point.t;
-        }
-        return upper;
+    // The first multiplier to ask a curve: so small, where budgets buy next to nothing, that B/t is what can
+    // be told from 0.
+    static double first_guess(double budget) {
+        const double seen = Model::POLYGON ? budget / FAINT : 3.0 * std::sqrt(2.0 * budget);  // E is about t^2 D/2
+        return std::min(FIRST, std::max(seen, NOTHING));
     }
 
     // Rounds of evaluations until U - L <= tol or nothing new is to be learnt. `best` are the
     // multipliers behind U, infinite where a curve is played alone.
     Bracket climb(Curves curves, View<const double> policy, double budget, double tol,
                   View<double> best, View<double> trial) {
-        double upper = INFINITE, guess = FIRST;
-        if (!Model::POLYGON) guess = std::min(FIRST, 3.0 * std::sqrt(2.0 * budget));  // E is about t^2 D/2
-        Index cheapest = 0;
-        for (Index k = 0; k < curves.size(); ++k) {
-            best[k] = 0.0;
-            if (curves[k].cost < upper) upper = curves[k].cost, cheapest = k;
-        }
-        best[cheapest] = INFINITE;
-        if (budget < (Model::POLYGON ? FAINT : FAINT * FAINT)) upper = begin_faintly(curves, policy, budget, upper, best);
+        double upper = INFINITE, guess = first_guess(budget);
+        const auto play = [&](Index k, double bound, double t) {
+            if (!(bound < upper)) return;
+            upper = bound;
+            std::fill(best.begin(), best.end(), 0.0);
+            best[k] = t;
+        };
+        for (Index k = 0; k < curves.size(); ++k) play(k, curves[k].cost, INFINITE);
         Level at;
         int round = 1;
         for (; round <= ROUNDS; ++round) {
             at = level_of(curves, budget, upper);
             for (Index k = 0; k < curves.size(); ++k) {
-                const Curve& curve = curves[k];
-                if (curve.end().t == INFINITE && curve.cost + curve.end().value < upper) {
-                    upper = curve.cost + curve.end().value;
-                    std::fill(best.begin(), best.end(), 0.0);
-                    best[k] = INFINITE;
-                }
-                if (curve.last.t < INFINITE) guess = std::max(guess, curve.last.t);
+                const Answer &last = curves[k].last, &end = curves[k].end();
+                if (end.t == INFINITE) play(k, curves[k].cost + end.value, INFINITE);
+                if (!(last.t > 0.0 && last.t < INFINITE)) continue;
+                play(k, curves[k].cost + last.value + (budget - last.cost) / last.t, last.t);
+                guess = std::max(guess, last.t);
             }
             const double bound = bound_of(curves, budget, at.level, trial);
             if (bound < upper) {
@@ -301,13 +220,8 @@ private:
 
     Bracket solve(double budget, double tol, const Views& views) {
         const Curves curves(curves_.data(), layout_.A);
-        Index cheapest = 0, lowest = 0;  // best against an unconstrained nature, and against none
-        for (Index a = 0; a < layout_.A; ++a) {
-            if (state_.cost[a] < state_.cost[cheapest]) cheapest = a;
-            if (state_.cost[a] + state_.nominal[a] < state_.cost[lowest] + state_.nominal[lowest])
-                lowest = a;
-        }
-        const double bottom = state_.cost[lowest] + state_.nominal[lowest];
+        const auto [cheapest, lowest] = state_.best();
+        const double bottom = state_.value(lowest);
         if (budget <= 0.0 || bottom >= 0.0) {
             for (Index a = 0; a < layout_.A; ++a)
                 views.multipliers[a] = views.policy[a] = 0.0, views.mixtures[a] = {};
@@ -330,7 +244,7 @@ private:
             views.mixtures[a] = mixed(curves[a], bracket.lower);
         }
         for (Index a = 0; a < layout_.A; ++a) views.policy[a] = views.multipliers[a] / total;
-        if constexpr (Model::POLYGON) settle_state(curves, bracket.lower, budget, spare, views.mixtures);
+        if constexpr (Model::POLYGON) settle_all(curves, {}, bracket.lower, budget, spare, views.mixtures);
         return bracket;
     }
 
@@ -358,7 +272,7 @@ private:
         }
         Mixture mixture = mixed(stacked_, bracket.lower);
         if constexpr (Model::POLYGON)
-            settle_policy(curve, policy, bracket.lower, budget, multiplier == INFINITE, mixture);
+            settle_all(curve, policy, bracket.lower, budget, multiplier == INFINITE, {&mixture, 1});
         for (Index a = 0; a < layout_.A; ++a) {
             const double x = std::max(policy[a], 0.0);
             views.multipliers[a] = x * std::min(multiplier, LARGEST);
@@ -457,19 +371,15 @@ private:
         return {left.cost + more, more};
     }
 
-    void settle_state(Curves curves, double level, double budget, bool spare, View<Mixture> mixtures) {
+    void settle_all(Curves curves, View<const double> policy, double level, double budget, bool spare,
+                    View<Mixture> mixtures) {
         Cost cost{0.0, 0.0};
-        for (Index a = 0; a < layout_.A; ++a) {
-            if (!(mixtures[a].t2 > 0.0)) continue;
-            const Cost own = settle(curves, a, {}, level, spare, mixtures[a]);
+        for (Index k = 0; k < curves.size(); ++k) {
+            if (!(mixtures[k].t2 > 0.0)) continue;
+            const Cost own = settle(curves, k, policy, level, spare, mixtures[k]);
             cost.all += own.all, cost.of_second += own.of_second;
         }
         for (Mixture& mixture : mixtures) mixture.share *= affordable(cost, budget);
-    }
-
-    void settle_policy(Curves curve, View<const double> policy, double level, double budget, bool spare,
-                       Mixture& mixture) {
-        mixture.share *= affordable(settle(curve, 0, policy, level, spare, mixture), budget);
     }
 
     const Layout<Real>& layout_;
@@ -477,11 +387,11 @@ private:
     const Point& point_;
     Model model_;
     Stakes state_;
+    Pairs<Model, Real> pairs_;
+    Pairs<Model, double> mean_;
     std::vector<Curve> curves_;
     Curve stacked_;
-    std::vector<double> trial_, weights_, one_, scale_, room_, known_;
-    std::vector<char> asked_;  // (A) whether `known_` holds anything of an action
-    Index s_ = 0;
+    std::vector<double> trial_;
     bool of_mean_ = false;  // the mean row stands for all
 };
 

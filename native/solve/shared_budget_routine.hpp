@@ -8,11 +8,10 @@ namespace drmdp {
 
 template <class Model, class Real>
 void respond_shared_budget(const Response<Real>& r) {
-    const auto mixture = [&](Index s, Index a, Index) {
+    write_mixtures<Model>(r, [&](Index s, Index a, Index) {
         const View<double> own = r.memory.by_row[s].part(3 * a, 3);
         return Mixture{own[0], own[1], own[2]};
-    };
-    write_rows<Model>(r.layout, r.point, r.extra, mixture, r.rows, r.start, r.stop);
+    });
 }
 
 template <class Model>

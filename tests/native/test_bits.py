@@ -16,7 +16,7 @@ def test_every_routine_is_called(calls):
     routines = {name for name in _native.routines() if not name.startswith("outside")}  # see test_outside.py
     for function in ("sweep", "respond", "prove"):
         assert {given[0] for name, given in calls if name == function} == routines
-    others = {"routines", "elementary", "power", "lane_sum", "count_above", "pull"}  # see test_numbers.py
+    others = {"routines", "power", "lane_sum", "count_above", "pull"}  # see test_numbers.py
     others |= GROWING | {"check_functions"}
     assert {name for name in vars(_native) if not name.startswith("_")} - others == {name for name, _ in calls}
 
