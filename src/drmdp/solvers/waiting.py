@@ -69,7 +69,9 @@ def from_below(problem: Problem, found: Outcome, goal: float) -> Outcome:
     if not p.holds or not (found.upper - lower).max() <= (found.upper - found.lower).max():
         return found
     step = np.zeros(lower.size)
-    sweep = Side(lower, Update(lower, step, step, side.update.policy, side.update.nature, Proved(answer.shown)), proved=True)
+    sweep = Side(
+        lower, Update(lower, step, step, side.update.policy, side.update.nature, Proved(answer.shown)), proved=True
+    )
     found.best.keep_below(lower, sweep)
     status = Status.solved if (found.upper - lower).max() <= goal else found.status
     return replace(found, lower=lower, status=status)
