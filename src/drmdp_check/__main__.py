@@ -651,7 +651,7 @@ def check(proof, files, interval=False):  # a `Proof`; `files`: of the model, or
         found = Proof(proof, models, prices, Numbers(interval, 40))
         return found if interval or next(found.failures(), None) is None else Proof(proof, models, prices, Numbers(False, 150))
 def words(found):  # what was asked for
-    header, values = found.header, sorted({float(x) for x in found.model.ends} if any(found.model.terminal) else ())
+    header, values = found.header, sorted(x for x, end in zip(found.model.ends, found.model.terminal, strict=True) if end)
     ends = f", final values from {values[0]!r} to {values[-1]!r}" if values and (values[0] or values[-1]) else ""
     if found.criterion == "reach":
         goals = [f"{str(header[name][:10])[1:-1]}{f' and {len(header[name]) - 10} more' if len(header[name]) > 10 else ''}" for name in ("target", "avoid")]

@@ -61,9 +61,10 @@ def _part(lines, rng, kinds):
     if how > 3:
         place = int(rng.integers(8))
         for own in [line] if how == 4 else states:
-            _gather(own["low"], place)
+            if "low" in own:
+                _gather(own["low"], place)
     elif how == 0:
-        line[name] = copy.deepcopy(other[name])
+        line[name] = copy.deepcopy(other.get(name, line[name]))
     elif how == 1:
         line[name] = _scaled(line[name], float(_one([0.0, 0.5, 0.999, 1.001, 2.0, -1.0], rng)))
     elif how == 2:

@@ -75,6 +75,12 @@ class AmbiguitySet(ABC):
         object.__setattr__(other, "nature", nature)
         return other
 
+    def opposed(self) -> Self:
+        """The same set in the hands of an adversarial nature, whoever had it."""
+        other = copy.copy(self)
+        object.__setattr__(other, "nature", "adversarial")
+        return other
+
     @property
     def listing(self) -> str:
         """What tells its layout from that of other sets around the same model."""

@@ -87,7 +87,7 @@ def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | No
     counted = changed(model, _costs=np.where(model.available, 1.0, 0.0), ends=None, maximise=False)
     if ball is None:
         return None
-    operator = build(counted, ball.facing("adversarial"), "exact", problem.operator.threads)
+    operator = build(counted, ball.opposed(), "exact", problem.operator.threads)
     own = Problem(operator, policy, criterion=Total(counted))
     found = run(
         PolicyIteration(), own, start=first, tolerance=Tolerance(None, ROUGH), inner=True, title="counting steps"
