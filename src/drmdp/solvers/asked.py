@@ -142,10 +142,10 @@ def remarks(model: Model, problem: Problem, found: Outcome) -> list[str]:
 
 def _unbounded(model: Model, ball: object) -> list[str]:
     own = ball.fitted(model)  # type: ignore[attr-defined]
-    states = np.flatnonzero(trapped(model, own)) if own.nature == "adversarial" else np.zeros(0)
-    if not states.size:
+    states: list[int] = np.flatnonzero(trapped(model, own)).tolist() if own.nature == "adversarial" else []
+    if not states:
         return ["costs can fall for ever: some policy does not end and pays less than nothing a step"]
-    names = some([repr(model.states[s]) for s in states.tolist()], LISTED)
+    names = some([repr(model.states[s]) for s in states], LISTED)
     said = f"nature can keep the process from ending when it is in {names}: no policy is sure to end there"
     radius = safe_radius(model, own) if model.n_states <= SEARCHED else None
     return [said if radius is None else f"{said}; up to radius {radius:.6g} she cannot"]
