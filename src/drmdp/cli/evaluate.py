@@ -61,6 +61,7 @@ def evaluate(
     from drmdp.bellman.build import DEFAULT_BACKEND
     from drmdp.core import clock
     from drmdp.core.tolerance import Tolerance
+    from drmdp.criteria import posed
     from drmdp.policies import single
     from drmdp.solution import HorizonSolution, reached
 
@@ -85,7 +86,8 @@ def evaluate(
         print_json(document(models, found)) if as_json else print_plan(model, found, {"Policy": policy_path})
         return exit_code(found.status, reached(found))
     seconds = clock.now() - begin
-    alone = single.remarks(model, ball, model.policy(policy), float(model.initial @ found.value))
+    seen = posed(model, found.criterion)
+    alone = single.remarks(seen, ball, model.policy(policy), float(model.initial @ found.value))
     notes = [*said(model, ball), *alone]
     if as_json:
         fields = ("status", "gap", "scale", "criterion", "value", "lower", "upper")

@@ -14,6 +14,7 @@ from drmdp._typing import IntArray
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.plot.style import styled
+from drmdp.policies.tables import known_model
 from drmdp.solution import Solution, check_solution
 
 WIDTH = 5.4
@@ -98,13 +99,9 @@ def legend(ax: Any, columns: int, labels: Sequence[str] = (), **given: Any) -> N
 
 
 def model_of(solution: Solution, model: Model | None) -> Model | None:
-    """The model of a solution, as given or as remembered; None if neither."""
+    """`drmdp.policies.tables.known_model`, of whatever was given."""
     check_solution(solution)
-    if model is None:
-        return None if solution.problem is None else solution.problem[0]
-    if solution.fingerprint != model.fingerprint:
-        raise InputError("the solution is of another model")
-    return model
+    return known_model(solution, model)
 
 
 def needed(solution: Solution, model: Model | None) -> Model:

@@ -91,6 +91,10 @@ def _own(model: Model, solution: Solution) -> None:
     check_solution(solution)
     if solution.fingerprint != model.fingerprint:
         raise InputError("the solution is of another model")
+    if solution.criterion in ("average", "reach"):
+        raise InputError(
+            f"actions are compared for discounted and total costs, and this solution's criterion is {solution.criterion!r}"
+        )
 
 
 def _each_action(model: Model, ball: AmbiguitySet, value: Array) -> Array:

@@ -19,7 +19,7 @@ from drmdp.bellman.nominal import Fixed, NominalOperator
 from drmdp.core.compact import DENSE, MeanKernel
 from drmdp.core.levels import ended
 from drmdp.core.validation import kernel_number, numbers
-from drmdp.criteria import linear, near
+from drmdp.criteria import criterion_of, linear, near
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.model.events import EventModel
@@ -33,6 +33,7 @@ ROW_SUM_TOL = 1e-6
 ENTRIES = 20_000_000
 """A kernel with no more entries may be an array, and so many numbers of chains are solved at a time."""
 ACCURACY = 1e-9
+PATIENT = 1e-8
 
 
 class Told(sparse.csr_array):  # type: ignore[misc]
@@ -165,15 +166,20 @@ def expected_costs(model: Model, matrix: Any) -> Array:
 
 
 def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float = math.inf) -> Array:
-    """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign; NaN where it takes steps and time is up."""
-    S = model.n_states
+    """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign; NaN where it takes steps and time is up.
+
+    Of a model that neither discounts nor ends it is the average cost a step: 1 − λ times the discounted one, which is within 1 − λ = `PATIENT` times the span
+    of the bias.
+    """
+    S, endless = model.n_states, model.discount == 1 and not model.terminal.any()
     out = np.empty((len(matrices), S))
     for k, matrix in enumerate(matrices):
         if S > DENSE and sparse.issparse(matrix):
-            out[k] = _by_steps(model, policy, matrix, deadline)
+            out[k] = _by_steps(model, policy, matrix, deadline, "average" if endless else None)
         else:
             costs = ended(model, (policy * expected_costs(model, matrix)).sum(axis=1))
-            out[k] = linear.solve(_chain(policy, matrix), model.discount, costs)
+            costs, discount = (PATIENT * costs, 1 - PATIENT) if endless else (costs, model.discount)
+            out[k] = linear.solve(_chain(policy, matrix), discount, costs)
     return -out if model.maximise else out
 
 
@@ -187,9 +193,9 @@ def _chain(policy: Array, matrix: Any) -> Array:
     return np.asarray(found.toarray() if sparse.issparse(found) else found)
 
 
-def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float) -> Array:
+def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float, criterion: str | None) -> Array:
     costs = matrix.prices if isinstance(matrix, Told) else None
-    problem = Problem(NominalOperator(model, matrix, costs=costs), policy)
+    problem = Problem(NominalOperator(model, matrix, costs=costs), policy, criterion=criterion_of(model, criterion))
     tolerance = near(problem.criterion, ACCURACY)
     limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "evaluating a policy"}
     found = run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)

@@ -1,7 +1,8 @@
 """Solutions as tables, and what each action is worth.
 
 Q(s, a) = Σ_t y(t|s, a) (c(s, a, t) + λ v(t)) with nature's kernel y = `solution.kernel` and v = `solution.value`: what an action costs now, and the returned
-policy from then on, if nature keeps to her side of the saddle point. The policy draws among actions of the same Q, up to the gap.
+policy from then on, if nature keeps to her side of the saddle point. The policy draws among actions of the same Q, up to the gap. Of a
+long-run average v is the bias, and Q is what a step costs beyond the average, and the bias after it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.criteria import posed
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.policies import fixed_kernel as fixed
@@ -17,12 +19,14 @@ from drmdp.solution.tables import frame
 
 
 def known_model(solution: Solution, model: Model | None) -> Model | None:
-    """The model of a solution, as given or as remembered; None if neither."""
-    if model is None:
-        return None if solution.problem is None else solution.problem[0]
-    if solution.fingerprint != model.fingerprint:
+    """The model of a solution, as given or as remembered, as its criterion sees it; None if neither."""
+    found = solution.problem[0] if model is None and solution.problem is not None else model
+    if found is None:
+        return None
+    seen = found if solution.criterion == "reach" else posed(found, solution.criterion)
+    if model is not None and solution.fingerprint not in (found.fingerprint, seen.fingerprint):
         raise InputError("the solution is of another model")
-    return model
+    return seen
 
 
 def q_values(solution: Solution) -> Array:
@@ -32,12 +36,14 @@ def q_values(solution: Solution) -> Array:
         raise InputError(
             "q_values: a loaded solution does not hold its model, whose costs they need; solve with start=solution"
         )
-    kernel, v = solution.kernel, solution.value
+    kernel, v, gain = solution.kernel, solution.value, np.zeros(1)
+    if solution.bias is not None:  # of an average: what is left to come, less the average of this step
+        v, gain = solution.bias, solution.value[:, None]
     if model.next_costs:
         costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
     else:
         costs = np.asarray(model.costs)
-    q = (0.0 - costs if model.maximise else costs) + model.discount * (kernel @ v)
+    q = (0.0 - costs if model.maximise else costs) + model.discount * (kernel @ v) - gain
     return np.where(model.available, q, np.nan)
 
 

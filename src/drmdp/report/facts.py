@@ -52,10 +52,16 @@ class Subject(Worth):
         start = model.initial if known else np.full(S, 1 / S)  # type: ignore[union-attr]
         means = None if model is None else policies.under(model, solution.policy, [None])[0]
         discount = 0.0 if model is None else model.discount
+        noun = "probability" if solution.criterion == "reach" else kind(model)
+        over = "in one step" if known and discount == 0 else "in all"
+        often = every(solution.notes if model is None else model.notes)
+        over = {"reach": "", "total": "until the end", "average": f"{often} in the long run"}.get(
+            solution.criterion, over
+        )
         return cls(
-            unit, kind(model), "policy", solution.policy, model, ball, None if means is None else float(start @ means),
+            "" if solution.criterion == "reach" else unit, noun, "policy", solution.policy, model, ball, None if means is None else float(start @ means),
             float(start @ solution.value), solution.scale, bool(solution.settings.get("nature") == "cooperative"),
-            every(solution.notes if model is None else model.notes), "in one step" if known and discount == 0 else "in all", discount,
+            often, over, discount,
             [(model, solution.policy)], solution, start, means, **more,
         )  # fmt: skip
 
@@ -66,7 +72,7 @@ class Subject(Worth):
 
     def rate(self, total: float) -> float | None:
         """(1 − λ) times a total: the same at every step for ever."""
-        endless = self.model is not None and self.discount > 0 and not self.model.terminal.any()
+        endless = self.model is not None and 0 < self.discount < 1 and not self.model.terminal.any()
         return (1 - self.discount) * total if endless else None
 
     @property
@@ -168,10 +174,10 @@ def certificate(subject: Subject) -> list[str]:
         )
         better = "higher" if model.maximise else "lower"
     elif model.maximise:
-        sides = "Over the whole set this policy earns at least the lower bound, and no policy can be sure of more than the upper bound"
+        sides = f"Over the whole set this policy {subject.does} at least the lower bound, and no policy can be sure of more than the upper bound"
         better = "higher"
     else:
-        sides = "Over the whole set this policy costs at most the upper bound, and no policy can be sure of less than the lower bound"
+        sides = f"Over the whole set this policy {subject.does} at most the upper bound, and no policy can be sure of less than the lower bound"
         better = "lower"
     first = f"{sides}. The two differ by at most {gap} in any state: no policy has a {side}-case {noun} that is {better} by more."
     return [

@@ -53,7 +53,7 @@ def _few(subject: Subject) -> dict[int, str]:
 
 def against(subject: Any, rival: Any) -> str:
     """How a rival does, and what the policy, or plan, saves against it."""
-    unit, sign = subject.unit, -1 if subject.noun == "reward" else 1
+    unit, sign = subject.unit, -1 if subject.more else 1
     if _alike(subject.policy, rival.policy):
         return f"{rival.name} is the same {subject.what}."
     pairs = [(rival.mean, subject.mean), (rival.worst, subject.worst)][: 1 if subject.certain else 2]
@@ -85,6 +85,8 @@ def _difference(gain: float, size: float, unit: str, noun: str) -> str:
         return "makes no difference"
     share = f" ({abs(gain) / abs(size):.1%})" if size else ""
     text = f"{amount(abs(gain), unit)}{share}"
+    if noun == "probability":
+        return f"is {'better' if gain > 0 else 'worse'} by {text}"
     if noun == "reward":
         return f"earns {text} {'more' if gain > 0 else 'less'}"
     return f"saves {text}" if gain > 0 else f"costs {text} more"

@@ -44,12 +44,16 @@ def rivals(solution: Solution, model: Model | None, ball: AmbiguitySet | None, b
     if model is None or ball is None:
         _known(baseline, "solution", "model: give model=… and ball=…")
         return found
-    rtol = solution.asked.rtol
+    if solution.criterion == "reach":
+        if baseline is not None:
+            raise InputError("baseline: a page about reaching a target compares no policies; leave it out")
+        return found
+    rtol, criterion = solution.asked.rtol, solution.criterion
     if baseline is not None:
-        found.append(_judged(PRACTICE, model, ball, model.policy(baseline), rtol))
+        found.append(_judged(PRACTICE, model, ball, model.policy(baseline), rtol, criterion))
     if not ball.certain and solution.status not in CUT_SHORT and model.blocks.data.size <= LARGE:
-        nominal = solve(model, Wasserstein(0.0), rtol=rtol, progress=False)
-        found.append(_judged(_nominal("policy"), model, ball, nominal.policy, rtol))
+        nominal = solve(model, Wasserstein(0.0), rtol=rtol, progress=False, criterion=criterion)
+        found.append(_judged(_nominal("policy"), model, ball, nominal.policy, rtol, criterion))
     return found
 
 
@@ -75,9 +79,11 @@ def mean_of(plan: HorizonSolution, policy: Any) -> float | None:
     return None if plan.natures is None else _first(_evaluated(plan, policy, Wasserstein(0.0)))
 
 
-def _judged(name: str, model: Model, ball: AmbiguitySet, policy: Array, rtol: float) -> Rival:
+def _judged(name: str, model: Model, ball: AmbiguitySet, policy: Array, rtol: float, criterion: str) -> Rival:
     mean = policies.under(model, policy, [None])[0]
-    worst = evaluate(model, ball, policy, rtol=max(rtol, 1e-6), progress=False, nature=ball.nature).value
+    worst = evaluate(
+        model, ball, policy, rtol=max(rtol, 1e-6), progress=False, nature=ball.nature, criterion=criterion
+    ).value
     return Rival(name, policy, float(model.initial @ mean), float(model.initial @ worst))
 
 

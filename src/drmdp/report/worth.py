@@ -38,7 +38,7 @@ class Worth:
     """What is told of a policy or a plan; figures are means over the start distribution."""
 
     unit: str
-    noun: str  # cost, reward or value
+    noun: str  # cost, reward, value or probability
     what: str  # policy or plan
     policy: Array
     model: Any  # None if it is not known; that of the first stage of a plan
@@ -72,9 +72,19 @@ class Worth:
         return "best" if self.helps else "worst"
 
     @property
+    def likely(self) -> bool:
+        """Whether values are probabilities."""
+        return self.noun == "probability"
+
+    @property
+    def more(self) -> bool:
+        """Whether more is better."""
+        return self.noun == "reward" or (self.likely and self.model is not None and bool(self.model.maximise))
+
+    @property
     def does(self) -> str:
         """What a policy does with a value."""
-        return "earns" if self.noun == "reward" else "costs"
+        return {"reward": "earns", "probability": "has"}.get(self.noun, "costs")
 
     @property
     def certain(self) -> bool:
@@ -105,7 +115,7 @@ class Worth:
     def amounts(self, total: float) -> tuple[str, str]:
         """An amount as it is told first, and the total if that was a rate."""
         total = total if abs(total) > NONE * self.scale else 0.0
-        rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}"
+        rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}".strip()
         return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
 
 
@@ -120,7 +130,8 @@ def _costs(own: Worth) -> Paragraph | None:
     how = f", discounted by {discount(own.discount)} {own.every}" if 0 < own.discount < 1 else ""
     first, total = own.amounts(own.mean)
     told = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
-    return Paragraph(f"What it {own.does}.", f"{told} if every {_step(own)} is drawn from {own.centre}.")
+    head = "How likely it is." if own.likely else f"What it {own.does}."
+    return Paragraph(head, f"{told} if every {_step(own)} is drawn from {own.centre}.")
 
 
 def _step(own: Worth) -> str:
@@ -129,11 +140,14 @@ def _step(own: Worth) -> str:
 
 def _planned(own: Worth) -> Paragraph:
     if own.certain:
-        what = f"this is what {own.centre} makes it {'earn' if own.noun == 'reward' else 'cost'}, not a bound."
+        makes = "makes of it" if own.likely else f"makes it {'earn' if own.noun == 'reward' else 'cost'}"
+        what = f"this is what {own.centre} {makes}, not a bound."
         return Paragraph("No doubt about the data was considered", f"({own.ball.size_words}): {what}", "warn")
     first, total = own.amounts(own.worst)
-    change = {(False, False): "it dearer", (True, False): "it earn less", (False, True): "it cheaper"}
-    worse = change.get((own.noun == "reward", own.helps), "it earn more")
+    words = (
+        ("less likely", "likelier") if own.likely else ("earn less", "earn more") if own.more else ("cheaper", "dearer")
+    )
+    worse = f"it {words[own.more == own.helps]}"
     covered, meaning = "probabilities that the set allows make", ""
     if own.ball is not None:
         covered, meaning = own.ball.covered(own.n_kernels), own.ball.meaning
@@ -155,7 +169,7 @@ def _alone(own: Worth) -> Paragraph | None:
     low, high = (found.worst, found.best) if found.maximise else (found.best, found.worst)
     ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
     mean = amount(float(found.values.mean()), own.unit)
-    does = "earn" if found.maximise else "cost"
+    does = "be" if own.likely else "earn" if found.maximise else "cost"
     told = (
         f"{ends[0]} to {ends[1]}, {mean} in the mean of them" if np.ptp(found.values) else f"{mean} under each of them"
     )

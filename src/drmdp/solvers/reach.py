@@ -102,7 +102,7 @@ def reach(
     later: Any = {
         "kernel": found.best.make_kernel, "duality_gap": lambda: dot(m.initial, upper - lower), "fingerprint": lambda: m.fingerprint,
         "settings": lambda: settings | {"ball": repr(ball), "nature": ball.nature},
-        "notes": lambda: notes_of(m, ball, found.policy, value),
+        "notes": lambda: notes_of(m, ball, found.policy, value), "time": lambda: None,
     }  # fmt: skip
     told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
     told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
