@@ -195,7 +195,8 @@ def test_solve_json_is_the_solution(run, folder):
     solution = drmdp.solve(instances.forest(4), ball, method=drmdp.ValueIteration(backend="conic"), tol=1e-7)
     assert list(found) == [
         "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "n_iters",
-        "kernel_passes", "value", "lower", "upper", "policy", "settings", "states", "actions", "kernel_names", "notes", "fingerprint",
+        "kernel_passes", "value", "lower", "upper", "policy", "criterion", "time", "bias", "settings", "states", "actions",
+        "kernel_names", "notes", "fingerprint",
     ]  # fmt: skip
     for name in ("status", "gap", "duality_gap", "scale", "n_iters", "kernel_passes", "settings", "fingerprint"):
         assert found[name] == getattr(solution, name)

@@ -15,6 +15,7 @@ from drmdp.cli import main
 
 COMMANDS = {
     "solve": "m.npz --radius .1 --max-iters 3",
+    "reach": "m.npz --target 1 --radius .1",
     "evaluate": "m.npz s.npz --radius .1",
     "inspect": "m.npz --radius .1",
     "sweep": "m.npz --radii 2",

@@ -54,6 +54,7 @@ ATTACKS = [
     ("simulate m.csv p.json -n 3 --steps 2 --out OUT", "m.initial.csv", "MODEL"),
     ("simulate m.csv p.json -n 3 --steps 2 --out OUT", "m.parameters.csv", "MODEL"),
     ("solve m.npz --radius .1 --out OUT", "m.npz", "MODEL"),
+    ("reach m.npz --target 1 --radius .1 --out OUT", "m.npz", "MODEL"),
     ("solve m.csv --radius .1 --start s.npz --out OUT", "s.npz", "--start"),
     ("horizon m.npz --radius .1 --stages 2 --out OUT", "m.npz", "MODEL"),
     ("horizon m.csv --radius .1 --stages 2 --out OUT", "m.initial.csv", "MODEL"),
@@ -148,6 +149,6 @@ def test_every_option_that_names_an_output_is_known_here():
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
         ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("plot", "out"),
-        ("reproduce", "out"), ("simulate", "out"),
+        ("reach", "out"), ("reach", "target"), ("reproduce", "out"), ("simulate", "out"),
         ("solve", "out"), ("solve", "report"), ("sweep", "out"),
     }  # fmt: skip
