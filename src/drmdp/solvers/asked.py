@@ -143,8 +143,10 @@ def remarks(model: Model, problem: Problem, found: Outcome) -> list[str]:
 def _unbounded(model: Model, ball: object) -> list[str]:
     own = ball.fitted(model)  # type: ignore[attr-defined]
     states: list[int] = np.flatnonzero(trapped(model, own)).tolist() if own.nature == "adversarial" else []
+    if not states and model.cost_range[0] >= 0:
+        return ["no policy was found that is sure to end within 1e13 steps on average"]
     if not states:
-        return ["costs can fall for ever: some policy does not end and pays less than nothing a step"]
+        return ["costs may fall for ever: no bound from below was found, and some costs are negative"]
     names = some([repr(model.states[s]) for s in states], LISTED)
     said = f"nature can keep the process from ending when it is in {names}: no policy is sure to end there"
     radius = safe_radius(model, own) if model.n_states <= SEARCHED else None
