@@ -107,7 +107,7 @@ compiler:
 	@command -v "$${CXX:-c++}" >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null \
 		|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && echo "no C++ compiler: apt-get install g++" \
 			&& apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ >/dev/null; } \
-		|| { echo "drmdp is compiled from C++, and there is no compiler. Debian, Ubuntu: sudo apt-get install g++;" \
+		|| { echo "drmdp is built from C++ and finds no compiler. Debian, Ubuntu: sudo apt-get install g++;" \
 			"Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install. Then make again." >&2; exit 1; }
 
 bench: $(READY) $(BUILT)

@@ -361,11 +361,6 @@ def stored_bytes(solution=None, **change):
     return stream.getvalue()
 
 
-def test_a_file_of_version_0_2_has_seconds_of_compilation(tmp_path):
-    (tmp_path / "old.npz").write_bytes(stored_bytes(compile_seconds=1.5))
-    assert drmdp.Solution.load(tmp_path / "old.npz").seconds == hand_made().seconds
-
-
 def npy_bytes():
     stream = io.BytesIO()
     np.save(stream, np.eye(3))

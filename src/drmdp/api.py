@@ -72,8 +72,7 @@ def solve(
     max_iters : int, optional
         Most iterations; then the best certified result so far is returned. Without it each method has a finite cap.
     max_seconds : float, optional
-        Most seconds from the call on, held to within a sweep; then the best certified result so far is returned. Compiling kernels, once per
-        machine, is not counted.
+        Most seconds from the call on, held to within a sweep; then the best certified result so far is returned.
     start : (S,) value, (S, A) policy or `Solution`, optional
         Where to begin; a policy stands for its value under the mean kernel.
     callback : callable, optional

@@ -181,7 +181,6 @@ def test_a_range_leaves_other_states_alone(pair):
         assert (getattr(memory, KEPT[pair].filled)[inside] >= 0).all()
 
 
-@pytest.mark.fuzz  # for what it takes to compile
 @pytest.mark.parametrize("radius", [0.1, 0.3])
 @EVERY_PAIR
 def test_float32_rows_are_renormalised(pair, radius):

@@ -131,13 +131,7 @@ def test_the_environment_sets_the_number_of_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("support", ["all", "observed", "state"])
-@pytest.mark.parametrize(
-    "pair",
-    [
-        pytest.param(pair, marks=[] if pair == ("l2", 2) else pytest.mark.fuzz, id=name)  # for what it takes to compile
-        for pair, name in zip(PAIRS, IDS, strict=True)
-    ],
-)
+@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
 def test_float32_storage_is_the_model_of_the_rounded_rows(pair, support):
     nominal = drmdp.instances.garnet(60, 3, branching=5, discount=0.9, sparse=True)
     model = drmdp.instances.perturb(nominal, 4, same_support=True)

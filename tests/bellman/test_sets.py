@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from decks import COMPILED, ONE_PER_SOLVER, SETS, deck, judge
+from decks import ONE_PER_SOLVER, SETS, deck, judge
 from drmdp.sets.registry import ENTRIES
 
 CONIC = 1e-7  # what a twin is worth, in ranges of the stakes, unless its own bounds say less
@@ -47,10 +47,7 @@ kernels that only seemed to stay for nothing, stakes that rounding moves further
 stakes, and states that rounding tells apart."""
 
 
-@pytest.mark.parametrize(
-    ("name", "seed", "number"),
-    [pytest.param(*one, marks=[] if one[0] in COMPILED else pytest.mark.fuzz) for one in ONCE],
-)
+@pytest.mark.parametrize(("name", "seed", "number"), ONCE)
 def test_what_was_wide_once_is_tight(name, seed, number):
     (case,) = islice(deck(name, number + 1, seed), number, None)
     assert judge(case, twin=False).own.max() <= OWN

@@ -81,17 +81,19 @@ HELD = """
         one.make = lambda: (holds.set(), over.wait())
         one.made
 
-    def forked(held, work, seconds):
+    def forked(held, work):
         holds.clear(), over.clear()
         other = threading.Thread(target=held)
         other.start()
         holds.wait()
-        threading.Timer(seconds, over.set).start()
+        late = threading.Timer(60, over.set)  # should the fork wait for it
+        late.start()
         child = os.fork()
         if not child:
             signal.alarm(60)  # which ends it if it hangs
             work()
             os._exit(0)
+        late.cancel()
         over.set()
         assert os.waitpid(child, 0)[1] == 0
         other.join()
@@ -100,7 +102,7 @@ HELD = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_property_that_another_thread_makes_at_a_fork_does_not_keep_the_child(script):
-    held = "other = Slow()\nother.make = lambda: 1\nforked(slow, lambda: other.made, 60)"
+    held = "other = Slow()\nother.make = lambda: 1\nforked(slow, lambda: other.made)"
     script("import os\n" + textwrap.dedent(HELD) + held)
 
 

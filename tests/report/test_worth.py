@@ -383,13 +383,14 @@ def test_a_plan_says_that_a_kernel_is_beyond_it(tmp_path, kind):
         assert words in note
         assert note.endswith(f"M04 alone {amount(float(model.initial @ value))}")
         assert note in repr(found)
-        for shown in (repr(found), found._repr_html_()):
+        found.save(tmp_path / "plan.npz")
+        again = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
+        for shown in (repr(found), found._repr_html_(), repr(again)):
             assert (f"worst-case {kind[:-1]}" in shown, f"{kind[:-1]} under the mean kernel" in shown) == (
                 radius > 0,
                 radius == 0,
             )
-        found.save(tmp_path / "plan.npz")
-        assert drmdp.HorizonSolution.load(tmp_path / "plan.npz").notes == (note,)
+        assert again.notes == (note,)
     assert drmdp.finite_horizon(model, drmdp.Wasserstein(1.2), 7).notes == ()
     assert drmdp.finite_horizon(model, drmdp.Wasserstein(RADIUS), 7, nature="cooperative").notes == ()
 

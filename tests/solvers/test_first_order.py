@@ -470,7 +470,7 @@ def test_a_step_holds_nothing_of_the_size_of_the_iterate():
     iterate = 8 * 30 * 10 * 60 * 60
     method = drmdp.FirstOrder(check_every=100)
     state = method.init(problem, None)
-    for _ in range(31):  # what is compiled or loaded on the way is not counted
+    for _ in range(31):  # what is loaded on the way is not counted
         state = method.step(problem, state)
     tracemalloc.start()
     try:

@@ -127,12 +127,12 @@ ONE_PER_SOLVER = (
     "transport-1",
     "transport-inf",
 )
-"""What the default suite compiles beside the six balls."""
-COMPILED = {f"{metric}-{order:g}" for metric, order in PAIRS} | set(ONE_PER_SOLVER)
+"""What the default suite has often, beside the six balls."""
+OFTEN = {f"{metric}-{order:g}" for metric, order in PAIRS} | set(ONE_PER_SOLVER)
 
 
-def often(names, here=COMPILED) -> list:
-    """Names of sets for `parametrize`; those of which the default suite compiles nothing are in the long runs."""
+def often(names, here=OFTEN) -> list:
+    """Names of sets for `parametrize`; the others are in the long runs."""
     return [name if name in here else pytest.param(name, marks=pytest.mark.fuzz) for name in names]
 
 

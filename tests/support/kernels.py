@@ -1,4 +1,4 @@
-"""What the tests of the compiled kernels share."""
+"""What the tests of compiled routines share."""
 
 from __future__ import annotations
 

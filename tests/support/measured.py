@@ -67,7 +67,7 @@ def main(kind, model, out, cgroup=""):
     from drmdp.cluster import Local, Ray
     from drmdp.cluster.engine import Engine
 
-    small = Path(out).with_suffix(".small.drmdp")  # so that kernels are there and nobody compiles them meanwhile
+    small = Path(out).with_suffix(".small.drmdp")  # what is loaded once is loaded
     drmdp.write(ranges.model("float32", S=ranges.LARGE, A=2, N=2), small)
     drmdp.solve(small, drmdp.Wasserstein(0.1), cluster=Local(2, threads=1))
     watch = []

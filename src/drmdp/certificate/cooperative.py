@@ -29,7 +29,7 @@ from drmdp.sets import AmbiguitySet
 
 def turned(layout: Layout) -> Layout:
     """The same data with negated costs."""
-    return layout._replace(costs=_plain(0.0 - layout.costs), next_costs=_plain(0.0 - layout.next_costs))
+    return layout._replace(costs=0.0 - layout.costs, next_costs=0.0 - layout.next_costs)
 
 
 def pairs_of(layout: Layout) -> Layout:
@@ -51,12 +51,6 @@ class Single(NamedTuple):
 def single(ball: AmbiguitySet) -> Any:
     """The set of a pair."""
     return Single(ball.key, ball.by_kernel, getattr(ball, "order", None))
-
-
-def _plain(array: Any) -> Any:
-    array = np.asarray(array)
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True)

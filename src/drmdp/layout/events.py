@@ -13,7 +13,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.event_laws import Laws, laws_of
-from drmdp.layout.layout import Layout, lay_out, uniform, widen
+from drmdp.layout.layout import Layout, lay_out, widen
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.model.reach import reached
@@ -98,15 +98,8 @@ def pieces(layout: Any, lo: int, hi: int) -> Iterator[tuple[int, int, Layout, sl
             indptr, block.indices[:n], block.data[: N * n], block.mean[:n], layout.weights, layout.available[first:last],
             np.ascontiguousarray(model._prices[first:last]), block.costs[:n] if priced else np.zeros(0), np.ascontiguousarray(layout.radius[first:last]),
         )  # fmt: skip
-        own: Any = [part if part is layout.weights else _read_only(part) for part in parts]
-        part = Layout(*own, *kind)
-        yield 0, last - first, finish(uniform(widen(part)) if layout.wide else part), slice(first, last)
-
-
-def _read_only(array: Any) -> Any:
-    view = array.view()
-    view.setflags(write=False)
-    return view
+        part = Layout(*parts, *kind)
+        yield 0, last - first, finish(widen(part) if layout.wide else part), slice(first, last)
 
 
 def lengths(layout: Any) -> Any:

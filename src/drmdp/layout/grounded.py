@@ -62,9 +62,7 @@ class Grounded(NamedTuple):
 
 def in_unit(layout: Grounded) -> Grounded:
     """The same with the radius in the unit of the lists."""
-    radius = layout.radius / layout.unit
-    radius.setflags(write=False)
-    return layout._replace(radius=radius, unit=1.0)
+    return layout._replace(radius=layout.radius / layout.unit, unit=1.0)
 
 
 def besides(layout: Grounded) -> tuple[float, Lists, Any, bool]:
@@ -78,10 +76,10 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     layout, ground = choose(model, ball), ball.ground
     seen = model.facts.shortest if ball.support == "all" else model.facts.shortest_seen
     if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
-        return _joined(layout, _fixed(by_state(ground)), layout.indices, ground)
+        return _joined(layout, by_state(ground), layout.indices, ground)
     near = Near(ground)
     _check_size(near.most(layout), ground)
-    return _joined(layout, _fixed(near.lists(layout, near.places())), _numbered(layout), ground)
+    return _joined(layout, near.lists(layout, near.places()), _numbered(layout), ground)
 
 
 def in_pieces(model: Model, ball: Any, common: bool) -> Callable[[], Callable[[Layout], Grounded]]:
@@ -89,26 +87,19 @@ def in_pieces(model: Model, ball: Any, common: bool) -> Callable[[], Callable[[L
     check_fits(ball, model)
     ground = ball.ground
     if common:
-        lists = _fixed(by_state(ground))
+        lists = by_state(ground)
         return lambda: lambda part: _joined(part, lists, part.indices, ground, True)
     near = Near(ground)
 
     def begin() -> Callable[[Layout], Grounded]:
         where = near.places()
-        return lambda part: _joined(part, _fixed(near.lists(part, where)), _numbered(part), ground, True)
+        return lambda part: _joined(part, near.lists(part, where), _numbered(part), ground, True)
 
     return begin
 
 
 def _joined(layout: Layout, lists: Lists, source: Any, ground: Ground, piece: bool = False) -> Grounded:
-    source.setflags(write=False)
     return Grounded(*layout, lists, source, ground.scale, ground.free, piece)
-
-
-def _fixed(lists: Lists) -> Lists:
-    for part in lists:
-        part.setflags(write=False)
-    return lists
 
 
 def _numbered(layout: Layout) -> Any:

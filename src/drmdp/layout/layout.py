@@ -55,7 +55,7 @@ def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
     kept, key = model.kept, ("layout", ball.listing)
     if key not in kept:
         own = entry_of(ball).layout
-        kept[key] = uniform(load(own)(model, ball) if own else choose(model, ball))
+        kept[key] = load(own)(model, ball) if own else choose(model, ball)
     asked = (ball.kin, ball.radius) if type(ball.radius) is float else id(ball)
     last: Any = kept.get("last layout")
     if last is None or last[0] != asked:
@@ -69,7 +69,7 @@ def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
     layout = lay_out(model, ball)
     if not layout.unlisted:
         return layout
-    return uniform(_list_all(model, ball))
+    return _list_all(model, ball)
 
 
 def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
@@ -87,26 +87,13 @@ def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
         return layout
     key = "full layout", ball.listing
     if key not in model.kept:
-        model.kept[key] = uniform(_list_all(model, ball))
+        model.kept[key] = _list_all(model, ball)
     return at_radius(model.kept[key], model, ball)
-
-
-def uniform(layout: Layout) -> Layout:
-    """Plain and read-only arrays."""
-    parts: Any = (_plain(part) if isinstance(part, np.ndarray) else part for part in layout)
-    made: Layout = type(layout)(*parts)
-    return made._replace(weights=np.array(layout.weights))
 
 
 def at_radius(layout: Layout, model: Model, ball: AmbiguitySet) -> Layout:
     """The same layout for another radius."""
-    return layout._replace(radius=_plain(_radius(model, ball)))
-
-
-def _plain(array: Any) -> Any:
-    view = np.asarray(array).view(np.ndarray)
-    view.setflags(write=False)
-    return view
+    return layout._replace(radius=_radius(model, ball))
 
 
 def choose(model: Model, ball: AmbiguitySet) -> Layout:

@@ -14,10 +14,7 @@ from drmdp.layout.memory import Memory
 def by_pair(layout: Layout) -> Layout:
     """The layout of the pairs."""
     radius = np.ascontiguousarray(np.broadcast_to(layout.radius, layout.available.shape)).reshape(-1)
-    available, radius = layout.available.reshape(-1, 1), radius.view()
-    for part in (available, radius):
-        part.setflags(write=False)
-    return layout._replace(available=available, costs=layout.costs.reshape(-1, 1), radius=radius)
+    return layout._replace(available=layout.available.reshape(-1, 1), costs=layout.costs.reshape(-1, 1), radius=radius)
 
 
 def memory_by_pair(memory: Memory, n_kernels: int) -> Memory:

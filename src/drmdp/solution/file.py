@@ -93,7 +93,7 @@ PLAN = Kind(
     (NAMES, KERNELS, {"costs": Field("f", (3, 4))}),
     {
         "status": str, "sparse": bool, "kernel_passes": NUMBER, "scale": NUMBER, "discount": NUMBER, "seconds": NUMBER,
-        "maximise": bool, "optimal": bool, "actions": list, "notes": list, "fingerprints": list, "settings": dict,
+        "maximise": bool, "optimal": bool, "certain": bool, "actions": list, "notes": list, "fingerprints": list, "settings": dict,
     },
     {"nature": str, "backend": str, "balls": list},
 )  # fmt: skip
@@ -263,7 +263,6 @@ def _meta(given: Any, kind: Kind) -> dict[str, Any]:
     meta: dict[str, Any] = {"notes": [], **known, **given}
     if "weights" in meta and meta["weights"] is None:
         del meta["weights"]  # as it was written before they were left out
-    meta.pop("compile_seconds", None)  # of version 0.2
     if set(meta) != set(kind.types):
         raise InputError(f"expected the entries {', '.join(sorted(kind.types))}, got {shown(sorted(meta))}")
     for name, expected in kind.types.items():

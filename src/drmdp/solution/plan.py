@@ -50,6 +50,8 @@ class HorizonSolution(Certified):
         Whether values are rewards.
     optimal : bool
         Whether the plan was sought, or given to `drmdp.evaluate`.
+    certain : bool
+        Whether no doubt about the data was considered, as at radius 0.
     settings : dict
         Sets, nature, backend, tolerance and limit.
     fingerprints : tuple of str
@@ -77,6 +79,7 @@ class HorizonSolution(Certified):
     discount: float
     maximise: bool
     optimal: bool
+    certain: bool
     settings: dict[str, Any]
     fingerprints: tuple[str, ...]
     notes: tuple[str, ...]
@@ -104,11 +107,6 @@ class HorizonSolution(Certified):
         if self.settings.get("criterion") == "reach":
             return "probability"
         return "reward" if self.maximise else "cost"
-
-    @property
-    def certain(self) -> bool:
-        """Whether no doubt about the data was considered, as at radius 0, as far as is known: a plan that was loaded does not hold its sets."""
-        return self.natures is not None and all(ball.certain for ball in self.natures.stages.balls)
 
     @property
     def value_noun(self) -> str:

@@ -36,13 +36,10 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, indptr: Any, indices: Any, data: Any, costs: Any, available: Any, discount: float) -> Rows:
-        """Arrays of one kind each, so that kernels are compiled once."""
+        """Arrays of the kinds that routines read."""
         kinds = (indptr, np.int64), (indices, np.int32), (data, np.float64), (costs, np.float64), (available, np.bool_)
-        parts: Any = [np.ascontiguousarray(part, dtype=kind).view(np.ndarray) for part, kind in kinds]
-        for part in parts:
-            part.setflags(write=False)
-        found: Rows = cls._make([*parts, discount])
-        return found
+        parts: Any = (np.ascontiguousarray(part, dtype=kind) for part, kind in kinds)
+        return cls(*parts, discount)
 
 
 def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]) -> Array:

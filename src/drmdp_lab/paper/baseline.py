@@ -13,7 +13,7 @@ found by trisection; the inner minima are projections that need one sort a row (
 and actions decouple: an action needs the least radius r with c_a + λ Σ_i w_i max{y·v : y ∈ Δ, |y − ŷ_ia| ≤ r} ≥ γ,
 found by bisection, and γ can be enforced iff no action needs more than θ.
 
-Compiled like the rest of the package. The authors' code stops at an inverted rule and leaves out a lower bound for ℓ∞; neither is repeated
+Compiled by Numba. The authors' code stops at an inverted rule and leaves out a lower bound for ℓ∞; neither is repeated
 here. This is a yardstick, not a part of the engine.
 """
 

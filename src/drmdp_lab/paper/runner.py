@@ -56,7 +56,7 @@ def _in_time(run: Run, deadline: float) -> Row | None:
 
 
 def warm(run: Run, warmed: set[tuple[str, ...]]) -> None:
-    """Load, or compile, what a run needs, on a tiny instance, unless that was done."""
+    """Load what a run needs, or let a baseline be compiled, on a tiny instance, unless that was done."""
     what = (run.task, run.method, run.metric, str(run.order), run.rule)
     if what not in warmed:
         S, A, N = TINY

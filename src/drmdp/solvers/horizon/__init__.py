@@ -160,6 +160,7 @@ def _run(
         discount=first.discount,
         maximise=first.maximise,
         optimal=given is None,
+        certain=all(ball.certain for ball in stages.balls),
         settings={
             "balls": balls, "nature": stages.balls[0].nature, "backend": backend, "tol": tolerance.tol, "rtol": tolerance.rtol,
             "max_seconds": max_seconds,
