@@ -88,6 +88,17 @@ def test_nature_can_trap_or_just_cannot(radius, value):
     assert found.gap <= 1e-6 or radius < 0.6
 
 
+@pytest.mark.parametrize(("others", "upper"), [(0.7, 1.0), (np.nextafter(0.7, 1), 0.0)])
+def test_bounds_that_miss_1_by_less_than_a_double_can_tell_let_something_out(others, upper):
+    """.3 + .7 is less than 1 by 6e-17: nature cannot stay for ever, and the target is reached in the end; with the next number she can."""
+    rows = np.tile([0.3, 0.6, 0.1], (3, 1, 1))
+    rows[2, 0] = 0, 0, 1
+    ball = drmdp.Intervals(np.zeros((3, 1, 3)), np.tile([0.3, others, 1.0], (3, 1, 1)))
+    found = drmdp.reach(plain(rows), ball, 2)
+    assert found.lower[:2].tolist() == [0.0, 0.0]
+    assert found.upper[:2].tolist() == [upper, upper]
+
+
 def test_states_that_lead_nowhere_have_probability_0():
     rows = np.zeros((4, 1, 4))
     rows[0, 0] = 0.5, 0, 0.25, 0.25

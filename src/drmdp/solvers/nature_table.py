@@ -25,7 +25,7 @@ from drmdp.sets.reweighting import Reweighting
 from drmdp.sets.wasserstein import Wasserstein
 from drmdp.solvers.problem import Problem
 
-SLACK, FAINT = 1e-10, 1e-13
+SLACK, FAINT, FAINTEST = 1e-10, 1e-13, 1e-30
 
 
 class Shown(NamedTuple):
@@ -137,7 +137,11 @@ def _between(problem: Problem, value: Array) -> Table:
         fine[k] = math.fsum([*least[own][kept[own]].tolist(), -1.0]) >= 0
     kept |= ~fine[pairs]
     bounds = layout._replace(mean=lower, data=np.where(kept, upper, 0.0), radius=np.zeros(layout.radius.size))
-    matrix = explicit.matrix_of(layout, fill_rows(given, pairs, bounds))
+    rows = fill_rows(given, pairs, bounds)
+    rows = np.where(
+        ~fine[pairs] & (rows == 0), np.minimum(upper, FAINTEST), rows
+    )  # something has to go there, if less than rounding
+    matrix = explicit.matrix_of(layout, rows)
     return Table(matrix, Shown(matrix))
 
 
