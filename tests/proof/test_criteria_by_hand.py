@@ -319,3 +319,38 @@ def test_discounted_costs_until_an_end_that_costs(tmp_path):
     lower, upper = both(case)
     assert lower == pytest.approx(10, rel=1e-12)
     assert upper == pytest.approx(10, rel=1e-12)
+
+
+def test_a_discount_for_each_pair(tmp_path):
+    """V(0) = 1 + V(1)/2, V(1) = 1 + 3/4 V(0): 12/5 and 14/5. Values that are off by 1/8 are bounded by the discounts that do least."""
+    discounts = np.array([[0.5], [0.75]])
+    case = Case(
+        tmp_path,
+        [[[0.0, 1.0]], [[1.0, 0.0]]],
+        [[1.0], [1.0]],
+        None,
+        0.0,
+        discounts,
+        criterion="discounted",
+        format="drmdp proof 1",
+    )
+    case.sweep("both", [2.5, 2.75], [0, 0], {"lower": [2.2, 2.5], "upper": [2.75, 3.3]})
+    lower, upper = both(case)
+    assert lower <= 2.4 <= upper
+    assert "not the one" in case.fails(None, fields={"discount": np.array([[0.5], [0.7]])})
+    assert "discount" in case.fails(None, fields={"discount": np.array([[0.5], [1.5]])})
+    case.fails(lambda lines: lines[1].update(upper=[2.39, 3.0]))
+    case.fails(lambda lines: lines[1].update(lower=[2.0, 2.81]))
+    for steps in (1.0, 0.99):  # what never loses its worth is no discounted cost
+        own = Case(
+            tmp_path,
+            [[[0.0, 1.0]], [[1.0, 0.0]]],
+            [[1.0], [1.0]],
+            None,
+            0.0,
+            np.array([[0.5], [steps]]),
+            criterion="discounted",
+            format="drmdp proof 1",
+        )
+        own.sweep("both", [2.5, 2.75], [0, 0], {"lower": [-999.0, -999.0], "upper": [999.0, 999.0]})
+        assert ("do not fit" in own.fails(None)) if steps == 1 else own.check()[2]
