@@ -128,6 +128,21 @@ def test_storm_is_inside(seed):
             assert (theirs <= found.upper + 1e-9).all()
 
 
+@pytest.mark.parametrize("seed", range(storm.COUNT))
+def test_storm_is_inside_the_bounds_on_costs_until_the_end(seed):
+    lower, upper, costs = storm.problem("cost", seed)
+    for way in storm.WAYS:
+        given = {"costs" if way == "min" else "rewards": costs}
+        model = drmdp.Model(between(lower, upper)[None], discount=1.0, terminal=[len(lower) - 1], **given)
+        for mode, nature in storm.MODES.items():
+            found = drmdp.solve(model, drmdp.Intervals(lower, upper), nature=nature)
+            theirs = np.array(STORM[f"cost{seed:02d} {way} {mode}"])
+            near = 1e-9 * theirs.max()
+            assert found.status == "solved"
+            assert (found.lower - near <= theirs).all()
+            assert (theirs <= found.upper + near).all()
+
+
 def random_rows(rng, S, A, N=1):
     """Rows with sure moves, ties and loops; the last two states are ends."""
     rows = np.zeros((N, S, A, S))
