@@ -132,9 +132,8 @@ def solve(
     with showing(progress):
         first = _start(model, start, deadline)
         check_ends(seen, ball)
-        problem = Problem(
-            build(seen, ball, chosen.backend, threads), criterion=criterion_of(seen, named(model, criterion))
-        )
+        goal = criterion_of(seen, named(model, criterion))
+        problem = Problem(build(seen, ball, chosen.backend, threads), criterion=goal)
         setup = clock.now() - begin
         ends: Any = {"max_iters": max_iters, "deadline": deadline}
         found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
@@ -150,16 +149,14 @@ def solve(
     later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
     later |= {"settings": settings, "fingerprint": lambda: seen.fingerprint}
-    known = (
-        value if problem.criterion.name == "discounted" or (found.status is Status.solved and seen is model) else None
-    )
+    known = value if goal.name == "discounted" or (found.status is Status.solved and seen is model) else None
     later |= {"notes": lambda: (*notes_of(model, ball, found.policy, known), *remarks(model, problem, found))}
     later |= {"time": lambda: time_of(problem, found)}
     told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
     told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
     told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
     told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps}
-    told |= {"criterion": problem.criterion.name, "bias": bias_of(model, problem, found)}
+    told |= {"criterion": goal.name, "bias": bias_of(model, problem, found)}
     return Solution._of(later, value=value, lower=lower, upper=upper, **told)
 
 
