@@ -39,7 +39,7 @@ class Rows(NamedTuple):
         """Arrays of the kinds that routines read."""
         kinds = (indptr, np.int64), (indices, np.int32), (data, np.float64), (costs, np.float64), (available, np.bool_)
         parts: Any = (np.ascontiguousarray(part, dtype=kind) for part, kind in kinds)
-        return cls(*parts, discount)
+        return cls._make([*parts, discount])
 
 
 def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]) -> Array:
