@@ -14,6 +14,7 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
+from drmdp.core.cached import cached_property
 from drmdp.core.files import check_path
 from drmdp.core.progress import showing
 from drmdp.core.signs import outward, pessimistic, sides, value_of
@@ -274,6 +275,13 @@ class Evaluation:
         """Largest upper − lower over the states."""
         return float((self.upper - self.lower).max())
 
+    @cached_property
+    def time(self) -> Array | None:
+        """Of a total: upper bound on the expected number of steps until a terminal state, whatever nature does, (S,); None if there is none."""
+        model, ball = self.problem
+        found = self.criterion == "total"
+        return steps_of(Problem(build(model, ball, DEFAULT_BACKEND)), self.policy, None) if found else None
+
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds, and return its bytes; see `Solution.proof`."""
         from drmdp import proof
@@ -330,18 +338,9 @@ def evaluate(
         operator = build(seen, ball.facing(nature), backend, threads)
         found = _evaluate(operator, x, tolerance, named(model, criterion), deadline=deadline)
     lower, upper = sides(model, found.lower, found.upper)
-    scale = scale_of(model, found.upper)
-    evaluation = Evaluation(
-        pessimistic(model, lower, upper),
-        lower,
-        upper,
-        found.best.make_kernel(),
-        found.status,
-        scale,
-        named(model, criterion),
-    )
+    told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), named(model, criterion)
+    evaluation = Evaluation(pessimistic(model, lower, upper), *told)
     held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps}
-    held["counted"] = lambda: steps_of(Problem(operator, x), x, None)
     vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, **held)
     return evaluation
 

@@ -81,7 +81,7 @@ def _apart(result: Any, policy: Array | None) -> list[Sweep]:
 
 def _steps_of(result: Any) -> Array:
     """Bounds on the expected steps of a policy, (S,), which show that it arrives where costs below 0 do not."""
-    found = result.counted() if hasattr(result, "counted") else result.time
+    found = result.time
     if found is None:
         raise InputError(
             "proof: costs below 0 do not show that the policy arrives, and its expected steps have no bound"
