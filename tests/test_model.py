@@ -811,7 +811,7 @@ BAD = {
     "terminal ints as flags": ({"terminal": [0, 0, 1], "states": None}, "terminal: state 0 is given twice"),
     "terminal unknown": ({"terminal": ["end"]}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
     "terminal string": ({"terminal": "end"}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
-    "terminal number": ({"terminal": 2}, "terminal: expected a bool array, a state or a collection of states, got 2"),
+    "terminal number": ({"terminal": 2}, "terminal: unknown state 2; known: 'low', 'mid', 'high'"),
     "terminal mapping": (
         {"terminal": {"high": True}}, "terminal: state 'high': expected a final cost or reward, got True"
     ),

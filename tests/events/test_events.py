@@ -434,7 +434,7 @@ SLIPS = {
         "costs must be finite: state 0, action 0 has inf",
     ),
     "stuck": ({"transition": stay, "available": np.zeros((3, 2), bool)}, "state 0 has no available action"),
-    "discount": ({"transition": stay, "discount": 1.0}, "discount"),
+    "discount": ({"transition": stay, "discount": 1.5}, "discount"),
     "weights": ({"transition": stay, "weights": [0.5, 0.5]}, "weights: expected shape"),
 }
 

@@ -377,7 +377,7 @@ def refused(path, *parts):
         ({"costs": np.full((4, 2), np.nan)}, "costs must be finite: state 0, action 0 has nan"),
         ({"costs": np.ones((4, 3))}, "costs: expected shape (4, 2)"),
         ({"discount": [0.9]}, "discount: expected 0 dimensions, got shape (1,)"),
-        ({"discount": 1.0}, "discount"),
+        ({"discount": 1.5}, "discount"),
         ({"discount": "0.9"}, "discount: expected bool or integer or float"),
         ({"weights": [0.5, 0.5]}, "weights: expected shape (3,), got (2,)"),
         ({"initial": [1.0]}, "initial: expected shape (4,), got (1,)"),

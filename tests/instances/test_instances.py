@@ -88,7 +88,7 @@ def test_a_generator_is_used_and_moved_on(name):
 def test_discount_is_passed_on(name):
     assert instances.FAMILIES[name](*SMALL[name], discount=0.5).discount == 0.5
     with pytest.raises(InputError, match="discount"):
-        instances.FAMILIES[name](*SMALL[name], discount=1.0)
+        instances.FAMILIES[name](*SMALL[name], discount=1.5)
 
 
 def test_contents():

@@ -40,7 +40,7 @@ class Shown(NamedTuple):
         return self.mean
 
 
-class Table(NamedTuple):
+class Answer(NamedTuple):
     """A kernel of the set, and what shows that it is one."""
 
     matrix: Any  # sparse (S·A, S)
@@ -53,7 +53,7 @@ class Proved(NamedTuple):
     nature: Any
 
 
-def table(problem: Problem, value: Array, played: BoolArray) -> Table | None:
+def table(problem: Problem, value: Array, played: BoolArray) -> Answer | None:
     """Nature's answer to `value` (S,) where actions are `played` (S, A); None if it cannot be had."""
     model, ball = problem.model, problem.operator.ball
     assert ball is not None
@@ -73,12 +73,12 @@ def table(problem: Problem, value: Array, played: BoolArray) -> Table | None:
         q = np.where(q > FAINT, q, 0.0)
         q = q / np.maximum(q.sum(axis=-1, keepdims=True), FAINT)
         matrix = _compact(sparse.csr_array(_flat(membership.inside(model, ball, q))))
-        return Table(matrix, Shown(matrix, weights=q))
+        return Answer(matrix, Shown(matrix, weights=q))
     if isinstance(ball, Wasserstein) and ball.ground is not None:
         if model.n_states > DENSE:
             return None
         kernel = np.where(played[:, :, None], np.asarray(nature.kernel()), 0.0)  # what is not played stays as it is
-        return Table(_compact(sparse.csr_array(_flat(membership.inside(model, ball, kernel)))), nature)
+        return Answer(_compact(sparse.csr_array(_flat(membership.inside(model, ball, kernel)))), nature)
     layout = lay_out(model, ball)
     if layout.unlisted:
         if model.n_states > DENSE:
@@ -95,7 +95,7 @@ def table(problem: Problem, value: Array, played: BoolArray) -> Table | None:
     matrix = explicit.matrix_of(layout, explicit.brought_inside(ball, layout, tuples))
     numbers = np.flatnonzero(model.weights).tolist()
     kernels = {i: explicit.matrix_of(layout, own) for i, own in zip(numbers, tuples, strict=False)}
-    return Table(matrix, Shown(matrix, kernels))
+    return Answer(matrix, Shown(matrix, kernels))
 
 
 def _listed(layout: Any, rows: Rows) -> Array:
@@ -117,7 +117,7 @@ def _keys(indptr: Any, indices: Any, S: int) -> Any:
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int64) * S, np.diff(indptr)) + indices
 
 
-def _between(problem: Problem, value: Array) -> Table:
+def _between(problem: Problem, value: Array) -> Answer:
     """The same between bounds."""
     model, ball = problem.model, problem.operator.ball
     assert ball is not None
@@ -142,7 +142,7 @@ def _between(problem: Problem, value: Array) -> Table:
         ~fine[pairs] & (rows == 0), np.minimum(upper, FAINTEST), rows
     )  # something has to go there, if less than rounding
     matrix = explicit.matrix_of(layout, rows)
-    return Table(matrix, Shown(matrix))
+    return Answer(matrix, Shown(matrix))
 
 
 def _flat(kernel: Any) -> Any:
