@@ -279,8 +279,9 @@ class Evaluation:
     def time(self) -> Array | None:
         """Of a total: upper bound on the expected number of steps until a terminal state, whatever nature does, (S,); None if there is none."""
         model, ball = self.problem
-        found = self.criterion == "total"
-        return steps_of(Problem(build(model, ball, DEFAULT_BACKEND)), self.policy, None) if found else None
+        if self.criterion != "total":
+            return None
+        return steps_of(Problem(build(model, ball, DEFAULT_BACKEND)), self.policy, None)
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds, and return its bytes; see `Solution.proof`."""

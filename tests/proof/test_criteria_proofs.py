@@ -122,8 +122,9 @@ def forge(name, seed, asked, times, folder):
             except drmdp_check.Refused:
                 refused += not interval
                 continue
-            if of_another and other[0] != lines[0]:  # what is proved then is said, and it is something else
-                assert list(found.failures()) or found.header != lines[0]
+            if (
+                of_another and other[0] != lines[0]
+            ):  # a true proof of another statement, which is not judged here: test_criteria_by_hand does
                 continue
             assert not any(map(false_of, found.bounds, truth))
             refused += bool(list(found.failures())) and not interval
