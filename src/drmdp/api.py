@@ -33,6 +33,8 @@ from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
+from drmdp.solvers.reach import asked
+from drmdp.solvers.reach_given import arrivals
 from drmdp.solvers.registry import resolve, settings_of
 
 
@@ -110,8 +112,8 @@ def solve(
         chosen = replace(chosen, backend=backend)  # type: ignore[type-var]
     tolerance = Tolerance.of(tol, rtol)
     limits(max_iters, max_seconds, callback)
-    asked = cluster is not None and isinstance(model, EventModel)
-    if asked or (not isinstance(model, Model) and isinstance(model, str | os.PathLike)):
+    by_workers = cluster is not None and isinstance(model, EventModel)
+    if by_workers or (not isinstance(model, Model) and isinstance(model, str | os.PathLike)):
         check_unread(model, ball, nature, start, criterion)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
@@ -255,7 +257,7 @@ class Evaluation:
     scale : float
         max(max|value|, max|c|), what a relative gap is relative to.
     criterion : str
-        What was evaluated: "discounted", "total" or "average".
+        What was evaluated: "discounted", "total", "average" or "reach".
     """
 
     value: Array
@@ -305,6 +307,9 @@ def evaluate(
     costs: ArrayLike = None,
     discount: float | None = None,
     criterion: str | None = None,
+    target: ArrayLike = None,
+    avoid: ArrayLike = None,
+    minimise: bool = False,
 ) -> Any:
     """Worst-case value of a policy, an `Evaluation`, or of a plan, a `HorizonSolution`.
 
@@ -322,8 +327,13 @@ def evaluate(
     final, costs, discount : optional
         Of a plan, as for `drmdp.finite_horizon`; those of a `HorizonSolution` by default.
     criterion : str, optional
-        As for `solve`.
+        As for `solve`; or "reach", the probability that the policy reaches `target`.
+    target, avoid, minimise : optional
+        As for `drmdp.reach`: what is to be reached, what must not be before, and whether the policy is meant to keep away from it, so that the worst case is
+        the largest probability.
     """
+    if criterion != "reach" and (target is not None or avoid is not None or minimise):
+        raise InputError("target, avoid, minimise: go with criterion='reach'")
     if has_stages(model, policy):
         ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress}
         return worst_case(model, ball, policy, final, costs, discount, backend, nature, tol=tol, rtol=rtol, **ends)
@@ -334,15 +344,24 @@ def evaluate(
     tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
+    if criterion == "reach":
+        m, faced = asked(model, ball, target, avoid, minimise), ball.facing(nature)
+        with showing(progress):
+            found = arrivals(m, faced, x, tolerance, deadline, threads)
+        return _evaluation(m, faced, x, found, "reach")
     with showing(progress):
         check_ends(seen := posed(model, criterion), ball)
         operator = build(seen, ball.facing(nature), backend, threads)
         found = _evaluate(operator, x, tolerance, named(model, criterion), deadline=deadline)
+    return _evaluation(model, ball.facing(nature), x, found, named(model, criterion))
+
+
+def _evaluation(model: Model, ball: AmbiguitySet, policy: Array, found: Outcome, criterion: str) -> Evaluation:
     lower, upper = sides(model, found.lower, found.upper)
-    told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), named(model, criterion)
+    told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), criterion
     evaluation = Evaluation(pessimistic(model, lower, upper), *told)
     held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps}
-    vars(evaluation).update(problem=(model, ball.facing(nature)), policy=x, **held)
+    vars(evaluation).update(problem=(model, ball), policy=policy, **held)
     return evaluation
 
 
@@ -375,6 +394,7 @@ def certify(
     kernel: ArrayLike = None,
     backend: str = DEFAULT_BACKEND,
     nature: str = "adversarial",
+    criterion: str | None = None,
 ) -> Certificate:
     """Bound the optimum from a policy and a kernel, trusting neither.
 
@@ -397,6 +417,8 @@ def certify(
         What computes the worst case of the policy, "exact" or "conic".
     nature : str
         "adversarial"; a kernel proves nothing of a nature that helps.
+    criterion : str, optional
+        As for `solve`.
     """
     check_problem(model, ball)
     if ball.facing(nature).nature != "adversarial":
@@ -415,9 +437,10 @@ def certify(
         )
     x = model.policy(policy)
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
-    tolerance = near(criterion_of(model), 1e-10)  # as tight as rounding allows
-    worst = _evaluate(build(model, ball, backend), x, tolerance, None, inner=True)
-    nominal = Problem(NominalOperator(model, y))
+    seen, name = posed(model, criterion), named(model, criterion)
+    tolerance = near(criterion_of(seen, name), 1e-10)  # as tight as rounding allows
+    worst = _evaluate(build(seen, ball, backend), x, tolerance, name, inner=True)
+    nominal = Problem(NominalOperator(seen, y), criterion=criterion_of(seen, name))
     best = run(PolicyIteration(), nominal, start=None, tolerance=tolerance, inner=True, title="answering the kernel")
     lower, upper = sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))

@@ -192,3 +192,23 @@ def test_a_total_is_saved_and_loaded(tmp_path):
     assert again.criterion == "total"
     assert again.bias is None
     np.testing.assert_array_equal(again.time, found.time)
+
+
+def test_a_total_of_a_model_that_is_not_read_whole_is_refused_before_any_work(tmp_path):
+    drmdp.write(line(0.5), tmp_path / "m.drmdp")
+    with pytest.raises(
+        InputError, match=r"discount: 1, and a model that is not read whole .* solve drmdp.read\(path\)"
+    ):
+        drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1))
+
+
+def test_certify_bounds_totals_and_averages():
+    model, ball = line(0.5), drmdp.Wasserstein(0.1)
+    found = drmdp.certify(model, ball, drmdp.solve(model, ball))
+    assert found.gap <= 1e-6 * found.upper.max()
+    machine = drmdp.instances.perturb(drmdp.instances.machine(6), 4)
+    gain = drmdp.solve(machine, ball, criterion="average")
+    shown = drmdp.certify(machine, ball, gain, criterion="average")
+    assert shown.gap <= 1e-5 * gain.scale
+    assert (shown.lower <= gain.upper).all()
+    assert (gain.lower <= shown.upper).all()

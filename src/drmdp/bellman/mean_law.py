@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp import _native
 from drmdp._typing import Array
@@ -49,6 +50,14 @@ class Chain:
         workers.run(over, work * self.mean.shape[1], 0, work.size - 1, self.threads)
         out[self.ends] = 0.0
         return out
+
+    def matrix(self) -> Any:
+        """The same, sparse (S, S)."""
+        n, E = np.shape(self.there)
+        data = np.array(self.mean[self.classes if self.classes.size else np.zeros(n, dtype=int)])
+        data[self.ends] = 0.0
+        at = np.arange(0, (n + 1) * E, E)
+        return sparse.csr_array((data.ravel(), np.ravel(self.there), at), shape=(n, n))
 
 
 class MeanLawOperator:

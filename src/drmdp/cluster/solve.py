@@ -125,6 +125,11 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
             "checkpoint: code is not saved, so that nobody could go on with a function: write model.tabulate() to a .drmdp directory and solve its path"
         )
     held: Any = source.model if isinstance(source, EventSource) else source.stored
+    if source.head.discount == 1:
+        raise InputError(
+            "discount: 1, and a model that is not read whole is solved for discounted costs only: what a total needs is solved for all states at once; "
+            "solve drmdp.read(path), in memory"
+        )
     if held.ends is not None:
         raise InputError(
             "terminal: states have final values, and a model that is not read whole is solved without: solve drmdp.read(path), in memory"

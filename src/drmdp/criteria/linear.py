@@ -97,6 +97,8 @@ def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) ->
 
 def matrix_of(chain: Any) -> Any:
     """The entries of a sparse chain, (S, S); what is not listed is left out."""
+    if not hasattr(chain, "n_columns"):
+        return chain.matrix()
     n = chain.n_columns
     return sparse.csr_array(
         (np.asarray(chain.entry_mass, dtype=np.float64), chain.entry_state, chain.entry_ptr), shape=(n, n)

@@ -64,7 +64,7 @@ def table(problem: Problem, value: Array, played: BoolArray) -> Answer | None:
         ratio = 1 + SLACK if getattr(ball, "kind", "") == "cvar" else 1 - SLACK
         most = 1.0 if getattr(ball, "kind", "") == "cvar" else np.inf
         smaller = ball.with_radius(np.minimum(np.asarray(ball.radius) * ratio, most)).facing(ball.nature)
-    inner = Problem(build(model, smaller, "exact", problem.operator.threads), None, problem.checkpoint)
+    inner = Problem(build(model, smaller, "exact", problem.operator.threads), problem.policy, problem.checkpoint)
     nature: Any = inner.sweep(value).nature
     problem.kernel_passes += 1
     if isinstance(ball, Reweighting):
