@@ -341,14 +341,16 @@ def evaluate(
         if given is not None:
             raise InputError(f"{name}: goes with a plan over finitely many stages, and this policy has none")
     check_problem(model, ball)
-    tolerance, x = Tolerance.of(tol, rtol), model.policy(policy)
+    tolerance = Tolerance.of(tol, rtol)
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     if criterion == "reach":
         m, faced = asked(model, ball, target, avoid, minimise), ball.facing(nature)
+        x = m.policy(policy)
         with showing(progress):
             found = arrivals(m, faced, x, tolerance, deadline, threads)
         return _evaluation(m, faced, x, found, "reach")
+    x = model.policy(policy)
     with showing(progress):
         check_ends(seen := posed(model, criterion), ball)
         operator = build(seen, ball.facing(nature), backend, threads)

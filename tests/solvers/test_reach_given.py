@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from test_reach import BALLS, NATURES, plain, random_rows, swap
 
 import drmdp
 import drmdp_check
 from drmdp.bellman.build import build
 from drmdp.core.levels import ended
 from drmdp.criteria.reach import model_of
-from test_reach import BALLS, NATURES, plain, random_rows, swap
 
 
 def iterated(model, ball, nature, policy):

@@ -15,6 +15,7 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.build import build
 from drmdp.bellman.operator import Update
+from drmdp.core.levels import beyond
 from drmdp.core.tolerance import Tolerance
 from drmdp.criteria.reach import Reach
 from drmdp.model import Model
@@ -44,6 +45,15 @@ class Arriving(Reaching):
         return next(self._points)
 
 
+class HelpfulNature(far_side.Nature):
+    """A policy (S, A) is fixed, and nature wants what it wants: values are −p."""
+
+    def after(self, p: Array) -> tuple[Array, Array]:
+        """By a proved sweep of the policy."""
+        self._update = self.problem.proved(-p, self.policy)
+        return -beyond(-p, self._update.lower_step, -1)[self.options.owner], self.top(p)
+
+
 class GivenCourse(Course):
     """The sweeps of one problem whose policy is given."""
 
@@ -61,7 +71,7 @@ class GivenCourse(Course):
         x, shown = problem.policy, update.nature
         players: Any
         if self.maximise == self.helps:  # nature wants the target reached
-            players = far_side.Nature(problem, x)
+            players = (HelpfulNature if self.helps else far_side.Nature)(problem, x)
         else:
             answer = table(problem, levelled(near.value, self.width), x > 0)
             if answer is None:
