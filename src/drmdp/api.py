@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from drmdp.bellman.nominal import NominalOperator
 from drmdp.bellman.operator import Operator
 from drmdp.certificate import membership
 from drmdp.core import clock, levels
-from drmdp.core.cached import cached_property
 from drmdp.core.files import check_path
 from drmdp.core.progress import showing
 from drmdp.core.signs import outward, pessimistic, sides, value_of
-from drmdp.core.tolerance import RTOL, Tolerance, scale_of
+from drmdp.core.tolerance import RTOL, Tolerance
 from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
 from drmdp.criteria import criterion_of, named, near, posed
@@ -28,7 +27,8 @@ from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Solution, Status
 from drmdp.solution.rows import notes_of
-from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, steps_of, time_of
+from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, time_of
+from drmdp.solvers.evaluation import evaluation_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
@@ -240,58 +240,6 @@ def bellman(
     return BellmanStep(found, update.policy, lower, upper, update.kernel)
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic side.
-
-    Attributes
-    ----------
-    value : (S,)
-        The pessimistic bound: upper for costs, lower for rewards.
-    lower, upper : (S,)
-        Certified bounds on the worst-case value of the policy.
-    kernel : (S, A, S)
-        Nature's best response; actions that are not played keep the mean kernel.
-    status : Status
-        How the run ended.
-    scale : float
-        max(max|value|, max|c|), what a relative gap is relative to.
-    criterion : str
-        What was evaluated: "discounted", "total", "average" or "reach".
-    """
-
-    value: Array
-    lower: Array
-    upper: Array
-    kernel: Any
-    status: Status
-    scale: float
-    criterion: str = "discounted"
-    problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
-    policy: ClassVar[Any] = None
-    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
-    sweeps: ClassVar[Any] = None  # those that prove it from below and from above
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over the states."""
-        return float((self.upper - self.lower).max())
-
-    @cached_property
-    def time(self) -> Array | None:
-        """Of a total: upper bound on the expected number of steps until a terminal state, whatever nature does, (S,); None if there is none."""
-        model, ball = self.problem
-        if self.criterion != "total":
-            return None
-        return steps_of(Problem(build(model, ball, DEFAULT_BACKEND)), self.policy, None)
-
-    def proof(self, path: str | os.PathLike[str]) -> int:
-        """Write what is needed to check the bounds, and return its bytes; see `Solution.proof`."""
-        from drmdp import proof
-
-        return proof.write(path, self, self.policy)
-
-
 def evaluate(
     model: Any,
     ball: Any,
@@ -349,22 +297,13 @@ def evaluate(
         x = m.policy(policy)
         with showing(progress):
             found = arrivals(m, faced, x, tolerance, deadline, threads)
-        return _evaluation(m, faced, x, found, "reach")
+        return evaluation_of(m, faced, x, found, "reach")
     x = model.policy(policy)
     with showing(progress):
         check_ends(seen := posed(model, criterion), ball)
         operator = build(seen, ball.facing(nature), backend, threads)
         found = _evaluate(operator, x, tolerance, named(model, criterion), deadline=deadline)
-    return _evaluation(model, ball.facing(nature), x, found, named(model, criterion))
-
-
-def _evaluation(model: Model, ball: AmbiguitySet, policy: Array, found: Outcome, criterion: str) -> Evaluation:
-    lower, upper = sides(model, found.lower, found.upper)
-    told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), criterion
-    evaluation = Evaluation(pessimistic(model, lower, upper), *told)
-    held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps}
-    vars(evaluation).update(problem=(model, ball), policy=policy, **held)
-    return evaluation
+    return evaluation_of(model, ball.facing(nature), x, found, named(model, criterion))
 
 
 @dataclass(frozen=True)
