@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from drmdp import cluster, formats, instances, plot, policies, radius
     from drmdp._version import __version__
-    from drmdp.api import BellmanStep, Certificate, Evaluation, bellman, certify, evaluate, resume, solve
+    from drmdp.api import BellmanStep, Certificate, bellman, certify, evaluate, resume, solve
     from drmdp.core.grid import Grid
     from drmdp.errors import InputError, MissingExtra, Notice
     from drmdp.estimate import LogCheck, check_log, estimate
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from drmdp.solution import HorizonSolution, Record, Solution, Status
     from drmdp.solvers.accelerated import Accelerated
     from drmdp.solvers.anderson import Anderson
+    from drmdp.solvers.evaluation import Evaluation
     from drmdp.solvers.first_order import FirstOrder
     from drmdp.solvers.gauss_seidel import GaussSeidel
     from drmdp.solvers.horizon import finite_horizon

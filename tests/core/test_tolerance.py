@@ -199,7 +199,7 @@ def test_when_a_run_is_given_up(history, goal, ends):
 
 
 def test_reached():
-    made = drmdp.api.Evaluation
+    made = drmdp.Evaluation
     numbers = {"value": np.ones(1), "kernel": None, "scale": 100.0}
     for status, gap, good in (
         ("solved", 50.0, True),

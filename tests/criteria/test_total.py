@@ -212,3 +212,19 @@ def test_certify_bounds_totals_and_averages():
     assert shown.gap <= 1e-5 * gain.scale
     assert (shown.lower <= gain.upper).all()
     assert (gain.lower <= shown.upper).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_path_goes_on_beyond_the_radius_that_traps():
+    path = drmdp.radius.path(line(0.7), drmdp.Wasserstein(0.1, "l1"), [0.0, 0.3, 0.7, 0.9])
+    assert [str(point.status) for point in path.points] == ["solved", "solved", "unbounded", "unbounded"]
+    assert np.isfinite(path.worst).tolist() == [True, True, False, False]
+    drmdp.radius.path(line(0.7), drmdp.Wasserstein(0.1, "l1"), 5)
+
+
+def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
+    """Staying earns 1 a step; nature can make it stay."""
+    model = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[-1.0, 0.0], discount=1.0, terminal={1: 9.0})
+    path = drmdp.radius.path(model, drmdp.Wasserstein(0.1, "l1"), [0.0, 0.5, 1.0])
+    assert path.points[0].upper[0] == pytest.approx(7)
+    assert path.points[2].upper[0] == INF

@@ -89,12 +89,12 @@ def near_optimal(model: Model, ball: AmbiguitySet, solution: Solution, loss: flo
 
 def _own(model: Model, solution: Solution) -> None:
     check_solution(solution)
-    if solution.fingerprint != model.fingerprint:
-        raise InputError("the solution is of another model")
     if solution.criterion in ("average", "reach"):
         raise InputError(
             f"actions are compared for discounted and total costs, and this solution's criterion is {solution.criterion!r}"
         )
+    if solution.fingerprint != model.fingerprint:
+        raise InputError("the solution is of another model")
 
 
 def _each_action(model: Model, ball: AmbiguitySet, value: Array) -> Array:

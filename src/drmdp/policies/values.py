@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
-from drmdp.api import Evaluation, evaluate
+from drmdp.api import evaluate
 from drmdp.core.tolerance import RTOL
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.sets import AmbiguitySet, check_problem
+from drmdp.solvers.evaluation import Evaluation
 
 STEPS = 2000
 """Of a chain followed from the start."""

@@ -21,6 +21,7 @@ from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Operator
 from drmdp.core import clock
+from drmdp.core.levels import ended
 from drmdp.core.progress import counted, showing
 from drmdp.core.signs import inward, pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
@@ -32,6 +33,7 @@ from drmdp.policies.actions import most_probable
 from drmdp.radius.spacing import next_radius
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status, reached
+from drmdp.solvers.asked import arriving
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
@@ -286,8 +288,9 @@ class Tracer:
         """Solve at a radius; `near` holds solved points."""
         self._move(radius)
         problem = Problem(self._operator, self._policy)
-        start = self._start(radius, near)
+        start = self._start(radius, [point for point in near if np.isfinite(point.value).all()])
         found = run(PolicyIteration(), problem, start=start, tolerance=self.tolerance, deadline=self.deadline)
+        found = arriving(problem, found, self.tolerance)
         return self._point(radius, found)
 
     def settled(self, point: Point, others: Sequence[Point], states: Any) -> Point:
@@ -324,7 +327,7 @@ class Tracer:
             others = [other.radius for other in own if other is not point]
             share = np.prod([(radius - r) / (point.radius - r) for r in others])
             total += sign * share * (point.lower + point.upper) / 2
-        return np.where(self.model.terminal, 0.0, total)
+        return ended(self.model, total)
 
     def _point(self, radius: float, found: Outcome) -> Point:
         model = self.model

@@ -67,8 +67,9 @@ def next_radius(points: Sequence[Solved], n: int, top: float, marks: Sequence[fl
 def _shares(points: Sequence[Solved], initial: Array) -> Array:
     """Share of each interval between neighbours in what happens on the whole way, (K − 1,)."""
     policy = np.array([np.abs(b.policy - a.policy).sum() for a, b in pairwise(points)])
-    value = np.array([abs(float(initial @ (b.value - a.value))) for a, b in pairwise(points)])
-    largest = max(float(np.abs(point.value).max()) for point in points)
+    worth = [np.where(np.isfinite(point.value), point.value, 0.0) for point in points]  # a total may be infinite
+    value = np.array([abs(float(initial @ (b - a))) for a, b in pairwise(worth)])
+    largest = max(float(np.abs(own).max()) for own in worth)
     total = np.zeros(len(points) - 1)
     for weight, way, scale in ((POLICY, policy, 1.0), (1 - POLICY, value, largest)):
         way[way <= ROUNDING * scale] = 0.0
