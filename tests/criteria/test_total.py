@@ -228,3 +228,18 @@ def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
     path = drmdp.radius.path(model, drmdp.Wasserstein(0.1, "l1"), [0.0, 0.5, 1.0])
     assert path.points[0].upper[0] == pytest.approx(7)
     assert path.points[2].upper[0] == INF
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"discount": 1.5}, r"discount.*\[0, 1\].*1.5"),
+        ({"discount": np.nan}, r"discount.*\[0, 1\].*nan"),
+        ({"terminal": {1: np.nan}}, "terminal"),
+        ({"terminal": {1: INF}}, "terminal"),
+        ({"terminal": {"nowhere": 1.0}}, "nowhere"),
+    ],
+)
+def test_ends_and_discounts_that_are_none(given, words):
+    with pytest.raises(InputError, match=words):
+        drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], **{"discount": 1.0, "terminal": [1]} | given)
