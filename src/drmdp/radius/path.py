@@ -327,7 +327,8 @@ class Tracer:
             others = [other.radius for other in own if other is not point]
             share = np.prod([(radius - r) / (point.radius - r) for r in others])
             total += sign * share * (point.lower + point.upper) / 2
-        return ended(self.model, total)
+        start: Array = ended(self.model, total)
+        return start
 
     def _point(self, radius: float, found: Outcome) -> Point:
         model = self.model
