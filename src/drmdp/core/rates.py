@@ -39,7 +39,7 @@ def interest_of(given: Any) -> float:
 def uniformised(rates: ArrayLike, open_pairs: BoolArray, labels: Labels) -> tuple[Array, float]:
     """Kernels (N, S, A, S) of checked rates, and Λ."""
     found = jumps(rates)
-    N, S, A = found.shape[:3]
+    S, A = found.shape[1:3]
     here = np.arange(S)
     leave = found.copy()
     leave[:, here, :, here] = 0.0

@@ -209,14 +209,14 @@ def discount_of(discount: Any) -> float:
 
 def one_discount(discount: Any, what: str) -> float:
     """A discount where there is room for one only."""
-    if np.ndim(discount) > 0:
+    if isinstance(discount, list | tuple | np.ndarray):
         raise InputError(f"discount: {what} has one for all pairs; drmdp.Model(kernels, …) takes one for each")
     return discount_of(discount)
 
 
 def discounts_of(given: Any, available: BoolArray, labels: Any) -> tuple[float, Array | None]:
     """A discount, or the largest of one for each pair (S, A) and these, 0 where a pair is not available; those that are all the same are one."""
-    if np.ndim(given) == 0:
+    if not isinstance(given, list | tuple | np.ndarray):
         return discount_of(given), None
     each = numbers("discount", given)
     if each.shape != available.shape:

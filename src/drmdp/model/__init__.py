@@ -51,8 +51,8 @@ class Model(Made):
         only for transitions that no kernel has; such a model needs ``support="observed"``. So does one with a sparse matrix, which is read only where
         some kernel has the transition (and is 0 there if it holds nothing).
     discount : float in [0, 1], or (S, A) array
-        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then). An array has
-        one for each pair, as in semi-Markov models, whose steps take different times; then `discount` is the largest of them and `discounts` the array.
+        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then). One for each
+        pair, as steps of semi-Markov models take different times, is `discounts`, and `discount` then the largest.
     weights : (N,) array, optional
         Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
     initial : (S,) array or mapping from state to probability, optional
@@ -250,8 +250,7 @@ class Model(Made):
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
-        own = (self._counts, self.ends, self.discounts)
-        return spans.Span(0, self.states, self.blocks, *others, *own).part(lo, hi)
+        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends, self.discounts).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
