@@ -744,7 +744,7 @@ BAD = {
     "discount inf": ({"discount": np.inf}, r"discount: expected a number in \[0, 1\], got inf"),
     "discount text": ({"discount": "a"}, r"discount: expected a number in \[0, 1\], got 'a'"),
     "discount None": ({"discount": None}, r"discount: expected a number in \[0, 1\], got None"),
-    "discount array": ({"discount": np.array([0.5])}, r"discount: expected a number in \[0, 1\], got array\(\[0.5\]\)"),
+    "discount array": ({"discount": np.array([0.5])}, r"discount: expected a number in \[0, 1\], or one for each pair, shape \(3, 2\); got \(1,\)"),
     "discount huge": ({"discount": 10**5000}, r"discount: expected a number in \[0, 1\], got <int>"),
     "discount complex": ({"discount": 0.5j}, r"discount: expected a number in \[0, 1\], got 0.5j"),
     "discount date": (

@@ -130,7 +130,7 @@ def solve(
     check_problem(model, ball)
     ball = ball.facing(nature)
     seen = posed(model, criterion)
-    check_method(named(model, criterion), name, chosen)
+    check_method(named(model, criterion), name, chosen, model.discounts is not None)
     begin, deadline = clock.now(), clock.deadline(max_seconds)
     with showing(progress):
         first = _start(model, start, deadline)

@@ -92,7 +92,7 @@ class CooperativeOperator:
         model, A = self.model, self.model.n_actions
         ones = np.where(model.available, 1.0, 0.0).reshape(-1, 1)
         low, high, point, memory = self._sweep(False, value, ones, start * A, stop * A)
-        own, u = slice(start, stop), value - levels.level(value)
+        own, u = slice(start, stop), value - levels.level(value, self.model)
         low, high = (side.reshape(model.available.shape)[own] for side in (low, high))
         there = model.available[own]
         best = np.where(there, high, np.inf).argmin(axis=1)
@@ -104,7 +104,7 @@ class CooperativeOperator:
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Keep the policy (S, A), let nature minimise."""
         low, high, point, memory = self._sweep(True, value, policy, start, stop)
-        own, u = slice(start, stop), value - levels.level(value)
+        own, u = slice(start, stop), value - levels.level(value, self.model)
         nature = Remembered(self.model, self.ball, self._whole, point, memory, None, self.threads)
         return self._update(value, u, own, low[own], high[own], policy[own], nature)
 
@@ -113,7 +113,7 @@ class CooperativeOperator:
     ) -> tuple[Array, Array, Point, Memory]:
         """L and U of the states, or pairs, start … stop − 1, and what they were found with."""
         layout = self._whole if fixed else self._pairs
-        point = point_at(layout, 0.0 - (value - levels.level(value)))
+        point = point_at(layout, 0.0 - (value - levels.level(value, self.model)))
         memory = Memory(*(array.copy() for array in self._memory[fixed]))
         n = layout.available.shape[0]
         out = Out(np.zeros(n), np.zeros(n), np.array(policy, dtype=np.float64), np.zeros(n))
@@ -133,7 +133,7 @@ class CooperativeOperator:
     def _update(
         self, value: Array, u: Array, own: slice, low: Array, high: Array, policy: Array, nature: Any
     ) -> Update:
-        model, shift = self.model, levels.level(value)
+        model, shift = self.model, levels.level(value, self.model)
         ends, here = model.terminal[own], u[own]
         low, high = (np.where(ends, 0.0, side) for side in (low, high))
         low, high, new = levels.both_steps(here, shift, model, low, high, own)

@@ -206,7 +206,7 @@ class ExactOperator:
 
     def _sweep(self, fixed: bool, value: Array, policy: Array, start: int, stop: int) -> Update:
         model = self.model
-        u, shift = levels.around(value)
+        u, shift = levels.around(value, model)
         layout = self.layout
         looks: Looks[Point] = Looks(partial(point_at, layout, u))
         out = self._mapped(fixed, layout, looks, policy, start, stop)
@@ -248,7 +248,7 @@ class ExactOperator:
     def nature(self, value: Array, memory: Memory, sweeps: int) -> Remembered:
         """What nature plays after a sweep at `value`, the last of so many, that left this memory."""
         layout = self._laid_out(sweeps)
-        point = point_at(layout, value - levels.level(value), whole=False)
+        point = point_at(layout, value - levels.level(value, self.model), whole=False)
         return Remembered(self.model, self.ball, layout, point, memory, None, self.threads)
 
     def _laid_out(self, sweeps: int) -> Layout:

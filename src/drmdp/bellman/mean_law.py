@@ -72,7 +72,7 @@ class MeanLawOperator:
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """Take the best action in every state."""
-        model, shift = self.model, levels.level(value)
+        model, shift = self.model, levels.level(value, self.model)
         u, S = value - shift, model.n_states
         policy, stake = np.zeros((S, model.n_actions)), np.zeros(S)
 

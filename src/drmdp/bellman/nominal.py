@@ -94,6 +94,6 @@ class NominalOperator:
 
     def _result(self, value: Array, policy: Array, stake: Array, fixed: bool) -> Update:
         low, high = self.fixed.bound(value, policy, stake, fixed)
-        later = self.model.discount * level(value)
+        later = self.model.discount * level(value, self.model)
         new = ended(self.model, (policy * stake).sum(axis=1) + later)
         return Update(new, low, high, policy, self.nature, self.nature)

@@ -76,7 +76,7 @@ class RobustProver:
             return Proof(low, high, kernel=kernel)
         layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
-        u, shift = levels.around(value)
+        u, shift = levels.around(value, model)
         x = np.ascontiguousarray(policy, dtype=np.float64)
         found = compressed.derive(self.ball, layout, u, x, memory, fixed, self.threads)
         low, high, _ = levels.both_steps(u[model.own], shift, model, found.low, found.high)

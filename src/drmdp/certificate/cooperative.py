@@ -64,7 +64,7 @@ class CooperativeProver:
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
         """Bound F, or F^x, at `value`; a claim of another shape than the set's is refused."""
         model, (S, A) = self.model, self.model.available.shape
-        shift = levels.level(value)
+        shift = levels.level(value, model)
         u = value - shift
         x = np.ascontiguousarray(policy, dtype=np.float64)
         found = self._derive(u, x, claim, fixed)
@@ -81,7 +81,7 @@ class CooperativeProver:
 
     def each(self, value: Array, claim: Any) -> Array:
         """What every pair costs at least, value included, (S, A), from the claim of an update."""
-        shift = levels.level(value)
+        shift = levels.level(value, self.model)
         found = self._derive(value - shift, None, claim, fixed=False)
         return np.asarray(shift - found.high.reshape(self.model.available.shape) - 8 * levels.EPS * np.abs(value).max())
 

@@ -213,7 +213,7 @@ def derive(
     model: Model, ball: AmbiguitySet, value: Array, witness: Witness, start: int, stop: int, fixed: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """F(v) between its bounds, L − v, U − v and the feasible mean kernel (n, A, S); `fixed`: the policy is given."""
-    n, shift = stop - start, level(value)
+    n, shift = stop - start, level(value, model)
     u, model = value - shift, seen_by(ball.moves, model)
     low, high = np.zeros(n), np.zeros(n)
     mean = np.zeros((n, model.n_actions, model.n_next))

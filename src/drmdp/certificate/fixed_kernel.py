@@ -46,7 +46,7 @@ class FixedKernel:
 
     def stakes(self, value: Array) -> Array:
         """c̄ + λ y·v at v without its level, (S, A)."""
-        return self.costs + self.model.discount * self._means(value - level(value)).reshape(self.costs.shape)
+        return self.costs + self.model.factor * self._means(value - level(value, self.model)).reshape(self.costs.shape)
 
     def _means(self, u: Array) -> Array:
         """y·u of every pair, (S·A,)."""
@@ -59,7 +59,7 @@ class FixedKernel:
 
     def bound(self, value: Array, policy: Array, stake: Array, fixed: bool) -> tuple[Array, Array]:
         """L − v and U − v, (S,) each, from the stakes."""
-        model, shift = self.model, level(value)
+        model, shift = self.model, level(value, self.model)
         u, ends = value - shift, model.terminal
         most = np.abs(self.costs) + 2 * model.discount * np.abs(u).max()  # c̄ may be a sum of the same terms
         u = u[model.own]

@@ -69,6 +69,8 @@ def view(layout: Layout, value: Array, whole: bool = True) -> View:
     beyond = np.zeros(1, dtype=np.int64)
     u = np.zeros(value.size if layout.common else 0)
     top, span = float(value.max()), float(value.max()) - float(value.min())
+    if not isinstance(layout.discount, float):  # v is not around its level: sizes count from 0
+        span = max(top, 0.0) - min(top - span, 0.0)
     if layout.common and layout.discount * span > TINY:
         with np.errstate(over="ignore"):
             u = (value - top) / span

@@ -36,6 +36,7 @@ class Outline:
         self.facts: Facts = engine.survey()
         self.n_states, self.n_actions = engine.n_states, whole.n_actions
         self.discount, self.maximise, self.ends = whole.discount, whole.maximise, None
+        self.discounts = None
         self.terminal, self.available, self.initial = engine.run("given", "terminal", "available", "initial", kept=3)[0]
 
     @property

@@ -134,6 +134,10 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         raise InputError(
             "terminal: states have final values, and a model that is not read whole is solved without: solve drmdp.read(path), in memory"
         )
+    if held.discounts is not None:
+        raise InputError(
+            "discount: there is one for each pair, and a model that is not read whole is solved with one for all: solve drmdp.read(path), in memory"
+        )
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with ExitStack() as ends:
         with not_lost(), stage("opening the model"):

@@ -1,7 +1,8 @@
 """Values around their level, and one-sided steps, rounded away from the truth.
 
 Values v of very different size than their differences are handled as u = v − level(v), so that a large common level costs no digits:
-F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 − λ) level on F(v) − v.
+F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 − λ) level on F(v) − v. Where discounts differ between pairs there is no such
+rule, and the level is 0.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ EPS = float(np.finfo(np.float64).eps)
 ALL = slice(None)
 
 
-def level(value: Array) -> float:
-    """Midrange of a value; removed before and added after every computation."""
-    return float((value.max() + value.min()) / 2)
+def level(value: Array, model: Model) -> float:
+    """Midrange of a value; removed before and added after every computation. 0 where discounts differ."""
+    return 0.0 if model.discounts is not None else float((value.max() + value.min()) / 2)
 
 
-def around(value: Array) -> tuple[Array, float]:
+def around(value: Array, model: Model) -> tuple[Array, float]:
     """A value without its level, and the level."""
+    if model.discounts is not None:
+        return value, 0.0
     u = np.empty(value.size)
     return u, _native.fill_around(value, u)
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from drmdp._typing import ArrayLike
+from drmdp.core import rates as continuous
 from drmdp.core import validation as checks
+from drmdp.core.distributions import Labels
 from drmdp.core.explore import explore
 from drmdp.core.progress import showing
 from drmdp.core.validation import Names
@@ -73,7 +75,7 @@ class Made:
         for what, function in (("transition", transition), (name, price)):
             if not callable(function):
                 raise InputError(f"{what}: expected a function, got {shown(function)}")
-        checks.discount_of(discount)
+        checks.one_discount(discount, "a model of functions")
         checks.whole("limit", limit, 1)
         with showing(progress):
             found = explore(initial, actions, transition, price, name, terminal, limit)  # type: ignore[arg-type]
@@ -89,6 +91,77 @@ class Made:
                 terminal=_valued(terminal, found),
                 kernel_names=kernel_names,
             )
+
+    @classmethod
+    def from_rates(
+        cls,
+        rates: ArrayLike,
+        *,
+        costs: ArrayLike = None,
+        rewards: ArrayLike = None,
+        jump_costs: ArrayLike = None,
+        jump_rewards: ArrayLike = None,
+        interest: float,
+        states: Names | None = None,
+        actions: Names | None = None,
+        available: ArrayLike = None,
+        terminal: Any = None,
+        kernel_names: Names | None = None,
+        **others: Any,
+    ) -> Self:
+        """A model of continuous time, by uniformisation: at radius 0 values solve interest · V = min_a c + Q_a V.
+
+        A step is a moment at which something may happen, the same for all kernels: `notes` say how often that is. With interest 0 and terminal states the
+        total until the end is solved. With interest 0 and none, solve with ``criterion="average"``: it is the average per unit of time.
+
+        Parameters
+        ----------
+        rates : (S, A, S) or (N, S, A, S) array
+            Jumps per unit of time; rows sum to 0, so that what is on the diagonal is minus the rate at which a state is left.
+        costs, rewards : (S,) or (S, A) array, optional
+            Per unit of time.
+        jump_costs, jump_rewards : (S, S) or (S, A, S) array, optional
+            Of a jump, when it happens. Of the four, costs or rewards, not both.
+        interest : float
+            Per unit of time, at least 0: what comes at time t counts exp(−interest · t).
+        states, actions, available, terminal, kernel_names
+            As for a model of arrays, and so are `weights`, `initial`, `notes`, `dtype` in `others`.
+
+        Examples
+        --------
+        A machine fails once in ten days and is repaired in one, which costs 5 a day, discounted by 1 % a day:
+
+        >>> import numpy as np, drmdp
+        >>> rates = np.array([[[-0.1, 0.1]], [[1.0, -1.0]]])
+        >>> model = drmdp.Model.from_rates(rates, costs=[0, 5], interest=0.01)
+        >>> np.linalg.solve(0.01 * np.eye(2) - rates[:, 0], [0, 5]).round(4)
+        array([45.045 , 49.5495])
+        >>> drmdp.solve(model, drmdp.Wasserstein(0.0)).value.round(4)
+        array([45.045 , 49.5495])
+        """
+        paid, earned = (costs, jump_costs), (rewards, jump_rewards)
+        both = [any(part is not None for part in own) for own in (paid, earned)]
+        if both[0] == both[1]:
+            raise InputError(
+                f"give costs or rewards, jump_costs or jump_rewards, got {'both' if both[0] else 'neither'}"
+            )
+        name, given = ("costs", paid) if both[0] else ("rewards", earned)
+        N, S, A, _ = continuous.jumps(rates).shape
+        state_names, action_names = checks.names_of("states", states, S), checks.names_of("actions", actions, A)
+        end = checks.terminal_of(terminal, state_names)[0]
+        open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
+        labels = Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
+        kernels, fastest = continuous.uniformised(rates, open_pairs, labels)
+        interest = continuous.interest_of(interest)
+        endless = interest == 0 and not end.any()
+        step, jump = (1.0, fastest) if endless else (1 / (fastest + interest), fastest / (fastest + interest))
+        told = f"continuous time: {fastest:.6g} steps per unit of time, in which something may happen; interest {interest:g}"
+        told += "; costs of a step are per unit of time, and so is an average" if endless else ""
+        return cls(  # type: ignore[call-arg]
+            kernels, **{name: continuous.priced(name, *given, step, jump, (S, A))}, discount=fastest / (fastest + interest),
+            states=states, actions=actions, available=available, terminal=terminal, kernel_names=kernel_names,
+            notes=(*others.pop("notes", ()), told), **others,
+        )  # fmt: skip
 
     @classmethod
     def from_events(

@@ -79,6 +79,7 @@ class Span:
     initial: Array  # (n,)
     counts: Kernels | None = None  # transitions seen of the n·A pairs; workers need none
     ends: Array | None = None  # (n,) values of terminal states, as costs; None: all 0
+    discounts: Array | None = None  # (n, A); None: one for all pairs
 
     def __len__(self) -> int:
         return len(self.terminal)
@@ -91,8 +92,8 @@ class Span:
         costs = self.costs[ends] if self.costs.ndim == 1 else self.costs[lo:hi]
         others = (self.available[lo:hi], self.terminal[lo:hi], self.initial[lo:hi])
         counts = None if self.counts is None else self.counts.part(lo * A, hi * A)
-        values = None if self.ends is None else self.ends[lo:hi]
-        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts, values)
+        values = (None if own is None else own[lo:hi] for own in (self.ends, self.discounts))
+        return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts, *values)
 
     def check(self, labels: Labels, discount: float) -> None:
         """Refuse what no model has, naming states by `labels` of the whole model; nothing is copied or scaled."""
@@ -100,6 +101,12 @@ class Span:
         check_open(self.available, self.terminal, labels)
         distributions.check(self.blocks, self.available, labels, None, Scaled())
         check_costs("costs", self.costs, self.blocks, discount, labels)
+        if self.discounts is not None:
+            bad = ~((self.discounts >= 0) & (self.discounts <= discount * self.available))
+            if bad.any():
+                k = int(np.argmax(bad))
+                rule = f"in [0, {discount!r}], and 0 where a pair is not available"
+                raise InputError(f"discounts must be {rule}: {labels.pair(k)} has {float(self.discounts.flat[k])!r}")
         if self.costs.ndim > 1:
             own = self.costs if self.costs.ndim == 2 else np.abs(self.costs).sum(axis=2)
             closed = ~self.available & (own != 0)
@@ -162,8 +169,9 @@ def _digest(span: Span) -> bytes:
     digest.update(_bytes(span.available, "?"))
     digest.update(_bytes(span.terminal, "?"))
     digest.update(_bytes(span.initial, "<f8"))
-    if span.ends is not None:
-        digest.update(_bytes(span.ends + 0.0, "<f8"))
+    for name, own in (("", span.ends), ("discounts", span.discounts)):
+        if own is not None:
+            digest.update(name.encode() + bytes(_bytes(own + 0.0, "<f8")))
     if not isinstance(span.names, range):
         digest.update(b"".join(text_of(span.names)))
     return digest.digest()

@@ -207,6 +207,32 @@ def discount_of(discount: Any) -> float:
     return value
 
 
+def one_discount(discount: Any, what: str) -> float:
+    """A discount where there is room for one only."""
+    if isinstance(discount, list | tuple | np.ndarray):
+        raise InputError(f"discount: {what} has one for all pairs; drmdp.Model(kernels, …) takes one for each")
+    return discount_of(discount)
+
+
+def discounts_of(given: Any, available: BoolArray, labels: Any) -> tuple[float, Array | None]:
+    """A discount, or the largest of one for each pair (S, A) and these, 0 where a pair is not available; those that are all the same are one."""
+    if not isinstance(given, list | tuple | np.ndarray):
+        return discount_of(given), None
+    each = numbers("discount", given)
+    if each.shape != available.shape:
+        raise InputError(
+            f"discount: expected a number in [0, 1], or one for each pair, shape {available.shape}; got {each.shape}"
+        )
+    bad = available & ~((each >= 0) & (each <= 1))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise InputError(f"discount must be in [0, 1]: {labels.pair(k)} has {float(each.flat[k])!r}")
+    each = np.where(available, each, 0.0)
+    known = each[available]
+    largest = float(known.max(initial=0.0))
+    return largest, None if (known == largest).all() else each
+
+
 def low_discount(discount: float) -> str | None:
     """A question, if a discount may be meant for a rate of interest."""
     if not 0 < discount < LOW:

@@ -48,7 +48,13 @@ def posed(model: Model, name: str | None) -> Model:
         if model.terminal.any():
             cure = "drop terminal=, or solve the total cost (discount=1)"
             raise InputError(f"criterion: the average cost of a process that ends is 0; {cure}")
-        return model if model.discount == 1 else changed(model, discount=1.0)
+        return (
+            model if model.discount == 1 and model.discounts is None else changed(model, discount=1.0, discounts=None)
+        )
+    if model.discounts is not None and model.discount == 1:
+        raise InputError(
+            "discount: 1 for some pairs and less for others, which is not solved: give all a discount below 1, such as 1 - 1e-9, or all 1"
+        )
     if name == "discounted" and model.discount == 1:
         raise InputError("criterion: 'discounted' needs a discount below 1, and that of the model is 1")
     if name == "total":

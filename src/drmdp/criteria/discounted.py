@@ -3,6 +3,9 @@
 F^x and F_y are monotone and shift by λk when v shifts by k, so U ≥ F^x(v) and L ≤ F_y(v) imply
 
     V^x ≤ U + λ/(1−λ) max(U − v),        V_y ≥ L + λ/(1−λ) min(L − v),        V_y ≤ v* ≤ V^x.
+
+Where each pair has a discount δ(s, a), the shift is at most max δ · k for k ≥ 0 and at most min δ · k for k ≤ 0, so λ is the largest of them where U − v > 0
+somewhere and the smallest otherwise; likewise below.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ class Discounted(Criterion):
     def bounds(self, value: Array, update: Update) -> tuple[Array, Array]:
         """Both sides."""
         model = self._model
-        found = bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal, *self.range)
+        least = None if model.discounts is None else float(model.discounts[model.available].min())
+        found = bounds(value, update.lower_step, update.upper_step, model.discount, model.terminal, *self.range, least)
         if model.ends is None:
             return found.lower, found.upper
         return ended(model, found.lower), ended(model, found.upper)
@@ -46,11 +50,13 @@ class Discounted(Criterion):
         self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
     ) -> Array:
         """(I − λP)⁻¹ (F(v) − v)."""
-        return linear.solve(update.chain, self._model.discount, residual, checkpoint)
+        return linear.solve(linear.chain_of(self._model, update), self._model.discount, residual, checkpoint)
 
     def one_step_does(self, seen: Survey, goal: float) -> bool:
         """Spans of residuals shrink by λ, so the gap of v ← F(v) is at most (off + λ² span)/(1−λ)."""
         discount = self._model.discount
+        if self._model.discounts is not None:
+            return False
         return bool(seen.off + discount * discount * seen.span <= (1 - discount) * goal)
 
 
@@ -64,15 +70,20 @@ def value_range(model: Model) -> tuple[float, float]:
 
 
 def bounds(
-    value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf
+    value: Array, lower_step: Array, upper_step: Array, discount: float, terminal: BoolArray, floor: float = -np.inf, ceiling: float = np.inf,
+    least: float | None = None,
 ) -> Bounds:  # fmt: skip
-    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`."""
+    """Combine one sweep's one-sided steps L − v and U − v into bounds on the fixed points, which are known to lie between `floor` and `ceiling`.
+
+    `least` is the smallest discount, where they differ and `discount` is the largest.
+    """
     (below, _), (_, above) = ends(lower_step, upper_step)
-    ratio = discount / (1 - discount)
+    little, ratio = (discount / (1 - discount) for discount in (discount if least is None else least, discount))
     size = ratio * max(abs(below), abs(above)) if not (math.isnan(below) or math.isnan(above)) else math.nan
     given = value, lower_step, upper_step, terminal, size
     return Bounds(
-        by_state(_bound, *given, ratio * below, floor, -1.0), by_state(_bound, *given, ratio * above, ceiling, +1.0)
+        by_state(_bound, *given, (little if below > 0 else ratio) * below, floor, -1.0),
+        by_state(_bound, *given, (little if above < 0 else ratio) * above, ceiling, +1.0),
     )
 
 

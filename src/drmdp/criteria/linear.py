@@ -70,6 +70,13 @@ def solve(chain: Any, discount: float, right: Array, checkpoint: Callable[[], No
     return first + step
 
 
+def chain_of(model: Any, update: Any) -> Any:
+    """The chain P of a sweep's pair; where discounts differ, that with λP = Σ_a x_a δ_a y_a, λ the largest, whose rows may sum to less than 1."""
+    if model.discounts is None:
+        return update.chain
+    return update.nature.chain(update.policy * (model.discounts / model.discount))
+
+
 FILL, DROP, LEFT, CORRECTIONS = 30.0, 1e-4, 1e-3, 200
 """Of `arriving`: what elimination may fill in; what it drops beyond that; and what may be left of r, in the largest number."""
 

@@ -93,7 +93,7 @@ class Total(Criterion):
     ) -> Array:
         """Newton's step on the game whose steps cost ε more, until that bounds from above; then of the one where they cost ε less."""
         checkpoint()
-        live, chain = self._live.astype(float), update.chain
+        live, chain = self._live.astype(float), linear.chain_of(self._model, update)
         right = residual * live
         found = linear.arriving(chain, [right, live])
         if found is None or not (found[1] * live >= 0.5 * live).all() or not found[1].max(initial=0.0) <= LONGEST:
@@ -136,7 +136,7 @@ class Total(Criterion):
         for _ in range(ROUNDS):
             problem.checkpoint()
             right = (update.lower_step + update.upper_step) / 2 * live
-            found = linear.arriving(update.chain, [right + raised * live, live])
+            found = linear.arriving(linear.chain_of(self._model, update), [right + raised * live, live])
             if found is None or not 0 <= found[1].min(initial=0.0) <= found[1].max(initial=0.0) <= LONGEST:
                 break
             value, self.steps = value + found[0], found[1]

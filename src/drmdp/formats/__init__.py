@@ -73,6 +73,10 @@ NAMES = {
     "kernel_names": "names of kernels",
     "notes": "notes",
 }
+PARTS = {
+    "ends": "values of terminal states",
+    "discounts": "discount for each pair",
+}
 SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism", ".umb": "umb"}
 
 
@@ -247,10 +251,11 @@ def write_intervals(
 def _store(model: Model, path: str | os.PathLike[str], chosen: Format, write: Callable[[], None]) -> None:
     """Write, and warn of what is left out."""
     chosen.check_target(Path(path))
-    if model.ends is not None and "ends" not in chosen.HOLDS:
-        raise InputError(
-            f"{os.fspath(path)}: the format holds no values of terminal states, which this model has; .npz and .drmdp do"
-        )
+    for name, words in PARTS.items():
+        if getattr(model, name) is not None and name not in chosen.HOLDS:
+            raise InputError(
+                f"{os.fspath(path)}: the format holds no {words}, which this model has; .npz and .drmdp do"
+            )
     try:
         with stage(f"writing {os.fspath(path)}"):
             write()

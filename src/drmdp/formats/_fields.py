@@ -16,6 +16,7 @@ states, actions, kernel_names S, A and N names      optional; an array of string
 notes                         texts                 optional; likewise
 available, terminal           (S, A) and (S,) bool  optional
 ends                          (S,)                  optional: final costs, or rewards, of terminal states; 0 elsewhere
+discounts                     (S, A)                optional: one for each pair, of which `discount` is the largest
 counts_indptr, counts_indices (S·A+1,) (C,)         optional: C transitions that were seen, in the order of `drmdp.core.storage`
 counts_data                   (C,) or (N·C,)        and how often each was, all kernels together or by kernel
 start                         string                optional; where `initial` comes from, in words
@@ -62,6 +63,7 @@ ARRAYS = {
     "available": Field("b", (2,)),
     "terminal": Field("b", (1,)),
     "ends": Field("biuf", (1,)),
+    "discounts": Field("biuf", (2,)),
     "counts_indptr": Field("i", (1,)),
     "counts_indices": Field("i", (1,)),
     "counts_data": Field("f", (1,)),
@@ -157,7 +159,7 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         kernels,
         costs=costs if given.endswith("costs") else None,
         rewards=costs if given.endswith("rewards") else None,
-        discount=fields["discount"],
+        discount=fields.get("discounts", fields["discount"]),
         weights=fields.get("weights"),
         initial=fields.get("initial"),
         available=fields.get("available"),
@@ -166,6 +168,8 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         counts=_counts(fields, kernels) if COUNTS[0] in fields else None,
         **named,
     )
+    if model.discount != fields["discount"]:
+        raise InputError(f"discount: {fields['discount']!r} is not the largest of `discounts`, {model.discount!r}")
     ends = ends_of(fields.get("ends"), model.terminal)
     ends = 0.0 - ends if ends is not None and model.maximise else ends
     return changed(model, start=start_of(fields.get("start")), ends=ends)
@@ -235,6 +239,8 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields["terminal"] = model.terminal
     if model.ends is not None:
         fields["ends"] = 0.0 - model.ends if model.maximise else model.ends
+    if model.discounts is not None:
+        fields["discounts"] = model.discounts
     if model._counts is not None:
         model.check_unchanged()
         fields |= dict(zip(COUNTS, (model._counts.indptr, model._counts.indices, model._counts.data), strict=True))

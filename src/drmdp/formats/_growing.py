@@ -99,8 +99,9 @@ class Files:
         self._column(kind, np.float64, *span.costs.shape[1:]).add(span.costs)
         self._column("available", np.bool_, A).add(span.available)
         self._column("terminal", np.bool_).add(span.terminal)
-        if span.ends is not None:
-            self._column("ends", np.float64).add(span.ends)
+        for name in ("ends", "discounts"):
+            if (own := getattr(span, name)) is not None:
+                self._column(name, np.float64, *own.shape[1:]).add(own)
         if initial:
             self._column("initial", np.float64).add(span.initial)
             self._mass.append(float(span.initial.sum()))

@@ -30,7 +30,7 @@ from drmdp.model import Model
 from drmdp.model.events import EventModel
 
 __all__ = ["HOLDS", "check_target", "files_of", "holds_events", "open_stored", "read", "write", "write_drawn"]
-HOLDS = frozenset((*NAMES, "ends"))
+HOLDS = frozenset((*NAMES, "ends", "discounts"))
 """Which names and notes it holds, and values of terminal states."""
 
 

@@ -20,7 +20,7 @@ from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes,
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
-HOLDS = frozenset((*NAMES, "ends"))
+HOLDS = frozenset((*NAMES, "ends", "discounts"))
 """Which names and notes it holds, and values of terminal states."""
 
 

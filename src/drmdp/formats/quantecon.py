@@ -92,6 +92,8 @@ def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = Non
     pairs : bool, optional
         The form with a row per available pair and a sparse matrix; by default for sparse models.
     """
+    if model.discounts is not None:
+        raise InputError("discount: QuantEcon has one for all pairs, and this model one for each")
     from quantecon.markov import DiscreteDP
 
     Q = kernel_of(model, kernel)

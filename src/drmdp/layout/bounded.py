@@ -13,7 +13,7 @@ import numpy as np
 
 from drmdp._typing import Array, IntArray
 from drmdp.errors import InputError
-from drmdp.layout.layout import Layout
+from drmdp.layout.layout import Layout, discount_of
 from drmdp.model import Model
 from drmdp.sets.intervals import Intervals
 
@@ -31,7 +31,7 @@ def lay_out(model: Model, ball: Intervals) -> Layout:
         next_costs = _costs(model, pairs, columns)
     return Layout(
         indptr, columns, upper, lower, np.ones(1), model.available, costs, next_costs, np.ascontiguousarray(ball.radii(model)),
-        model.discount, False, not model.next_costs and ball.full,
+        discount_of(model), False, not model.next_costs and model.discounts is None and ball.full,
     )  # fmt: skip
 
 

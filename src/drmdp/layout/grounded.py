@@ -50,7 +50,7 @@ class Grounded(NamedTuple):
     costs: Array
     next_costs: Array
     radius: Array
-    discount: float
+    discount: Any
     unlisted: bool
     common: bool
     lists: Lists
@@ -75,7 +75,9 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     check_fits(ball, model)
     layout, ground = choose(model, ball), ball.ground
     seen = model.facts.shortest if ball.support == "all" else model.facts.shortest_seen
-    if layout.common or seen == model.n_next or (ball.support == "all" and model.next_costs):  # every state is listed
+    if (
+        layout.common or seen == model.n_next or (ball.support == "all" and not layout.unlisted)
+    ):  # every state is listed
         return _joined(layout, by_state(ground), layout.indices, ground)
     near = Near(ground)
     _check_size(near.most(layout), ground)

@@ -7,7 +7,7 @@ N·indptr[k]; kernels of weight 0 are left out. Four layouts cover every model a
 * support "state": the same, and every pair of a state lists what any of them has, with zeros (`widen`);
 * support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
   enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
-* support "all", costs (S, A, S): stakes differ per action, so every state is listed.
+* support "all", costs (S, A, S) or discounts (S, A): stakes differ per action, so every state is listed.
 
 A layout may hold a range of the states only. Rows are then numbered from 0 in the range, and columns as in the whole model: `indices`
 point into a v of all states.
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
     costs: Array  # (S, A); zeros where next_costs is used
     next_costs: Array  # (nnz,), or empty
     radius: Array  # (S,)
-    discount: float
+    discount: Any  # a number, or (S·A,)
     unlisted: bool  # nature may use states that are not listed
     common: bool  # all actions have the same stakes, up to their costs
 
@@ -101,7 +101,8 @@ def choose(model: Model, ball: AmbiguitySet) -> Layout:
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     facts, S = model.facts, model.n_next
-    if ball.support == "all" and facts.shortest < S and model.next_costs:
+    alike = not (model.next_costs or model.discounts is not None)
+    if ball.support == "all" and facts.shortest < S and not alike:
         return _list_all(model, ball)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
@@ -110,11 +111,11 @@ def choose(model: Model, ball: AmbiguitySet) -> Layout:
         if ball.support != "all":
             indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
     costs = np.zeros(model.available.shape) if model.next_costs else model.costs
-    unlisted = ball.support == "all" and not model.next_costs and bool(facts.shortest < S or facts.closed)
+    unlisted = ball.support == "all" and alike and bool(facts.shortest < S or facts.closed)
     full = (facts.shortest if ball.support == "all" else facts.shortest_seen) == S
     layout = Layout(
         indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
-        model.discount, unlisted, not model.next_costs and (ball.support == "all" or full),
+        discount_of(model), unlisted, alike and (ball.support == "all" or full),
     )  # fmt: skip
     if ball.support != "state":
         return layout
@@ -127,6 +128,11 @@ def widen(layout: Layout) -> Layout:
     ends, there, where = shared(layout.indptr, layout.indices, layout.available)
     data, mean = moved(layout.indptr, (layout.data, layout.mean), ends, where)
     return layout._replace(indptr=ends, indices=there, data=data, mean=mean)
+
+
+def discount_of(model: Model) -> Any:
+    """The discount, or one for each pair, (S·A,)."""
+    return model.discount if model.discounts is None else model.discounts.reshape(-1)
 
 
 def _radius(model: Model, ball: AmbiguitySet) -> Array:
@@ -174,5 +180,5 @@ def _list_all(model: Model, ball: AmbiguitySet) -> Layout:
         costs, next_costs = np.zeros((n, A)), costs.reshape(n * A, S)[pairs].ravel()
     return Layout(
         indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
-        _radius(model, ball), model.discount, False, not model.next_costs,
+        _radius(model, ball), discount_of(model), False, not model.next_costs and model.discounts is None,
     )  # fmt: skip

@@ -54,7 +54,7 @@ class Point(NamedTuple):
 def point_at(layout: Layout, value: Array, whole: bool = True) -> Point:
     """Look at v, (S,) over all states and without its level, once for a sweep; `whole`: put all states in order, not the top alone."""
     common = np.empty(value.size if layout.common else 0)
-    top, span = _native.look(value, layout.discount, common) if value.size else (0.0, 0.0)
+    top, span = _native.look(value, layout.discount if layout.common else 1.0, common) if value.size else (0.0, 0.0)
     return Point(value, top, span, _ordered(layout, value, common, whole))
 
 

@@ -50,8 +50,9 @@ class Model(Made):
         Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass; NaN means "unknown" and is legal
         only for transitions that no kernel has; such a model needs ``support="observed"``. So does one with a sparse matrix, which is read only where
         some kernel has the transition (and is 0 there if it holds nothing).
-    discount : float in [0, 1]
-        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then).
+    discount : float in [0, 1], or (S, A) array
+        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then). One for each
+        pair, as steps of semi-Markov models take different times, is `discounts`, and `discount` then the largest.
     weights : (N,) array, optional
         Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
     initial : (S,) array or mapping from state to probability, optional
@@ -95,7 +96,8 @@ class Model(Made):
     n_kernels: int
     first: int  # number of the first state: not 0 in a part
     n_next: int  # next states: more than n_states in a part
-    discount: float
+    discount: float  # the largest, where they differ
+    discounts: Array | None  # (S, A), 0 where a pair is not available; None: one for all pairs
     weights: Array
     initial: Array
     states: Names
@@ -119,7 +121,7 @@ class Model(Made):
         *,
         costs: ArrayLike = None,
         rewards: ArrayLike = None,
-        discount: float,
+        discount: float | ArrayLike,
         weights: ArrayLike = None,
         initial: ArrayLike = None,
         states: Names | None = None,
@@ -149,13 +151,15 @@ class Model(Made):
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
             blocks = blocks.astype(checks.storage_dtype(dtype))
+        largest, each = checks.discounts_of(discount, open_pairs, labels)
         self._set(
             n_states=S,
             n_actions=A,
             n_kernels=N,
             first=0,
             n_next=S,
-            discount=checks.discount_of(discount),
+            discount=largest,
+            discounts=each,
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
             initial=checks.distribution("initial", initial, state_names, "state"),
             states=state_names,
@@ -246,7 +250,7 @@ class Model(Made):
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
-        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends).part(lo, hi)
+        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends, self.discounts).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -306,6 +310,11 @@ class Model(Made):
         return self.facts.missing
 
     @property
+    def factor(self) -> Any:
+        """What values of next states are multiplied with: a number, or one for each pair, (S, A)."""
+        return self.discount if self.discounts is None else self.discounts
+
+    @property
     def own(self) -> slice:
         """Where the states of this model are among all."""
         return slice(self.first, self.first + self.n_states)
@@ -334,7 +343,7 @@ class Model(Made):
 
     def stakes(self, value: Array, start: int, stop: int) -> Array:
         """Stakes z = c(s, a, t) + λ v(t) for the states start … stop − 1, (n, A, S); NaN where the cost is unknown."""
-        future = self.discount * value
+        future = self.discount * value if self.discounts is None else self.discounts[start:stop, :, None] * value
         if self._costs.ndim == 2:
             return np.asarray(self._costs[start:stop, :, None] + future)
         if self._costs.ndim == 3:
@@ -437,5 +446,5 @@ def of_span(head: spans.Head, span: spans.Span) -> Model:
     own = {name: getattr(head, name) for name in HEAD}
     return assembled(
         n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
-        terminal=span.terminal, ends=span.ends, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
+        terminal=span.terminal, ends=span.ends, discounts=span.discounts, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
     )  # fmt: skip

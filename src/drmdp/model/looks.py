@@ -23,6 +23,9 @@ def shown_model(model: Model) -> str:
     shape = "(S, A, S)" if model.next_costs else "(S, A)"
     prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"
     lines = [model.head.described(model._blocks.indices.size, words.memory(model.nbytes), prices)]
+    if model.discounts is not None:
+        least = words.discount(float(model.discounts[model.available].min()))
+        lines.append(f"  discounts (S, A) in [{least}, {words.discount(model.discount)}]")
     if not isinstance(model.kernel_names, range):
         lines.append(f"  kernels {words.some(model.kernel_names)}")
     if model._counts is not None and model.pair_counts is not None:

@@ -65,7 +65,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
     stacked = Model(
         _kernels(models),
         **{"rewards" if first.maximise else "costs": 0.0 - costs if first.maximise else costs},
-        discount=first.discount,
+        discount=first.factor,
         weights=np.concatenate([share * model.weights for share, model in zip(shares, models, strict=True)]),
         initial=initial,
         states=first.states,
@@ -94,6 +94,8 @@ def _check(model: Model, first: Model, m: int) -> None:
                 else [f"{one:g}", f"{other:g}"]
             )
             raise InputError(f"models: 0 has {'' if kind == 'maximise' else 'discount '}{words[0]}, and {m} {words[1]}")
+    if not np.array_equal(*(np.broadcast_to(one.factor, one.available.shape) for one in (first, model))):
+        raise InputError(f"models: {m} has another discount in some pairs than 0")
     if not np.array_equal(model.terminal, first.terminal):
         s = int(np.argmax(model.terminal != first.terminal))
         raise InputError(f"models: state {first.states[s]!r} is terminal in only one of 0 and {m}")

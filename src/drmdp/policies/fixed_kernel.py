@@ -171,7 +171,8 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
     Of a model that neither discounts nor ends it is the average cost a step: 1 − λ times the discounted one, which is within 1 − λ = `PATIENT` times the span
     of the bias.
     """
-    S, endless = model.n_states, model.discount == 1 and not model.terminal.any()
+    S, endless = model.n_states, model.discount == 1 and model.discounts is None and not model.terminal.any()
+    share = 1.0 if model.discounts is None else model.discounts / model.discount
     out = np.empty((len(matrices), S))
     for k, matrix in enumerate(matrices):
         if S > DENSE and sparse.issparse(matrix):
@@ -179,7 +180,7 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
         else:
             costs = ended(model, (policy * expected_costs(model, matrix)).sum(axis=1))
             costs, discount = (PATIENT * costs, 1 - PATIENT) if endless else (costs, model.discount)
-            out[k] = linear.solve(_chain(policy, matrix), discount, costs)
+            out[k] = linear.solve(_chain(policy * share, matrix), discount, costs)
     return -out if model.maximise else out
 
 

@@ -36,14 +36,14 @@ def q_values(solution: Solution) -> Array:
         raise InputError(
             "q_values: a loaded solution does not hold its model, whose costs they need; solve with start=solution"
         )
-    kernel, v, gain = solution.kernel, solution.value, np.zeros(1)
+    kernel, v, gain, rate = solution.kernel, solution.value, np.zeros(1), model.factor
     if solution.bias is not None:  # of an average: what is left to come, less the average of this step
-        v, gain = solution.bias, solution.value[:, None]
+        v, gain, rate = solution.bias, solution.value[:, None], 1.0
     if model.next_costs:
         costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
     else:
         costs = np.asarray(model.costs)
-    q = (0.0 - costs if model.maximise else costs) + model.discount * (kernel @ v) - gain
+    q = (0.0 - costs if model.maximise else costs) + rate * (kernel @ v) - gain
     return np.where(model.available, q, np.nan)
 
 

@@ -186,6 +186,10 @@ class _Course:
         plan = policy if isinstance(policy, HorizonSolution) else None
         if stages is None:
             check_model(model)
+            if model.discounts is not None:
+                raise InputError(
+                    "discount: pairs have their own, and trajectories are added up with one for all: change the model's"
+                )
             return cls((model,), model.policy(policy)[None], [kernel], np.zeros(model.n_states))
         costs = None if plan is None or is_sequence(model) else plan.costs
         models = models_of(model, stages, costs, None if plan is None else plan.discount)[1]

@@ -90,7 +90,8 @@ def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:
 def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
     """Share of the discounted time that a policy spends in each state under a kernel, (S,); the mean kernel by default.
 
-    The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. The sum ends where λ^t
+    The shares d ∝ Σ_t λ^t p_t of the distributions p_t after t steps from the start sum to 1 and are 0 in terminal states. Where pairs have discounts of their
+    own, p_t loses what they take. The sum ends where λ^t
     is below 1e-6, or after `STEPS` steps.
 
     Parameters
@@ -104,6 +105,7 @@ def visits(model: Model, policy: ArrayLike, kernel: Any = None) -> Array:
     """
     check_model(model)
     x = model.policy(policy)
+    x = x if model.discounts is None else x * (model.discounts / model.discount)
     chain = fixed.chain(x, fixed.matrix_of(model, kernel)).T
     now = np.where(model.terminal, 0.0, model.initial)
     total = now.copy()

@@ -52,7 +52,7 @@ def write(path: str | os.PathLike[str], result: Any, policy: Array | None = None
     if result.criterion != "discounted":
         told |= {"criterion": result.criterion, "sweeps": [SIDES[sweep.sides] for sweep in sweeps]}
         told |= goal_of(model) if result.criterion == "reach" else {}
-        model = changed(model, discount=1.0)
+        model = changed(model, discount=1.0, discounts=None)
     return _write(path, told, [({}, Stage(model, ball, sweep)) for sweep in sweeps])
 
 

@@ -18,12 +18,13 @@ from drmdp.proof.states import pair_of
 
 def digest(model: Model) -> str:
     """That of a model."""
-    return joined(model.head, of_states(model))
+    return joined(model.head, of_states(model), model.discounts is not None)
 
 
-def joined(head: Any, states: Iterable[bytes]) -> str:
-    """That of a model whose states have these."""
-    sizes = struct.pack("<qqqd", head.n_kernels, head.n_states, head.n_actions, head.discount)
+def joined(head: Any, states: Iterable[bytes], each: bool = False) -> str:
+    """That of a model whose states have these; `each`: pairs have discounts of their own, which the states hold."""
+    rate = -1.0 if each else head.discount
+    sizes = struct.pack("<qqqd", head.n_kernels, head.n_states, head.n_actions, rate)
     found = hashlib.sha256(sizes + np.asarray(head.weights, dtype="<f8").tobytes())
     for own in states:
         found.update(own)
@@ -38,6 +39,7 @@ def of_states(model: Model) -> Iterator[bytes]:
         for a in np.flatnonzero(model.available[s]).tolist():
             pair = pair_of(model, s, a)
             found.update(struct.pack("<qqq", model.first + s, a, pair.columns.size))
-            for numbers, kind in ((pair.there, "<i4"), (pair.rows, "<f8"), (pair.costs + 0.0, "<f8")):
+            rate = [] if model.discounts is None else [pair.rate]
+            for numbers, kind in ((pair.there, "<i4"), (pair.rows, "<f8"), (pair.costs + 0.0, "<f8"), (rate, "<f8")):
                 found.update(np.asarray(numbers, dtype=kind).tobytes())
         yield found.digest()

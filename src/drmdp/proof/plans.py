@@ -50,7 +50,8 @@ def _stakes(layout: Any, point: Any, s: int, a: int) -> Array:
     A, each = layout.available.shape[1], []
     for pair in range(s * A, s * A + A):
         own = slice(int(layout.indptr[pair]), int(layout.indptr[pair + 1]))
-        z = layout.discount * point.value[layout.indices[own]]
+        rate = layout.discount if isinstance(layout.discount, float) else layout.discount[pair]
+        z = rate * point.value[layout.indices[own]]
         each.append(z + layout.next_costs[own] if layout.next_costs.size else z)
     unit = max(float(np.ptp(z)) if z.size else 0.0 for z in each)
     u = (each[a] - each[a].max()) * (1.0 / unit if unit > 1e-280 else 0.0)

@@ -42,6 +42,7 @@ class Pair(NamedTuple):
     rows: Array  # (N, K)
     costs: Array  # one, S, or one for each column
     there: Any  # (K,) where columns lead: to themselves, but for events
+    rate: float  # its discount
 
 
 def pair_of(model: Model, s: int, a: int) -> Pair:
@@ -50,12 +51,13 @@ def pair_of(model: Model, s: int, a: int) -> Pair:
         events, c = np.arange(model.n_events), int(model.classes[s, a]) if model.classes.size else 0
         asked = model.asked(s, s + 1)
         costs = asked.costs[0, a] if model.priced else model._prices[s, a][None]
-        return Pair(events, model.laws[c], costs, asked.next[0, a])
+        return Pair(events, model.laws[c], costs, asked.next[0, a], model.discount)
     blocks, k, N = model.blocks, s * model.n_actions + a, model.n_kernels
     lo, hi = int(blocks.indptr[k]), int(blocks.indptr[k + 1])
     rows = np.asarray(blocks.data[N * lo : N * hi], dtype=np.float64).reshape(N, -1)
     columns = np.asarray(blocks.indices[lo:hi])
-    return Pair(columns, rows, costs_of(model, s, a, lo, hi), columns)
+    rate = model.discount if model.discounts is None else float(model.discounts[s, a])
+    return Pair(columns, rows, costs_of(model, s, a, lo, hi), columns, rate)
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class States:
         else:
             own = costs[np.searchsorted(pair.columns, states)]
         there = states if pair.there is pair.columns else pair.there[states]
-        return np.asarray(self.sign * own + self.model.discount * self.u[there])
+        return np.asarray(self.sign * own + pair.rate * self.u[there])
 
     def row(self, s: int, a: int, p: float) -> Row:
         """Stakes below the top, and rows, over all that nature may use, the listed next states first."""

@@ -209,7 +209,7 @@ class Intervals(Witness):
         columns, r = np.asarray(layout.indices[entries]), layout.radius[s]
         ends = np.stack([np.maximum(layout.mean[entries] - r, 0.0), np.minimum(layout.data[entries] + r, 1.0)])
         costs = layout.next_costs[entries] if layout.next_costs.size else layout.costs[s, a]
-        return columns, ends, states.sign * costs + states.model.discount * states.u[columns]
+        return columns, ends, states.sign * costs + states.pair(s, a).rate * states.u[columns]
 
     def more(self, states: States, s: int, acts: list[int]) -> dict[str, Any]:
         """The intervals of a state."""

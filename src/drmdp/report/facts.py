@@ -72,7 +72,12 @@ class Subject(Worth):
 
     def rate(self, total: float) -> float | None:
         """(1 − λ) times a total: the same at every step for ever."""
-        endless = self.model is not None and 0 < self.discount < 1 and not self.model.terminal.any()
+        endless = (
+            self.model is not None
+            and self.model.discounts is None
+            and 0 < self.discount < 1
+            and not self.model.terminal.any()
+        )
         return (1 - self.discount) * total if endless else None
 
     @property
@@ -133,7 +138,9 @@ def problem(subject: Subject) -> dict[str, str]:
         "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
         f"{subject.kernels}s": f"{model.n_kernels:,}, {equal}" + named,
         f"{subject.noun}s": f"by {by}, from {low:,.6g} to {high:,.6g}",
-        "discount": f"{discount(model.discount)} a step",
+        "discount": f"{discount(model.discount)} a step"
+        if model.discounts is None
+        else f"at most {discount(model.discount)} a step, one for each pair",
         "next states of a pair": f"{model.blocks.lengths[model.available.ravel()].mean():.3g} on average, over all kernels",
         "memory": f"{memory(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
     }

@@ -33,9 +33,13 @@ SEARCHED = 10_000
 """States up to which a radius is searched for."""
 
 
-def check_method(criterion: str, name: str, method: Any) -> None:
+def check_method(criterion: str, name: str, method: Any, each: bool = False) -> None:
     """Refuse methods and rules that are for discounted costs."""
     if criterion == "discounted":
+        if name == "first-order" and each:
+            raise InputError(
+                "method: 'first-order' goes with one discount for all pairs; method='auto' with one for each"
+            )
         return
     if not isinstance(method, PolicyIteration):
         raise InputError(

@@ -132,10 +132,11 @@ class Problem:
             matrix = fixed.matrix
             prices = fixed.costs
             if model.ends is not None:  # paid on the way there
-                prices = prices + model.discount * (matrix @ model.ends).reshape(prices.shape)
-            model.kept["mean"] = Rows.of(
-                matrix.indptr, matrix.indices, matrix.data, prices, model.available, model.discount
-            )
+                prices = prices + model.factor * (matrix @ model.ends).reshape(prices.shape)
+            data = matrix.data
+            if model.discounts is not None:
+                data = data * np.repeat((model.discounts / model.discount).ravel(), np.diff(matrix.indptr))
+            model.kept["mean"] = Rows.of(matrix.indptr, matrix.indices, data, prices, model.available, model.discount)
         found: Rows = model.kept["mean"]
         return found
 

@@ -174,7 +174,9 @@ class Course:
             best, v = min(best, off), v + self._solve(chain, self.live, rate, right)
         ball: Any = problem.operator.ball
         inner = Problem(
-            build(changed(self.model, discount=rate), ball, "exact", problem.operator.threads), None, problem.checkpoint
+            build(changed(self.model, discount=rate, discounts=None), ball, "exact", problem.operator.threads),
+            None,
+            problem.checkpoint,
         )
         found = loop.run(
             PolicyIteration(), inner, start=np.clip(v, *self.box), tolerance=Tolerance(1e-4), inner=True, proof=False, title="looking for a start"

@@ -49,7 +49,7 @@ class DirectOperator(ABC):
 
     def sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         """Update the states start … stop − 1, or evaluate a policy (S, A)."""
-        model, shift = self.model, levels.level(value)
+        model, shift = self.model, levels.level(value, self.model)
         u, n = value - shift, stop - start
         memory = Memory(*(part.copy() for part in self._memory))
         x, kernel, new = np.zeros((n, model.n_actions)), np.zeros((n, model.n_actions, model.n_next)), np.zeros(n)

@@ -132,7 +132,7 @@ class ConicOperator:
         shape = (n, A) if self.ball.by_pair else (n,)
         multipliers = np.zeros((*shape, w.size) if self.ball.priced_by_kernel else shape)
         witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, w.size)), kernels)
-        u = value - levels.level(value)
+        u = value - levels.level(value, self.model)
         for s in range(start, stop):
             if not model.terminal[s]:
                 with put_off():  # or Clarabel takes it for bad data

@@ -136,6 +136,8 @@ def _discounted(models: tuple[Model, ...], discount: float | None) -> tuple[Mode
     """The models with the discount that was given, 1 included, or their common one."""
     if discount is None:
         first = models[0].discount
+        if any(model.discounts is not None for model in models):
+            raise InputError("discount: pairs have their own, and stages take one for all: say which one, discount=…")
         for t, model in enumerate(models):
             if model.discount != first:
                 raise InputError(
@@ -143,7 +145,7 @@ def _discounted(models: tuple[Model, ...], discount: float | None) -> tuple[Mode
                 )
         return models
     value = checks.discount_of(discount)
-    other = {id(model): changed(model, discount=value) for model in models}
+    other = {id(model): changed(model, discount=value, discounts=None) for model in models}
     return tuple(other[id(model)] for model in models)
 
 
