@@ -14,8 +14,8 @@
 // and the Hessian is G P G'/kappa: rows of G, less their regression on 1 and the losses with weights 1/C''. Where
 // that does not settle, as there is no interior, the saddle point of all mixtures (`mixture_corners.hpp`) is the one
 // of the ball, or kappa is next to 0. Then t is fixed: U at t is smooth in x (the regression is on 1 alone) and
-// minimised for one t after the other, each GROWTH times the last, less where that spends the budget and the
-// solution is not near yet.
+// minimised for one t after the other, from one that spends little on, each GROWTH times the last, less where that
+// spends the budget and the solution is not near yet.
 #pragma once
 
 #include "../elementary.hpp"
@@ -85,7 +85,7 @@ public:
         layout_.data = {game.w.data(), N_};
         const Pair<double> pair = pairs_.of(0, MixtureGame::view(u_));
         if (!fixed_ && !Divergence::ENDLESS && model_.response(pair, LARGEST).cost <= game.budget) {
-            write(pair, INFINITE, game);
+            write(pair, LARGEST, game);  // losses that rounding tells apart share what they had
             return top;
         }
         const double first = guess < INFINITE ? guess * span : 0.0;
@@ -112,7 +112,7 @@ public:
         int answers = descend(game, tol, game.tau, STEPS);
         if (!game.closed(tol)) answers += play(game, tol);
         std::fill(x_.begin(), x_.end(), 1.0 / double(game.n));
-        double t = 1.0 / GROWTH, growth = GROWTH;
+        double t = std::min(1.0, std::sqrt(game.budget)) / GROWTH, growth = GROWTH;
         while (!game.closed(tol) && t < LARGEST && growth > 1.001) {
             before_ = x_, fixed_ = true;
             answers += descend(game, tol, growth * t, FEW);
