@@ -136,11 +136,18 @@ struct Order {
     double level = -INFINITE;         // u at the end of the least top; -inf where that is all
     View<std::int64_t> beyond;        // (1) not 0 once somebody counted past the end of the top
 
+    // The place of a state, behind the top if it has none.
+    Index place_of(Index state) const {
+        const Index own = rank[state], n = u.size();
+        return 0 <= own && own < n ? own : n;
+    }
     // #{t u > tau}, galloping from where the part of tau/t begins.
     Index count_above(double t, double tau) const {
         const Index n = u.size();
         const double part = -double(n) * tau / t;
-        Index low = part >= 0.0 && part < double(n) ? below[Index(part)] : 0, high = low, step = 1;
+        Index low = part >= 0.0 && part < double(n) ? below[Index(part)] : 0, step = 1;
+        low = 0 <= low && low < n ? low : n;
+        Index high = low;
         if (low < n && t * u[low] > tau) {
             for (; high < n && t * u[high] > tau; step *= 2) low = high + 1, high += step;
             high = high < n ? high : n;

@@ -33,12 +33,17 @@ struct Lists {
     View<double> cost;
 };
 
-// Fills the lists of all entries; `where` (S) holds -1 before and after. How long they are together.
+// Fills the lists of all entries; `where` (S) holds -1 before and after. How long they are together,
+// which may be more than there was room for.
 inline Index fill_lists(View<const std::int64_t> indptr, View<const std::int32_t> indices,
                         const Ground& ground, const Lists& out, View<std::int64_t> where) {
     std::vector<double> key;
     std::vector<Index> order;
     Index end = 0;
+    const auto put = [&](Index to, double cost) {
+        if (end < out.target.size()) out.target[end] = std::int32_t(to), out.cost[end] = cost;
+        ++end;
+    };
     out.at[0] = 0;
     for (Index pair = 0; pair + 1 < indptr.size(); ++pair) {
         const Index first = indptr[pair], K = indptr[pair + 1] - first;
@@ -50,16 +55,13 @@ inline Index fill_lists(View<const std::int64_t> indptr, View<const std::int32_t
                 for (Index k = ground.list_at[j]; k < ground.list_at[j + 1]; ++k) {
                     const Index to = where[ground.list_target[k]];
                     if (to < 0) continue;
-                    out.target[end] = std::int32_t(to), out.cost[end++] = ground.list_cost[k];
+                    put(to, ground.list_cost[k]);
                 }
             } else {
                 for (Index k = 0; k < K; ++k) key[k] = k == e ? -1.0 : ground.cost(j, indices[first + k]);
                 rank({key.data(), K}, K, order);
                 for (const Index k : order)
-                    if (key[k] < INFINITE) {
-                        out.target[end] = std::int32_t(k);
-                        out.cost[end++] = key[k] > 0.0 ? key[k] : 0.0;
-                    }
+                    if (key[k] < INFINITE) put(k, key[k] > 0.0 ? key[k] : 0.0);
             }
             out.at[first + e + 1] = end;
         }

@@ -26,11 +26,17 @@ struct Sweep {
     const Found* of_pairs = nullptr;
 };
 
-// What a routine keeps in `Memory`.
+// What nature's rows have behind their listed entries: nothing that must be there, an entry for the top, or,
+// where states are not listed, one for each kernel, or two for each entry and kernel (and lists are needed).
+enum class Behind { nothing, top, kernels, targets };
+
+// What a routine keeps in `Memory`, and what its rows need.
 struct Keeps {
     Index of_pair = 0;       // numbers of a pair in by_row
     bool by_kernel = false;  // a number of each kernel in by_kernel
     bool by_row = false;     // of_pair numbers of each kernel
+    Behind behind = Behind::nothing;
+    Index prefixes = 0;      // prefix terms of each kernel, where states are not listed
 };
 
 // What can be done with one kind of set.

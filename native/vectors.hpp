@@ -2,7 +2,9 @@
 // not a number are not numbers: such a vector proves nothing about any state.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "lanes.hpp"
 
@@ -43,18 +45,12 @@ inline bool are_finite(View<const double> numbers) {
     return sum_over(numbers.size(), [&](Index k) { return numbers[k] - numbers[k]; }) == 0.0;
 }
 
-// The least and the greatest of some numbers. Not inlined: who asks is ready to give up, and such code is not made fast.
-struct Reach {
-    std::int32_t least = INT32_MAX, most = -1;
-};
-
-__attribute__((noinline)) inline Reach reach_of(View<const std::int32_t> numbers) {
-    Reach found;
-    for (const std::int32_t k : numbers) {
-        found.least = k < found.least ? k : found.least;
-        found.most = k > found.most ? k : found.most;
-    }
-    return found;
+// Whether all numbers are from 0 to n - 1. Not inlined: who asks is ready to give up, and such code is not made fast.
+template <class T>
+__attribute__((noinline)) bool is_below(View<const T> numbers, Index n) {
+    std::make_unsigned_t<T> most = 0;  // what is negative is large
+    for (const T k : numbers) most = std::max(most, std::make_unsigned_t<T>(k));
+    return n > 0 && std::uint64_t(most) < std::uint64_t(n);
 }
 
 inline Ends ends_of(View<const double> numbers) {

@@ -1,7 +1,11 @@
 // Arrays of Python at the border: type, shape, order and writability are checked here, once a call,
 // so that routines need not. A routine is a function of views, numbers and structs of them; `define`
 // makes a function of Python of it. Its arguments are told with their shapes, "policy[S A]": letters
-// stand for sizes, which are known from the first array that has them; "costs[E]?" may be empty.
+// stand for sizes, which are known from the first array that has them; "costs[E]?" may be empty,
+// "indices[E]<S" are places among S, and "indptr[P+1]^E" rises from 0 to E, the number of entries.
+//
+// Of arrays that a call reads but some of, the part is looked at that it reads (`expect_steps`,
+// `expect_below`); of those of which it reads single numbers, each where it is read.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,14 +31,35 @@ using Flags = View<const std::uint8_t>;
 using States = View<const std::int32_t>;
 using Wholes = View<const std::int64_t>;
 
-inline std::string name_of(const char* spec) { return {spec, std::strcspn(spec, "[")}; }
+inline std::string name_of(const char* spec) { return {spec, std::strcspn(spec, "[^<")}; }
 
 [[noreturn]] inline void refuse(const char* spec, const std::string& why) {
     throw nb::value_error((name_of(spec) + ": " + why).c_str());
 }
 
 inline void expect_range(Index start, Index stop, Index n) {
-    if (!(0 <= start && start <= stop && stop <= n)) refuse("states", "out of range");
+    if (!(0 <= start && start <= stop && stop <= n))
+        refuse("states", "out of range, " + std::to_string(start) + " to " + std::to_string(stop) + " of " +
+                             std::to_string(n));
+}
+
+// Places among n.
+template <class T>
+void expect_below(View<const T> places, Index n, const char* spec) {
+    if (places.empty() || is_below(places, n)) return;
+    Index k = 0;
+    while (Index(places[k]) >= 0 && Index(places[k]) < n) ++k;
+    refuse(spec, "expected numbers from 0 to " + std::to_string(n - 1) + ", got " + std::to_string(places[k]) +
+                     " at " + std::to_string(k));
+}
+
+// Parts first ... last - 1 of what `at` divides follow each other inside of `size`.
+inline void expect_steps(View<const std::int64_t> at, Index first, Index last, Index size, const char* spec) {
+    for (Index k = first; k < last; ++k)
+        if (at[k] < 0 || at[k + 1] < at[k] || at[k + 1] > size)
+            refuse(spec, "expected places from 0 to " + std::to_string(size) + " that rise, got " +
+                             std::to_string(at[k]) + " and " + std::to_string(at[k + 1]) + " at " +
+                             std::to_string(k));
 }
 
 class Arguments;
@@ -67,10 +92,10 @@ struct Reader;
 // without the interpreter's lock.
 class Arguments {
 public:
-    Arguments() { std::fill(sizes_, sizes_ + 26, -1), held_.reserve(40); }
+    Arguments() { std::fill(sizes_, sizes_ + 26, -1); }
     Arguments(const Arguments&) = delete;
     ~Arguments() {
-        for (Py_buffer& buffer : held_) PyBuffer_Release(&buffer);
+        while (n_held_ > 0) PyBuffer_Release(&held_[--n_held_]);
     }
 
     template <class T>
@@ -98,15 +123,17 @@ private:
         if (!matches<Plain>(own))
             refuse(spec, std::string("expected numbers of type '") + kind<Plain>() + "', got '" +
                              (own.format ? own.format : "?") + "'");
-        const Index total = Index(own.len / Index(sizeof(T)));
-        fit(spec, own, total);
-        return {static_cast<T*>(own.buf), total};
+        const View<T> found{static_cast<T*>(own.buf), Index(own.len / Index(sizeof(T)))};
+        fit(spec, own, found.size());
+        if constexpr (std::is_integral_v<T>) lead(spec, View<const T>(found));
+        return found;
     }
     template <class T>
     Table<T> read(nb::handle array, const char* spec, Table<T>*) {
         const View<T> all = read<View<T>>(array, spec);
-        if (held_.back().ndim != 2) refuse(spec, "expected rows of numbers");
-        return {all, Index(held_.back().shape[1])};
+        const Py_buffer& own = held_[n_held_ - 1];
+        if (own.ndim != 2) refuse(spec, "expected rows of numbers");
+        return {all, Index(own.shape[1])};
     }
     double read(nb::handle of, const char* spec, double*) {
         const double x = PyFloat_AsDouble(of.ptr());
@@ -124,14 +151,13 @@ private:
     }
 
     const Py_buffer& buffer(nb::handle array, const char* spec, int flags) {
-        Py_buffer own;
-        if (PyObject_GetBuffer(array.ptr(), &own, flags) != 0) {
+        if (n_held_ == MOST) refuse(spec, "too many arrays");
+        if (PyObject_GetBuffer(array.ptr(), &held_[n_held_], flags) != 0) {
             PyErr_Clear();
             refuse(spec, std::string("expected a contiguous") +
                              (flags & PyBUF_WRITABLE ? ", writable" : "") + " array");
         }
-        held_.push_back(own);
-        return held_.back();
+        return held_[n_held_++];
     }
 
     void fit(const char* spec, const Py_buffer& own, Index total) {
@@ -139,16 +165,35 @@ private:
         if (!at || (total == 0 && std::strchr(at, '?'))) return;
         const bool alone = !std::strchr(at, ' ');
         Index product = 1;
+        bool fits = true;
         for (Index k = 0; *at != ']'; ++k) {
             Index number = at[1] - '0';
             Index& known = number < 10 ? number : size(at[1]);
             const Index more = at[2] == '+';
             at += more ? 4 : 2;
             if (known < 0) known = (alone ? total : k < own.ndim ? Index(own.shape[k]) : 0) - more;
-            product *= known + more;
+            fits &= !__builtin_mul_overflow(product, known + more, &product);
+            fits &= alone || own.ndim == 1 || (k < own.ndim && Index(own.shape[k]) == known + more);
         }
-        if (product != total)
-            refuse(spec, "expected " + std::to_string(product) + " numbers, got " + std::to_string(total));
+        if (!fits || product != total)
+            refuse(spec, "expected " + std::to_string(product) + " numbers, got " + std::to_string(total) +
+                             ", or other rows and columns");
+    }
+
+    // What places lead to.
+    template <class T>
+    void lead(const char* spec, View<const T> places) {
+        const char* at = std::strpbrk(spec, "<^");
+        if (!at) return;
+        Index& end = size(at[1]);
+        if (*at == '<') return expect_below(places, end, spec);
+        if constexpr (sizeof(T) == 8) {
+            const Index last = places.size() - 1;
+            if (end < 0 && last >= 0) end = places[last];
+            if (last < 0 || places[0] != 0 || places[last] != end)
+                refuse(spec, "expected to lead from 0 to the number of entries, " + std::to_string(end));
+            expect_steps(places, 0, last, end, spec);
+        }
     }
 
     template <class T>
@@ -170,7 +215,9 @@ private:
         return code == 'i' || code == 'l' || code == 'q';
     }
 
-    std::vector<Py_buffer> held_;
+    static constexpr Index MOST = 48;
+    Py_buffer held_[MOST];  // some of them point to themselves: they stay where they are
+    Index n_held_ = 0;
     Index sizes_[26];
 };
 
@@ -222,12 +269,6 @@ void define(nb::module_& module, const char* name, R (*wide)(P...), R (*single)(
     }, nb::arg(name_of(specs).c_str()).none()...);
 }
 
-// Part k of what `at` divides has at least `least` places and lies inside of `size`.
-inline void expect_step(Wholes at, Index k, Index least, Index size, const char* name) {
-    if (at[k] < 0 || at[k + 1] - at[k] < least || at[k + 1] > size || at[k + 1] < at[k])
-        refuse(name, "places of pair " + std::to_string(k) + " are not where they should be");
-}
-
 // Sizes: S, A, N, P = S A pairs, E entries, M = N E.
 template <class Real>
 struct Reader<Layout<Real>> {
@@ -240,6 +281,7 @@ struct Reader<Layout<Real>> {
         to.N = to.weights.size(), from.size('M') = to.N * to.indices.size();
         if (to.indptr[0] != 0 || to.indptr[pairs] != to.indices.size())
             refuse("indptr", "expected to lead from 0 to the number of entries");
+        if (to.N == 0) refuse("weights", "expected one or more");
         to.data = at(2, "data[M]"), to.mean = at(3, "mean[E]");
         to.costs = at(6, "costs[P]"), to.next_costs = at(7, "next_costs[E]?"), to.radius = at(8, "radius");
         if (to.radius.size() != to.S && to.radius.size() != pairs)
@@ -256,11 +298,9 @@ template <class Real>
 void expect_states(const Layout<Real>& layout, Index start, Index stop, Index n) {
     expect_range(start, stop, layout.S);
     const Index first = start * layout.A, last = stop * layout.A;
-    for (Index k = first; k < last; ++k) expect_step(layout.indptr, k, 0, layout.indices.size(), "indptr");
-    if (first == last) return;
-    const Reach used = reach_of(layout.indices.part(layout.indptr[first], layout.indptr[last] - layout.indptr[first]));
-    if (used.least < 0 || used.most >= n)
-        refuse("indices", "expected numbers from 0 to " + std::to_string(n - 1));
+    expect_steps(layout.indptr, first, last, layout.indices.size(), "indptr");
+    const Index from = layout.indptr[first];
+    if (first < last) expect_below(layout.indices.part(from, layout.indptr[last] - from), n, "indices");
 }
 
 }  // namespace drmdp

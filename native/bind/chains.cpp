@@ -14,7 +14,6 @@ struct Reader<CompactRows<Real>> {
         CompactRows<Real> to;
         to.entry_at = at(0, "entry_ptr[R+1]"), to.prefix_at = at(3, "prefix_ptr[R+1]");
         if (to.entry_at.empty()) refuse("entry_ptr", "expected one or more");
-        at.from.size('E') = to.entry_at[to.size()], at.from.size('F') = to.prefix_at[to.size()];
         to.entry_state = at(1, "entry_state[E]"), to.entry_mass = at(2, "entry_mass[E]");
         to.prefix_length = at(4, "prefix_length[F]"), to.prefix_slope = at(5, "prefix_slope[F]");
         to.prefix_level = at(6, "prefix_level[F]");
@@ -28,9 +27,8 @@ struct Reader<MeanRows> {
     static MeanRows read(const Fields& at) {
         MeanRows to;
         to.costs = at(3, "costs[S A]"), to.S = at.from.size('S'), to.A = at.from.size('A');
-        at.from.size('P') = to.S * to.A, to.indptr = at(0, "indptr[P+1]");
-        at.from.size('E') = to.indptr[to.S * to.A];
-        to.indices = at(1, "indices[E]"), to.data = at(2, "data[E]"), to.available = at(4, "available[P]");
+        at.from.size('P') = to.S * to.A, to.indptr = at(0, "indptr[P+1]^E");
+        to.indices = at(1, "indices[E]<S"), to.data = at(2, "data[E]"), to.available = at(4, "available[P]");
         to.discount = at(5, "discount");
         return to;
     }
@@ -48,31 +46,60 @@ struct StoredLists {
 };
 template <>
 struct Reader<StoredLists> {
-    static StoredLists read(const Fields& at) { return {at(0, "ptr"), at(1, "target[K]"), at(2, "cost[K]")}; }
+    static StoredLists read(const Fields& at) { return {at(0, "ptr"), at(1, "target[K]<S"), at(2, "cost[K]")}; }
 };
 
 namespace {
 
+constexpr Index LONGEST = Index(1) << 40;  // a row
+
+template <class Real>
+void expect_rows(const CompactRows<Real>& rows, Index start, Index stop) {
+    expect_range(start, stop, rows.size());
+    expect_steps(rows.entry_at, start, stop, rows.entry_state.size(), "entry_ptr");
+    expect_steps(rows.prefix_at, start, stop, rows.prefix_length.size(), "prefix_ptr");
+}
+// The entries of a row name some of n states, and its prefix terms as many as `longest` of an order.
+template <class Real>
+void expect_row(const CompactRows<Real>& rows, Index r, Index n, Index longest) {
+    const Index entry = rows.entry_at[r], prefix = rows.prefix_at[r];
+    expect_below(rows.entry_state.part(entry, rows.entry_at[r + 1] - entry), n, "entry_state");
+    expect_below(rows.prefix_length.part(prefix, rows.prefix_at[r + 1] - prefix), longest + 1, "prefix_length");
+}
+
 template <class Real>
 void product(Index start, Index stop, const CompactRows<Real>& rows, Reals z, Table<const double> sums,
              View<double> out) {
-    expect_range(start, stop, rows.size());
-    for (Index r = start; r < stop; ++r) out[r] = rows.product(r, z, sums[0], sums[1]);
+    expect_rows(rows, start, stop);
+    for (Index r = start; r < stop; ++r) {
+        expect_row(rows, r, z.size(), sums.columns() - 1);
+        out[r] = rows.product(r, z, sums[0], sums[1]);
+    }
 }
 
 template <class Real>
 void spell(Index start, const CompactRows<Real>& rows, States states, Reals u, Table<double> out) {
     const Index n = out.columns() ? out.all().size() / out.columns() : 0;
-    expect_range(start, start + n, rows.size());
-    for (Index r = 0; r < n; ++r) rows.spell(start + r, states, u, out[r]);
+    if (start > rows.size()) expect_range(start, start, rows.size());
+    expect_rows(rows, start, start + n);
+    expect_below(states, out.columns(), "states");
+    for (Index r = 0; r < n; ++r) {
+        expect_row(rows, start + r, out.columns(), states.size());
+        rows.spell(start + r, states, u, out[r]);
+    }
 }
 
 template <class Real>
 void add_all_rows(View<const Real> data, Wholes indptr, Reals weights, View<double> total) {
-    const Index entries = indptr.empty() ? 0 : indptr[indptr.size() - 1];
-    if (total.size() != entries || data.size() != weights.size() * entries)
-        refuse("data", "expected rows of as many entries as there are");
+    if (data.size() != weights.size() * total.size()) refuse("data", "expected rows of as many entries as there are");
     add_rows<Real>(indptr, data, weights, total);
+}
+
+bool allot_all(Reals weights, Flags available, Wholes lengths, Index prefixes, View<std::int64_t> entry_at,
+               View<std::int64_t> prefix_at) {
+    expect_below(lengths, LONGEST, "lengths");
+    expect_below(Wholes(&prefixes, 1), LONGEST, "prefixes");
+    return allot(weights, available, lengths, prefixes, entry_at, prefix_at);
 }
 
 std::pair<double, bool> improve(const MeanRows& rows, bool free, Table<double> x, Reals value,
@@ -92,12 +119,22 @@ bool relax(const MeanRows& rows, Table<const double> x, Reals right, Index produ
 
 void spell_mean(const MeanRows& rows, Table<const double> x, Table<double> chain) { rows.spell(x, chain); }
 
-Index lists(Wholes indptr, States indices, const StoredLists& stored, Table<const double> places,
-            bool dense, const Lists& out, View<std::int64_t> where) {
+Index lists(View<std::int64_t> where, Wholes indptr, States indices, const StoredLists& stored,
+            Table<const double> places, bool dense, const Lists& out) {
+    const Index n = where.size();
+    if (stored.target.empty() && (places.columns() == 0 ? n > 0 : places.all().size() != n * places.columns() ||
+                                                                      (dense && places.columns() != n)))
+        refuse("places", "expected those of " + std::to_string(n) + " states");
+    if (!stored.target.empty()) {
+        if (stored.at.size() != n + 1) refuse("ptr", "expected lists of " + std::to_string(n) + " states");
+        expect_steps(stored.at, 0, n, stored.target.size(), "ptr");
+    }
     Ground ground;
     ground.list_at = stored.at, ground.list_target = stored.target, ground.list_cost = stored.cost;
     ground.places = places, ground.dense = dense;
-    return fill_lists(indptr, indices, ground, out, where);
+    const Index end = fill_lists(indptr, indices, ground, out, where);
+    if (end > out.target.size()) refuse("out", "expected room for " + std::to_string(end) + " targets");
+    return end;
 }
 
 }  // namespace
@@ -106,10 +143,10 @@ void bind_chains(nb::module_& module) {
     define(module, "product", product<double>, product<float>, "start", "stop", "parts", "z", "sums[2 C]",
            "out[R]");
     define(module, "spell", spell<double>, spell<float>, "start", "parts", "states[K]", "u[K]", "out[B C]");
-    define(module, "allot", allot, "weights[P]", "available[P]", "lengths[P]", "prefixes", "entry_at[P+1]",
+    define(module, "allot", allot_all, "weights[P]", "available[P]", "lengths[P]", "prefixes", "entry_at[P+1]",
            "prefix_at[P+1]");
-    define(module, "add_rows", add_all_rows<double>, add_all_rows<float>, "data", "indptr", "weights",
-           "total");
+    define(module, "add_rows", add_all_rows<double>, add_all_rows<float>, "data", "indptr^E", "weights",
+           "total[E]");
     define(module, "eliminate", eliminate, "a[S S]", "b[S]", "limit");
     define(module, "solve_small", solve_small, "chain[S S]", "discount", "b[S]");
     define(module, "improve", improve, "rows", "free", "x[S A]", "value[S]", "residual[S]");
@@ -117,7 +154,7 @@ void bind_chains(nb::module_& module) {
     define(module, "relax", relax, "rows", "x[S A]", "right[S]", "products", "rate", "slack", "rough",
            "found[S]");
     define(module, "spell_mean", spell_mean, "rows", "x[S A]", "chain[S S]");
-    define(module, "fill_lists", lists, "indptr", "indices[E]", "stored", "places", "dense", "out", "where");
+    define(module, "fill_lists", lists, "where[S]", "indptr^E", "indices[E]<S", "stored", "places", "dense", "out");
 }
 
 }  // namespace drmdp

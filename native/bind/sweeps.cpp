@@ -151,16 +151,33 @@ void check_functions(const Outside&) {}
 // Lists are of all `next` states, which is what stakes are of, or each is of an entry and names some of its
 // pair. Whether targets are there is looked at where they are read (`Extra::stake`): most never are.
 template <class Real>
-void expect_lists(const Extra& extra, const Layout<Real>& layout, Index start, Index stop, Index next) {
-    const Index pair = start * layout.A, end = stop * layout.A;
-    if (extra.list_of.empty() || pair == end) return;
-    const Index first = layout.indptr[pair], last = layout.indptr[end];
-    const Reach used = reach_of(extra.list_of.part(first, last - first));
-    if (used.least < 0 || used.most + 1 >= extra.list_at.size()) refuse("source", "there is no such list");
-    for (Index list = used.least; list <= used.most; ++list)
-        expect_step(extra.list_at, list, 1, extra.list_target.size(), "ptr");
+void expect_lists(const Routine& routine, const Extra& extra, const Layout<Real>& layout, Index start, Index stop,
+                  Index next) {
+    if (routine.keeps.behind != Behind::targets || start == stop) return;
+    if (extra.list_of.empty() && !layout.indices.empty()) refuse("lists", "expected where mass can go");
+    const Index pair = start * layout.A, end = stop * layout.A, first = layout.indptr[pair];
+    const auto used = extra.list_of.part(first, layout.indptr[end] - first);
+    expect_below(used, extra.list_at.size() - 1, "source");
+    for (const Index list : used) {
+        expect_steps(extra.list_at, list, list + 1, extra.list_target.size(), "ptr");
+        if (extra.list_at[list] == extra.list_at[list + 1])
+            refuse("ptr", "expected a target, list " + std::to_string(list) + " has none");
+    }
     for (Index k = pair; layout.common && !layout.unlisted && k < end; ++k)
         if (layout.available[k] && layout.length(k) != next) refuse("indices", "expected every next state");
+}
+
+// What must be behind K listed entries of nature's row.
+template <class Real>
+Index behind(Behind what, const Layout<Real>& layout, Index K) {
+    if (what == Behind::top) return 1;
+    if (!layout.unlisted) return 0;
+    return what == Behind::kernels ? layout.N : what == Behind::targets ? 2 * layout.N * K : 0;
+}
+void expect_room(Wholes at, Index k, Index least, const char* name) {
+    if (at[k + 1] - at[k] < least)
+        refuse(name, "expected " + std::to_string(least) + " places of pair " + std::to_string(k) + ", got " +
+                         std::to_string(at[k + 1] - at[k]));
 }
 
 // v and the layout belong together.
@@ -191,7 +208,7 @@ void sweep(const std::string& name, bool fixed, bool by_pair, Index start, Index
     const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
-    expect_lists(extra, layout, start, stop, point.value.size());
+    expect_lists(routine, extra, layout, start, stop, point.value.size());
     std::vector<double> radius;
     const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
     Memory left;
@@ -211,19 +228,22 @@ void respond(const std::string& name, bool by_pair, Index start, Index stop, con
     const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, point.value.size());
     expect_seen(layout, point.value.size(), point.common, point.order.states.size());
-    expect_lists(extra, layout, start, stop, point.value.size());
+    expect_lists(routine, extra, layout, start, stop, point.value.size());
     std::vector<double> radius, room;
     View<const double> share = rows.share.all();
     const Index S = layout.S, step = by_pair ? layout.A : 1;
-    if (S == 0 || share.empty() || share.size() % S) refuse("share", "does not fit the states");
     if (by_pair) repeat(share, S, layout.A, room);
     const Layout<Real> pairs = by_pair ? pairs_of(layout, radius) : layout;
+    if (pairs.S == 0 || share.empty() || share.size() % pairs.S) refuse("share", "does not fit the states");
     rows.share = {share, share.size() / pairs.S}, rows.weights = {rows.weights.all(), pairs.A};
-    const Index places = layout.unlisted && !extra.list_of.empty() ? 1 + 2 * layout.N : 1;
-    for (Index k = start * layout.A; k < stop * layout.A; ++k) {
-        const Index least = rows.weights.all()[k] > 0.0 ? places * layout.length(k) : 0;
-        expect_step(rows.entry_at, k, least, rows.states.size(), "entry_at");
-        expect_step(rows.prefix_at, k, 0, rows.length.size(), "prefix_at");
+    const Index first = start * layout.A, last = stop * layout.A;
+    expect_steps(rows.entry_at, first, last, rows.states.size(), "entry_at");
+    expect_steps(rows.prefix_at, first, last, rows.length.size(), "prefix_at");
+    for (Index k = first; k < last; ++k) {
+        if (!(rows.weights.all()[k] > 0.0)) continue;
+        const Index K = layout.length(k);
+        expect_room(rows.entry_at, k, K + behind(routine.keeps.behind, layout, K), "entry_at");
+        expect_room(rows.prefix_at, k, layout.unlisted ? routine.keeps.prefixes * layout.N : 0, "prefix_at");
     }
     Memory left;
     memory.fill(left.by_action, left.by_kernel, left.by_row, pairs, routine.keeps);
@@ -238,10 +258,10 @@ void prove(const std::string& name, Index start, Index stop, const Layout<Real>&
     const Routine& routine = find<Real>(name, extra);
     expect_states(layout, start, stop, sight.value.size());
     expect_seen(layout, sight.value.size(), sight.u, sight.down.size());
-    expect_lists(extra, layout, start, stop, sight.value.size());
+    expect_lists(routine, extra, layout, start, stop, sight.value.size());
     judge::Claim claim{claimed.policy, {}, {}, {}, claimed.fixed};
     claimed.memory.fill(claim.by_action, claim.by_kernel, claim.by_row, layout, routine.keeps);
-    const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, 0);
+    const auto share = Remembered<double>::cut(bounds.share, "share", layout.S, layout.N);
     const judge::Proved proved{bounds.low, bounds.high, share};
     const judge::Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
     const judge::Proof* proof = judge::proof_of(name);

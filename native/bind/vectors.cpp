@@ -34,6 +34,7 @@ void fill_block_sums(Reals a, Reals b, Index length, View<double> out) {
 double fill_order(Reals common, States states, View<double> u, View<double> sum1, View<double> sum2,
                   View<std::int32_t> below) {
     if (states.empty()) refuse("states", "expected one or more");
+    expect_below(states, common.size(), "states");
     return add_up(common, states, u, sum1, sum2, below);
 }
 

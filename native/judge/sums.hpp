@@ -65,6 +65,11 @@ struct Sight {
     View<const double> rise, rise2;  // R1, R2
     View<std::int64_t> beyond;       // (1) not 0 once somebody counted past the end of the top
 
+    // The place of a state, behind the top if it has none.
+    Index place_of(Index state) const {
+        const Index own = place[state], n = down.size();
+        return 0 <= own && own < n ? own : n;
+    }
     // How many u have (t u - tau) - low > 0 as computed, which never rises along the descending u.
     Index prefix(double t, double tau, double low) const {
         Index first = 0, last = down.size();

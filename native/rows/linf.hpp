@@ -109,7 +109,7 @@ private:
 
     // Of all states the best ones, listed or not.
     void merge(Index K) {
-        const auto place = [&](Index j) { return point_.order.rank[layout_.indices[first_ + j]]; };
+        const auto place = [&](Index j) { return point_.order.place_of(layout_.indices[first_ + j]); };
         listed_.clear();
         for (Index j = 0; j < K; ++j)
             if (place(j) < length_) listed_.push_back(j);
@@ -136,7 +136,7 @@ public:
         const Layout<Real>& layout = asked_.layout;
         const Index K = layout.length(to.pair), first = layout.first(to.pair);
         const auto key = [&](Index j) {
-            return layout.unlisted ? double(asked_.point.order.rank[layout.indices[first + j]]) : -to.u[j];
+            return layout.unlisted ? double(asked_.point.order.place_of(layout.indices[first + j])) : -to.u[j];
         };
         key_.resize(K), place_.resize(K);
         for (Index j = 0; j < K; ++j) key_[j] = key(j);

@@ -12,6 +12,6 @@ static void sweep(const Sweep<Real>& asked) {
 
 extern const Routine LINF_ROUTINE;
 const Routine LINF_ROUTINE = {"linf", sweep<double>, sweep<float>, respond<LinfNature<double>, double>,
-                              respond<LinfNature<float>, float>, {0, true}};
+                              respond<LinfNature<float>, float>, {0, true, false, Behind::kernels, 1}};
 
 }  // namespace drmdp

@@ -15,9 +15,10 @@ void respond_shared_budget(const Response<Real>& r) {
 }
 
 template <class Model>
-constexpr Routine shared_budget_routine(const char* name) {
+constexpr Routine shared_budget_routine(const char* name, Index prefixes = 0) {
     return {name, run<SharedBudget<Model, double>, double>, run<SharedBudget<Model, float>, float>,
-            respond_shared_budget<Model, double>, respond_shared_budget<Model, float>, {3, false}};
+            respond_shared_budget<Model, double>, respond_shared_budget<Model, float>, 
+            {3, false, false, Behind::nothing, prefixes}};
 }
 
 }  // namespace drmdp

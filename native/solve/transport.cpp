@@ -7,8 +7,8 @@ namespace drmdp {
 extern const Routine TRANSPORT_ROUTINE, TRANSPORT_EACH_ROUTINE;
 const Routine TRANSPORT_ROUTINE = {"transport", run<TransportEach<double>, double>, nullptr,
                                    respond<PlanNature<double>, double>, respond<PlanNature<float>, float>,
-                                   {3, false}};
+                                   {3, false, false, Behind::targets}};
 const Routine TRANSPORT_EACH_ROUTINE =
-    routine<TransportEach, PlanNature>("transport_each", {3, true, true});
+    routine<TransportEach, PlanNature>("transport_each", {3, true, true, Behind::targets});
 
 }  // namespace drmdp

@@ -144,7 +144,7 @@ def relax(rows: Any, x: Any, right: Any, products: int, rate: float, slack: floa
 def spell_mean(rows: Any, x: Any, chain: Any) -> None:
     """The chain of a policy on the mean kernel, onto zeros."""
 
-def fill_lists(indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any, where: Any) -> int:
+def fill_lists(where: Any, indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any) -> int:
     """Where the mass of each entry can go within its pair; how long the lists are together."""
 
 class EventRows:

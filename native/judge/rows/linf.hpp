@@ -121,7 +121,7 @@ private:
         std::vector<Place>& down = down_[a];
         down.resize(u.size());
         for (Index j = 0; j < u.size(); ++j)
-            down[j] = {layout_.unlisted ? Index(sight_.place[layout_.indices[first + j]]) : 0, j};
+            down[j] = {layout_.unlisted ? sight_.place_of(layout_.indices[first + j]) : 0, j};
         std::stable_sort(down.begin(), down.end(), [&](const Place& p, const Place& q) {
             return layout_.unlisted ? p.place < q.place : u[p.entry] > u[q.entry];
         });

@@ -169,7 +169,7 @@ class Near:
         most = self.most(layout)
         out = Lists(np.zeros(layout.indices.size + 1, dtype=np.int64), np.empty(most, dtype=np.int32), np.empty(most))
         kind = self._ground.kind
-        end = _native.fill_lists(layout.indptr, layout.indices, self._stored, self._at, kind == "dense", out, where)
+        end = _native.fill_lists(where, layout.indptr, layout.indices, self._stored, self._at, kind == "dense", out)
         unit = 1.0 if kind == "sparse" else self._ground.scale  # stored lists are divided already
         return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
 
