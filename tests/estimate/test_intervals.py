@@ -193,11 +193,10 @@ def test_what_a_filled_estimate_does_not_take_is_said():
     log = panel(30, 0.3, 0)
     with pytest.raises(InputError, match="takes no `weights='counts'`"):
         estimate(log, gaps="fill", by="e", weights="counts", **OPTIONS)
+    weighted = log.with_columns(w=pl.lit(0.5))
     with pytest.raises(InputError, match="no weighted rows"):
-        weighted = log.with_columns(w=pl.lit(0.5))
         estimate(weighted, gaps="fill", weight="w", by="posterior", n_kernels=2, **OPTIONS)
+    risen = pl.DataFrame({"e": [99, 99], "t": [0, 2], "state": ["dead", "mild"], "action": ["drug"] * 2})
+    wrong = pl.concat([log, risen])
     with pytest.raises(InputError, match="'dead' is left for"):
-        wrong = pl.concat(
-            [log, pl.DataFrame({"e": [99, 99], "t": [0, 2], "state": ["dead", "mild"], "action": ["drug"] * 2})]
-        )
         estimate(wrong, gaps="fill", **OPTIONS)
