@@ -79,7 +79,8 @@ class Filling:
         found = [
             f"{far:,} of {count(n, 'pair')} of rows lie 2 to {self.longest} steps apart: rows of one step are those of highest likelihood "
             f"({count(self.rounds, 'round')} of EM; the last raised the log-likelihood by {self.rise:.1g})",
-            "between two rows of an episode the action of the first is assumed to hold, rows not to depend on the time, and what was not seen to be missing at random",
+            "between two rows of an episode the action of the first is assumed to hold, rows not to depend on the time, "
+            "and what was not seen to be missing at random",
         ]
         if self.vanished:
             what, are = ("next state was", "is") if self.vanished == 1 else ("next states were", "are")

@@ -12,8 +12,9 @@ bridge    the two rows make a transition all the same; time only orders the rows
 fill      the two rows count as so many steps, of which rows of one step are made (`drmdp.estimate.intervals`)
 ========= =========================================================================================================
 
-Rows nearer than a step are refused, unless gaps are bridged. Where gaps are filled, rows must be whole steps apart, and those more than `MOST` steps
-apart, which say next to nothing, end an episode; an action that changes where no state was seen is refused. A step with a tolerance counts elapsed time (`drmdp.estimate.times`):
+Rows nearer than a step are refused, unless gaps are bridged. Where gaps are filled, rows must be whole steps apart, those more than
+`MOST` steps apart, which say next to nothing, end an episode, and an action that changes where no state was seen is refused. A step
+with a tolerance counts elapsed time (`drmdp.estimate.times`):
 whatever is not one step apart is then a gap, also if it is nearer.
 
 Two rows of an episode at the same time are *exact duplicates* if they agree in every column used; these may be dropped. If they
