@@ -190,6 +190,7 @@ def fill_gaps(
         raise InputError(
             f"`gaps='fill'` takes powers of matrices of up to {LARGEST} states, got {S}; `gaps='cut'` takes more"
         )
+    assert cells.gap is not None
     longest = int(cells.gap.max())
     allowed = np.eye(S, dtype=bool)
     allowed[cells.pair // A, cells.column] = True
