@@ -197,7 +197,7 @@ def test_settings_of_times_that_contradict_each_other_are_refused():
         ({"time_format": "%Y"}, "`time_format='%Y'` needs `time`"),
         ({"time": "time", "step": 1, "gaps": "bridge"}, "`gaps='bridge'` pairs rows whatever the time between: it takes no `step`"),
         ({"time": "time", "gaps": "cut"}, "`step` and `gaps` are for rows without `next_state`"),
-        ({"gaps": "jump"}, "`gaps` is one of refuse, cut, bridge; got 'jump'"),
+        ({"gaps": "jump"}, "`gaps` is one of refuse, cut, bridge, fill; got 'jump'"),
         ({"duplicates": "keep"}, "`duplicates` is one of refuse, drop, first, last, worst; got 'keep'"),
         ({"within": "2 days"}, "`within='2 days'` needs `time`"),
         ({"time": "time", "within": 2}, "`within=2` needs `step`"),

@@ -42,7 +42,7 @@ LOG = (
         "--gaps",
         default="refuse",
         show_default=True,
-        help="Where rows are further apart: refuse, cut (the episode ends) or bridge (time only orders).",
+        help="Where rows are further apart: refuse, cut (the episode ends), bridge (time only orders) or fill (one-step rows of highest likelihood).",
     ),
     click.option(
         "--duplicates",

@@ -122,8 +122,9 @@ def estimate(
         Time from a row to the next of its episode, by the calendar. Guessed by default, and `notes` say so.
     within : "10 days", a number, …, optional
         Count elapsed time instead: rows are so many steps apart, give or take this; all else is a gap.
-    gaps : "refuse", "cut" or "bridge"
-        Where rows are further apart: an error, the end of an episode, or a transition all the same.
+    gaps : "refuse", "cut", "bridge" or "fill"
+        Where rows are further apart: an error, the end of an episode, a transition all the same, or so many steps of which rows of one step are
+        made, those of highest likelihood or draws from their posterior; the action of a row is taken to hold until the next.
     duplicates : "refuse", "drop", "first", "last" or "worst"
         What to do with rows that are there twice, with the same episode and time: an error, or keep one. The last three keep
         one of the rows of an episode that lie in the same step, also if they differ; the worst state is the last of `states`.

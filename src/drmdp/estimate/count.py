@@ -33,6 +33,7 @@ from drmdp.estimate.order import Steps
 from drmdp.estimate.outliers import spread, spread_of_pairs
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import NUMBERS, UntidyError, is_tidy
+from drmdp.estimate.times import GAP
 
 CELL = ("state", "action", "next_state")
 PRICES = ("cost", "reward")
@@ -52,11 +53,13 @@ class Cells:
     cost: Array | None  # weighted sum
     extra: dict[str, Any]  # further columns asked for
     prices: Any = None  # a frame: `spread` of the costs, or rewards, of each pair
+    gap: IntArray | None = None  # steps to the next state, if rows several steps apart are counted too
 
     @property
     def keys(self) -> IntArray:
-        """One number per cell, pair·S + column, ascending."""
-        return self.pair * len(self.states) + self.column
+        """One number per cell, pair·S + column, ascending; (gap·S·A + pair)·S + column, where cells have a gap."""
+        S, A = len(self.states), len(self.actions)
+        return (self.pair if self.gap is None else self.gap * (S * A) + self.pair) * S + self.column
 
     def keep(self, chosen: Any) -> Cells:
         """Those cells only, in that order."""
@@ -64,7 +67,7 @@ class Cells:
         extra = {name: values[chosen] for name, values in self.extra.items()}
         return Cells(
             self.states, self.actions, self.pair[chosen], self.column[chosen], self.count[chosen], self.rows[chosen],
-            cost, extra, self.prices,
+            cost, extra, self.prices, None if self.gap is None else self.gap[chosen],
         )  # fmt: skip
 
 
@@ -117,6 +120,7 @@ def cells_of(steps: Steps, states: Named, actions: Named, by: list[str], sums: d
     numbers = {} if steps.checked else {role: rule for role, rule in _rules(names).items() if role in NUMBERS}
     asked |= {f"bad_{name}": rule.sum() for name, rule in numbers.items()}
     asked |= {name: (weight * factor).sum() for name, factor in (sums or {}).items()}
+    by = [*by, GAP] if GAP in names else by
     cells = table.collect(steps.frame.group_by(*CELL, *by).agg(**asked))[0]
     if not cells.height and table.tidy:
         raise UntidyError
@@ -142,11 +146,12 @@ def _coded(steps: Steps, cells: Any, states: Named, actions: Named, extra: list[
     state_names, s, t = codes(steps.table, "state", [cells["state"], cells["next_state"]], states)
     action_names, a = codes(steps.table, "action", [cells["action"]], actions)
     pair = s * len(action_names) + a
-    order = np.lexsort((t, pair))
+    gap = cells[GAP].to_numpy().astype(np.int64) if GAP in cells.columns else None
+    order = np.lexsort((t, pair) if gap is None else (t, pair, gap))
     cost = cells["cost"].to_numpy() if "cost" in cells.columns else None
     found = Cells(
         state_names, action_names, pair, t, cells["count"].to_numpy(), cells["rows"].to_numpy().astype(np.int64), cost,
-        {name: cells[name].to_numpy() for name in extra}, None if cost is None else spread_of_pairs(cells),
+        {name: cells[name].to_numpy() for name in extra}, None if cost is None else spread_of_pairs(cells), gap,
     )  # fmt: skip
     return found.keep(order)
 
@@ -168,6 +173,7 @@ class Samples:
     counts: list[Array]  # and how often, positive; the arrays are its own
     rows: IntArray | None  # transitions of each kernel, where rows make a kernel
     grouped: bool = False  # whether each kernel has data of its own, by a column
+    told: tuple[str, ...] = ()  # what was assumed to make rows of one step
 
     @property
     def totals(self) -> Array:
@@ -297,9 +303,10 @@ def _wide(cells: Cells, counts: Array, labels: tuple[Any, ...]) -> Samples:
 
 def _pooled(cells: Cells) -> Cells:
     """Add up what was counted by group."""
-    S = len(cells.states)
+    S, A = len(cells.states), len(cells.actions)
     keys, cell = np.unique(cells.keys, return_inverse=True)
-    pair, column = np.divmod(keys, S)
+    rest, column = np.divmod(keys, S)
+    gap, pair = np.divmod(rest, S * A)
 
     def total(values: Any) -> Any:
         return np.bincount(cell, weights=values)
@@ -315,4 +322,5 @@ def _pooled(cells: Cells) -> Cells:
         cost,
         {},
         cells.prices,
+        None if cells.gap is None else gap,
     )

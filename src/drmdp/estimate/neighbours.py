@@ -53,6 +53,11 @@ def one_step(table: Table, step: Step) -> Any:
     return ((delta_of(table, step) / step.size - 1).abs() <= NEAR).fill_null(False)
 
 
+def whole(ratio: Any) -> Any:
+    """Whether a distance is a whole number of steps, one or more."""
+    return ((ratio - ratio.round()).abs() <= NEAR) & (ratio.round() >= 1)
+
+
 @dataclass(frozen=True)
 class Look:
     """Whether the rows of each episode are together and in order, and how far apart they are."""
@@ -156,6 +161,30 @@ def twice_findings(table: Table, rule: str) -> tuple[Table, list[Finding], int]:
     return replace(table, frame=table.frame.filter(~exact)), findings, dropped
 
 
+def unseen(table: Table) -> tuple[Table, list[Finding]]:
+    """Rows without a state, left out; where they say that the action changed between two states that were seen, it is refused."""
+    pl = polars()
+    seen, action = pl.col("state").is_not_null(), pl.col("action")
+    before = seen.cum_sum().over("episode") > 0
+    after = seen.cum_sum(reverse=True).over("episode") > 0
+    held = action.forward_fill().shift(1)
+    hit = (~seen & before & after & (action != held)).fill_null(False)
+    rows = table.frame.with_columns(_held=held, _hit=hit).filter("_hit")
+    count, some = table.collect(rows.select(pl.len()), rows.sort("_row").head(LIMIT))
+    places = [
+        (
+            [row["_row"]],
+            f"the action changes from {row['_held']!r} to {row['action']!r} where no state was seen",
+            "action",
+            None,
+        )
+        for row in some.rows(named=True)
+    ]
+    cure = "give the state there; or `skip_rows_without` that column, as if the action of the row before had held; or `gaps='cut'`"
+    found = [Finding("action", True, int(count.item()), "rows", table.places(places), cure)] if places else []
+    return replace(table, frame=table.frame.filter(seen)), found
+
+
 def distance_findings(table: Table, rule: str, facts: Facts, look: Look) -> tuple[list[Finding], int]:
     """Neighbours that are not one step apart; how many of them are gaps."""
     pl = polars()
@@ -164,20 +193,25 @@ def distance_findings(table: Table, rule: str, facts: Facts, look: Look) -> tupl
     delta, often = pl.col("delta"), look.distances
     far = int(often.filter(delta > step.size * (1 + NEAR))["len"].sum())
     near = int(often.filter(delta < step.size * (1 - NEAR))["len"].sum()) - look.counts["equal"]
-    if step.within is not None:
+    if rule == "fill":
+        steps = delta / step.size
+        near = int(often.filter(~whole(steps))["len"].sum()) - look.counts["equal"]
+    elif step.within is not None:
         far, near = far + near, 0
     said = f"the step is {step}{', as most often here' if facts.guessed else ''}"
     findings = []
     pairs = look.counts["pairs"] - look.counts["equal"]
-    if facts.guessed and rule == "cut" and pairs - far - near < SURE * pairs:
+    if facts.guessed and rule in ("cut", "fill") and pairs - far - near < SURE * pairs:
         what = f"only {pairs - far - near:,} of {pairs:,} neighbours are {step} apart, the most frequent distance"
         findings.append(Finding("step", True, 1, "steps", (Place(what),), "say with `step` which it is"))
     if near and rule != "bridge":
         cure = f"{said}; give a smaller `step`, or `gaps='bridge'`, which takes time for an order alone"
+        if rule == "fill":
+            cure = f"{said}; a larger `within`, up to half a step, counts it as the nearest number of steps; `gaps='cut'` ends the episode there"
         cure += f"; {KEEP}" if int(often.filter(delta == 0)["len"].sum()) > look.counts["equal"] else ""
-        findings.append(_apart(table, step, "grid", near, "pairs of rows", cure))
+        findings.append(_apart(table, step, "fill" if rule == "fill" else "grid", near, "pairs of rows", cure))
     if far and rule == "refuse":
-        cure = f"{said}; `gaps='cut'` ends the episode there, `gaps='bridge'` makes a transition all the same"
+        cure = f"{said}; `gaps='cut'` ends the episode there, `gaps='bridge'` makes a transition all the same, `gaps='fill'` counts it as so many steps"
         findings.append(_apart(table, step, "gap", far, "gaps", cure))
     return findings, far
 
@@ -187,7 +221,9 @@ def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str
     delta, clock = delta_of(table, step).cast(pl.Float64), clock_of(table, step.unit)
     ratio = delta / step.size
     hit = (
-        ~one_step(table, step) & same_episode()
+        ~whole(ratio) & same_episode()
+        if kind == "fill"
+        else ~one_step(table, step) & same_episode()
         if step.within
         else ratio > 1 + NEAR
         if kind == "gap"
@@ -203,7 +239,7 @@ def _apart(table: Table, step: Step, kind: str, count: int, noun: str, cure: str
         what = f"episode {row['episode']!r}: {_between(step, row['_from'], row['_to'], row['_delta'], row['_apart'])}"
         places.append(([row["_other"], row["_row"]], what, None, None))
     cure = f"{_numbers([row[name] for row in some for name in ('_from', '_to')])}{cure}" if step.unit is None else cure
-    return Finding(kind, True, count, noun, table.places(places), cure)
+    return Finding("grid" if kind == "fill" else kind, True, count, noun, table.places(places), cure)
 
 
 def _numbers(ends: list[Any]) -> str:
@@ -221,9 +257,9 @@ def _between(step: Step, begin: Any, end: Any, delta: float, apart: float) -> st
     """How far apart two times are, in words: `delta` in the unit of the step, as it counts, `apart` as time that elapsed."""
     if step.unit is not None and not delta and step.within is None:
         return f"{shown_time(begin)} and {shown_time(end)} lie in the same {step.unit}"
-    whole = (delta / step.size + NEAR) % 1 <= 2 * NEAR
+    even = (delta / step.size + NEAR) % 1 <= 2 * NEAR
     off = ", which is no whole number of steps"
-    if whole:
+    if even:
         off = "" if step.within is None else f", which counts as {counted(round(delta / step.size), 'step')}"
     told = delta if step.within is None else apart
     return f"from {shown_time(begin)} to {shown_time(end)} is {step.of(float(f'{told:.6g}'))}{off}"

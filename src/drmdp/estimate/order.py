@@ -9,9 +9,12 @@ gaps      what happens
 refuse    an error that says where
 cut       the episode ends before the gap and begins again after it
 bridge    the two rows make a transition all the same; time only orders the rows
+fill      the two rows count as so many steps, of which rows of one step are made (`drmdp.estimate.intervals`)
 ========= =========================================================================================================
 
-Rows nearer than a step are refused, unless gaps are bridged. A step with a tolerance counts elapsed time (`drmdp.estimate.times`):
+Rows nearer than a step are refused, unless gaps are bridged. Where gaps are filled, rows must be whole steps apart, those more than
+`MOST` steps apart, which say next to nothing, end an episode, and an action that changes where no state was seen is refused. A step
+with a tolerance counts elapsed time (`drmdp.estimate.times`):
 whatever is not one step apart is then a gap, also if it is nearer.
 
 Two rows of an episode at the same time are *exact duplicates* if they agree in every column used; these may be dropped. If they
@@ -39,12 +42,13 @@ from drmdp.estimate.neighbours import (
     one_step,
     same_episode,
     twice_findings,
+    unseen,
 )
 from drmdp.estimate.source import polars
 from drmdp.estimate.table import NUMBERS, Table
-from drmdp.estimate.times import CALENDAR, DAYS, NEAR, UNEVEN, Step, parse_step
+from drmdp.estimate.times import CALENDAR, DAYS, GAP, MOST, NEAR, UNEVEN, Step, parse_step
 
-GAPS = ("refuse", "cut", "bridge")
+GAPS = ("refuse", "cut", "bridge", "fill")
 KEPT = ("first", "last", "worst")
 DUPLICATES = ("refuse", "drop", *KEPT)
 
@@ -85,6 +89,7 @@ class Facts:
     covers: tuple[float, float] | None = None  # shortest and longest step, in days or numbers
     clocks: tuple[int, int] | None = None  # least and most minutes that clocks are ahead of UTC
     gaps: int = 0
+    beyond: int = 0  # of the gaps, those too long to be filled
     dropped: int = 0
     starts: dict[Any, int] | None = None  # states in which episodes began, and how many
 
@@ -131,6 +136,10 @@ def ordered(
     if not look.in_order:
         table = _sorted(table, ordering.duplicates in KEPT)
         look = look_at(table, dates, step)
+    if ordering.gaps == "fill" and not table.tidy:
+        table, changed = unseen(table)
+        findings += changed
+        look = look_at(table, dates, step)
     n = int(look.episodes["len"].sum())
     if not n:
         raise InputError(f"{table.name}: no rows")
@@ -150,17 +159,24 @@ def ordered(
     if not visits:
         findings += contradictions(table, facts.step)
         return Survey(Steps(table, whole_rows(table)), findings, facts)
+    fills = ordering.gaps == "fill"
     joined, found = same_episode().shift(-1), facts.step
     if found is not None:
         odd, gaps = distance_findings(table, ordering.gaps, facts, look)
         findings += odd
         facts = replace(facts, gaps=gaps)
-        if ordering.gaps != "bridge" and (gaps or odd):
+        if fills:
+            steps = (delta_of(table, found) / found.size).round().cast(pl.Int64)
+            joined = joined & steps.is_between(1, MOST).shift(-1)
+            table = replace(table, frame=table.frame.with_columns(steps.shift(-1).alias(GAP)))
+            far = look.distances.filter((pl.col("delta") / found.size).round() > MOST)
+            facts = replace(facts, beyond=int(far["len"].sum()))
+        elif ordering.gaps != "bridge" and (gaps or odd):
             joined = joined & one_step(table, found).shift(-1)
     if "_odd" in table.frame.collect_schema().names():
         joined = joined & ~pl.col("_odd") & ~pl.col("_odd").shift(-1)
     frame = table.frame.with_columns(next_state=pl.col("state").shift(-1)).filter(joined)
-    gone = facts.gaps if ordering.gaps != "bridge" else 0
+    gone = facts.beyond if fills else facts.gaps if ordering.gaps != "bridge" else 0
     return Survey(Steps(table, frame, look.episodes.height + gone), findings, facts)
 
 

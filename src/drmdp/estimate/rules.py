@@ -79,7 +79,7 @@ def visited(samples: Samples, terminal: Any, min_count: float) -> Visited:
         raise InputError(f"{N} kernels × {S} states × {A} actions do not fit in memory")
     end = state_flags("terminal", terminal, states)
     open_pair = np.repeat(~end, A)
-    _check_ends(samples, end)
+    check_ends(samples, end)
     seen = np.stack(
         [_totals(keys // S, count, S * A) > 0 for keys, count in zip(samples.keys, samples.counts, strict=True)]
     )
@@ -202,7 +202,7 @@ def _merged(rows: list[Row]) -> Row:
     return keys[order], p[order]
 
 
-def _check_ends(samples: Samples, end: BoolArray) -> None:
+def check_ends(samples: Samples, end: BoolArray) -> None:
     """A terminal state may be logged as staying, not as leaving."""
     pooled = samples.pooled
     A = len(pooled.actions)

@@ -136,6 +136,11 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
             raise InputError(f"`{name}={getattr(ordering, name)!r}` needs `time`, the column with the times")
     if ordering.step is not None and ordering.gaps == "bridge":
         raise InputError("`gaps='bridge'` pairs rows whatever the time between: it takes no `step`")
+    if ordering.gaps == "fill":
+        if settings.weights == "counts":
+            raise InputError("`gaps='fill'` takes no `weights='counts'`: rows of one step are not sums of counts")
+        if settings.prior_on != "state":
+            raise InputError("`gaps='fill'` has its prior on what was seen from the state: `prior_on='state'`")
     if ordering.within is not None and ordering.step is None:
         raise InputError(f"`within={ordering.within!r}` needs `step`, which it is a tolerance of")
     if ordering.duplicates == "worst" and settings.states is None:

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.core.validation import low_discount
+from drmdp.core.validation import low_discount, state_flags
 from drmdp.errors import InputError
 from drmdp.estimate import times
 from drmdp.estimate.count import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.findings import Finding, Place
+from drmdp.estimate.intervals import fill_gaps
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.outliers import outliers
-from drmdp.estimate.rules import names_by_text
+from drmdp.estimate.rules import check_ends, names_by_text
 from drmdp.estimate.scales import scale_findings
 from drmdp.estimate.settings import Settings, period_of
 from drmdp.estimate.source import polars
@@ -67,7 +68,18 @@ def discount_odd(settings: Settings) -> list[Finding]:
 
 
 def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
-    """Counts of the kernels."""
+    """Counts of the kernels, of one step each."""
+    if settings.ordering.gaps != "fill" or seen.facts.step is None:
+        return _counted(seen, settings, rng)
+    draws = settings.n_kernels or 0 if settings.by == "posterior" else 0
+    raw = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
+    terminal = state_flags("terminal", terminal_of(raw, settings), raw.pooled.states)
+    check_ends(raw, terminal)
+    samples, told = fill_gaps(raw, terminal, rng, draws, settings.prior)
+    return replace(samples, told=tuple(told.notes))
+
+
+def _counted(seen: Survey, settings: Settings, rng: Any) -> Samples:
     steps, by, n = seen.steps, settings.by, settings.n_kernels or 0
     names = Named(settings.states, settings.typed), Named(settings.actions, settings.typed)
     if by is None:

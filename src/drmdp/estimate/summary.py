@@ -20,7 +20,7 @@ from drmdp.estimate.count import Cells
 from drmdp.estimate.findings import LIMIT, Finding, Place
 from drmdp.estimate.neighbours import offset
 from drmdp.estimate.order import covered
-from drmdp.estimate.times import CALENDAR, discount_of_interest
+from drmdp.estimate.times import CALENDAR, MOST, discount_of_interest
 
 if TYPE_CHECKING:
     from drmdp.estimate.count import Cells, Samples
@@ -181,6 +181,7 @@ def summarise(
             *_left_out(seen.steps, kind),
             *(f"labels renamed: {old} is {new}" for old, new in (settings.rename or {}).items()),
             *_discounted(facts, settings),
+            *samples.told,
             *_kernels(samples, settings),
             *_rules(found, settings, cells),
             *([f"{START}{start}"] if start else []),
@@ -223,6 +224,8 @@ def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
         found.append(
             f"{facts.gaps:,} gap{'s' if facts.gaps > 1 else ''} in time: the episode ends there and begins again"
         )
+    if facts.beyond and ordering.gaps == "fill":
+        found.append(f"{count(facts.beyond, 'gap')} of more than {MOST} steps: the episode ends there and begins again")
     if ordering.gaps == "bridge":
         far = f"; {facts.gaps:,} pairs of rows are further apart than {facts.step}" if facts.gaps else ""
         found.append(f"each row and the next of its episode make a transition, whatever the time between{far}")

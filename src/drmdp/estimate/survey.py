@@ -31,11 +31,12 @@ def survey(table: Table, ordering: Ordering, states: Names | None = None) -> Sur
         raise InputError(f"{table.name}: `step` and `gaps` are for rows without `next_state`, where time joins them")
     table, findings, facts = read_times(table, ordering)
     findings += table.findings
+    needed = ("episode", "time") if visits and ordering.gaps == "fill" else ("state", "episode", "time")
     if not table.tidy:
-        counts = _odd_cells(table)
+        counts = _odd_cells(table, needed)
         if not counts["n"]:
             raise InputError(f"{table.name}: no rows")
-        odd, table = _cell_findings(table, counts, facts.form)
+        odd, table = _cell_findings(table, counts, facts.form, needed)
         findings += odd
         facts = replace(facts, rows=counts["n"])
     if visits or (table.columns.time is not None and table.columns.episode is not None):
@@ -46,28 +47,30 @@ def survey(table: Table, ordering: Ordering, states: Names | None = None) -> Sur
 # ---------------------------------------------------------------------- cells
 
 
-def _needed(table: Table) -> dict[str, Any]:
+def _needed(table: Table, roles: tuple[str, ...]) -> dict[str, Any]:
     """Where a cell is missing that every row needs, by role."""
     pl = polars()
     names = table.frame.collect_schema().names()
-    missing = {role: pl.col(role).is_null() for role in ("state", "episode", "time") if role in table.wanted}
+    missing = {role: pl.col(role).is_null() for role in roles if role in table.wanted}
     return {role: rule & ~pl.col(f"_bad_{role}") if f"_bad_{role}" in names else rule for role, rule in missing.items()}
 
 
-def _odd_cells(table: Table) -> dict[str, int]:
+def _odd_cells(table: Table, needed: tuple[str, ...]) -> dict[str, int]:
     """Count rows, and cells that are bad, missing or have blanks around them."""
     pl = polars()
     flags = [name for name in table.frame.collect_schema().names() if name.startswith(("_bad_", "_blank_"))]
     asked = {name: pl.col(name).sum() for name in flags}
-    asked |= {f"_null_{role}": rule.sum() for role, rule in _needed(table).items()}
+    asked |= {f"_null_{role}": rule.sum() for role, rule in _needed(table, needed).items()}
     return dict(table.collect(table.frame.select(pl.len().alias("n"), **asked))[0].row(0, named=True))
 
 
-def _cell_findings(table: Table, counts: dict[str, int], form: str | None) -> tuple[list[Finding], Table]:
+def _cell_findings(
+    table: Table, counts: dict[str, int], form: str | None, needed: tuple[str, ...]
+) -> tuple[list[Finding], Table]:
     """Cells that mean nothing, are missing or have blanks around them; the column `_odd` marks the rows of those refused."""
     pl = polars()
     rules = {name: pl.col(name) for name in counts if name.startswith(("_bad_", "_blank_"))}
-    rules |= {f"_null_{role}": rule for role, rule in _needed(table).items()}
+    rules |= {f"_null_{role}": rule for role, rule in _needed(table, needed).items()}
     found, bad = [], []
     for name, rule in rules.items():
         if counts[name]:

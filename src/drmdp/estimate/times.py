@@ -32,6 +32,10 @@ NEAR = 1e-3
 """Numbers are a step apart up to this share of it."""
 UNEVEN = 0.1
 """Steps of the calendar whose lengths are off by more than this share of the mean length are told."""
+GAP = "_gap"
+"""Column of the steps to the next row, where rows may be several apart."""
+MOST = 24
+"""Steps that are filled between two rows."""
 CROWDED = 0.05
 """A unit is too coarse for a log if more than this share of neighbours lie in the same one."""
 SURE = 0.3
