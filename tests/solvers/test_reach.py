@@ -13,6 +13,7 @@ from drmdp.bellman.build import build
 from drmdp.core.levels import ended
 from drmdp.criteria.reach import Reach, model_of
 from drmdp.solvers.problem import Problem
+from drmdp.solvers.reaching import TIED, levelled
 from drmdp_lab import storm
 
 STORM = json.loads(Path(__file__).with_name("storm.json").read_text())
@@ -386,3 +387,10 @@ def test_costs_discount_and_terminal_states_of_the_model_do_not_matter():
 def test_bad_questions_are_refused(given, message):
     with pytest.raises(drmdp.InputError, match=message.replace("[", r"\[")):
         drmdp.reach(swap(), drmdp.Wasserstein(0.1), **given)
+
+
+def test_ties_are_levelled_and_many_numbers_that_follow_each_other_are_not():
+    many, tie = np.linspace(0, 1e-4, 20_001), 0.5 + 1e-9 * np.arange(3)
+    found = levelled(np.concatenate([many, tie]), 1e-8)
+    assert np.abs(found[:-3] - many).max() <= TIED * 1e-8
+    assert (found[-3:] == tie[0]).all()

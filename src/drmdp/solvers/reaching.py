@@ -25,7 +25,7 @@ from drmdp.bellman.build import build
 from drmdp.bellman.operator import Update
 from drmdp.certificate.dense import Bounds
 from drmdp.core.compact import DENSE
-from drmdp.core.levels import ended
+from drmdp.core.levels import EPS, ended
 from drmdp.core.tolerance import Tolerance
 from drmdp.model import Model, changed
 from drmdp.solvers import far_side, loop
@@ -39,6 +39,8 @@ MOST, POLICIES, TRIES = 30, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
 FREE, ACCEPT = 6, 0.7
 """Newton points of two players that are kept whatever they show, and what the next ones must come down to."""
+TIED = 4.0
+"""Of equal numbers: how many widths they may be apart in all."""
 TINY, STUCK = 1e-14, 100.0
 """The least ε; and the residual of a start, in what it costs to go round in circles, that is too large to begin with."""
 Found = Generator[State, None, State | None]
@@ -67,8 +69,14 @@ def levelled(value: Array, width: float) -> Array:
     """The same where numbers that follow each other within a width are one: nature leaves a way out where it seems to cost her nothing."""
     order = np.argsort(value, kind="stable")
     ranked = value[order]
-    group = np.cumsum(np.diff(ranked, prepend=ranked[0]) > width)
-    first = np.flatnonzero(np.diff(group, prepend=-1))
+    group = np.zeros(value.size, dtype=np.int64)
+    while True:  # those that are wider than that by far are no ties, but many numbers
+        group = np.cumsum((np.diff(ranked, prepend=ranked[0]) > width) | (np.diff(group, prepend=0) > 0))
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        wide = ranked[np.append(first[1:], value.size) - 1] - ranked[first] > TIED * width
+        if not wide.any() or width < EPS:
+            break
+        width /= 8
     found = value.copy()
     found[order] = ranked[first][group]
     return found
