@@ -118,7 +118,7 @@ def rederived(case, layout, out, memory):
     """
     model, ball = case.model, case.ball
     S, N = model.n_states, layout.weights.size
-    v = case.value - levels.level(case.value)
+    v = case.value - levels.level(case.value, case.model)
     data, upper = certificate.block(model, ball, v, 0, S), np.zeros(S)
     kernels = data.nominal.copy()
     for s in np.flatnonzero(~model.terminal):
@@ -138,7 +138,7 @@ def rederived(case, layout, out, memory):
                 price[i] += e @ e
         upper[s] = data.base[s] + unit * min(value + layout.radius[s] * (layout.weights @ np.sqrt(price)), 0.0)
     lower = certificate.lower(data, certificate.feasible(ball, data, kernels))
-    shift = layout.discount * levels.level(case.value)
+    shift = layout.discount * levels.level(case.value, case.model)
     return upper + shift, lower + shift
 
 

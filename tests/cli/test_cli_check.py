@@ -182,7 +182,7 @@ def test_kernels_have_the_names_of_their_column(run):
         (["clean.csv", *LOG, "--step", "moon"], "--step: expected a number, or year, quarter"),
         (["clean.csv", *LOG, "--step", "2"], "--step 2: the times are dates"),
         (["clean.csv", *LOG[:-4], "--gaps", "cut"], "--gaps cut needs --time"),
-        (["clean.csv", *LOG, "--gaps", "jump"], "--gaps is one of refuse, cut, bridge; got 'jump'"),
+        (["clean.csv", *LOG, "--gaps", "jump"], "--gaps is one of refuse, cut, bridge, fill; got 'jump'"),
         (["clean.csv", *LOG, "--interest", "3"], "--interest: expected a rate and its time, such as '3%/year'; got '3'"),
         (["clean.csv", *LOG, "--zone", "UTC"], "--zone UTC: the times in column 'Month' have no zone"),
         (["clean.csv", *LOG, "--rename", "x"], "--rename 'x': expected OLD=NEW"),

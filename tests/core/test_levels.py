@@ -10,17 +10,27 @@ import pytest
 
 from drmdp.core import levels
 
+ONE = SimpleNamespace(discounts=None)  # one discount for all pairs
+
 
 def test_a_value_without_its_level_is_centred_at_0():
     value = np.array([1e9 + 3.0, 1e9 - 5.0, 1e9 + 1.0])
-    u, level = levels.around(value)
-    assert level == levels.level(value) == 1e9 - 1.0
+    u, level = levels.around(value, ONE)
+    assert level == levels.level(value, ONE) == 1e9 - 1.0
     np.testing.assert_array_equal(u, value - level)
+
+
+def test_where_discounts_differ_no_level_is_taken_out():
+    value = np.array([1e9 + 3.0, 1e9 - 5.0])
+    differ = SimpleNamespace(discounts=np.array([[0.9], [0.5]]))
+    u, level = levels.around(value, differ)
+    assert level == levels.level(value, differ) == 0.0
+    np.testing.assert_array_equal(u, value)
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf])
 def test_a_value_that_is_no_number_has_no_level(odd):
-    u, level = levels.around(np.array([1.0, odd, 2.0]))
+    u, level = levels.around(np.array([1.0, odd, 2.0]), ONE)
     assert not np.isfinite(level)
     assert not np.isfinite(u).all()
 

@@ -89,7 +89,7 @@ def test_radius_0_is_a_linear_system():
         assert (best <= found.upper + slack).all()
 
 
-def test_forged_bounds_and_discounts_are_refused(tmp_path):
+def test_a_proof_is_of_its_discounts(tmp_path):
     model = problem(3)
     drmdp.write(model, tmp_path / "m.npz")
     drmdp.solve(model, drmdp.Wasserstein(0.2)).proof(tmp_path / "p")
@@ -137,7 +137,11 @@ def test_q_values_and_values():
     found = drmdp.solve(model, drmdp.Wasserstein(0.0), rtol=1e-10)
     q = model.costs + model.discounts * (np.tensordot(model.weights, model.kernels, 1) @ found.value)
     assert np.allclose(q.min(axis=1), found.value, rtol=1e-8)
-    assert np.allclose(drmdp.policies.values(model, found)[0] if model.n_kernels == 1 else found.value, found.value)
+    assert np.allclose(found.q_values, q, rtol=1e-8)
+    for value, kernel in zip(drmdp.policies.values(model, drmdp.Wasserstein(0.0), found).by_kernel, model.kernels, strict=True):
+        move = np.einsum("sa,sa,sat->st", found.policy, model.discounts, kernel)
+        alone = np.linalg.solve(np.eye(model.n_states) - move, (found.policy * model.costs).sum(axis=1))
+        assert np.allclose(value, alone, rtol=1e-9)
 
 
 # ---------------------------------------------------------------------- rates

@@ -12,7 +12,6 @@ from scipy import sparse
 
 import drmdp
 import reference
-from drmdp.core import levels
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, Out, shapes_of
 from drmdp.layout.point import point_at
@@ -95,7 +94,7 @@ def sweep(layout, pair, value, policy=None, warm=None, states=None):
     x = np.where(np.isnan(STARTS[pair].policy), np.nan, last) if policy is None else policy.copy()
     S = x.shape[0]
     out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.zeros(S))
-    level = levels.level(value)
+    level = (value.max() + value.min()) / 2
     family = load(ENTRIES[pair].response)
     run(family, policy is not None, layout, point_at(layout, value - level), memory, out, STARTS[pair].asked, states)
     shift = layout.discount * level

@@ -46,7 +46,8 @@ class FixedKernel:
 
     def stakes(self, value: Array) -> Array:
         """c̄ + λ y·v at v without its level, (S, A)."""
-        return self.costs + self.model.factor * self._means(value - level(value, self.model)).reshape(self.costs.shape)
+        means = self._means(value - level(value, self.model)).reshape(self.costs.shape)
+        return np.asarray(self.costs + self.model.factor * means)
 
     def _means(self, u: Array) -> Array:
         """y·u of every pair, (S·A,)."""
