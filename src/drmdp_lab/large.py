@@ -187,6 +187,7 @@ def solve(asked: World, questions: list[str]) -> None:
         ends = {"terminal": asked.end} if question == "total" else {}
         model = drmdp.Model([mean], costs=asked.costs, discount=1.0, normalize=True, **ends)
         begin = time.process_time()
+        found: Any
         if question in ("total", "average"):
             found = drmdp.solve(model, ball, threads=1, criterion=question)
         else:

@@ -94,7 +94,8 @@ def _check(model: Model, first: Model, m: int) -> None:
                 else [f"{one:g}", f"{other:g}"]
             )
             raise InputError(f"models: 0 has {'' if kind == 'maximise' else 'discount '}{words[0]}, and {m} {words[1]}")
-    if not np.array_equal(*[np.broadcast_to(one.factor, one.available.shape) for one in (first, model)]):
+    shape = first.available.shape
+    if not np.array_equal(np.broadcast_to(first.factor, shape), np.broadcast_to(model.factor, shape)):
         raise InputError(f"models: {m} has another discount in some pairs than 0")
     if not np.array_equal(model.terminal, first.terminal):
         s = int(np.argmax(model.terminal != first.terminal))
