@@ -22,7 +22,19 @@ from drmdp.errors import Notice
 
 BALL = drmdp.Wasserstein(0.1)
 RTOL = {"policy-iteration": 1e-6, "value-iteration": 1e-2}
-CALLS = ("survey", "sweep_mean", "chain_mean", "sweep", "chain", "product", "apply", "sums", "fold", "prove", "save")
+CALLS = (
+    "survey",
+    "sweep_mean",
+    "chain_mean",
+    "sweep",
+    "chain",
+    "product",
+    "apply",
+    "sums",
+    "extremes",
+    "prove",
+    "save",
+)
 """What a worker may be doing when it dies."""
 
 short, long = pytest.mark.cluster, pytest.mark.faults

@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -59,7 +58,6 @@ class Engine(ABC):
         self.n_states = source.n_states
         self.traffic = Traffic()
         self.facts: Facts | None = None
-        self.pending: WeakValueDictionary[int, Any] = WeakValueDictionary()  # vectors that wait for the next call
 
     def survey(self) -> Facts:
         """Start: every range tells its facts, and every later call gets those of all."""

@@ -15,7 +15,6 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Update
 from drmdp.certificate import Proof, Prover
 from drmdp.cluster.engine import Engine, Holding, Whole
-from drmdp.cluster.vector import Vector, product
 from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE
 from drmdp.core.facts import Facts
@@ -53,9 +52,7 @@ class Chain:
     rows: Holding
 
     def __matmul__(self, z: Any) -> Any:
-        if isinstance(z, Vector):
-            return z.multiplied(self.rows)
-        return self.engine.run("product", (product(self.engine, z, self.rows),), (), kept=1, ask=False)[0][0]
+        return self.engine.run("product", Whole(z), self.rows, kept=1, ask=False)[0][0]
 
 
 def chain_of(engine: Engine, rows: Holding) -> Any:

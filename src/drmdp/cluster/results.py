@@ -121,8 +121,8 @@ def _write(
     fresh.mkdir()
     old = None
     try:
-        for name, vector in vectors.items():
-            rows, kind = engine.run("fold", _look, vector)[1][0][0]
+        kinds = engine.run("kinds", tuple(vectors.values()))[1][0]
+        for name, (rows, kind) in zip(vectors, kinds, strict=True):
             shape = (engine.n_states, *rows)
             with (fresh / f"{name}.npy").open("xb") as stream:
                 header = {"descr": kind, "fortran_order": False, "shape": shape}
@@ -145,11 +145,6 @@ def _write(
         raise OSError(error.errno, error.strerror or str(error), os.fspath(target)) from None
     finally:
         shutil.rmtree(fresh if old is None else old, ignore_errors=True)
-
-
-def _look(vector: Array) -> tuple[tuple[int, ...], str]:
-    """Shape of a row, and dtype."""
-    return vector.shape[1:], vector.dtype.str
 
 
 def _arrays(folder: Path, names: list[str]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from drmdp.certificate import RobustProver
 from drmdp.cluster import proofs
 from drmdp.cluster.chains import chain_from, kept
 from drmdp.cluster.source import Source
-from drmdp.cluster.vector import carried_out
 from drmdp.core.facts import Facts
 from drmdp.core.files import flush
 from drmdp.core.vectors import block, block_sums
@@ -110,9 +109,26 @@ class Worker:
 
     # ------------------------------------------------------------------ vectors
 
-    def fold(self, function: Any, *vectors: Any) -> Answer:
-        """Numbers from vectors, or from what formulas give."""
-        return (), [function(carried_out(vector)) for vector in vectors]
+    def apply(self, function: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Answer:
+        """A vector: `function`, which treats each state alone, of vectors and numbers."""
+        return (function(*args, **settings),), None
+
+    def extremes(self, vectors: tuple[Array, ...]) -> Answer:
+        """Smallest and largest number of each vector."""
+        return (), [(np.min(vector), np.max(vector)) for vector in vectors]
+
+    def sums(self, pairs: tuple[tuple[Array, Array], ...]) -> Answer:
+        """Sums of a·b over the blocks of this range, for each pair a, b of vectors."""
+        length = block(self._source.n_states)
+        return (), [block_sums(a, b, length) for a, b in pairs]
+
+    def product(self, z: Array, held: tuple[Any, ...]) -> Answer:
+        """P z for a vector z of all states and the rows of P on this range."""
+        return (chain_from(held, self._source.n_states, self._threads) @ z,), None
+
+    def kinds(self, vectors: tuple[Array, ...]) -> Answer:
+        """Shape of a row of each vector, and its type."""
+        return (), [(vector.shape[1:], vector.dtype.str) for vector in vectors]
 
     def tell(self, vector: Array) -> Answer:
         """The numbers of a vector."""
@@ -121,16 +137,6 @@ class Worker:
     def own(self, values: Array) -> Answer:
         """The piece of this range of what is sent to all."""
         return (values[self.lo : self.hi],), None
-
-    def apply(self, formulas: tuple[Any, ...], pairs: tuple[tuple[Any, Any], ...]) -> Answer:
-        """Vectors, made; and sums of a·b over the blocks of this range, for each pair a, b of vectors."""
-        made: list[Any] = []
-        for formula in formulas:
-            made.append(carried_out(formula, made))
-        length = block(self._source.n_states)
-        return tuple(made), [block_sums(carried_out(a, made), carried_out(b, made), length) for a, b in pairs]
-
-    sums = product = apply  # by what is waited for
 
     # ------------------------------------------------------------------ files
 
