@@ -62,7 +62,7 @@ def test_the_general_solver_at_order_2_is_the_tuned_one():
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("pair", [("l1", 1), ("l2", 2), ("linf", 1)])
+@pytest.mark.parametrize("pair", [("l2", 2), ("linf", 1)])
 def test_the_general_solver_is_the_tuned_one_where_there_is_one(pair):
     reductions(pair, 300, seed=45)
 
