@@ -22,10 +22,12 @@ from scipy import sparse
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.cached import cached_property
 from drmdp.core.storage import ROW_SUM_TOL, Kernels, compress_dense, compress_sparse
-from drmdp.core.validation import check_sparse, numbers
-from drmdp.errors import InputError
+from drmdp.core.validation import check_sparse, number, numbers
+from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
-from drmdp.sets.base import AmbiguitySet, checked_radius
+from drmdp.sets.base import SUPPORTS, AmbiguitySet, checked_radius
+from drmdp.sets.concentration import Draws, box
+from drmdp.sets.confidence import checked_level
 from drmdp.sets.keeping import SLACK, Leaving
 
 
@@ -92,6 +94,103 @@ class Intervals(AmbiguitySet):
         kernels = [blocks.entries(i) for i in np.flatnonzero(model.weights > 0).tolist()]
         lower, upper = np.min(kernels, axis=0), np.max(kernels, axis=0)
         return cls(blocks.matrix(lower), blocks.matrix(upper), margin)
+
+    @classmethod
+    def from_counts(cls, counts: Any, level: float = 0.95, support: str = "state", joint: bool = False) -> Self:
+        """Clopper–Pearson intervals: all those of a row hold the truth at once with probability `level`, or with `joint` those of all rows.
+
+        That holds for independent draws from one truth, so many as were fixed before; for logs it is an approximation. Rows without counts may be anything
+        on the support, and where nothing was ever seen in a state, anything at all.
+
+        Parameters
+        ----------
+        counts : Model with counts, (S, A, S) array or sparse (S·A, S) matrix
+            How often each transition was seen; counts of several kernels are added up.
+        level : float in (0, 1)
+            Probability with which the true row shall be inside.
+        support : "state", "all" or "observed"
+            Which next states are possible: those seen from the state under any action, all, or those seen after the pair, with which three rows that went
+            the same way are certainty.
+        joint : bool
+            Whether all rows with two possible next states hold at once.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> drmdp.Intervals.from_counts([[[7, 3]], [[0, 10]]], support="all").upper.round(3).tolist()
+        [[[0.933, 0.652]], [[0.308, 1.0]]]
+        """
+        delta = 1 - checked_level("level", level)
+        table, there, available = _counted(counts)
+        places = _pattern(there, available, support)
+        listed = sparse.csr_array(places + table.multiply(places))  # 1 + c: zeros are kept
+        row = np.repeat(np.arange(listed.shape[0]), np.diff(listed.indptr))
+        c, K = listed.data - 1, np.diff(listed.indptr)
+        n = np.bincount(row, c, minlength=K.size)
+        many = max(int((K > 1).sum()), 1) if joint else 1
+        draws = Draws(np.maximum(n, 1.0), np.maximum(K, 2.0), row, c)
+        low, high, _ = box(draws, np.full(K.size, delta / many))
+        known, sure = (n > 0)[row], (K == 1)[row]
+        bounds = np.where(sure, 1.0, np.where(known, low, 0.0)), np.where(sure | ~known, 1.0, high)
+        found = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
+        dense = isinstance(counts, Model) and not counts.is_sparse or not isinstance(counts, Model | sparse.sparray)
+        return cls(*(part.toarray().reshape(*available.shape, -1) for part in found)) if dense else cls(*found)
+
+    @classmethod
+    def contaminated(cls, model: Model, share: float, support: str = "all") -> Self:
+        """With probability `share` the next state comes from anywhere: (1 − share) ȳ + share · q for any distribution q, ȳ the mean kernel.
+
+        Parameters
+        ----------
+        model : Model
+            Whose mean kernel is contaminated.
+        share : float in [0, 1]
+            How much of it.
+        support : "all", "state" or "observed"
+            Where q may have mass: everywhere, or on next states seen from the state, or after the pair.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> model = drmdp.instances.machine(8)
+        >>> bool(drmdp.solve(model, drmdp.Intervals.contaminated(model, 0.05)).gap < 1e-4)
+        True
+        """
+        check_model(model)
+        share = _part("share", share)
+        mean = model.blocks.matrix((1 - share) * model.mean)
+        return cls(mean, mean + share * _pattern(model.blocks.matrix(model.mean), model.available, support))
+
+    @classmethod
+    def cvar(cls, model: Model, level: float, weight: float = 1.0) -> Self:
+        """Nested conditional value at risk: in every step the mean over the worst share `level` of the next states, not over all.
+
+        With a `weight` below 1 it is mean-CVaR: (1 − weight) times the expectation and `weight` times the CVaR. Nature may use up to 1/level times the
+        probability ȳ of a next state: (1 − weight) ȳ ≤ y ≤ (1 − weight + weight/level) ȳ.
+
+        Parameters
+        ----------
+        model : Model
+            Whose mean kernel says how likely next states are.
+        level : float in (0, 1]
+            Share of the worst next states; 1 is the expectation.
+        weight : float in [0, 1]
+            How much of the CVaR beside the expectation.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> model = drmdp.instances.machine(8)
+        >>> risk = [drmdp.solve(model, drmdp.Intervals.cvar(model, level)).value[0] for level in (1.0, 0.5, 0.1)]
+        >>> bool(risk[0] < risk[1] < risk[2])
+        True
+        """
+        check_model(model)
+        level, weight = _part("level", level), _part("weight", weight)
+        if level == 0:
+            raise InputError("level: a share of 0 is the worst next state: take support='observed' and Intervals.contaminated(model, 1.0)")
+        upper = np.minimum((1 - weight + weight / level) * model.mean, 1.0)
+        return cls(model.blocks.matrix((1 - weight) * model.mean), model.blocks.matrix(upper))
 
     @cached_property
     def bounds(self) -> Kernels:
@@ -283,6 +382,53 @@ def _given(name: str, given: Any) -> Any:
         raise InputError(f"{name}: expected shape (S, A, S), or a sparse (S·A, S) matrix, got shape {found.shape}")
     found.setflags(write=False)
     return found
+
+
+def _part(name: str, given: Any) -> float:
+    """A number from 0 to 1."""
+    found = number(name, given)
+    if not 0 <= found <= 1:
+        raise InputError(f"{name}: expected a number from 0 to 1, got {found!r}")
+    return found
+
+
+def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
+    """Counts (S·A, S), what is not 0 where next states are possible, and which pairs are available, (S, A)."""
+    if isinstance(given, Model):
+        if given._counts is None:
+            raise InputError("counts: the model has none; drmdp.estimate keeps them, and drmdp.Model(…, counts=…) takes them")
+        table = given._counts.matrix(given._counts.mean(np.ones(given._counts.n_kernels)))
+        there = given.blocks.matrix(given.mean)
+        available = given.available
+    else:
+        table = sparse.csr_array(given) if sparse.issparse(given) else _given("counts", given)
+        S = table.shape[-1]
+        if table.ndim == 2 and (S == 0 or table.shape[0] % S):
+            raise InputError(f"counts: expected a sparse (S·A, S) matrix, got shape {table.shape}")
+        table = there = sparse.csr_array(table.reshape(-1, S))
+        available = np.ones((S, table.shape[0] // S), dtype=bool)
+    bad = ~((table.data >= 0) & (table.data == np.rint(table.data)) & (table.data < np.inf))
+    if bad.any():
+        k = int(np.argmax(bad))
+        s, a = divmod(int(np.searchsorted(table.indptr, k, side="right")) - 1, available.shape[1])
+        raise InputError(f"counts: expected whole numbers ≥ 0, got {float(table.data[k])!r} at state {s}, action {a}")
+    return table, there + table, available
+
+
+def _pattern(there: Any, available: BoolArray, support: str) -> Any:
+    """1 where each available pair may have mass, 0 elsewhere, (S·A, S); where a state has none at all, everywhere."""
+    if not isinstance(support, str) or support not in SUPPORTS:
+        raise InputError(f"support is 'observed', 'state' or 'all', got {shown(support)}")
+    S, A = available.shape
+    open_pairs = sparse.diags_array(available.ravel().astype(float))
+    seen = open_pairs @ (there != 0).astype(float)
+    pairs = sparse.csr_array((np.ones(S * A), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
+    united = pairs @ seen
+    if support != "observed":
+        seen = open_pairs @ (pairs.T @ united)
+    empty = (np.diff(sparse.csr_array(seen).indptr) == 0) | (support == "all")
+    everywhere = sparse.csr_array((open_pairs.diagonal() * empty)[:, None]) @ sparse.csr_array(np.ones((1, there.shape[1])))
+    return ((seen + everywhere) != 0).astype(float)
 
 
 def _place(model: Model, pair: Any, column: Any = None) -> str:

@@ -1,0 +1,86 @@
+"""Radii that hold a share of posterior draws.
+
+With draws y_1, …, y_N of the kernel, the radius of a pair (of a state, with rectangular="s") is the `level` quantile over j of the distance of y_j from what the
+set is around: the mean of the draws, or the draws themselves, as the tuple (y_j, …, y_j). Below `FEW` draws y_j is left out of what it is compared with. This is a
+statement about the posterior, so it is as good as the prior; it is no confidence (`drmdp.radius.from_counts` has that).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet, check_problem
+from drmdp.sets.confidence import around_mean, checked_level
+
+FEW = 100
+"""With fewer draws each is compared with the others."""
+
+
+def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array:
+    """Radii that hold a share `level` of posterior draws, pair by pair, (S, A), or with rectangular="s" state by state, (S,).
+
+    Parameters
+    ----------
+    draws : Model
+        Its kernels are draws from the posterior, as ``drmdp.estimate(…, by="posterior", n_kernels=200)`` makes them.
+    ambiguity : set
+        Its kind, order, support and rectangularity; its radius does not matter.
+    level : float in (0, 1)
+        Share of the draws.
+
+    Examples
+    --------
+    >>> import drmdp
+    >>> log = {"state": ["ok"] * 20, "action": ["run"] * 20, "next_state": ["ok"] * 15 + ["worn"] * 5, "cost": [1.0] * 20}
+    >>> draws = drmdp.estimate(log, cost="cost", discount=0.9, by="posterior", n_kernels=200, terminal="worn")
+    >>> feared = drmdp.Divergence(0, "tv", rectangular="sa")
+    >>> bool(0.1 < drmdp.radius.credible(draws, feared)[0, 0] < 0.2)
+    True
+    """
+    check_problem(draws, ambiguity)
+    ambiguity.check_sized()
+    level, used = checked_level("level", level), np.flatnonzero(draws.weights > 0)
+    if ambiguity.moves != "states" or used.size < 2 or ambiguity.short == "intervals":
+        raise InputError(f"{ambiguity.short}: expected a ball around two or more posterior draws, got {used.size}")
+    weights = draws.weights[used] / draws.weights[used].sum()
+    out = np.zeros(draws.available.shape if ambiguity.by_pair else draws.n_states)
+    for s in np.flatnonzero(draws.available.any(axis=1)).tolist():
+        rows = draws.blocks.dense(s, s + 1)[0][draws.available[s]][:, used]  # (A', N, S)
+        rows = rows[:, :, rows.any(axis=(0, 1))] if getattr(ambiguity, "ground", None) is None else rows
+        far = _distances(ambiguity, rows, weights)  # (N, A') or (N,)
+        order = np.argsort(far, axis=0)
+        enough = np.cumsum(weights[order], axis=0) >= level * (1 - 1e-12)
+        found = np.take_along_axis(np.take_along_axis(far, order, 0), enough.argmax(axis=0)[None], 0)[0]
+        if not np.isfinite(found).all():
+            cure = "some draws lack next states that others have: take tv, or a larger prior"
+            raise InputError(f"{ambiguity.short}: state {draws.states[s]!r}: no radius holds {level:g} of the draws: {cure}")
+        out[(s, draws.available[s]) if ambiguity.by_pair else s] = found
+    return out
+
+
+def _distances(ambiguity: AmbiguitySet, rows: Array, weights: Array) -> Array:
+    """Distance of each draw from what the set is around, of rows (A', N, S)."""
+    y: Any = rows.swapaxes(0, 1)[:, :, None]  # (N, A', 1, S)
+    N, alone = weights.size, weights.size < FEW
+    if around_mean(ambiguity):
+        mean = np.einsum("i,iajk->ajk", weights, y)
+        own = weights[:, None, None, None]
+        others = np.maximum(mean - own * y, 0.0) / (1 - own) if alone else np.broadcast_to(mean, y.shape)
+        centre, shares = [(others, np.ones(1))], [slice(None)]
+    else:
+        keep = [np.arange(N) != j if alone else np.ones(N, dtype=bool) for j in range(N)]
+        centre = [(rows[:, own], weights[own] / weights[own].sum()) for own in keep]
+        shares = [slice(j, j + 1) for j in range(N)]
+    parts = []
+    for (around, w), own in zip(centre, shares, strict=True):
+        drawn, around = np.broadcast_arrays(y[own], around)
+        if ambiguity.by_pair:
+            drawn, around = drawn[:, :, None], around[:, :, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts.append(ambiguity.apart(drawn, around, w).max(axis=-1))
+    return np.concatenate(parts)
