@@ -5,7 +5,8 @@ the worst row of the set is no better than p; p itself is usually outside (measu
 
     intervals  L = Beta⁻¹(δ'/2; c, n−c+1),  U = Beta⁻¹(1−δ'/2; c+1, n−c), δ' = δ/K, or δ for K = 2, where two shares are one statement    (Clopper, Pearson);
                then L_k ← max(L_k, 1−Σ_{j≠k}U_j), U_k ← min(U_k, 1−Σ_{j≠k}L_j), which is the same set of rows
-    ℓ1         √(2 (ln(2^K−2) + ln 1/δ)/n) (Weissman et al.), (√(K−1) + √(2 ln 1/δ))/√n (McDiarmid, E d ≤ √((K−1)/n)), 2 min{Σ(U−p̂), Σ(p̂−L)}; tv: half
+    ℓ1         √(2 (ln(2^K−2) + ln 1/δ)/n) (Weissman et al.), (√(K−1) + √(2 ln 1/δ))/√n (McDiarmid, E d ≤ √((K−1)/n)), or of
+               2Σ(U−p̂), 2Σ(p̂−L) and Σ max(U−p̂, p̂−L) the least; tv: half
     ℓ2         (√(1−1/K) + √ln 1/δ)/√n (McDiarmid, E d² ≤ (1−1/K)/n), √Σ max(U−p̂, p̂−L)². A tuple of rows j with weights w_j, d² = Σ w_j d_j²:
                √Σ w_j(1−1/K_j)/n_j + √(ln(1/δ) Σ w_j/n_j), for a draw moves it by √(2w_j)/n_j at most
     ℓ∞         max(U−p̂, p̂−L); without the counts √(ln(2/δ')/(2n)) (Hoeffding), which is never less
@@ -19,7 +20,8 @@ the worst row of the set is no better than p; p itself is usually outside (measu
     transport  diameter × tv; on a line span √(ln(2/δ)/(2n)) (Dvoretzky, Kiefer, Wolfowitz, Massart), or Σ gap × deviation of the mass to the left of it, by
                intervals with δ/(K−1) for each of the K−1 gaps
 
-Where a bound that knows n and K alone stands beside one that sees the counts, each has δ/2: the smaller of two radii is exceeded where either is.
+Where a bound that knows n and K alone stands beside one that sees the counts, each has δ/2: the smaller of two radii is exceeded where either is. For
+K = 2 the counts alone decide.
 """
 
 from __future__ import annotations
@@ -83,7 +85,10 @@ def _around(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
 def _smaller(draws: Draws, delta: Array, blind: Callable[..., Array], seeing: Callable[..., Array]) -> Array:
     if draws.counts is None:
         return blind(draws, delta)
-    return np.minimum(blind(draws, delta / 2), seeing(draws, delta / 2))
+    two = draws.K == 2  # one statement, by the exact tails of a binomial
+    share = np.where(two, delta, delta / 2)
+    seen = seeing(draws, share)
+    return np.where(two, seen, np.minimum(blind(draws, share), seen))
 
 
 def _l1_blind(draws: Draws, delta: Array) -> Array:
@@ -94,7 +99,9 @@ def _l1_blind(draws: Draws, delta: Array) -> Array:
 
 def _l1_box(draws: Draws, delta: Array) -> Array:
     above, below, rest = _around(draws, delta)
-    return 2 * np.minimum(draws.total(above) + draws.unseen * rest, draws.total(below))
+    gains, losses = draws.total(above) + draws.unseen * rest, draws.total(below)
+    either = draws.total(np.maximum(above, below)) + draws.unseen * rest
+    return np.minimum(2 * np.minimum(gains, losses), either)
 
 
 def _l1(draws: Draws, delta: Array) -> Array:
