@@ -75,7 +75,11 @@ OPTIONS = {
     "lower": click.option(
         "--lower", help="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an envelope."
     ),
-    "level": click.option("--level", type=float, help="For --set reweight-cvar: share of the worst kernels."),
+    "level": click.option(
+        "--level",
+        type=float,
+        help="For --set reweight-cvar: share of the worst kernels; for --set counts: how sure to be, 0.95 by default.",
+    ),
     "support": click.option(
         "--support",
         help="Where mass may move: observed next states, the default; state, those seen under any action; or all. Not for every set.",
@@ -99,7 +103,7 @@ OPTIONS = {
         "kind",
         default="wasserstein",
         show_default=True,
-        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
+        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals; or counts, what the data of a log suggest.",
     ),
     "initial": click.option(
         "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."
@@ -126,6 +130,8 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
+COUNTS = "counts"
+"""The set that `drmdp.Divergence.from_counts` makes of a model that has counts."""
 SIZES = {"reweight-cvar": "level", "reweight-any": ""}
 """The option that says how large a set is, where that is not the radius."""
 
@@ -142,9 +148,12 @@ class Asked:
         from drmdp.sets.wasserstein import parse_order
 
         self.name, self.nature, self.initial = kind.lower(), nature.lower(), initial
-        if self.name not in MAKERS:
-            raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
-        self._new, size = load(MAKERS[self.name]), SIZES.get(self.name, "radius")
+        if self.name not in (*MAKERS, COUNTS):
+            raise InputError(f"--set: expected one of {', '.join((*MAKERS, COUNTS))}, got {kind!r}")
+        self._new, size = load(MAKERS.get(self.name, MAKERS["burg"])), SIZES.get(self.name, "radius")
+        if self.name == COUNTS:
+            self._level(given, sized)
+            return
         known = {*self._new.__dataclass_fields__, size} - ({"kind", "margin", "radius", "level"} - {size})
         self._given = {key: value for key, value in given.items() if value is not None}
         for key, value in self._given.items():
@@ -169,6 +178,16 @@ class Asked:
             raise click.MissingParameter(param_hint=f"'--{size}'", param_type="option")
         self._made = self._made_of_options()
 
+    def _level(self, given: dict[str, Any], sized: bool) -> None:
+        """Take the level of a set that counts make; they say all else."""
+        other = next((name for name, value in given.items() if value is not None and name != "level"), None)
+        if other is not None:
+            raise InputError(f"--{other}: the set {COUNTS} has none; take --set burg for your own")
+        if not sized:
+            raise InputError(f"--set: {COUNTS} says how large the set is, so there are no radii to go through; take burg")
+        self._given = {"level": 0.95 if given.get("level") is None else given["level"]}
+        self._stored, self._made = False, None
+
     def _check_bounds(self) -> None:
         for one, other in (("lower", "upper"), ("upper", "lower")):
             if one in self._given and other not in self._given:
@@ -183,6 +202,8 @@ class Asked:
 
     def alone(self) -> AmbiguitySet:
         """The set without a model, for one that nobody reads whole."""
+        if self.name == COUNTS:
+            raise InputError("--set: counts are not read from a model that is not read whole; take --set burg --radius")
         if self._made is None and "lower" not in self._given:
             raise InputError(
                 "--set: the envelope of a model that is not read whole is not known; give --lower and --upper"
@@ -203,6 +224,9 @@ class Asked:
         """The set around a model."""
         if self._made is not None:
             return self._made
+        if self.name == COUNTS:
+            suggested: AmbiguitySet = self._new.from_counts(model, self._given["level"])
+            return suggested.facing(self.nature)
         from drmdp.core.archives import Field, read_array
 
         bounds = []

@@ -96,8 +96,8 @@ def from_counts(
 def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95) -> Array:
     """Radii with which the true kernel is in all balls at once with probability `confidence`, (S,), or with rectangular="sa" (S, A).
 
-    For models of which it is known how many draws each row is made of, and no more; `from_counts` sees what was drawn and is smaller. That holds if each row is
-    the share of next states in so many independent draws from one true kernel: no drift, no bootstrap, no rows that a rule filled. It needs no
+    For models of which it is known how many draws each row is made of, and no more; `from_counts` sees what was drawn. That holds if each row is the
+    share of next states in so many independent draws from one true kernel: no drift, no bootstrap, no rows that a rule filled. It needs no
     other assumption, so it is generous: the radius that does best is usually smaller.
 
     Parameters
