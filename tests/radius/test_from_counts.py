@@ -27,7 +27,9 @@ def drawn(counts, K=None, places=None):
     K = counts.shape[1] if K is None else K
     x = np.linspace(0, 1, counts.shape[1]) if places is None else np.asarray(places)
     ends = np.tile([x.min(), x.max()], (R, 1))
-    return Draws(n, np.full(R, float(K)), row, counts[row, column].astype(float), np.full(R, np.ptp(x)), x[column], ends)
+    return Draws(
+        n, np.full(R, float(K)), row, counts[row, column].astype(float), np.full(R, np.ptp(x)), x[column], ends
+    )
 
 
 def radii(method, name, counts, delta, **given):
@@ -63,7 +65,9 @@ def shortfall(p, q, v):
     low, high, golden = np.zeros(len(q)), np.ones(len(q)), (math.sqrt(5) - 1) / 2
     for _ in range(45):
         parts = high - golden * (high - low), low + golden * (high - low)
-        left, right = (np.where(q > 0, q * np.log(np.maximum(1 - l[:, None] * x, 1e-300)), 0).sum(axis=1) for l in parts)
+        left, right = (
+            np.where(q > 0, q * np.log(np.maximum(1 - l[:, None] * x, 1e-300)), 0).sum(axis=1) for l in parts
+        )
         low, high = np.where(left > right, low, parts[0]), np.where(left > right, parts[1], high)
     z = 1 - (low + high)[:, None] / 2 * x
     return np.where(q > 0, q * np.log(np.maximum(z, 1e-300)), 0).sum(axis=1)
@@ -159,7 +163,9 @@ def test_the_mixture_is_a_law_of_logs(n, K):
     for counts in itertools.product(range(n + 1), repeat=K):
         if sum(counts) == n:
             likelihood = sum(c * math.log(c / n) for c in counts if c)
-            mixture = math.exp(math.log(20) + likelihood - n * METHODS["log"]["burg"](drawn(counts), np.array([0.05]))[0])
+            mixture = math.exp(
+                math.log(20) + likelihood - n * METHODS["log"]["burg"](drawn(counts), np.array([0.05]))[0]
+            )
             total += mixture * math.factorial(n) / math.prod(map(math.factorial, counts))
     assert total == pytest.approx(1, rel=1e-12)
 
@@ -309,7 +315,9 @@ def by_hand(model, counts, ambiguity, delta, joint, method):
             c = counts[i, s, a][places]
             out[s, a, k] = limit
             if c.sum():
-                line = ambiguity.ground.data[places] if name == "transport" and ambiguity.ground.kind == "line" else None
+                line = (
+                    ambiguity.ground.data[places] if name == "transport" and ambiguity.ground.kind == "line" else None
+                )
                 draws = drawn(c, places=line)
                 if name == "transport":
                     draws = draws._replace(diameter=np.array([limit]), ends=None if line is None else draws.ends)

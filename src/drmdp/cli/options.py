@@ -184,7 +184,9 @@ class Asked:
         if other is not None:
             raise InputError(f"--{other}: the set {COUNTS} has none; take --set burg for your own")
         if not sized:
-            raise InputError(f"--set: {COUNTS} says how large the set is, so there are no radii to go through; take burg")
+            raise InputError(
+                f"--set: {COUNTS} says how large the set is, so there are no radii to go through; take burg"
+            )
         self._given = {"level": 0.95 if given.get("level") is None else given["level"]}
         self._stored, self._made = False, None
 

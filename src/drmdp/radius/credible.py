@@ -58,7 +58,9 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
         found = np.take_along_axis(np.take_along_axis(far, order, 0), enough.argmax(axis=0)[None], 0)[0]
         if not np.isfinite(found).all():
             cure = "some draws lack next states that others have: take tv, or a larger prior"
-            raise InputError(f"{ambiguity.short}: state {draws.states[s]!r}: no radius holds {level:g} of the draws: {cure}")
+            raise InputError(
+                f"{ambiguity.short}: state {draws.states[s]!r}: no radius holds {level:g} of the draws: {cure}"
+            )
         out[(s, draws.available[s]) if ambiguity.by_pair else s] = found
     return out
 

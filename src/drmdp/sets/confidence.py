@@ -179,7 +179,9 @@ def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, 
         raise InputError(f"{ambiguity.short}: {REFUSED['kl']}")
     cure = "estimate one kernel of all data, without `by`; for posterior draws take drmdp.radius.credible"
     if wrong is None:
-        raise InputError(f"{ambiguity.short} is around {model.n_kernels} kernels, and counts are of all together: {cure}")
+        raise InputError(
+            f"{ambiguity.short} is around {model.n_kernels} kernels, and counts are of all together: {cure}"
+        )
     s, a = divmod(wrong, model.n_actions)
     where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
     raise InputError(f"{where}: the row that the set is around is not the share of its counts: {cure}")
@@ -217,7 +219,9 @@ def _check_whole(model: Model, counts: Kernels) -> None:
         s, a = divmod(int(row[np.argmax(bad)]), model.n_actions)
         where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
         cure = "they were weighted, or filled in, and nothing can be proved of them: take method='value'"
-        raise InputError(f"counts: {where} has {float(counts.data[np.argmax(bad)])!r}, not a whole number of draws: {cure}")
+        raise InputError(
+            f"counts: {where} has {float(counts.data[np.argmax(bad)])!r}, not a whole number of draws: {cure}"
+        )
 
 
 def _check_tried(model: Model, n: Array, places: Array) -> None:
@@ -300,7 +304,9 @@ def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array 
                 span[s, a] = ground.between(there, there).max()
             if not np.isfinite(span[s, a]):
                 where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
-                raise InputError(f"{where}: ground: mass cannot move between some next states, so no radius holds the truth")
+                raise InputError(
+                    f"{where}: ground: mass cannot move between some next states, so no radius holds the truth"
+                )
     return span, ends
 
 

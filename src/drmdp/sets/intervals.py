@@ -188,7 +188,9 @@ class Intervals(AmbiguitySet):
         check_model(model)
         level, weight = _part("level", level), _part("weight", weight)
         if level == 0:
-            raise InputError("level: a share of 0 is the worst next state: take support='observed' and Intervals.contaminated(model, 1.0)")
+            raise InputError(
+                "level: a share of 0 is the worst next state: take support='observed' and Intervals.contaminated(model, 1.0)"
+            )
         upper = np.minimum((1 - weight + weight / level) * model.mean, 1.0)
         return cls(model.blocks.matrix((1 - weight) * model.mean), model.blocks.matrix(upper))
 
@@ -396,7 +398,9 @@ def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
     """Counts (S·A, S), what is not 0 where next states are possible, and which pairs are available, (S, A)."""
     if isinstance(given, Model):
         if given._counts is None:
-            raise InputError("counts: the model has none; drmdp.estimate keeps them, and drmdp.Model(…, counts=…) takes them")
+            raise InputError(
+                "counts: the model has none; drmdp.estimate keeps them, and drmdp.Model(…, counts=…) takes them"
+            )
         table = given._counts.matrix(given._counts.mean(np.ones(given._counts.n_kernels)))
         there = given.blocks.matrix(given.mean)
         available = given.available
@@ -427,7 +431,9 @@ def _pattern(there: Any, available: BoolArray, support: str) -> Any:
     if support != "observed":
         seen = open_pairs @ (pairs.T @ united)
     empty = (np.diff(sparse.csr_array(seen).indptr) == 0) | (support == "all")
-    everywhere = sparse.csr_array((open_pairs.diagonal() * empty)[:, None]) @ sparse.csr_array(np.ones((1, there.shape[1])))
+    everywhere = sparse.csr_array((open_pairs.diagonal() * empty)[:, None]) @ sparse.csr_array(
+        np.ones((1, there.shape[1]))
+    )
     return ((seen + everywhere) != 0).astype(float)
 
 

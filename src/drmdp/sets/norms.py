@@ -64,7 +64,6 @@ class L1(Norm):
         return 2 * lost
 
 
-
 class L2(Norm):
     """√Σ(·)²."""
 
@@ -88,7 +87,6 @@ class L2(Norm):
         return np.asarray(rows.total(np.where(rows.outside, rows.rows, 0.0) ** 2) + lost**2 / np.maximum(rows.room, 1))
 
 
-
 class Linf(Norm):
     """max|·|."""
 
@@ -110,7 +108,6 @@ class Linf(Norm):
         """The largest probability that has to go, or what each place inside gets."""
         most = np.maximum.reduceat(np.where(rows.outside, rows.rows, 0.0), rows.starts, axis=1)
         return np.maximum(most, lost / np.maximum(rows.room, 1))
-
 
 
 NORMS: dict[str, Norm] = {"l1": L1(), "l2": L2(), "linf": Linf()}
