@@ -1,11 +1,16 @@
-"""From a log to a decision, judged by the truth: is what a set promises kept, what does the promise cost, and what does the policy lose?
+"""From a log to a decision, judged by the truth: whether promises are kept, and what they cost.
 
-    python -m drmdp_lab.logs [LOGS [ROWS ...]]     40 logs of 1,000, 4,000 and 16,000 rows of each problem by default; prints tables in Markdown
+    python -m drmdp_lab.logs [LOGS [ROWS ...]]     prints tables in Markdown
 
-A log has episodes of 5 steps that begin in any state; the first action is tried half of the time, the next one half of the rest, and so on. `drmdp.estimate`
-makes one kernel of it, without the pairs that were seen fewer than 5 times, and refuses logs with a state that is left without any; rewards count as negative costs, and costs are known. With V the worst case that a set
-promises its policy x from a start in any state, v(x) the true cost of x and v* the true optimum, a promise is kept if V ≥ v(x); it is (V − v*)/span above the
-optimum, and x loses (v(x) − v*)/span, where span is how far the best policy is from the worst.
+There are 40 logs of 1,000, 4,000 and 16,000 rows of each problem unless told otherwise.
+
+A log has episodes of 5 steps that begin in any state; the first action is tried half of the time,
+the next one half of the rest, and so on. `drmdp.estimate` makes one kernel of it, without the pairs
+that were seen fewer than 5 times, and refuses logs with a state that is left without any; rewards
+count as negative costs, and costs are known. With V the worst case that a set promises its policy x
+from a start in any state, v(x) the true cost of x and v* the true optimum, a promise is kept if V ≥
+v(x); it is (V − v*)/span above the optimum, and x loses (v(x) − v*)/span, where span is how far the
+best policy is from the worst.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ def _sized(model: Any, ambiguity: Any) -> Any:
 
 
 def queue(seed: int, longest: int = 12) -> Any:
-    """A counter that serves slowly, at normal speed or fast; customers wait, and are lost when the room is full."""
+    """A counter that serves slowly, at normal speed or fast, and a room that may be full."""
     arrives = np.random.default_rng(seed).uniform(0.3, 0.5)
     kernel, S = np.zeros((longest + 1, 3, longest + 1)), longest + 1
     n = np.arange(S)
@@ -96,7 +101,7 @@ def true_value(truth: Any, costs: Any, policy: Any) -> float:
 
 
 def outcomes(name: str, n_rows: int, logs: int, first: int = 0) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Whether the promise of each set is kept, how far it is above the optimum, and what its policy loses, log by log."""
+    """Whether promises are kept, how far above the optimum they are, what policies lose."""
     for seed in range(first, first + logs):
         truth = PROBLEMS[name](seed)
         sign = -1.0 if truth.maximise else 1.0
@@ -121,7 +126,7 @@ def _optimum(model: Any, sign: float) -> float:
 
 
 def table(name: str, logs: int, rows: tuple[int, ...], first: int = 0) -> str:
-    """A table of a problem: promise kept, promised above the optimum, loss of the policy, in % of the span."""
+    """A table of a problem: promise kept / above the optimum / loss, in % of the span."""
     cells: dict[str, list[str]] = {row: [] for row in SETS}
     heads: list[str] = []
     for n_rows in rows:

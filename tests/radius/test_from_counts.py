@@ -66,7 +66,7 @@ def shortfall(p, q, v):
     for _ in range(45):
         parts = high - golden * (high - low), low + golden * (high - low)
         left, right = (
-            np.where(q > 0, q * np.log(np.maximum(1 - l[:, None] * x, 1e-300)), 0).sum(axis=1) for l in parts
+            np.where(q > 0, q * np.log(np.maximum(1 - x_[:, None] * x, 1e-300)), 0).sum(axis=1) for x_ in parts
         )
         low, high = np.where(left > right, low, parts[0]), np.where(left > right, parts[1], high)
     z = 1 - (low + high)[:, None] / 2 * x
@@ -435,6 +435,9 @@ def test_kernels_that_share_data_are_no_counts():
         radius.from_counts(groups, BURG, method="value")
 
 
+STUCK = Wasserstein(0, "transport", rectangular="sa", support="all", ground=sparse.eye_array(4) * 0)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -446,7 +449,7 @@ def test_kernels_that_share_data_are_no_counts():
         (lambda m: radius.from_counts(m, BURG, level=1), "level: expected a number between 0 and 1, got 1.0"),
         (lambda m: radius.from_counts(drmdp.instances.machine(5), BURG), r"model\.counts is None: drmdp\.estimate keeps"),
         (lambda m: radius.sufficient(m, Divergence(0), 10), "kl: no radius around the shares"),
-        (lambda m: radius.from_counts(m, Wasserstein(0, "transport", rectangular="sa", support="all", ground=sparse.eye_array(4) * 0)), "ground: mass cannot move"),
+        (lambda m: radius.from_counts(m, STUCK), "ground: mass cannot move between some next states"),
         (lambda m: Intervals.from_counts(m, level=0), r"level: expected a number between 0 and 1, got 0\.0"),
         (lambda m: Intervals.from_counts(m, support="some"), "support is 'observed', 'state' or 'all', got 'some'"),
         (lambda m: Intervals.from_counts([[[1.5, 1]], [[0, 1]]]), r"counts: expected whole numbers ≥ 0, got 1\.5 at state 0, action 0"),

@@ -103,7 +103,7 @@ OPTIONS = {
         "kind",
         default="wasserstein",
         show_default=True,
-        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals; or counts, what the data of a log suggest.",
+        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals; counts, what a log suggests.",
     ),
     "initial": click.option(
         "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."

@@ -1,8 +1,8 @@
 """How large a radius: solutions along the radius, where decisions change, what robustness costs, and choice by data."""
 
 from drmdp.radius.choose import Choice, choose, cross_validate
-from drmdp.radius.critical import Change, critical
 from drmdp.radius.credible import credible
+from drmdp.radius.critical import Change, critical
 from drmdp.radius.path import Path, Point, path
 from drmdp.sets.confidence import from_counts, sufficient
 

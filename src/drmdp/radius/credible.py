@@ -1,8 +1,10 @@
 """Radii that hold a share of posterior draws.
 
-With draws y_1, …, y_N of the kernel, the radius of a pair (of a state, with rectangular="s") is the `level` quantile over j of the distance of y_j from what the
-set is around: the mean of the draws, or the draws themselves, as the tuple (y_j, …, y_j). Below `FEW` draws y_j is left out of what it is compared with. This is a
-statement about the posterior, so it is as good as the prior; it is no confidence (`drmdp.radius.from_counts` has that).
+With draws y_1, …, y_N of the kernel, the radius of a pair (of a state, with rectangular="s") is the
+`level` quantile over j of the distance of y_j from what the set is around: the mean of the draws,
+or the draws themselves, as the tuple (y_j, …, y_j). Below `FEW` draws y_j is left out of what it is
+compared with. This is a statement about the posterior, so it is as good as the prior; it is no
+confidence (`drmdp.radius.from_counts` has that).
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ FEW = 100
 
 
 def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array:
-    """Radii that hold a share `level` of posterior draws, pair by pair, (S, A), or with rectangular="s" state by state, (S,).
+    """Radii that hold a share `level` of posterior draws: by pair, (S, A), for "s" by state, (S,).
 
     Parameters
     ----------
     draws : Model
-        Its kernels are draws from the posterior, as ``drmdp.estimate(…, by="posterior", n_kernels=200)`` makes them.
+        Its kernels are draws from the posterior, as ``drmdp.estimate(…, by="posterior",
+        n_kernels=200)`` makes them.
     ambiguity : set
         Its kind, order, support and rectangularity; its radius does not matter.
     level : float in (0, 1)
@@ -36,8 +39,10 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
     Examples
     --------
     >>> import drmdp
-    >>> log = {"state": ["ok"] * 20, "action": ["run"] * 20, "next_state": ["ok"] * 15 + ["worn"] * 5, "cost": [1.0] * 20}
-    >>> draws = drmdp.estimate(log, cost="cost", discount=0.9, by="posterior", n_kernels=200, terminal="worn")
+    >>> log = {"state": ["ok"] * 20, "action": ["run"] * 20, "cost": [1.0] * 20}
+    >>> log["next_state"] = ["ok"] * 15 + ["worn"] * 5
+    >>> given = {"cost": "cost", "discount": 0.9, "terminal": "worn"}
+    >>> draws = drmdp.estimate(log, by="posterior", n_kernels=200, **given)
     >>> feared = drmdp.Divergence(0, "tv", rectangular="sa")
     >>> bool(0.1 < drmdp.radius.credible(draws, feared)[0, 0] < 0.2)
     True

@@ -1,27 +1,34 @@
-"""How far the shares p̂ = c/n of n independent draws are from their law p, on K possible next states, with probability at least 1 − δ.
+"""How far the shares p̂ = c/n of n independent draws are from their law p, up to a chance δ.
 
-Three promises. "row": p is within the radius of p̂, n fixed before. "log": the same at all n at once, so whatever made the counts stop. "value": for a fixed v
-the worst row of the set is no better than p; p itself is usually outside (measured, not proved). "asymptotic" is "row" for n → ∞.
+There are K possible next states. Promises: "row": p is within the radius of p̂, n fixed before. "log":
+the same at all n at once, so whatever made the counts stop. "value": for a fixed v the worst row of
+the set is no better than p, while p itself is usually outside; measured, not proved. "asymptotic": "row"
+for n → ∞.
 
-    intervals  L = Beta⁻¹(δ'/2; c, n−c+1),  U = Beta⁻¹(1−δ'/2; c+1, n−c), δ' = δ/K, or δ for K = 2, where two shares are one statement    (Clopper, Pearson);
-               then L_k ← max(L_k, 1−Σ_{j≠k}U_j), U_k ← min(U_k, 1−Σ_{j≠k}L_j), which is the same set of rows
-    ℓ1         √(2 (ln(2^K−2) + ln 1/δ)/n) (Weissman et al.), (√(K−1) + √(2 ln 1/δ))/√n (McDiarmid, E d ≤ √((K−1)/n)), or of
-               2Σ(U−p̂), 2Σ(p̂−L) and Σ max(U−p̂, p̂−L) the least; tv: half
-    ℓ2         (√(1−1/K) + √ln 1/δ)/√n (McDiarmid, E d² ≤ (1−1/K)/n), √Σ max(U−p̂, p̂−L)². A tuple of rows j with weights w_j, d² = Σ w_j d_j²:
-               √Σ w_j(1−1/K_j)/n_j + √(ln(1/δ) Σ w_j/n_j), for a draw moves it by √(2w_j)/n_j at most
-    ℓ∞         max(U−p̂, p̂−L); without the counts √(ln(2/δ')/(2n)) (Hoeffding), which is never less
-    burg       the least of [ln C(n+K−1, K−1) + ln 1/δ]/n (types), x/n with e^{−x}(ex/(K−1))^{K−1} = δ (Agrawal, arXiv:1904.02291), and
-               [(K−1) ln 2 + Gamma⁻¹_{K−1}(1−δ)]/n: n KL(p̂‖p) is the sum of those of K−1 binomials, each, given those before, ≥ x with probability
-               ≤ min(1, 2e^{−x})
-      log      [ln 1/δ + Σ c ln(c/n) − ln M(c)]/n, M the mean of the Dirichlet mixtures of parameters ½ and 1/K: M/Πp^c is a martingale ≥ 0 of mean 1 (Ville)
+    intervals  L = Beta⁻¹(δ'/2; c, n−c+1), U = Beta⁻¹(1−δ'/2; c+1, n−c) (Clopper, Pearson), with
+               δ' = δ/K, or δ for K = 2, where two shares are one statement; then, the same rows,
+               L_k ← max(L_k, 1−Σ_{j≠k}U_j), U_k ← min(U_k, 1−Σ_{j≠k}L_j)
+    ℓ1         √(2 (ln(2^K−2) + ln 1/δ)/n) (Weissman et al.);
+               (√(K−1) + √(2 ln 1/δ))/√n (McDiarmid, E d ≤ √((K−1)/n));
+               2Σ(U−p̂), 2Σ(p̂−L), Σ max(U−p̂, p̂−L). tv: half of all that
+    ℓ2         (√(1−1/K) + √ln 1/δ)/√n (McDiarmid, E d² ≤ (1−1/K)/n); √Σ max(U−p̂, p̂−L)².
+               Tuple of rows j, d² = Σ w_j d_j²: √Σ w_j(1−1/K_j)/n_j + √(ln(1/δ) Σ w_j/n_j), for
+               a draw moves d by √(2w_j)/n_j at most
+    ℓ∞         max(U−p̂, p̂−L); without counts √(ln(2/δ')/(2n)) (Hoeffding), which is never less
+    burg       [ln C(n+K−1, K−1) + ln 1/δ]/n (types);
+               x/n with e^{−x}(ex/(K−1))^{K−1} = δ (Agrawal, arXiv:1904.02291);
+               [(K−1) ln 2 + Gamma⁻¹_{K−1}(1−δ)]/n: n KL(p̂‖p) is the sum of those of K−1 binomials,
+               each, given those before, ≥ x with probability ≤ min(1, 2e^{−x})
+      log      [ln 1/δ + Σ c ln(c/n) − ln M(c)]/n, M the mean of the Dirichlet mixtures of
+               parameters ½ and 1/K: M/Πp^c is a martingale ≥ 0 of mean 1 (Ville)
       value    ln(1/δ)/n        asymptotic   χ²_{K−1}(1−δ)/(2n)
-    kl         around (c+½)/(n+K/2) only, for around p̂ no radius holds unless all was seen: Σ max(f(L), f(U)), f(x) = x ln(x/q) − x + q; value and
-               asymptotic as for burg
-    transport  diameter × tv; on a line span √(ln(2/δ)/(2n)) (Dvoretzky, Kiefer, Wolfowitz, Massart), or Σ gap × deviation of the mass to the left of it, by
-               intervals with δ/(K−1) for each of the K−1 gaps
+    kl         around q = (c+½)/(n+K/2) only, for around p̂ no radius holds unless all was seen:
+               Σ max(f(L), f(U)), f(x) = x ln(x/q) − x + q; value and asymptotic as for burg
+    transport  diameter × tv; on a line span √(ln(2/δ)/(2n)) (Dvoretzky, Kiefer, Wolfowitz, Massart),
+               or Σ gap × deviation of the mass to its left, an interval with δ/(K−1) for each gap
 
-Where a bound that knows n and K alone stands beside one that sees the counts, each has δ/2: the smaller of two radii is exceeded where either is. For
-K = 2 the counts alone decide.
+Of several radii that know n and K alone the least is taken. Beside one that sees the counts each has
+δ/2, for the smaller of the two is exceeded where either is. For K = 2 the counts alone decide.
 """
 
 from __future__ import annotations
@@ -57,7 +64,7 @@ class Draws(NamedTuple):
 
 
 def clopper_pearson(c: Array, n: Array, delta: Array) -> tuple[Array, Array]:
-    """Both ends for a probability of which c of n draws came; each is missed with probability δ/2 at most."""
+    """Ends for a probability that c of n draws had; each is missed with probability ≤ δ/2."""
     from scipy.special import betainccinv, betaincinv  # a third of a second
 
     low = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, delta / 2), 0.0)
@@ -65,7 +72,7 @@ def clopper_pearson(c: Array, n: Array, delta: Array) -> tuple[Array, Array]:
 
 
 def box(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
-    """Ends of the intervals of what is listed, (E,), tightened, and upper ends of what is not, (R,), whose lower ones are 0."""
+    """Tight ends of what is listed, (E,), and upper ends of what is not, (R,); lower ones are 0."""
     share = np.where(draws.K == 2, delta, delta / draws.K)
     n, each = draws.n[draws.row], share[draws.row]
     low, high = clopper_pearson(draws.counts, n, each)
@@ -76,7 +83,7 @@ def box(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
 
 
 def _around(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
-    """How far the ends of the box are above and below p̂, (E,), and above 0 where nothing was seen, (R,)."""
+    """How far the box goes above and below p̂, (E,), and above 0 where nothing was seen, (R,)."""
     low, high, rest = box(draws, delta)
     share = draws.counts / draws.n[draws.row]
     return np.maximum(high - share, 0), np.maximum(share - low, 0), rest
@@ -181,7 +188,7 @@ def _kl(draws: Draws, delta: Array) -> Array:
 
 
 def _gaps(draws: Draws, delta: Array) -> Array:
-    """Σ gap × deviation on a line: the mass to the left of a gap changes where a next state was seen."""
+    """Σ gap × deviation on a line: the mass to the left changes where something was seen."""
     order = np.lexsort((draws.places, draws.row))
     row, x, total = draws.row, draws.places[order], np.cumsum(draws.counts[order])
     first = np.searchsorted(row, np.arange(draws.n.size))
@@ -220,4 +227,4 @@ METHODS: dict[str, dict[str, Callable[[Draws, Array], Array]]] = {
 }
 """Radius of each row by promise and metric, of draws (R,) and δ (R,)."""
 LIMITS = {"l1": 2.0, "tv": 1.0, "l2": math.sqrt(2), "linf": 1.0, "burg": 50.0, "kl": 50.0}
-"""Radius from which a row can be anything; a divergence of 50 leaves e⁻⁵⁰ of what was seen."""
+"""From where a row can be anything; a divergence of 50 leaves e⁻⁵⁰ of what was seen."""

@@ -1,13 +1,16 @@
-"""Radii with which sets hold the truth, from the counts behind the rows of a model or from how many draws each is made of.
+"""Radii with which sets hold the truth, from counts, or from how many draws each row is made of.
 
-**Assumptions.** One true kernel y*; each visit of (s, a) is a fresh draw of y*(·|s,a), whoever chose the action; the true next states are among those the set
-allows (`support`). No drift, no differences between sources, no rows filled by a rule. "row" takes the numbers of draws as fixed before, which is an
-approximation for logs; "log" does not.
+**Assumptions.** One true kernel y*; each visit of (s, a) is a fresh draw of y*(·|s,a), whoever
+chose the action; the true next states are among those the set allows (`support`). No drift, no
+differences between sources, no rows filled by a rule. "row" takes the numbers of draws as fixed
+before, which is an approximation for logs; "log" does not.
 
-**Statement.** δ is shared equally by what has to hold at once: the pair, with rectangular="s" the pairs of the state, with `joint` all available pairs with two
-possible next states, times the N kernels, if each has counts of its own. Then row (s, a) of y* is within r of that of kernel i by `drmdp.sets.concentration`. Rows
-of the actions of a state add up to d_i by the norm (Σ r, √Σr², max r), kernels to θ = (Σ_i w_i d_i^p)^{1/p} or max_i d_i: the tuple (y*, …, y*) is in the
-set, and so is y* in the set around the mean, by convexity.
+**Statement.** δ is shared equally by what has to hold at once: the pair, with rectangular="s" the
+pairs of the state, with `joint` all available pairs with two possible next states, times the N
+kernels, if each has counts of its own. Then row (s, a) of y* is within r of that of kernel i by
+`drmdp.sets.concentration`. Rows of the actions of a state add up to d_i by the norm (Σ r, √Σr², max
+r), kernels to θ = (Σ_i w_i d_i^p)^{1/p} or max_i d_i: the tuple (y*, …, y*) is in the set, and so
+is y* in the set around the mean, by convexity.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from drmdp.sets.norms import NORMS, stack
 
 BEST = 'drmdp.Divergence(0, "burg", rectangular="sa", support="state")'
 REFUSED = {
-    "kl": "no radius around the shares of counts holds a next state that was not seen: take burg, or make the kernel (c + ½)/(n + K/2) of its counts c, "
-    "of K possible next states",
+    "kl": "no radius around the shares of counts holds a next state that was not seen: take burg, or "
+    "make the kernel (c + ½)/(n + K/2) of its counts c, of K possible next states",
     "chi2": "next states that were seen once or never break every radius from counts: take burg",
     "reweighting": "the truth is no mixture of kernels: take burg",
     "intervals": "drmdp.Intervals.from_counts makes them",
@@ -42,24 +45,29 @@ REFUSED = {
 def from_counts(
     model: Model, ambiguity: AmbiguitySet, level: float = 0.95, method: str | None = None, joint: bool = False
 ) -> Array:
-    """Radii with which a set holds the truth with probability `level`, from the counts behind a model: (S, A), or with rectangular="s" (S,).
+    """Radii with which a set holds the truth with probability `level`: (S, A), for "s" (S,).
 
-    The promise is about each pair on its own, with rectangular="s" about each state, or about all of them together (`joint`). It assumes that each row is
-    made of independent draws from one truth, and that the truth has no next states but those that the set allows: with support "observed" they
-    are counted as with "state", and a `drmdp.Notice` says where the set is smaller. Pairs without data get a radius with which nature can do anything.
+    The promise is about each pair on its own, with rectangular="s" about each state, or about all
+    of them together (`joint`). It assumes that each row is made of independent draws from one
+    truth, and that the truth has no next states but those that the set allows: with support
+    "observed" they are counted as with "state", and a `drmdp.Notice` says where the set is smaller.
+    Pairs without data get a radius with which nature can do anything.
 
     Parameters
     ----------
     model : Model
-        One kernel, the shares of its counts; or several that each have counts of their own, or have the shares of all counts for a mean.
+        One kernel, the shares of its counts; or several that each have counts of their own, or have
+        the shares of all counts for a mean.
     ambiguity : set
         Its kind, order, support and rectangularity; its radius does not matter.
     level : float in (0, 1)
         Probability with which the truth shall be inside.
     method : "row", "log", "value" or "asymptotic", optional
-        "row": the true row is inside, numbers of draws being fixed before. "log": whatever made the log end, or choose actions; for burg. "value": the worst
-        case is no better than the truth at values that are fixed before, though the true row is usually outside; for burg, measured and not
-        proved. "asymptotic": "row" for many draws; for burg. "log" for burg by default, else "row".
+        "row": the true row is inside, numbers of draws being fixed before. "log": whatever made the
+        log end, or choose actions; for burg. "value": the worst case is no better than the truth at
+        values that are fixed before, though the true row is usually outside; for burg, measured and
+        not proved. "asymptotic": "row" for many draws; for burg. "log" for burg by default, else
+        "row".
     joint : bool
         Whether all available pairs hold at once.
 
@@ -94,10 +102,11 @@ def from_counts(
 
 
 def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95) -> Array:
-    """Radii with which the true kernel is in all balls at once with probability `confidence`, (S,), or with rectangular="sa" (S, A).
+    """Radii of balls that hold the truth, all at once, from numbers of draws: (S,), for "sa" (S, A).
 
-    For models of which it is known how many draws each row is made of, and no more; `from_counts` sees what was drawn. That holds if each row is the
-    share of next states in so many independent draws from one true kernel: no drift, no bootstrap, no rows that a rule filled. It needs no
+    For models of which it is known how many draws each row is made of, and no more; `from_counts`
+    sees what was drawn. That holds if each row is the share of next states in so many independent
+    draws from one true kernel: no drift, no bootstrap, no rows that a rule filled. It needs no
     other assumption, so it is generous: the radius that does best is usually smaller.
 
     Parameters
@@ -131,7 +140,7 @@ def checked_level(name: str, given: Any) -> float:
 
 
 def around_mean(ambiguity: AmbiguitySet) -> bool:
-    """Whether it is a ball around the mean kernel, so that it does not matter which kernels make that mean."""
+    """Whether it is around the mean kernel, whatever kernels have that mean."""
     return ambiguity.key in (("l1", 1), ("transport", 1)) or getattr(ambiguity, "around", "") == "mean"
 
 
@@ -156,7 +165,7 @@ def _formula(ambiguity: AmbiguitySet, name: str, method: str | None) -> tuple[An
 
 
 def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, Array]:
-    """Counts behind what the set is around, of all kernels together or of each, and weights; refuses kernels that are no shares of counts."""
+    """Counts behind what the set is around, and weights; refuses rows that are no shares of them."""
     counts, used = model._counts, np.flatnonzero(model.weights > 0)
     assert counts is not None
     pseudo = 0.5 if name == "kl" else 0.0
@@ -188,7 +197,7 @@ def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, 
 
 
 def _off(model: Model, centre: Array, counts: Kernels, pseudo: float) -> int | None:
-    """The first available pair whose row is not (c + pseudo)/(n + pseudo · K); None if there is none."""
+    """The first available pair whose row is not (c + pseudo)/(n + pseudo · K), if any."""
     seen = counts.matrix(counts.data) + pseudo * model.blocks.matrix((centre > 0).astype(float))
     total = np.asarray(seen.sum(axis=1)).ravel()
     share = sparse.diags_array(1 / np.where(total > 0, total, 1.0)) @ seen
@@ -199,14 +208,15 @@ def _off(model: Model, centre: Array, counts: Kernels, pseudo: float) -> int | N
 
 
 def _places(model: Model, ambiguity: AmbiguitySet, name: str) -> Array:
-    """Between how many next states the truth may have mass, (S, A); those of the state where only what was seen is allowed."""
+    """How many next states the truth may have, (S, A); those of the state for what was seen only."""
     found = np.where(model.available, ambiguity.places(model), 0)
     if name == "kl" or ambiguity.support != "observed":
         return found
     wide = np.where(model.available, replace(ambiguity, support="state").places(model), 0)  # type: ignore[type-var]
     if (wide > found).any():
         s, a = np.argwhere(wide > found)[0].tolist()
-        what = f"action {model.actions[a]!r} in state {model.states[s]!r} was seen to lead to {found[s, a]} next states, all actions there to {wide[s, a]}"
+        pair = f"action {model.actions[a]!r} in state {model.states[s]!r}"
+        what = f"{pair} was seen to lead to {found[s, a]} next states, all actions there to {wide[s, a]}"
         warnings.warn(f"support='observed': {what}; only with support='state' the set has them", Notice, stacklevel=3)
     return wide
 
@@ -225,7 +235,7 @@ def _check_whole(model: Model, counts: Kernels) -> None:
 
 
 def _check_tried(model: Model, n: Array, places: Array) -> None:
-    """Refuse a budget for all actions of a state where one of them was never tried: it would have all of it."""
+    """Refuse a budget for all actions of a state one of which was never tried."""
     never = (n == 0).any(axis=2) & (places > 1)
     if never.any():
         s, a = np.argwhere(never)[0].tolist()
@@ -288,7 +298,7 @@ def _listed(draws: Draws, counts: Kernels, cell: Any) -> tuple[Any, Array, Any]:
 
 
 def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array | None]:
-    """Largest cost of moving mass within each pair, (S, A), and on a line the two ends, (S, A, 2)."""
+    """Largest cost of moving mass in each pair, (S, A), and ends on a line, (S, A, 2)."""
     ground, span = ambiguity.ground, np.zeros(live.shape)
     ends = np.zeros((*live.shape, 2)) if ground.kind == "line" else None
     wide = replace(ambiguity, support="state" if ambiguity.support == "observed" else ambiguity.support)

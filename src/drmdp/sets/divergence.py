@@ -137,15 +137,17 @@ class Divergence(AmbiguitySet):
 
     @classmethod
     def from_counts(cls, model: Model, level: float = 0.95) -> Self:
-        """What we recommend for a log: the Burg ball of radius ln(1/(1 − level))/n(s, a) for each pair, on the next states seen from the state.
+        """What we recommend for a log: the Burg ball of radius ln(1/(1 − level))/n(s, a) by pair.
 
-        For values that are fixed before, its worst case is no better than the truth with probability `level`, pair by pair; inside a decision problem that is
-        measured, not proved. `drmdp.radius.from_counts` has radii that are proved, which are larger, and those of other sets.
+        Mass moves to next states seen from the state under any action. For values that are fixed
+        before, its worst case is no better than the truth with probability `level`, pair by pair;
+        inside a decision problem that is measured, not proved. `drmdp.radius.from_counts` has radii
+        that are proved, which are larger, and those of other sets.
 
         Parameters
         ----------
         model : Model
-            With counts of which its kernel has the shares, as `drmdp.estimate` makes it without `by`.
+            With counts whose shares are its kernel, as `drmdp.estimate` makes it without `by`.
         level : float in (0, 1)
             How sure to be.
         """

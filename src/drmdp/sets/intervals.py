@@ -97,10 +97,11 @@ class Intervals(AmbiguitySet):
 
     @classmethod
     def from_counts(cls, counts: Any, level: float = 0.95, support: str = "state", joint: bool = False) -> Self:
-        """Clopper–Pearson intervals: all those of a row hold the truth at once with probability `level`, or with `joint` those of all rows.
+        """Clopper–Pearson intervals: all those of a row hold the truth with probability `level`.
 
-        That holds for independent draws from one truth, so many as were fixed before; for logs it is an approximation. Rows without counts may be anything
-        on the support, and where nothing was ever seen in a state, anything at all.
+        That holds for independent draws from one truth, so many as were fixed before; for logs it is
+        an approximation. Rows without counts may be anything on the support, and where nothing was
+        ever seen in a state, anything at all.
 
         Parameters
         ----------
@@ -109,8 +110,8 @@ class Intervals(AmbiguitySet):
         level : float in (0, 1)
             Probability with which the true row shall be inside.
         support : "state", "all" or "observed"
-            Which next states are possible: those seen from the state under any action, all, or those seen after the pair, with which three rows that went
-            the same way are certainty.
+            Which next states are possible: those seen from the state under any action, all, or
+            those seen after the pair, with which three rows that went the same way are certainty.
         joint : bool
             Whether all rows with two possible next states hold at once.
 
@@ -133,12 +134,14 @@ class Intervals(AmbiguitySet):
         known, sure = (n > 0)[row], (K == 1)[row]
         bounds = np.where(sure, 1.0, np.where(known, low, 0.0)), np.where(sure | ~known, 1.0, high)
         found = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
-        dense = isinstance(counts, Model) and not counts.is_sparse or not isinstance(counts, Model | sparse.sparray)
+        dense = (isinstance(counts, Model) and not counts.is_sparse) or not isinstance(counts, Model | sparse.sparray)
         return cls(*(part.toarray().reshape(*available.shape, -1) for part in found)) if dense else cls(*found)
 
     @classmethod
     def contaminated(cls, model: Model, share: float, support: str = "all") -> Self:
-        """With probability `share` the next state comes from anywhere: (1 − share) ȳ + share · q for any distribution q, ȳ the mean kernel.
+        """A share of the mass may go anywhere: (1 − share) ȳ + share · q for any distribution q.
+
+        ȳ is the mean kernel. This is the ε- or R-contamination of the literature.
 
         Parameters
         ----------
@@ -147,7 +150,7 @@ class Intervals(AmbiguitySet):
         share : float in [0, 1]
             How much of it.
         support : "all", "state" or "observed"
-            Where q may have mass: everywhere, or on next states seen from the state, or after the pair.
+            Where q may have mass: everywhere, or where the state, or the pair, was seen to lead.
 
         Examples
         --------
@@ -163,10 +166,11 @@ class Intervals(AmbiguitySet):
 
     @classmethod
     def cvar(cls, model: Model, level: float, weight: float = 1.0) -> Self:
-        """Nested conditional value at risk: in every step the mean over the worst share `level` of the next states, not over all.
+        """Nested conditional value at risk: in every step the mean over the worst next states.
 
-        With a `weight` below 1 it is mean-CVaR: (1 − weight) times the expectation and `weight` times the CVaR. Nature may use up to 1/level times the
-        probability ȳ of a next state: (1 − weight) ȳ ≤ y ≤ (1 − weight + weight/level) ȳ.
+        They have the share `level` of the probability ȳ. With a `weight` below 1 it is mean-CVaR:
+        (1 − weight) times the expectation and `weight` times the CVaR. As a set:
+        (1 − weight) ȳ ≤ y ≤ (1 − weight + weight/level) ȳ.
 
         Parameters
         ----------
@@ -181,7 +185,8 @@ class Intervals(AmbiguitySet):
         --------
         >>> import drmdp
         >>> model = drmdp.instances.machine(8)
-        >>> risk = [drmdp.solve(model, drmdp.Intervals.cvar(model, level)).value[0] for level in (1.0, 0.5, 0.1)]
+        >>> feared = [drmdp.Intervals.cvar(model, level) for level in (1.0, 0.5, 0.1)]
+        >>> risk = [drmdp.solve(model, ambiguity).value[0] for ambiguity in feared]
         >>> bool(risk[0] < risk[1] < risk[2])
         True
         """
@@ -189,7 +194,7 @@ class Intervals(AmbiguitySet):
         level, weight = _part("level", level), _part("weight", weight)
         if level == 0:
             raise InputError(
-                "level: a share of 0 is the worst next state: take support='observed' and Intervals.contaminated(model, 1.0)"
+                "level: a share of 0 is the worst next state: Intervals.contaminated(model, 1, 'observed')"
             )
         upper = np.minimum((1 - weight + weight / level) * model.mean, 1.0)
         return cls(model.blocks.matrix((1 - weight) * model.mean), model.blocks.matrix(upper))
@@ -395,7 +400,7 @@ def _part(name: str, given: Any) -> float:
 
 
 def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
-    """Counts (S·A, S), what is not 0 where next states are possible, and which pairs are available, (S, A)."""
+    """Counts (S·A, S), where next states are possible, and which pairs are available, (S, A)."""
     if isinstance(given, Model):
         if given._counts is None:
             raise InputError(
@@ -420,7 +425,7 @@ def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
 
 
 def _pattern(there: Any, available: BoolArray, support: str) -> Any:
-    """1 where each available pair may have mass, 0 elsewhere, (S·A, S); where a state has none at all, everywhere."""
+    """1 where available pairs may have mass, (S·A, S); everywhere for states that list nothing."""
     if not isinstance(support, str) or support not in SUPPORTS:
         raise InputError(f"support is 'observed', 'state' or 'all', got {shown(support)}")
     S, A = available.shape
