@@ -113,8 +113,8 @@ def outcomes(name: str, n_rows: int, logs: int, first: int = 0) -> Iterator[tupl
         except drmdp.InputError:  # a state of which no action was seen 5 times
             continue
         for row, feared in SETS.items():
-            found = drmdp.solve(model, feared(model))
-            promised, true = float(found.value.mean()), true_value(plain, costs, found.policy)
+            solution = drmdp.solve(model, feared(model))
+            promised, true = float(solution.value.mean()), true_value(plain, costs, solution.policy)
             span = worst - best
             yield row, (float(promised >= true - 1e-9 * span), (promised - best) / span, (true - best) / span)
 
@@ -130,13 +130,13 @@ def table(name: str, logs: int, rows: tuple[int, ...], first: int = 0) -> str:
     cells: dict[str, list[str]] = {row: [] for row in SETS}
     heads: list[str] = []
     for n_rows in rows:
-        found: dict[str, list[tuple[float, float, float]]] = {row: [] for row in SETS}
+        results: dict[str, list[tuple[float, float, float]]] = {row: [] for row in SETS}
         for row, outcome in outcomes(name, n_rows, logs, first):
-            found[row].append(outcome)
-        for row, each in found.items():
+            results[row].append(outcome)
+        for row, each in results.items():
             kept, above, loss = np.mean(each, axis=0)
             cells[row].append(f"{kept:.2f} / {100 * above:.1f} / {100 * loss:.2f}")
-        heads.append(f"{n_rows:,} ({len(found['nominal'])} logs)")
+        heads.append(f"{n_rows:,} ({len(results['nominal'])} logs)")
     head = f"| {name}, rows | " + " | ".join(heads) + " |\n|---|" + "---|" * len(rows)
     return "\n".join([head, *(f"| {row} | " + " | ".join(each) + " |" for row, each in cells.items())])
 

@@ -60,34 +60,34 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
         far = _distances(ambiguity, rows, weights)  # (N, A') or (N,)
         order = np.argsort(far, axis=0)
         enough = np.cumsum(weights[order], axis=0) >= level * (1 - 1e-12)
-        found = np.take_along_axis(np.take_along_axis(far, order, 0), enough.argmax(axis=0)[None], 0)[0]
-        if not np.isfinite(found).all():
+        last = np.take_along_axis(order, enough.argmax(axis=0)[None], 0)
+        radii = np.take_along_axis(far, last, 0)[0]
+        if not np.isfinite(radii).all():
             cure = "some draws lack next states that others have: take tv, or a larger prior"
             raise InputError(
                 f"{ambiguity.short}: state {draws.states[s]!r}: no radius holds {level:g} of the draws: {cure}"
             )
-        out[(s, draws.available[s]) if ambiguity.by_pair else s] = found
+        out[(s, draws.available[s]) if ambiguity.by_pair else s] = radii
     return out
 
 
 def _distances(ambiguity: AmbiguitySet, rows: Array, weights: Array) -> Array:
     """Distance of each draw from what the set is around, of rows (A', N, S)."""
-    y: Any = rows.swapaxes(0, 1)[:, :, None]  # (N, A', 1, S)
+    y = rows.swapaxes(0, 1)[:, :, None]  # (N, A', 1, S)
     N, alone = weights.size, weights.size < FEW
-    if around_mean(ambiguity):
-        mean = np.einsum("i,iajk->ajk", weights, y)
-        own = weights[:, None, None, None]
-        others = np.maximum(mean - own * y, 0.0) / (1 - own) if alone else np.broadcast_to(mean, y.shape)
-        centre, shares = [(others, np.ones(1))], [slice(None)]
-    else:
-        keep = [np.arange(N) != j if alone else np.ones(N, dtype=bool) for j in range(N)]
-        centre = [(rows[:, own], weights[own] / weights[own].sum()) for own in keep]
-        shares = [slice(j, j + 1) for j in range(N)]
-    parts = []
-    for (around, w), own in zip(centre, shares, strict=True):
-        drawn, around = np.broadcast_arrays(y[own], around)
-        if ambiguity.by_pair:
-            drawn, around = drawn[:, :, None], around[:, :, None]
+
+    def apart(drawn: Any, centre: Any, shares: Array) -> Array:
+        parts = np.broadcast_arrays(drawn, centre)
+        drawn, centre = (part[:, :, None] if ambiguity.by_pair else part for part in parts)
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts.append(ambiguity.apart(drawn, around, w).max(axis=-1))
-    return np.concatenate(parts)
+            return np.asarray(ambiguity.apart(drawn, centre, shares).max(axis=-1))
+
+    if around_mean(ambiguity):
+        mean, share = np.einsum("i,iajk->ajk", weights, y), weights[:, None, None, None]
+        others = np.maximum(mean - share * y, 0.0) / (1 - share) if alone else mean
+        return apart(y, others, np.ones(1))
+    far = []
+    for j in range(N):
+        keep = (np.arange(N) != j) | (not alone)
+        far.append(apart(y[j : j + 1], rows[:, keep], weights[keep] / weights[keep].sum()))
+    return np.concatenate(far)

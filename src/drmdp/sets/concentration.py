@@ -127,8 +127,8 @@ def _l2_box(draws: Draws, delta: Array) -> Array:
 
 
 def _l2(draws: Draws, delta: Array) -> Array:
-    found = _smaller(draws, delta, lambda draws, delta: l2_tuple(1 / draws.n, draws.K, delta, ()), _l2_box)
-    return np.minimum(found, math.sqrt(2))
+    radius = _smaller(draws, delta, lambda draws, delta: l2_tuple(1 / draws.n, draws.K, delta, ()), _l2_box)
+    return np.minimum(radius, math.sqrt(2))
 
 
 def _linf(draws: Draws, delta: Array) -> Array:
@@ -136,9 +136,9 @@ def _linf(draws: Draws, delta: Array) -> Array:
         share = np.where(draws.K == 2, delta, delta / draws.K)
         return np.minimum(np.sqrt(np.log(2 / share) / (2 * draws.n)), 1.0)
     above, below, rest = _around(draws, delta)
-    found = np.where(draws.unseen > 0, rest, 0.0)
-    np.maximum.at(found, draws.row, np.maximum(above, below))
-    return found
+    most = np.where(draws.unseen > 0, rest, 0.0)
+    np.maximum.at(most, draws.row, np.maximum(above, below))
+    return most
 
 
 def _burg(draws: Draws, delta: Array) -> Array:

@@ -177,7 +177,9 @@ def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, 
             return pooled, np.ones(1)
     if counts.n_kernels == model.n_kernels and (not mean or model.n_kernels > 1):
         tables = [replace(counts, n_kernels=1, data=counts.entries(i)) for i in used.tolist()]
-        off = (_off(model, model.blocks.entries(i), own, pseudo) for i, own in zip(used.tolist(), tables, strict=True))
+        off = (
+            _off(model, model.blocks.entries(i), table, pseudo) for i, table in zip(used.tolist(), tables, strict=True)
+        )
         wrong = next((place for place in off if place is not None), None)
         if wrong is None:
             data = np.concatenate([counts.data[counts.positions(i)] for i in used.tolist()])
@@ -209,14 +211,14 @@ def _off(model: Model, centre: Array, counts: Kernels, pseudo: float) -> int | N
 
 def _places(model: Model, ambiguity: AmbiguitySet, name: str) -> Array:
     """How many next states the truth may have, (S, A); those of the state for what was seen only."""
-    found = np.where(model.available, ambiguity.places(model), 0)
+    seen = np.where(model.available, ambiguity.places(model), 0)
     if name == "kl" or ambiguity.support != "observed":
-        return found
+        return seen
     wide = np.where(model.available, replace(ambiguity, support="state").places(model), 0)  # type: ignore[type-var]
-    if (wide > found).any():
-        s, a = np.argwhere(wide > found)[0].tolist()
+    if (wide > seen).any():
+        s, a = np.argwhere(wide > seen)[0].tolist()
         pair = f"action {model.actions[a]!r} in state {model.states[s]!r}"
-        what = f"{pair} was seen to lead to {found[s, a]} next states, all actions there to {wide[s, a]}"
+        what = f"{pair} was seen to lead to {seen[s, a]} next states, all actions there to {wide[s, a]}"
         warnings.warn(f"support='observed': {what}; only with support='state' the set has them", Notice, stacklevel=3)
     return wide
 
@@ -274,15 +276,15 @@ def _radii(
     order = getattr(ambiguity, "order", 1)
     if not ambiguity.by_pair:
         each = NORMS.get(name, NORMS["l1"]).of(each, axis=1)
-    found = stack(order, each, weights)
+    radii = stack(order, each, weights)
     if not split:
-        return found
+        return radii
     axis: Any = 2 if ambiguity.by_pair else (1, 2)  # what the statement about tuples is about
     groups = live if ambiguity.by_pair else live.any(axis=1)
-    own = delta / (groups.sum() if joint else 1) / (1 if counts is None else 2)
+    chance = delta / (groups.sum() if joint else 1) / (1 if counts is None else 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        tuples = l2_tuple(np.where(live[..., None], weights / n, 0.0), np.maximum(places, 1)[..., None], own, axis)
-    return np.where(groups, np.fmin(found, tuples), 0.0)
+        tuples = l2_tuple(np.where(live[..., None], weights / n, 0.0), np.maximum(places, 1)[..., None], chance, axis)
+    return np.where(groups, np.fmin(radii, tuples), 0.0)
 
 
 def _listed(draws: Draws, counts: Kernels, cell: Any) -> tuple[Any, Array, Any]:

@@ -133,9 +133,9 @@ class Intervals(AmbiguitySet):
         low, high, _ = box(draws, np.full(K.size, delta / many))
         known, sure = (n > 0)[row], (K == 1)[row]
         bounds = np.where(sure, 1.0, np.where(known, low, 0.0)), np.where(sure | ~known, 1.0, high)
-        found = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
+        ends = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
         dense = (isinstance(counts, Model) and not counts.is_sparse) or not isinstance(counts, Model | sparse.sparray)
-        return cls(*(part.toarray().reshape(*available.shape, -1) for part in found)) if dense else cls(*found)
+        return cls(*(part.toarray().reshape(*available.shape, -1) for part in ends)) if dense else cls(*ends)
 
     @classmethod
     def contaminated(cls, model: Model, share: float, support: str = "all") -> Self:
@@ -393,10 +393,10 @@ def _given(name: str, given: Any) -> Any:
 
 def _part(name: str, given: Any) -> float:
     """A number from 0 to 1."""
-    found = number(name, given)
-    if not 0 <= found <= 1:
-        raise InputError(f"{name}: expected a number from 0 to 1, got {found!r}")
-    return found
+    part = number(name, given)
+    if not 0 <= part <= 1:
+        raise InputError(f"{name}: expected a number from 0 to 1, got {part!r}")
+    return part
 
 
 def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
