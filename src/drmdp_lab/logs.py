@@ -100,9 +100,9 @@ def true_value(truth: Any, costs: Any, policy: Any) -> float:
     return float(value.mean())
 
 
-def outcomes(name: str, n_rows: int, logs: int, first: int = 0) -> Iterator[tuple[str, tuple[float, float, float]]]:
+def outcomes(name: str, n_rows: int, logs: int) -> Iterator[tuple[str, tuple[float, float, float]]]:
     """Whether promises are kept, how far above the optimum they are, what policies lose."""
-    for seed in range(first, first + logs):
+    for seed in range(logs):
         truth = PROBLEMS[name](seed)
         sign = -1.0 if truth.maximise else 1.0
         costs = sign * np.where(truth.available, np.asarray(truth.rewards if truth.maximise else truth.costs), 0.0)
@@ -125,28 +125,28 @@ def _optimum(model: Any, sign: float) -> float:
     return float(drmdp.solve(other, drmdp.Wasserstein(0), rtol=1e-9).value.mean())
 
 
-def table(name: str, logs: int, rows: tuple[int, ...], first: int = 0) -> str:
-    """A table of a problem: promise kept / above the optimum / loss, in % of the span."""
+def table(n_rows: int, logs: int) -> str:
+    """All problems: promise kept / promised above the optimum / loss, the latter in % of the span."""
     cells: dict[str, list[str]] = {row: [] for row in SETS}
-    heads: list[str] = []
-    for n_rows in rows:
+    heads = []
+    for name in PROBLEMS:
         results: dict[str, list[tuple[float, float, float]]] = {row: [] for row in SETS}
-        for row, outcome in outcomes(name, n_rows, logs, first):
+        for row, outcome in outcomes(name, n_rows, logs):
             results[row].append(outcome)
         for row, each in results.items():
-            kept, above, loss = np.mean(each, axis=0)
-            cells[row].append(f"{kept:.2f} / {100 * above:.1f} / {100 * loss:.2f}")
-        heads.append(f"{n_rows:,} ({len(results['nominal'])} logs)")
-    head = f"| {name}, rows | " + " | ".join(heads) + " |\n|---|" + "---|" * len(rows)
+            kept, above, loss = np.mean(each, axis=0) * (1, 100, 100)
+            cells[row].append(f"{kept:.2f} / {above:.1f} / {abs(loss):.1f}")
+        heads.append(f"{name} ({len(each)} logs)")
+    head = f"| {n_rows:,} rows | " + " | ".join(heads) + " |\n|---|" + "---|" * len(heads)
     return "\n".join([head, *(f"| {row} | " + " | ".join(each) + " |" for row, each in cells.items())])
 
 
 def main(*given: str) -> None:
-    """Print all tables."""
+    """Print a table for each length of the logs."""
     logs, rows = int(given[0]) if given else 40, tuple(map(int, given[1:])) or ROWS
     warnings.simplefilter("ignore", drmdp.Notice)
-    for name in PROBLEMS:
-        sys.stdout.write(f"{table(name, logs, rows)}\n\n")
+    for n_rows in rows:
+        sys.stdout.write(f"{table(n_rows, logs)}\n\n")
 
 
 if __name__ == "__main__":
