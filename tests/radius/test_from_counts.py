@@ -170,6 +170,30 @@ def test_the_mixture_is_a_law_of_logs(n, K):
     assert total == pytest.approx(1, rel=1e-12)
 
 
+def test_half_of_the_mixture_is_for_rows_that_are_nearly_certain():
+    counts = np.array([98, 1, 1] + 17 * [0])
+    ways = stats.multinomial.logpmf(counts, 100, np.full(20, 1 / 20)) + 100 * math.log(20)
+    halves = [stats.dirichlet_multinomial.logpmf(counts, np.full(20, alpha), 100) - ways for alpha in (0.5, 1 / 20)]
+    likelihood = 98 * math.log(0.98) + 2 * math.log(0.01)
+    want = math.log(20) + likelihood - np.logaddexp(*halves) + math.log(2)
+    assert radii("log", "burg", counts, 0.05)[0] * 100 == pytest.approx(want, rel=1e-9)
+    assert want < 0.6 * (math.log(20) + likelihood - halves[0])
+
+
+def test_two_radii_share_what_may_go_wrong():
+    """The smaller of a bound by n and K and one by the counts, with δ/2 each: of a row that is nearly certain, and of one that is not."""
+    for counts in ([97, 1, 1, 1], [30, 20, 25, 25]):
+        draws, half = drawn(np.array(counts)), np.array([0.025])
+        blind = draws._replace(counts=None, row=None)
+        for name, seeing in (
+            ("l1", concentration._l1_box),
+            ("l2", concentration._l2_box),
+            ("transport", concentration._gaps),
+        ):
+            want = min(METHODS["row"][name](blind, half)[0], seeing(draws, half)[0])
+            assert radii("row", name, np.array(counts), 0.05)[0] == pytest.approx(want, rel=1e-12)
+
+
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-6])
 @pytest.mark.parametrize(("n", "K"), [(1, 2), (12, 3), (40, 10), (3, 50)])
 def test_burg_takes_the_least_of_three(n, K, delta):
@@ -514,6 +538,13 @@ def test_intervals_of_counts_are_those_of_their_rows(support, joint):
     if support == "all":
         assert Intervals.from_counts(model, 0.9, support=support, joint=joint) == found
     assert drmdp.solve(model, found).gap < 1e-4
+
+
+def test_rows_without_counts_may_be_anything_on_two_next_states_too():
+    found = Intervals.from_counts([[[0, 0], [1, 1]], [[0, 2], [0, 0]]])
+    assert found.lower[0, 0].tolist() == [0, 0]
+    assert found.upper[0, 0].tolist() == [1, 1]
+    assert found.upper[1, 1].tolist() == [0, 1]  # all that the state was seen to lead to
 
 
 def test_intervals_of_a_model_leave_unavailable_pairs_out():
