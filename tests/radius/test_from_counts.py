@@ -398,7 +398,7 @@ def test_pairs_without_data_may_be_anything():
     assert radius.from_counts(model, BURG)[0, 1] == 50
     assert radius.from_counts(model, replace(BURG, kind="tv"))[0, 1] == 1
     assert radius.from_counts(model, Wasserstein(0, "l1", rectangular="sa", support="all"))[0, 1] == 2
-    message = r"action 1 was never tried in state 0, and with rectangular='s' .*: take rectangular='sa'"
+    message = r"state 0, action 1 was never tried, and with rectangular='s' .*: take rectangular='sa'"
     with pytest.raises(InputError, match=message):
         radius.from_counts(model, replace(BURG, rectangular="s"))
 
@@ -432,7 +432,7 @@ def test_kl_needs_a_centre_that_has_everything():
 
 def test_what_was_not_seen_is_told():
     model, _ = log_model(3, most=4)
-    with pytest.warns(drmdp.Notice, match=r"support='observed': action . in state . was seen to lead to"):
+    with pytest.warns(drmdp.Notice, match=r"support='observed': state ., action . was seen to lead to"):
         found = radius.from_counts(model, replace(BURG, support="observed"))
     assert np.array_equal(found, radius.from_counts(model, BURG))
 
@@ -476,13 +476,13 @@ STUCK = Wasserstein(0, "transport", rectangular="sa", support="all", ground=spar
         (lambda m: radius.from_counts(m, STUCK), "ground: mass cannot move between some next states"),
         (lambda m: Intervals.from_counts(m, level=0), r"level: expected a number between 0 and 1, got 0\.0"),
         (lambda m: Intervals.from_counts(m, support="some"), "support is 'observed', 'state' or 'all', got 'some'"),
-        (lambda m: Intervals.from_counts([[[1.5, 1]], [[0, 1]]]), r"counts: expected whole numbers ≥ 0, got 1\.5 at state 0, action 0"),
-        (lambda m: Intervals.from_counts([[[1, -1]], [[0, 1]]]), r"got -1\.0 at state 0, action 0"),
+        (lambda m: Intervals.from_counts([[[1.5, 1]], [[0, 1]]]), r"counts: state 0, action 0 has 1\.5, not a whole number of draws"),
+        (lambda m: Intervals.from_counts([[[1, -1]], [[0, 1]]]), r"state 0, action 0, next state 1 has -1\.0, expected a finite number"),
         (lambda m: Intervals.from_counts(np.ones((2, 2))), r"counts: expected shape \(S, A, S\)"),
-        (lambda m: Intervals.from_counts(sparse.eye_array(3, 2)), r"counts: expected a sparse \(S·A, S\) matrix"),
-        (lambda m: Intervals.from_counts(drmdp.instances.machine(5)), "counts: the model has none"),
+        (lambda m: Intervals.from_counts(sparse.eye_array(3, 2)), r"counts: table 0: expected a sparse matrix \(2, 2\), got \(3, 2\)"),
+        (lambda m: Intervals.from_counts(drmdp.instances.machine(5)), r"model\.counts is None"),
         (lambda m: Intervals.contaminated(m, 1.5), r"share: expected a number from 0 to 1, got 1\.5"),
-        (lambda m: Intervals.cvar(m, 0), "level: a share of 0 is the worst next state"),
+        (lambda m: Intervals.cvar(m, 0), "level: expected a share above 0"),
         (lambda m: Intervals.cvar(m, 0.5, -1), r"weight: expected a number from 0 to 1, got -1\.0"),
         (lambda m: radius.credible(m, BURG), "burg sa: expected a ball around two or more posterior draws, got 1"),
         (lambda m: radius.credible(m, BURG, 0), "level: expected a number between 0 and 1"),

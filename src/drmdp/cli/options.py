@@ -151,10 +151,11 @@ class Asked:
         if self.name not in (*MAKERS, COUNTS):
             raise InputError(f"--set: expected one of {', '.join((*MAKERS, COUNTS))}, got {kind!r}")
         self._new, size = load(MAKERS.get(self.name, MAKERS["burg"])), SIZES.get(self.name, "radius")
-        if self.name == COUNTS:
-            self._level(given, sized)
-            return
         known = {*self._new.__dataclass_fields__, size} - ({"kind", "margin", "radius", "level"} - {size})
+        if self.name == COUNTS:
+            known = {"level"}
+            if not sized:
+                raise InputError(f"--set: {COUNTS} says how large the set is; take burg to go through radii")
         self._given = {key: value for key, value in given.items() if value is not None}
         for key, value in self._given.items():
             if key not in known:
@@ -168,7 +169,7 @@ class Asked:
         )  # its bounds may be in the file of the model
         if "ground" in self._given:
             self._given["ground"] = _ground(self._given["ground"])
-        if self.name == "intervals":
+        if self.name in ("intervals", COUNTS):
             self._check_bounds()
             self._made = None
             return
@@ -177,18 +178,6 @@ class Asked:
         if size and size not in self._given:
             raise click.MissingParameter(param_hint=f"'--{size}'", param_type="option")
         self._made = self._made_of_options()
-
-    def _level(self, given: dict[str, Any], sized: bool) -> None:
-        """Take the level of a set that counts make; they say all else."""
-        other = next((name for name, value in given.items() if value is not None and name != "level"), None)
-        if other is not None:
-            raise InputError(f"--{other}: the set {COUNTS} has none; take --set burg for your own")
-        if not sized:
-            raise InputError(
-                f"--set: {COUNTS} says how large the set is, so there are no radii to go through; take burg"
-            )
-        self._given = {"level": 0.95 if given.get("level") is None else given["level"]}
-        self._stored, self._made = False, None
 
     def _check_bounds(self) -> None:
         for one, other in (("lower", "upper"), ("upper", "lower")):
@@ -204,12 +193,9 @@ class Asked:
 
     def alone(self) -> AmbiguitySet:
         """The set without a model, for one that nobody reads whole."""
-        if self.name == COUNTS:
-            raise InputError("--set: counts are not read from a model that is not read whole; take --set burg --radius")
         if self._made is None and "lower" not in self._given:
-            raise InputError(
-                "--set: the envelope of a model that is not read whole is not known; give --lower and --upper"
-            )
+            cure = "take --set intervals with --lower and --upper"
+            raise InputError(f"--set: {self.name} needs a model that is read whole; {cure}")
         return self.around(None)
 
     def read(self, path: str, discount: float | None) -> tuple[Model, AmbiguitySet]:
@@ -227,7 +213,7 @@ class Asked:
         if self._made is not None:
             return self._made
         if self.name == COUNTS:
-            suggested: AmbiguitySet = self._new.from_counts(model, self._given["level"])
+            suggested: AmbiguitySet = self._new.from_counts(model, **self._given)
             return suggested.facing(self.nature)
         from drmdp.core.archives import Field, read_array
 

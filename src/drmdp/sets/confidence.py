@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp.core.distributions import Labels
 from drmdp.core.storage import ROW_SUM_TOL, ROW_SUM_TOL_FLOAT32, Kernels
 from drmdp.core.validation import number, numbers
 from drmdp.errors import InputError, Notice, shown
@@ -85,17 +86,15 @@ def from_counts(
     check_problem(model, ambiguity)
     delta, name = 1 - checked_level("level", level), _metric(ambiguity)
     formula, method = _formula(ambiguity, name, method)
-    if model._counts is None:
-        raise InputError("model.counts is None: drmdp.estimate keeps counts, and drmdp.Model(…, counts=…) takes them")
+    check_counted(model)
     kernels, weights = _tables(model, ambiguity, name)
-    if kernels.n_kernels > 1 and method in ("value", "asymptotic"):
-        raise InputError(
-            f"method={method!r} is about one kernel of all data, and the model has {kernels.n_kernels}: estimate without `by`"
-        )
+    if method in ("row", "log"):
+        check_whole(model.labels, kernels, model.available)
+    elif kernels.n_kernels > 1:
+        what = f"is about one kernel of all data, and the model has {kernels.n_kernels}"
+        raise InputError(f"method={method!r} {what}: estimate without `by`")
     n = kernels.sums().reshape(*model.available.shape, kernels.n_kernels)
     places = _places(model, ambiguity, name)
-    if method in ("row", "log"):
-        _check_whole(model, kernels)
     if not ambiguity.by_pair:
         _check_tried(model, n, places)
     return _radii(model, ambiguity, name, formula, delta, joint, n, places, weights, kernels)
@@ -129,6 +128,13 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     used = model.weights > 0
     places = np.where(model.available, ball.places(model), 0)
     return _radii(model, ball, name, formula, delta, True, n[..., used], places, model.weights[used])
+
+
+def check_counted(model: Model) -> None:
+    """Refuse a model without counts."""
+    if model._counts is None:
+        cure = "drmdp.estimate keeps counts, and drmdp.Model(…, counts=…) takes them"
+        raise InputError(f"model.counts is None: {cure}")
 
 
 def checked_level(name: str, given: Any) -> float:
@@ -166,46 +172,42 @@ def _formula(ambiguity: AmbiguitySet, name: str, method: str | None) -> tuple[An
 
 def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, Array]:
     """Counts behind what the set is around, and weights; refuses rows that are no shares of them."""
-    counts, used = model._counts, np.flatnonzero(model.weights > 0)
+    counts, used = model._counts, np.flatnonzero(model.weights > 0).tolist()
     assert counts is not None
-    pseudo = 0.5 if name == "kl" else 0.0
-    mean, wrong = around_mean(ambiguity), None
-    if mean or used.size == 1 == counts.n_kernels:
+    wrong: int | None = None
+    if around_mean(ambiguity) or len(used) == 1 == counts.n_kernels:
         pooled = replace(counts, n_kernels=1, data=counts.mean(np.ones(counts.n_kernels)))
-        wrong = _off(model, model.mean, pooled, pseudo)
+        wrong = _off(model, [model.mean], pooled, name)
         if wrong is None:
             return pooled, np.ones(1)
-    if counts.n_kernels == model.n_kernels and (not mean or model.n_kernels > 1):
-        tables = [replace(counts, n_kernels=1, data=counts.entries(i)) for i in used.tolist()]
-        off = (
-            _off(model, model.blocks.entries(i), table, pseudo) for i, table in zip(used.tolist(), tables, strict=True)
-        )
-        wrong = next((place for place in off if place is not None), None)
+    if counts.n_kernels == model.n_kernels > 1:
+        data = counts.data[np.sort(np.concatenate([counts.positions(i) for i in used]))]
+        tables = replace(counts, n_kernels=len(used), data=data)
+        wrong = _off(model, [model.blocks.entries(i) for i in used], tables, name)
         if wrong is None:
-            data = np.concatenate([counts.data[counts.positions(i)] for i in used.tolist()])
-            rows = np.concatenate([np.repeat(np.arange(counts.lengths.size), counts.lengths)] * used.size)
-            order = np.argsort(rows, kind="stable")
-            return replace(counts, n_kernels=used.size, data=data[order]), model.weights[used]
+            return tables, model.weights[used]
     if name == "kl":
         raise InputError(f"{ambiguity.short}: {REFUSED['kl']}")
+    what = f"{ambiguity.short} is around {model.n_kernels} kernels, and counts are of all together"
+    if wrong is not None:
+        what = f"{model.labels.pair(wrong)}: the row that the set is around is not the share of its counts"
     cure = "estimate one kernel of all data, without `by`; for posterior draws take drmdp.radius.credible"
-    if wrong is None:
-        raise InputError(
-            f"{ambiguity.short} is around {model.n_kernels} kernels, and counts are of all together: {cure}"
-        )
-    s, a = divmod(wrong, model.n_actions)
-    where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
-    raise InputError(f"{where}: the row that the set is around is not the share of its counts: {cure}")
+    raise InputError(f"{what}: {cure}")
 
 
-def _off(model: Model, centre: Array, counts: Kernels, pseudo: float) -> int | None:
-    """The first available pair whose row is not (c + pseudo)/(n + pseudo · K), if any."""
-    seen = counts.matrix(counts.data) + pseudo * model.blocks.matrix((centre > 0).astype(float))
-    total = np.asarray(seen.sum(axis=1)).ravel()
-    share = sparse.diags_array(1 / np.where(total > 0, total, 1.0)) @ seen
-    apart = abs(share - model.blocks.matrix(centre)).max(axis=1).toarray().ravel()
-    tol = ROW_SUM_TOL if model.blocks.data.dtype == np.float64 else ROW_SUM_TOL_FLOAT32
-    bad = (apart > tol) & model.available.ravel() & (counts.sums() > 0)
+def _off(model: Model, centres: list[Array], counts: Kernels, name: str) -> int | None:
+    """The first available pair with a row that is not c/n, or for kl (c + ½)/(n + K/2), if any."""
+    blocks, bad = model.blocks, np.zeros(model.available.size, dtype=bool)
+    tol = ROW_SUM_TOL if blocks.data.dtype == np.float64 else ROW_SUM_TOL_FLOAT32
+    for i, centre in enumerate(centres):
+        table = counts.matrix(counts.entries(i))
+        drawn = np.asarray(table.sum(axis=1)).ravel() > 0
+        if name == "kl":
+            table = table + blocks.matrix(0.5 * (centre > 0))
+        total = np.asarray(table.sum(axis=1)).ravel()
+        share = sparse.diags_array(1 / np.where(total > 0, total, 1.0)) @ table
+        bad |= (abs(share - blocks.matrix(centre)).max(axis=1).toarray().ravel() > tol) & drawn
+    bad &= model.available.ravel()
     return int(np.argmax(bad)) if bad.any() else None
 
 
@@ -214,111 +216,101 @@ def _places(model: Model, ambiguity: AmbiguitySet, name: str) -> Array:
     seen = np.where(model.available, ambiguity.places(model), 0)
     if name == "kl" or ambiguity.support != "observed":
         return seen
-    wide = np.where(model.available, replace(ambiguity, support="state").places(model), 0)  # type: ignore[type-var]
+    wide = np.where(model.available, _widened(ambiguity).places(model), 0)
     if (wide > seen).any():
-        s, a = np.argwhere(wide > seen)[0].tolist()
-        pair = f"action {model.actions[a]!r} in state {model.states[s]!r}"
-        what = f"{pair} was seen to lead to {seen[s, a]} next states, all actions there to {wide[s, a]}"
-        warnings.warn(f"support='observed': {what}; only with support='state' the set has them", Notice, stacklevel=3)
+        k = int(np.argmax(wide > seen))
+        pair, few, many = model.labels.pair(k), seen.ravel()[k], wide.ravel()[k]
+        what = f"{pair} was seen to lead to {few} next states, all actions there to {many}"
+        cure = "only with support='state' the set has them"
+        warnings.warn(f"support='observed': {what}; {cure}", Notice, stacklevel=3)
     return wide
 
 
-def _check_whole(model: Model, counts: Kernels) -> None:
+def _widened(ambiguity: Any) -> Any:
+    """The set on the next states of the state, if it is on those of the pair."""
+    return replace(ambiguity, support="state") if ambiguity.support == "observed" else ambiguity
+
+
+def check_whole(labels: Labels, counts: Kernels, available: BoolArray) -> None:
     """Refuse counts of available pairs that are not whole numbers."""
     row = np.repeat(np.arange(counts.lengths.size), counts.n_kernels * counts.lengths)
-    bad = model.available.ravel()[row] & (np.abs(counts.data - np.rint(counts.data)) > ROW_SUM_TOL)
+    bad = available.ravel()[row] & (np.abs(counts.data - np.rint(counts.data)) > ROW_SUM_TOL)
     if bad.any():
-        s, a = divmod(int(row[np.argmax(bad)]), model.n_actions)
-        where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
-        cure = "they were weighted, or filled in, and nothing can be proved of them: take method='value'"
-        raise InputError(
-            f"counts: {where} has {float(counts.data[np.argmax(bad)])!r}, not a whole number of draws: {cure}"
-        )
+        k = int(np.argmax(bad))
+        what = f"{labels.pair(int(row[k]))} has {float(counts.data[k])!r}, not a whole number of draws"
+        cure = "weighted or filled in, they prove nothing: take method='value' of drmdp.radius.from_counts"
+        raise InputError(f"counts: {what}: {cure}")
 
 
 def _check_tried(model: Model, n: Array, places: Array) -> None:
     """Refuse a budget for all actions of a state one of which was never tried."""
     never = (n == 0).any(axis=2) & (places > 1)
     if never.any():
-        s, a = np.argwhere(never)[0].tolist()
-        what = f"action {model.actions[a]!r} was never tried in state {model.states[s]!r}"
-        raise InputError(f"{what}, and with rectangular='s' all actions share what it needs: take rectangular='sa'")
+        what = f"{model.labels.pair(int(np.argmax(never)))} was never tried"
+        cure = "with rectangular='s' all actions share what it needs: take rectangular='sa'"
+        raise InputError(f"{what}, and {cure}")
 
 
 def _radii(
-    model: Model, ambiguity: AmbiguitySet, name: str, formula: Any, delta: float, joint: bool,
+    model: Model, ambiguity: Any, name: str, formula: Any, delta: float, joint: bool,
     n: Array, places: Array, weights: Array, counts: Kernels | None = None,
 ) -> Array:  # fmt: skip
     """Radii from numbers of draws (S, A, N) and of possible next states (S, A)."""
-    live = places > 1
-    rows = np.full(live.shape, live.sum()) if joint else live.sum(axis=1, keepdims=True)
-    if ambiguity.by_pair and not joint:
-        rows = np.ones(live.shape)
-    share = np.broadcast_to((delta / np.maximum(rows * weights.size, 1))[..., None], n.shape)
+    live, N, by_pair = places > 1, weights.size, ambiguity.by_pair
+    groups = live if by_pair else live.any(axis=1)  # what the statement is about
+    rows = live.sum() if joint else 1 if by_pair else live.sum(axis=1)[:, None, None]
     cell = np.flatnonzero((live[..., None] & (n > 0)).ravel())
-    draws = Draws(n.ravel()[cell], np.repeat(places.ravel(), weights.size)[cell].astype(float))
-    listed = None if counts is None else _listed(draws, counts, cell)
+    draws = Draws(n.ravel()[cell], np.repeat(places.ravel(), N)[cell].astype(float))
     limit = LIMITS.get(name, 0.0) * live
     if name == "transport":
         limit, ends = _spans(model, ambiguity, live)
-        pair = cell // weights.size
-        draws = draws._replace(diameter=limit.ravel()[pair], ends=None if ends is None else ends.reshape(-1, 2)[pair])
-    if listed is not None:
-        row, count, column = listed
-        line = name == "transport" and draws.ends is not None
-        at = ambiguity.ground.data[column] if line else None  # type: ignore[attr-defined]
-        draws = draws._replace(row=row, counts=count, places=at)
-    each = np.repeat(limit[..., None], weights.size, axis=2)
-    split = ambiguity.key == ("l2", 2) and (weights.size > 1 or not ambiguity.by_pair)
-    halved = share.ravel()[cell] / (2 if split and counts is not None else 1)
+        draws = draws._replace(diameter=limit.ravel()[cell // N])
+        if ambiguity.ground.kind == "line":
+            draws = draws._replace(ends=ends.reshape(-1, 2)[cell // N])
+    if counts is not None:
+        row, count, column = _listed(counts, cell)
+        places_ = None if draws.ends is None else ambiguity.ground.data[column]
+        draws = draws._replace(row=row, counts=count, places=places_)
+    tuples = ambiguity.key == ("l2", 2) and (N > 1 or not by_pair)
+    parts = 2 if tuples and counts is not None else 1
+    chance = np.broadcast_to(delta / parts / np.maximum(rows * N, 1), n.shape).ravel()[cell]
+    each = np.repeat(limit[..., None], N, axis=2)
     if cell.size:
-        each.ravel()[cell] = np.minimum(formula(draws, halved), each.ravel()[cell])
-    order = getattr(ambiguity, "order", 1)
-    if not ambiguity.by_pair:
+        each.ravel()[cell] = np.minimum(formula(draws, chance), each.ravel()[cell])
+    if not by_pair:
         each = NORMS.get(name, NORMS["l1"]).of(each, axis=1)
-    radii = stack(order, each, weights)
-    if not split:
+    radii = stack(getattr(ambiguity, "order", 1), each, weights)
+    if not tuples:
         return radii
-    axis: Any = 2 if ambiguity.by_pair else (1, 2)  # what the statement about tuples is about
-    groups = live if ambiguity.by_pair else live.any(axis=1)
-    chance = delta / (groups.sum() if joint else 1) / (1 if counts is None else 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        tuples = l2_tuple(np.where(live[..., None], weights / n, 0.0), np.maximum(places, 1)[..., None], chance, axis)
-    return np.where(groups, np.fmin(radii, tuples), 0.0)
+        shares, K = np.where(live[..., None], weights / n, 0.0), np.maximum(places, 1)[..., None]
+        far = l2_tuple(shares, K, delta / parts / (groups.sum() if joint else 1), 2 if by_pair else (1, 2))
+    return np.where(groups, np.fmin(radii, far), 0.0)
 
 
-def _listed(draws: Draws, counts: Kernels, cell: Any) -> tuple[Any, Array, Any]:
+def _listed(counts: Kernels, cell: Any) -> tuple[Any, Array, Any]:
     """Row, count and next state of all counts that are not 0, of some rows pair · N + kernel."""
-    of = np.repeat(np.arange(counts.lengths.size * counts.n_kernels), np.repeat(counts.lengths, counts.n_kernels))
-    column = np.empty(of.size, np.int64)
-    for i in range(counts.n_kernels):
-        column[counts.positions(i)] = counts.indices
-    place = np.full(counts.lengths.size * counts.n_kernels, -1)
+    lengths, N = counts.lengths, counts.n_kernels
+    place, column = np.full(lengths.size * N, -1), np.empty(counts.data.size, np.int64)
     place[cell] = np.arange(cell.size)
-    keep = (place[of] >= 0) & (counts.data > 0)
-    return place[of][keep], np.asarray(counts.data[keep], float), column[keep]
+    for i in range(N):
+        column[counts.positions(i)] = counts.indices
+    row = np.repeat(place, np.repeat(lengths, N))
+    keep = (row >= 0) & (counts.data > 0)
+    return row[keep], np.asarray(counts.data[keep], float), column[keep]
 
 
-def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array | None]:
+def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array]:
     """Largest cost of moving mass in each pair, (S, A), and ends on a line, (S, A, 2)."""
-    ground, span = ambiguity.ground, np.zeros(live.shape)
-    ends = np.zeros((*live.shape, 2)) if ground.kind == "line" else None
-    wide = replace(ambiguity, support="state" if ambiguity.support == "observed" else ambiguity.support)
-    for s in np.flatnonzero(live.any(axis=1)).tolist():
-        allowed = wide.allowed(model, s, s + 1)[0]
-        for a in np.flatnonzero(live[s]).tolist():
-            there = np.flatnonzero(allowed[a])
-            if ends is not None:
-                x = ground.data[there]
-                ends[s, a] = x.min(), x.max()
-                span[s, a] = np.ptp(x)
-            else:
-                span[s, a] = ground.between(there, there).max()
-            if not np.isfinite(span[s, a]):
-                where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
-                raise InputError(
-                    f"{where}: ground: mass cannot move between some next states, so no radius holds the truth"
-                )
+    ground, span, ends = ambiguity.ground, np.zeros(live.shape), np.zeros((*live.shape, 2))
+    for s, a in np.argwhere(live).tolist():
+        there = np.flatnonzero(_widened(ambiguity).allowed(model, s, s + 1)[0, a])
+        span[s, a] = ground.between(there, there).max()
+        if not np.isfinite(span[s, a]):
+            what = "ground: mass cannot move between some next states, so no radius holds the truth"
+            raise InputError(f"{model.labels.pair(s * model.n_actions + a)}: {what}")
+        if ground.kind == "line":
+            ends[s, a] = ground.data[there].min(), ground.data[there].max()
     return span, ends
 
 
@@ -331,7 +323,7 @@ def _numbers_of_draws(model: Model, counts: ArrayLike) -> Array:
     full = np.where(model.available, np.broadcast_to(n, (N, S, A)), 0.0)
     bad = ~np.isfinite(full) | (full < 0)
     if bad.any():
-        i, s, a = np.argwhere(bad)[0].tolist()
-        where = f"kernel {model.kernel_names[i]!r}, state {model.states[s]!r}, action {model.actions[a]!r}"
-        raise InputError(f"counts must be finite and not negative: {where} has {float(full[i, s, a])!r}")
+        i, pair = divmod(int(np.argmax(bad)), S * A)
+        what = f"{model.labels.row(pair, i)} has {float(full[bad][0])!r}"
+        raise InputError(f"counts must be finite and not negative: {what}")
     return np.asarray(full.transpose(1, 2, 0))

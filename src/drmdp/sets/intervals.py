@@ -21,13 +21,15 @@ from scipy import sparse
 
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.cached import cached_property
+from drmdp.core.counts import counts_of
+from drmdp.core.distributions import Labels
 from drmdp.core.storage import ROW_SUM_TOL, Kernels, compress_dense, compress_sparse
 from drmdp.core.validation import check_sparse, number, numbers
 from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
 from drmdp.sets.base import SUPPORTS, AmbiguitySet, checked_radius
 from drmdp.sets.concentration import Draws, box
-from drmdp.sets.confidence import checked_level
+from drmdp.sets.confidence import check_counted, check_whole, checked_level
 from drmdp.sets.keeping import SLACK, Leaving
 
 
@@ -193,9 +195,7 @@ class Intervals(AmbiguitySet):
         check_model(model)
         level, weight = _part("level", level), _part("weight", weight)
         if level == 0:
-            raise InputError(
-                "level: a share of 0 is the worst next state: Intervals.contaminated(model, 1, 'observed')"
-            )
+            raise InputError("level: expected a share above 0; Intervals.contaminated(model, 1) has all")
         upper = np.minimum((1 - weight + weight / level) * model.mean, 1.0)
         return cls(model.blocks.matrix((1 - weight) * model.mean), model.blocks.matrix(upper))
 
@@ -402,25 +402,18 @@ def _part(name: str, given: Any) -> float:
 def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
     """Counts (S·A, S), where next states are possible, and which pairs are available, (S, A)."""
     if isinstance(given, Model):
-        if given._counts is None:
-            raise InputError(
-                "counts: the model has none; drmdp.estimate keeps them, and drmdp.Model(…, counts=…) takes them"
-            )
-        table = given._counts.matrix(given._counts.mean(np.ones(given._counts.n_kernels)))
-        there = given.blocks.matrix(given.mean)
-        available = given.available
+        check_counted(given)
+        counts, available, labels = given._counts, given.available, given.labels
     else:
-        table = sparse.csr_array(given) if sparse.issparse(given) else _given("counts", given)
-        S = table.shape[-1]
-        if table.ndim == 2 and (S == 0 or table.shape[0] % S):
-            raise InputError(f"counts: expected a sparse (S·A, S) matrix, got shape {table.shape}")
-        table = there = sparse.csr_array(table.reshape(-1, S))
-        available = np.ones((S, table.shape[0] // S), dtype=bool)
-    bad = ~((table.data >= 0) & (table.data == np.rint(table.data)) & (table.data < np.inf))
-    if bad.any():
-        k = int(np.argmax(bad))
-        s, a = divmod(int(np.searchsorted(table.indptr, k, side="right")) - 1, available.shape[1])
-        raise InputError(f"counts: expected whole numbers ≥ 0, got {float(table.data[k])!r} at state {s}, action {a}")
+        given = given if sparse.issparse(given) else numbers("counts", given)
+        S = max(given.shape[-1], 1) if given.ndim else 1
+        available = np.ones((S, int(np.prod(given.shape[:-1])) // S), dtype=bool)
+        labels = Labels([0], range(S), range(available.shape[1]))
+        counts = counts_of(given, S, S, labels, is_sparse=True)
+    assert counts is not None
+    check_whole(labels, counts, available)
+    table = counts.matrix(counts.mean(np.ones(counts.n_kernels)))
+    there = given.blocks.matrix(given.mean) if isinstance(given, Model) else table
     return table, there + table, available
 
 
@@ -429,17 +422,13 @@ def _pattern(there: Any, available: BoolArray, support: str) -> Any:
     if not isinstance(support, str) or support not in SUPPORTS:
         raise InputError(f"support is 'observed', 'state' or 'all', got {shown(support)}")
     S, A = available.shape
-    open_pairs = sparse.diags_array(available.ravel().astype(float))
-    seen = open_pairs @ (there != 0).astype(float)
-    pairs = sparse.csr_array((np.ones(S * A), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
-    united = pairs @ seen
+    pairs = sparse.diags_array(available.ravel().astype(float))
+    seen = pairs @ (there != 0)
     if support != "observed":
-        seen = open_pairs @ (pairs.T @ united)
+        seen = pairs @ (sparse.kron(sparse.eye_array(S), np.ones((A, A))) @ seen)
     empty = (np.diff(sparse.csr_array(seen).indptr) == 0) | (support == "all")
-    everywhere = sparse.csr_array((open_pairs.diagonal() * empty)[:, None]) @ sparse.csr_array(
-        np.ones((1, there.shape[1]))
-    )
-    return ((seen + everywhere) != 0).astype(float)
+    everywhere = sparse.csr_array((available.ravel() & empty)[:, None].astype(float))
+    return ((seen + everywhere @ sparse.csr_array(np.ones((1, there.shape[1])))) != 0).astype(float)
 
 
 def _place(model: Model, pair: Any, column: Any = None) -> str:
