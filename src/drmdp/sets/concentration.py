@@ -115,6 +115,10 @@ def _l1(draws: Draws, delta: Array) -> Array:
     return np.minimum(_smaller(draws, delta, _l1_blind, _l1_box), 2.0)
 
 
+def _tv(draws: Draws, delta: Array) -> Array:
+    return _l1(draws, delta) / 2
+
+
 def l2_tuple(share: Array, K: Array, delta: Array, axis: Any) -> Array:
     """ℓ2 distance of a tuple of rows over some axes, w/n given."""
     total = share.sum(axis=axis)
@@ -203,7 +207,7 @@ def _gaps(draws: Draws, delta: Array) -> Array:
 
 def _transport(draws: Draws, delta: Array) -> Array:
     if draws.ends is None:
-        return draws.diameter * _l1(draws, delta) / 2
+        return np.asarray(draws.diameter * _tv(draws, delta))
 
     def blind(draws: Draws, delta: Array) -> Array:
         return np.asarray(draws.diameter * np.sqrt(np.log(2 / delta) / (2 * draws.n)))
@@ -212,15 +216,7 @@ def _transport(draws: Draws, delta: Array) -> Array:
 
 
 METHODS: dict[str, dict[str, Callable[[Draws, Array], Array]]] = {
-    "row": {
-        "l1": _l1,
-        "tv": lambda draws, delta: _l1(draws, delta) / 2,
-        "l2": _l2,
-        "linf": _linf,
-        "burg": _burg,
-        "kl": _kl,
-        "transport": _transport,
-    },
+    "row": {"l1": _l1, "tv": _tv, "l2": _l2, "linf": _linf, "burg": _burg, "kl": _kl, "transport": _transport},
     "log": {"burg": _burg_log},
     "value": {"burg": _value, "kl": _value},
     "asymptotic": {"burg": _likelihood_ratio, "kl": _likelihood_ratio},

@@ -136,8 +136,9 @@ class Intervals(AmbiguitySet):
         known, sure = (n > 0)[row], (K == 1)[row]
         bounds = np.where(sure, 1.0, np.where(known, low, 0.0)), np.where(sure | ~known, 1.0, high)
         ends = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
-        dense = (isinstance(counts, Model) and not counts.is_sparse) or not isinstance(counts, Model | sparse.sparray)
-        return cls(*(part.toarray().reshape(*available.shape, -1) for part in ends)) if dense else cls(*ends)
+        if counts.is_sparse if isinstance(counts, Model) else sparse.issparse(counts):
+            return cls(*ends)
+        return cls(*(part.toarray().reshape(*available.shape, -1) for part in ends))
 
     @classmethod
     def contaminated(cls, model: Model, share: float, support: str = "all") -> Self:
