@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ import drmdp
 LENGTH = 5
 """Steps of an episode."""
 ROWS = (1_000, 4_000, 16_000)
-SETS = {
+SETS: dict[str, Callable[[Any], Any]] = {
     "nominal": lambda model: drmdp.Wasserstein(0),
     "burg, value, 50 %": lambda model: drmdp.Divergence.from_counts(model, 0.5),
     "**burg, value, 95 %** (`--set counts`)": drmdp.Divergence.from_counts,
@@ -57,12 +57,12 @@ def queue(seed: int, longest: int = 12) -> Any:
     for a, serves in enumerate((0.35, 0.5, 0.7)):
         up, down = arrives * (1 - serves), serves * (1 - arrives)
         for there, p in ((np.minimum(n + 1, longest), up), (np.maximum(n - 1, 0), down), (n, 1 - up - down)):
-            np.add.at(kernel, (n, a, there), p)
+            kernel[n, a, there] += p
     costs = 0.2 * n[:, None] + 5.0 * (n == longest)[:, None] + np.array([0.0, 0.6, 1.8])
     return drmdp.Model(kernel[None], costs=costs, discount=0.95)
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, Callable[[int], Any]] = {
     "machine": lambda seed: drmdp.instances.machine(10),
     "forest": lambda seed: drmdp.instances.forest(10),
     "reservoir": lambda seed: drmdp.instances.reservoir(15, n_kernels=1, seed=seed, discount=0.95, months=None),

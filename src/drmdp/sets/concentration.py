@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array, IntArray
+from drmdp._typing import Array
 
 
 class Draws(NamedTuple):
@@ -47,15 +47,15 @@ class Draws(NamedTuple):
 
     n: Array  # (R,) draws, at least 1
     K: Array  # (R,) possible next states, at least 2
-    row: IntArray | None = None  # (E,) ascending: whose counts are listed
-    counts: Array | None = None  # (E,) those that are not 0
+    row: Any = None  # (E,) ascending: whose counts are listed
+    counts: Any = None  # (E,) those that are not 0
     diameter: Any = None  # (R,) largest cost of moving mass
     places: Any = None  # (E,) where the listed next states are on a line
     ends: Any = None  # (R, 2) ends of the line
 
     def total(self, each: Array) -> Array:
         """Sum over what is listed of each row."""
-        return np.bincount(self.row, each, minlength=self.n.size)
+        return np.asarray(np.bincount(self.row, each, minlength=self.n.size), float)
 
     @property
     def unseen(self) -> Array:
@@ -101,14 +101,14 @@ def _smaller(draws: Draws, delta: Array, blind: Callable[..., Array], seeing: Ca
 def _l1_blind(draws: Draws, delta: Array) -> Array:
     n, K, log = draws.n, draws.K, -np.log(delta)
     patterns = K * math.log(2) + np.log1p(-np.exp2(1.0 - K))
-    return np.minimum(np.sqrt(2 * (patterns + log) / n), (np.sqrt(K - 1) + np.sqrt(2 * log)) / np.sqrt(n))
+    return np.asarray(np.minimum(np.sqrt(2 * (patterns + log) / n), (np.sqrt(K - 1) + np.sqrt(2 * log)) / np.sqrt(n)))
 
 
 def _l1_box(draws: Draws, delta: Array) -> Array:
     above, below, rest = _around(draws, delta)
     gains, losses = draws.total(above) + draws.unseen * rest, draws.total(below)
     either = draws.total(np.maximum(above, below)) + draws.unseen * rest
-    return np.minimum(2 * np.minimum(gains, losses), either)
+    return np.asarray(np.minimum(2 * np.minimum(gains, losses), either))
 
 
 def _l1(draws: Draws, delta: Array) -> Array:
@@ -119,7 +119,7 @@ def _tv(draws: Draws, delta: Array) -> Array:
     return _l1(draws, delta) / 2
 
 
-def l2_tuple(share: Array, K: Array, delta: Array, axis: Any) -> Array:
+def l2_tuple(share: Array, K: Array, delta: Any, axis: Any) -> Array:
     """ℓ2 distance of a tuple of rows over some axes, w/n given."""
     total = share.sum(axis=axis)
     return np.asarray(np.sqrt((share * (1 - 1 / K)).sum(axis=axis)) + np.sqrt(-np.log(delta) * total))
@@ -202,7 +202,7 @@ def _gaps(draws: Draws, delta: Array) -> Array:
     n, each = draws.n[row], delta / (draws.K - 1)
     low, high = clopper_pearson(left, n, each[row])
     start = clopper_pearson(np.zeros(draws.n.size), draws.n, each)[1] * (x[first] - draws.ends[:, 0])
-    return start + draws.total(gap * np.maximum(high - left / n, left / n - low))
+    return np.asarray(start + draws.total(gap * np.maximum(high - left / n, left / n - low)))
 
 
 def _transport(draws: Draws, delta: Array) -> Array:
@@ -212,7 +212,7 @@ def _transport(draws: Draws, delta: Array) -> Array:
     def blind(draws: Draws, delta: Array) -> Array:
         return np.asarray(draws.diameter * np.sqrt(np.log(2 / delta) / (2 * draws.n)))
 
-    return np.minimum(_smaller(draws, delta, blind, _gaps), draws.diameter)
+    return np.asarray(np.minimum(_smaller(draws, delta, blind, _gaps), draws.diameter))
 
 
 METHODS: dict[str, dict[str, Callable[[Draws, Array], Array]]] = {

@@ -203,7 +203,7 @@ def _off(model: Model, centres: list[Array], counts: Kernels, name: str) -> int 
         table = counts.matrix(counts.entries(i))
         drawn = np.asarray(table.sum(axis=1)).ravel() > 0
         if name == "kl":
-            table = table + blocks.matrix(0.5 * (centre > 0))
+            table = table + blocks.matrix(np.where(centre > 0, 0.5, 0.0))
         total = np.asarray(table.sum(axis=1)).ravel()
         share = sparse.diags_array(1 / np.where(total > 0, total, 1.0)) @ table
         bad |= (abs(share - blocks.matrix(centre)).max(axis=1).toarray().ravel() > tol) & drawn
