@@ -48,7 +48,7 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
     True
     """
     check_problem(draws, ambiguity)
-    ambiguity.check_sized()
+    ambiguity.fitted(draws).check_sized()
     level, used = checked_level("level", level), np.flatnonzero(draws.weights > 0)
     if ambiguity.moves != "states" or used.size < 2 or ambiguity.short == "intervals":
         raise InputError(f"{ambiguity.short}: expected a ball around two or more posterior draws, got {used.size}")

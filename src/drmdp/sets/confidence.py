@@ -83,8 +83,7 @@ def from_counts(
     [[0.3], [0.037], [0.03]]
     >>> solution = drmdp.solve(model, feared.with_radius(drmdp.radius.from_counts(model, feared)))
     """
-    check_problem(model, ambiguity)
-    delta, name = 1 - checked_level("level", level), _metric(ambiguity)
+    name, delta = _metric(model, ambiguity), 1 - checked_level("level", level)
     formula, method = _formula(ambiguity, name, method)
     check_counted(model)
     kernels, weights = _tables(model, ambiguity, name)
@@ -119,8 +118,7 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     confidence : float in (0, 1)
         Probability with which the truth shall be inside.
     """
-    check_problem(model, ball)
-    name = _metric(ball)
+    name = _metric(model, ball)
     if name == "kl":
         raise InputError(f"{ball.short}: {REFUSED['kl']}, and call drmdp.radius.from_counts")
     formula, _ = _formula(ball, name, "row")
@@ -150,8 +148,10 @@ def around_mean(ambiguity: AmbiguitySet) -> bool:
     return ambiguity.key in (("l1", 1), ("transport", 1)) or getattr(ambiguity, "around", "") == "mean"
 
 
-def _metric(ambiguity: AmbiguitySet) -> str:
-    """How it measures rows."""
+def _metric(model: Model, ambiguity: AmbiguitySet) -> str:
+    """How a set measures rows, after checking that it fits the model."""
+    check_problem(model, ambiguity)
+    ambiguity.fitted(model)
     key = ambiguity.key
     return str(key[0] if isinstance(key, tuple) else key)
 
