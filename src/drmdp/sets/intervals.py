@@ -6,6 +6,10 @@ There is no budget that actions could share, so "s" and "sa" are the same and op
 nominal value is taken from; they need not lie inside. With `Intervals.of` the bounds are the smallest and the largest probability that some kernel of
 positive weight has, on the next states that one of them has seen, widened by a margin and cut off at 0 and 1.
 
+Three sets of the literature are intervals, with ȳ the mean kernel: what counts justify (`from_counts`, by
+`drmdp.sets.concentration`), contamination, (1−ε)ȳ ≤ y ≤ (1−ε)ȳ + ε, and nested (mean-)CVaR at level α with weight κ,
+(1−κ)ȳ ≤ y ≤ (1−κ+κ/α)ȳ: of a CVaR nature plays {q ≤ ȳ/α}.
+
 Σ lower ≤ 1 ≤ Σ upper is checked up to `ROW_SUM_TOL`; a row that misses it by less stands for its bounds divided by their sum.
 """
 
