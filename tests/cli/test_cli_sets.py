@@ -21,6 +21,10 @@ def folder(tmp_path_factory):
     model = instances.perturb(instances.machine(6), 4)
     drmdp.write(model, folder / "machine.npz")
     rows = np.asarray(model.mean_kernel)
+    counts = np.rint(20 * rows)
+    counted = {"costs": model.costs, "discount": 0.8, "states": model.states, "actions": model.actions}
+    shares = counts / counts.sum(axis=2, keepdims=True)
+    drmdp.write(drmdp.Model(shares, **counted, counts=counts), folder / "counted.npz")
     np.save(folder / "lower.npy", np.maximum(rows - 0.1, 0))
     np.save(folder / "upper.npy", np.minimum(rows + 0.1, 1) * (rows > 0))
     np.save(folder / "flat.npy", np.zeros((6, 2)))
@@ -112,6 +116,25 @@ def test_a_sweep_goes_over_the_sizes(run, text):
     assert run(f"sweep machine.npz {text} --radii 3").stdout
 
 
+def test_counts_say_how_large_the_set_is(run, folder):
+    model = drmdp.read(folder / "counted.npz")
+    for level in ("", " --level 0.5"):
+        want = drmdp.solve(model, drmdp.Divergence.from_counts(model, float(level.split()[1]) if level else 0.95))
+        found = json.loads(run(f"solve counted.npz --set Counts{level} --json").stdout)
+        assert found["value"] == want.value.tolist()
+    assert "burg around mean, support state, rectangular sa" in " ".join(
+        run("solve counted.npz --set counts").stdout.split()
+    )
+    best = json.loads(run("solve counted.npz --set counts --nature cooperative --json").stdout)["value"]
+    assert np.all(np.array(best) < want.value)
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_report_of_radii_by_pair_has_no_curve(run, folder):
+    run("solve counted.npz --set counts --report counted.html")
+    assert "state by state" in (folder / "counted.html").read_text("utf-8")
+
+
 def test_a_nature_that_helps(run):
     worst, best = (
         json.loads(run(f"solve machine.npz --set kl --radius 0.1 --nature {nature} --json").stdout)["value"]
@@ -129,6 +152,11 @@ def test_a_nature_that_helps(run):
         ("solve machine.npz --set reweight-cvar", "Missing option '--level'"),
         ("solve machine.npz --set reweight-cvar --level 2", "--level: expected a share from 0 to 1, got 2.0"),
         ("solve machine.npz --set reweight-cvar --level 0.5 --radius 1", "--radius: the set reweight-cvar has none"),
+        ("solve counted.npz --set counts --radius 1", "--radius: the set counts has none"),
+        ("solve counted.npz --set counts --level 1", "--level: expected a number between 0 and 1, got 1.0"),
+        ("solve machine.npz --set counts", "model.counts is None: drmdp.estimate keeps counts"),
+        ("sweep counted.npz --set counts", "--set: counts says how large the set is; take burg to go through radii"),
+        ("solve counted.npz --set counts --dry-run", "--set: counts needs a model that is read whole; take --set intervals with --lower"),
         ("solve machine.npz --set reweight-any --radius 1", "--radius: the set reweight-any has none"),
         ("solve machine.npz --set kl --radius 1 --level 1", "--level: the set kl has none"),
         ("solve machine.npz --set kl --radius 1 --metric l1", "--metric: the set kl has none"),

@@ -115,4 +115,4 @@ def test_the_report_and_the_command_line_speak_of_it(tmp_path):
         assert done.exit_code == 0, done.output
     wrong = CliRunner().invoke(main, [*command[:2], "--set", "nothing", "--radius", "0.2"])
     assert wrong.exit_code == 2
-    assert f"--set: expected one of {', '.join(registry.MAKERS)}, got 'nothing'" in wrong.stderr
+    assert f"--set: expected one of {', '.join(registry.MAKERS)}, counts, got 'nothing'" in wrong.stderr

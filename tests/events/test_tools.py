@@ -45,7 +45,7 @@ def test_paths_and_choices_of_a_radius():
         out = drmdp.solve(model.with_laws(model.laws[:, 1:]), ball.with_radius(0.1))
         alone = drmdp.evaluate(model.with_laws(model.laws[:, :1]), Wasserstein(0.0), out).value.mean()
         assert choice.samples[1, 0] == pytest.approx(alone, rel=1e-4)
-        assert drmdp.radius.sufficient(model, ball, 1000).shape == (5,)
+        assert drmdp.radius.sufficient(model, ball, 1000).shape == (5, 2)[: 1 + ball.by_pair]
         assert drmdp.radius.critical(drmdp.radius.path(model, ball, [0, 0.1])) is not None
 
 

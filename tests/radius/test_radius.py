@@ -460,10 +460,10 @@ def test_limits_are_checked(given):
 
 
 def test_all_rows_hold_at_once():
-    """The rows share the probability of a miss: R rows, each with δ/R."""
+    """The states share the probability of a miss: S tuples, each with δ/S; the same n in all rows makes the weights add up to 1."""
     rng = np.random.default_rng(0)
     S, A, N, n, level = 3, 2, 4, 1000, 0.9
     model = drmdp.Model(rng.dirichlet(np.ones(S), (N, S, A)), costs=np.zeros((S, A)), discount=0.5)
     found = radius.sufficient(model, Wasserstein(0, "l2", 2, support="all"), n, level)
-    row = (1 + math.sqrt(math.log(N * S * A / (1 - level)))) / math.sqrt(n)
-    assert found == pytest.approx(np.full(S, row * math.sqrt(A)))
+    row = math.sqrt(1 - 1 / S) + math.sqrt(math.log(S / (1 - level)))
+    assert found == pytest.approx(np.full(S, row * math.sqrt(A / n)))

@@ -77,7 +77,7 @@ def test_the_sufficient_radius_by_hand(metric):
     found = radius.sufficient(model, Wasserstein(0, metric, math.inf, "all"), 100, confidence=0.9)
     log = math.log(4 / 0.1)
     by_hand = {
-        "l2": (1 + math.sqrt(log)) / 10,
-        "linf": min(math.sqrt((math.log(4) + log) / 200), (1 + math.sqrt(log / 2)) / 10),
+        "l2": (math.sqrt(0.5) + math.sqrt(log)) / 10,
+        "linf": math.sqrt((math.log(2) + log) / 200),  # two next states are one statement
     }[metric]
     np.testing.assert_allclose(found, by_hand, rtol=1e-14)

@@ -75,7 +75,11 @@ OPTIONS = {
     "lower": click.option(
         "--lower", help="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an envelope."
     ),
-    "level": click.option("--level", type=float, help="For --set reweight-cvar: share of the worst kernels."),
+    "level": click.option(
+        "--level",
+        type=float,
+        help="For --set reweight-cvar: share of the worst kernels; for --set counts: how sure to be, 0.95 by default.",
+    ),
     "support": click.option(
         "--support",
         help="Where mass may move: observed next states, the default; state, those seen under any action; or all. Not for every set.",
@@ -99,7 +103,7 @@ OPTIONS = {
         "kind",
         default="wasserstein",
         show_default=True,
-        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals.",
+        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals; counts, what a log suggests.",
     ),
     "initial": click.option(
         "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."
@@ -126,6 +130,8 @@ def common(command: Any) -> Any:
     return options(*OPTIONS)(command)
 
 
+COUNTS = "counts"
+"""The set that `drmdp.Divergence.from_counts` makes of a model that has counts."""
 SIZES = {"reweight-cvar": "level", "reweight-any": ""}
 """The option that says how large a set is, where that is not the radius."""
 
@@ -142,10 +148,14 @@ class Asked:
         from drmdp.sets.wasserstein import parse_order
 
         self.name, self.nature, self.initial = kind.lower(), nature.lower(), initial
-        if self.name not in MAKERS:
-            raise InputError(f"--set: expected one of {', '.join(MAKERS)}, got {kind!r}")
-        self._new, size = load(MAKERS[self.name]), SIZES.get(self.name, "radius")
+        if self.name not in (*MAKERS, COUNTS):
+            raise InputError(f"--set: expected one of {', '.join((*MAKERS, COUNTS))}, got {kind!r}")
+        self._new, size = load(MAKERS.get(self.name, MAKERS["burg"])), SIZES.get(self.name, "radius")
         known = {*self._new.__dataclass_fields__, size} - ({"kind", "margin", "radius", "level"} - {size})
+        if self.name == COUNTS:
+            known = {"level"}
+            if not sized:
+                raise InputError(f"--set: {COUNTS} says how large the set is; take burg to go through radii")
         self._given = {key: value for key, value in given.items() if value is not None}
         for key, value in self._given.items():
             if key not in known:
@@ -159,7 +169,7 @@ class Asked:
         )  # its bounds may be in the file of the model
         if "ground" in self._given:
             self._given["ground"] = _ground(self._given["ground"])
-        if self.name == "intervals":
+        if self.name in ("intervals", COUNTS):
             self._check_bounds()
             self._made = None
             return
@@ -184,9 +194,8 @@ class Asked:
     def alone(self) -> AmbiguitySet:
         """The set without a model, for one that nobody reads whole."""
         if self._made is None and "lower" not in self._given:
-            raise InputError(
-                "--set: the envelope of a model that is not read whole is not known; give --lower and --upper"
-            )
+            cure = "take --set intervals with --lower and --upper"
+            raise InputError(f"--set: {self.name} needs a model that is read whole; {cure}")
         return self.around(None)
 
     def read(self, path: str, discount: float | None) -> tuple[Model, AmbiguitySet]:
@@ -203,6 +212,9 @@ class Asked:
         """The set around a model."""
         if self._made is not None:
             return self._made
+        if self.name == COUNTS:
+            suggested: AmbiguitySet = self._new.from_counts(model, **self._given)
+            return suggested.facing(self.nature)
         from drmdp.core.archives import Field, read_array
 
         bounds = []

@@ -72,7 +72,8 @@ def write(
     n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
     sweep = None
     left = deadline - clock.now()
-    if n and ball.sized and left > 0 and solution.status not in CUT_SHORT:
+    alike = isinstance(ball.radius, float)  # a radius for each pair has no curve
+    if n and ball.sized and alike and left > 0 and solution.status not in CUT_SHORT:
         far = float(ball.saturation(model).max())
         top = min(2 * float(ball.radius), far) or far
         limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": left}

@@ -152,16 +152,21 @@ def region(subject: Subject) -> dict[str, str]:
     if ball is None:
         return {"set": str(subject.solution.settings["ball"])}
     radius = np.atleast_1d(np.asarray(ball.radius, dtype=float))
-    text = f"{radius[0]:g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
+    text = f"{radius.min():g}" if np.ptp(radius) == 0 else f"{radius.min():g} to {radius.max():g}, state by state"
     facts: dict[str, str] = ({"radius": text} if ball.sized else {}) | ball.facts() | {"mass may move": ball.reach}
     if model is not None and ball.sized:
         states = subject.seen
         far = ball.saturation(model, states) if states.size else np.zeros(1)
         some = "" if states.size == int((~model.terminal).sum()) else f", in the {states.size} states visited most"
         span = (
-            f"{far.min():.3g}" if np.ptp(far) < 1e-9 else f"between {far.min():.3g} and {far.max():.3g}, state by state"
+            f"{far.min():.3g}"
+            if far.max() < far.min() + 1e-9
+            else f"between {far.min():.3g} and {far.max():.3g}, state by state"
         )
-        facts["unconstrained from"] = f"{span}{some}: a larger radius changes nothing, nature may do anything already"
+        if np.isfinite(far).all():
+            facts["unconstrained from"] = (
+                f"{span}{some}: a larger radius changes nothing, nature may do anything already"
+            )
         if subject.spread is not None:
             words = f"the distance of the {subject.kernels}s from their mean, by the same rule"
             facts[f"{subject.kernels}s among themselves"] = f"{subject.spread:.3g}: {words}{some}"

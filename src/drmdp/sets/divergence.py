@@ -24,6 +24,7 @@ from drmdp.core.sums import raised
 from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, moved
+from drmdp.sets.confidence import from_counts
 from drmdp.sets.keeping import Leaving
 
 
@@ -133,6 +134,25 @@ class Divergence(AmbiguitySet):
             if not isinstance(given, str) or given not in known:
                 raise InputError(f"{name} is {', '.join(map(repr, known))}, got {shown(given)}")
         self.check_size()
+
+    @classmethod
+    def from_counts(cls, model: Model, level: float = 0.95) -> Self:
+        """What we recommend for a log: the Burg ball of radius ln(1/(1 − level))/n(s, a) by pair.
+
+        Mass moves to next states seen from the state under any action. For values that are fixed
+        before, its worst case is no better than the truth with probability `level`, pair by pair;
+        inside a decision problem that is measured, not proved. `drmdp.radius.from_counts` has radii
+        that are proved, which are larger, and those of other sets.
+
+        Parameters
+        ----------
+        model : Model
+            With counts whose shares are its kernel, as `drmdp.estimate` makes it without `by`.
+        level : float in (0, 1)
+            How sure to be.
+        """
+        ambiguity = cls(0.0, "burg", support="state", rectangular="sa")
+        return ambiguity.with_radius(from_counts(model, ambiguity, level, "value"))
 
     @property
     def key(self) -> tuple[str, str]:

@@ -6,6 +6,10 @@ There is no budget that actions could share, so "s" and "sa" are the same and op
 nominal value is taken from; they need not lie inside. With `Intervals.of` the bounds are the smallest and the largest probability that some kernel of
 positive weight has, on the next states that one of them has seen, widened by a margin and cut off at 0 and 1.
 
+Three sets of the literature are intervals, with ȳ the mean kernel: what counts justify (`from_counts`, by
+`drmdp.sets.concentration`), contamination, (1−ε)ȳ ≤ y ≤ (1−ε)ȳ + ε, and nested (mean-)CVaR at level α with weight κ,
+(1−κ)ȳ ≤ y ≤ (1−κ+κ/α)ȳ: of a CVaR nature plays {q ≤ ȳ/α}.
+
 Σ lower ≤ 1 ≤ Σ upper is checked up to `ROW_SUM_TOL`; a row that misses it by less stands for its bounds divided by their sum.
 """
 
@@ -21,11 +25,15 @@ from scipy import sparse
 
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.cached import cached_property
+from drmdp.core.counts import counts_of
+from drmdp.core.distributions import Labels
 from drmdp.core.storage import ROW_SUM_TOL, Kernels, compress_dense, compress_sparse
-from drmdp.core.validation import check_sparse, numbers
-from drmdp.errors import InputError
+from drmdp.core.validation import check_sparse, number, numbers
+from drmdp.errors import InputError, shown
 from drmdp.model import Model, check_model
-from drmdp.sets.base import AmbiguitySet, checked_radius
+from drmdp.sets.base import SUPPORTS, AmbiguitySet, checked_radius
+from drmdp.sets.concentration import Draws, box
+from drmdp.sets.confidence import check_counted, check_whole, checked_level
 from drmdp.sets.keeping import SLACK, Leaving
 
 
@@ -92,6 +100,109 @@ class Intervals(AmbiguitySet):
         kernels = [blocks.entries(i) for i in np.flatnonzero(model.weights > 0).tolist()]
         lower, upper = np.min(kernels, axis=0), np.max(kernels, axis=0)
         return cls(blocks.matrix(lower), blocks.matrix(upper), margin)
+
+    @classmethod
+    def from_counts(cls, counts: Any, level: float = 0.95, support: str = "state", joint: bool = False) -> Self:
+        """Clopper–Pearson intervals: all those of a row hold the truth with probability `level`.
+
+        That holds for independent draws from one truth, so many as were fixed before; for logs it is
+        an approximation. Rows without counts may be anything on the support, and where nothing was
+        ever seen in a state, anything at all.
+
+        Parameters
+        ----------
+        counts : Model with counts, (S, A, S) array or sparse (S·A, S) matrix
+            How often each transition was seen; counts of several kernels are added up.
+        level : float in (0, 1)
+            Probability with which the true row shall be inside.
+        support : "state", "all" or "observed"
+            Which next states are possible: those seen from the state under any action, all, or
+            those seen after the pair, with which three rows that went the same way are certainty.
+        joint : bool
+            Whether all rows with two possible next states hold at once.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> drmdp.Intervals.from_counts([[[7, 3]], [[0, 10]]], support="all").upper.round(3).tolist()
+        [[[0.933, 0.652]], [[0.308, 1.0]]]
+        """
+        delta = 1 - checked_level("level", level)
+        table, there, available = _counted(counts)
+        places = _pattern(there, available, support)
+        listed = sparse.csr_array(places + table.multiply(places))  # 1 + c: zeros are kept
+        row = np.repeat(np.arange(listed.shape[0]), np.diff(listed.indptr))
+        c, K = listed.data - 1, np.diff(listed.indptr)
+        n = np.bincount(row, c, minlength=K.size)
+        many = max(int((K > 1).sum()), 1) if joint else 1
+        draws = Draws(np.maximum(n, 1.0), np.maximum(K, 2.0), row, c)
+        low, high, _ = box(draws, np.full(K.size, delta / many))
+        known, sure = (n > 0)[row], (K == 1)[row]
+        bounds = np.where(sure, 1.0, np.where(known, low, 0.0)), np.where(sure | ~known, 1.0, high)
+        ends = [sparse.csr_array((part, listed.indices, listed.indptr), shape=listed.shape) for part in bounds]
+        if counts.is_sparse if isinstance(counts, Model) else sparse.issparse(counts):
+            return cls(*ends)
+        return cls(*(part.toarray().reshape(*available.shape, -1) for part in ends))
+
+    @classmethod
+    def contaminated(cls, model: Model, share: float, support: str = "all") -> Self:
+        """A share of the mass may go anywhere: (1 − share) ȳ + share · q for any distribution q.
+
+        ȳ is the mean kernel. This is the ε- or R-contamination of the literature.
+
+        Parameters
+        ----------
+        model : Model
+            Whose mean kernel is contaminated.
+        share : float in [0, 1]
+            How much of it.
+        support : "all", "state" or "observed"
+            Where q may have mass: everywhere, or where the state, or the pair, was seen to lead.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> model = drmdp.instances.machine(8)
+        >>> bool(drmdp.solve(model, drmdp.Intervals.contaminated(model, 0.05)).gap < 1e-4)
+        True
+        """
+        check_model(model)
+        share = _part("share", share)
+        mean = model.blocks.matrix((1 - share) * model.mean)
+        return cls(mean, mean + share * _pattern(model.blocks.matrix(model.mean), model.available, support))
+
+    @classmethod
+    def cvar(cls, model: Model, level: float, weight: float = 1.0) -> Self:
+        """Nested conditional value at risk: in every step the mean over the worst next states.
+
+        They have the share `level` of the probability ȳ. With a `weight` below 1 it is mean-CVaR:
+        (1 − weight) times the expectation and `weight` times the CVaR. As a set:
+        (1 − weight) ȳ ≤ y ≤ (1 − weight + weight/level) ȳ.
+
+        Parameters
+        ----------
+        model : Model
+            Whose mean kernel says how likely next states are.
+        level : float in (0, 1]
+            Share of the worst next states; 1 is the expectation.
+        weight : float in [0, 1]
+            How much of the CVaR beside the expectation.
+
+        Examples
+        --------
+        >>> import drmdp
+        >>> model = drmdp.instances.machine(8)
+        >>> feared = [drmdp.Intervals.cvar(model, level) for level in (1.0, 0.5, 0.1)]
+        >>> risk = [drmdp.solve(model, ambiguity).value[0] for ambiguity in feared]
+        >>> bool(risk[0] < risk[1] < risk[2])
+        True
+        """
+        check_model(model)
+        level, weight = _part("level", level), _part("weight", weight)
+        if level == 0:
+            raise InputError("level: expected a share above 0; Intervals.contaminated(model, 1) has all")
+        upper = np.minimum((1 - weight + weight / level) * model.mean, 1.0)
+        return cls(model.blocks.matrix((1 - weight) * model.mean), model.blocks.matrix(upper))
 
     @cached_property
     def bounds(self) -> Kernels:
@@ -283,6 +394,46 @@ def _given(name: str, given: Any) -> Any:
         raise InputError(f"{name}: expected shape (S, A, S), or a sparse (S·A, S) matrix, got shape {found.shape}")
     found.setflags(write=False)
     return found
+
+
+def _part(name: str, given: Any) -> float:
+    """A number from 0 to 1."""
+    part = number(name, given)
+    if not 0 <= part <= 1:
+        raise InputError(f"{name}: expected a number from 0 to 1, got {part!r}")
+    return part
+
+
+def _counted(given: Any) -> tuple[Any, Any, BoolArray]:
+    """Counts (S·A, S), where next states are possible, and which pairs are available, (S, A)."""
+    if isinstance(given, Model):
+        check_counted(given)
+        counts, available, labels = given._counts, given.available, given.labels
+    else:
+        given = given if sparse.issparse(given) else numbers("counts", given)
+        S = max(given.shape[-1], 1) if given.ndim else 1
+        available = np.ones((S, int(np.prod(given.shape[:-1])) // S), dtype=bool)
+        labels = Labels([0], range(S), range(available.shape[1]))
+        counts = counts_of(given, S, S, labels, is_sparse=True)
+    assert counts is not None
+    check_whole(labels, counts, available)
+    table = counts.matrix(counts.mean(np.ones(counts.n_kernels)))
+    there = given.blocks.matrix(given.mean) if isinstance(given, Model) else table
+    return table, there + table, available
+
+
+def _pattern(there: Any, available: BoolArray, support: str) -> Any:
+    """1 where available pairs may have mass, (S·A, S); everywhere for states that list nothing."""
+    if not isinstance(support, str) or support not in SUPPORTS:
+        raise InputError(f"support is 'observed', 'state' or 'all', got {shown(support)}")
+    S, A = available.shape
+    pairs = sparse.diags_array(available.ravel().astype(float))
+    seen = pairs @ (there != 0)
+    if support != "observed":
+        seen = pairs @ (sparse.kron(sparse.eye_array(S), np.ones((A, A))) @ seen)
+    empty = (np.diff(sparse.csr_array(seen).indptr) == 0) | (support == "all")
+    everywhere = sparse.csr_array((available.ravel() & empty)[:, None].astype(float))
+    return ((seen + everywhere @ sparse.csr_array(np.ones((1, there.shape[1])))) != 0).astype(float)
 
 
 def _place(model: Model, pair: Any, column: Any = None) -> str:

@@ -45,13 +45,9 @@ class Norm(ABC):
     def confined(self, rows: Leaving, lost: Array) -> Array:
         """Distance of each row from the nearest that stays inside, (N, P), for ℓ2 its square; `lost` (N, P) is its mass outside."""
 
-    @abstractmethod
-    def deviation(self, n: Array, K: Array, log: float) -> Array:
-        """Distance ε of the mean of n draws on K next states from their law that is exceeded with probability e^−log at most."""
-
 
 class L1(Norm):
-    """Σ|·|. Deviation: ε² = 2 (ln(2^K − 2) + log)/n (Weissman et al., 2003)."""
+    """Σ|·|."""
 
     power, diameter, order, words = 1, 2.0, 1, "ℓ1: total probability moved, twice"
 
@@ -67,15 +63,9 @@ class L1(Norm):
         """What leaves one place arrives at another."""
         return 2 * lost
 
-    def deviation(self, n: Array, K: Array, log: float) -> Array:
-        """Distance of the mean of draws from their law."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # rows that do not exist have no draws
-            patterns = np.where(K > 1, K * math.log(2) + np.log1p(-np.exp2(1.0 - np.maximum(K, 2))), -np.inf)
-            return np.asarray(np.sqrt(2 * np.maximum(patterns + log, 0) / n))
-
 
 class L2(Norm):
-    """√Σ(·)². Deviation: ε = (1 + √log)/√n (McDiarmid; E d ≤ 1/√n)."""
+    """√Σ(·)²."""
 
     power, diameter, order, words = 2, math.sqrt(2), 2, "ℓ2"
 
@@ -96,14 +86,9 @@ class L2(Norm):
         """What is outside goes to all places inside alike."""
         return np.asarray(rows.total(np.where(rows.outside, rows.rows, 0.0) ** 2) + lost**2 / np.maximum(rows.room, 1))
 
-    def deviation(self, n: Array, K: Array, log: float) -> Array:
-        """Distance of the mean of draws from their law."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((1 + math.sqrt(log)) / np.sqrt(n))
-
 
 class Linf(Norm):
-    """max|·|. Deviation: the smaller of √((ln 2K + log)/(2n)) (Hoeffding) and (1 + √(log/2))/√n (as for ℓ2)."""
+    """max|·|."""
 
     power, diameter, order, words = math.inf, 1.0, math.inf, "ℓ∞: largest change of a probability"
 
@@ -123,11 +108,6 @@ class Linf(Norm):
         """The largest probability that has to go, or what each place inside gets."""
         most = np.maximum.reduceat(np.where(rows.outside, rows.rows, 0.0), rows.starts, axis=1)
         return np.maximum(most, lost / np.maximum(rows.room, 1))
-
-    def deviation(self, n: Array, K: Array, log: float) -> Array:
-        """Distance of the mean of draws from their law."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.minimum(np.sqrt((np.log(2 * K) + log) / (2 * n)), (1 + math.sqrt(log / 2)) / np.sqrt(n))
 
 
 NORMS: dict[str, Norm] = {"l1": L1(), "l2": L2(), "linf": Linf()}

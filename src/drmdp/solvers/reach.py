@@ -73,6 +73,9 @@ def reach(
     >>> found = drmdp.reach(model, drmdp.Wasserstein(0.1, "l1"), target="goal", avoid="crash")
     >>> print(f"{found.lower[0]:.5f} {found.upper[0]:.5f}")
     0.55000 0.55000
+    >>> plan = drmdp.reach(model, drmdp.Wasserstein(0.1, "l1"), "goal", "crash", within=2)
+    >>> print(f"in at most two steps: {plan.value[0, 0]:.5f}")
+    in at most two steps: 0.55000
     """
     check_problem(model, ball)
     tolerance = Tolerance.of(tol, rtol)
