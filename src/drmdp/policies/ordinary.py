@@ -159,7 +159,8 @@ class Stationary:
             )
         inverse = np.linalg.inv(np.eye(S) - rows[s, a])
         ahead = (rows.reshape(-1, S) @ inverse).reshape(rows.shape)
-        visits, loss = self.model.initial @ inverse, best.once - best.once[s, a][:, None]
+        least = np.where(self.model.terminal, 0.0, best.once[s, a])
+        visits, loss = self.model.initial @ inverse, np.where(self.model.available, best.once - least[:, None], 0.0)
         n = int((others != a).sum(axis=1).max(initial=0))
         regret = []
         for x in _some(others, n**2):

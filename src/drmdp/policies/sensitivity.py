@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp._typing import Array, ArrayLike
 from drmdp.core import threads as pool
 from drmdp.core import validation as checks
 from drmdp.core.compact import DENSE
@@ -35,7 +35,7 @@ from drmdp.criteria import named, posed
 from drmdp.errors import InputError, brief, clean, imported, repeated, shown
 from drmdp.model import check_model
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.policies.ordinary import TIE, Large, Optimum, Staged, Stationary
+from drmdp.policies.ordinary import ROUNDING, TIE, Large, Optimum, Staged, Stationary
 from drmdp.policies.single import noun_of
 from drmdp.solution import HorizonSolution, tables
 from drmdp.solvers.horizon.stages import final_of, is_plan, is_sequence, length_of, models_of, policies_of
@@ -158,7 +158,7 @@ class Sensitivity:
     def _gain(self, groups: Sequence[Any]) -> float:
         """The least mean over all kernels, and over those of each group."""
         apart = sum(_mean(self._costs[:, own], self.weights[own]).min() for own in _members(groups).values())
-        return float(max(_mean(self._costs, self.weights).min() - apart, 0.0))
+        return _above(_mean(self._costs, self.weights).min(), apart)
 
     @property
     def worst(self) -> Any:
@@ -302,6 +302,11 @@ def _mean(values: Array, weights: Array) -> Any:
     return np.where(weights > 0, values, 0.0) @ weights
 
 
+def _above(one: float, other: float) -> float:
+    """By how much a number exceeds another; 0 for what is rounding."""
+    return float(one - other) if one - other > ROUNDING * abs(other) else 0.0
+
+
 def _largest(values: Array, weights: Array) -> Array:
     return np.asarray(np.where(weights > 0, values, -np.inf).max(axis=-1))
 
@@ -418,7 +423,7 @@ def sensitivity(
     sign = -1.0 if first.maximise else 1.0
     return Sensitivity(
         names=("nominal",) if given is None else tuple(given), values=sign * values, best=sign * best, share=share, reached=reached,
-        evpi=float(max(least - w @ best, 0.0)), weights=w, labels=groups, policies=x, kernel_names=first.kernel_names, states=first.states,
+        evpi=_above(least, w @ best), weights=w, labels=groups, policies=x, kernel_names=first.kernel_names, states=first.states,
         actions=first.actions, maximise=first.maximise, criterion=problem.criterion, notes=tuple(notes), problem=problem,
     )  # fmt: skip
 
