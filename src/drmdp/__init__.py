@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel", "Grid",
-    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Sensitivity", "Solution",
-    "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "reach", "read", "resume", "sensitivity", "simulate", "solve", "stack", "write",
+    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting",
+    "Sensitivity", "Solution", "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster",
+    "estimate", "evaluate", "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "reach", "read", "resume",
+    "sensitivity", "simulate", "solve", "stack", "write",
 ]  # fmt: skip
 
 _lines = ast.walk(ast.parse(Path(__file__).read_text("utf-8")))

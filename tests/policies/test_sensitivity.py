@@ -8,7 +8,17 @@ import pytest
 import drmdp
 
 CRITERIA = ("discounted", "pairs", "total", "average", "stages")
-KINDS = ("plain", "one kernel", "one state", "one action", "ties", "zero weights", "terminal", "masks", "next costs")
+KINDS = (
+    "plain",
+    "one kernel",
+    "one state",
+    "one action",
+    "ties",
+    "zero weights",
+    "terminal",
+    "masks",
+    "next costs",
+)
 
 
 def drawn(rng, kind, criterion):
@@ -41,16 +51,25 @@ def drawn(rng, kind, criterion):
         weights /= weights.sum()
     initial = rng.dirichlet(np.ones(S))
     ends = np.where(terminal, rng.normal(size=S), 0.0)
-    discount = {"discounted": rng.choice([0.0, 0.5, 0.9, 0.999]), "total": 1.0, "average": 1.0, "stages": rng.choice([0.8, 1.0])}.get(
-        criterion, 0.0
-    )
+    discount = {
+        "discounted": rng.choice([0.0, 0.5, 0.9, 0.999]),
+        "total": 1.0,
+        "average": 1.0,
+        "stages": rng.choice([0.8, 1.0]),
+    }.get(criterion, 0.0)
     if criterion == "pairs":
         discount = rng.uniform(0.1, 0.95, (S, A))
     sign = -1.0 if maximise else 1.0
     told = {"rewards" if maximise else "costs": sign * costs}
     final = {int(s): sign * ends[s] for s in np.flatnonzero(terminal)} if criterion != "stages" else terminal
     model = drmdp.Model(
-        rows, **told, discount=discount, weights=weights, initial=initial, available=available, terminal=final if terminal.any() else None
+        rows,
+        **told,
+        discount=discount,
+        weights=weights,
+        initial=initial,
+        available=available,
+        terminal=final if terminal.any() else None,
     )
     prices = np.einsum("nsat,sat->nsa", rows, costs) if costs.ndim == 3 else np.broadcast_to(costs, (N, S, A))
     open_ = available & ~terminal[:, None]
@@ -61,7 +80,9 @@ def drawn(rng, kind, criterion):
 def all_policies(model):
     """Every deterministic policy, (K, S, A)."""
     choices = [np.flatnonzero(own) if own.any() else [-1] for own in model.available]
-    return np.stack([np.arange(model.n_actions) == np.array(own)[:, None] for own in itertools.product(*choices)]).astype(float)
+    return np.stack(
+        [np.arange(model.n_actions) == np.array(own)[:, None] for own in itertools.product(*choices)]
+    ).astype(float)
 
 
 def solved(model, rows, costs, ends, x, rate):
@@ -80,7 +101,10 @@ def followed(model, rows, costs, ends, x, criterion):
         now, total, rate = np.where(model.terminal, 0.0, model.initial), 0.0, 1.0
         for own in x:
             total += rate * now @ (own * costs).sum(axis=1)
-            now, rate = np.where(model.terminal, 0.0, np.einsum("s,sa,sat->t", now, own, rows)), rate * model.discount
+            now, rate = (
+                np.where(model.terminal, 0.0, np.einsum("s,sa,sat->t", now, own, rows)),
+                rate * model.discount,
+            )
         return total
     return model.initial @ solved(model, rows, costs, ends, x, model.factor)
 
@@ -98,7 +122,9 @@ def optima(model, rows, costs, ends, criterion):
     rate = 1 - 1e-5 if criterion == "average" else model.factor
     table = np.stack([solved(model, rows, costs, ends, x, rate) for x in all_policies(model)])
     best = table.min(axis=0)
-    ahead = (rate if np.ndim(rate) == 0 else rate[:, :, None]) * rows @ (best if criterion != "average" else best - best[0])
+    ahead = (
+        (rate if np.ndim(rate) == 0 else rate[:, :, None]) * rows @ (best if criterion != "average" else best - best[0])
+    )
     q = np.where(model.available, costs + ahead, np.inf)
     flags = (q <= q.min(axis=1, keepdims=True) + (1e-4 if criterion == "average" else 1e-8)) & model.available
     return all_policies(model)[(table - best).max(axis=1).argmin()], flags
@@ -106,7 +132,11 @@ def optima(model, rows, costs, ends, criterion):
 
 def check(seed):
     """Everything that is found, against all of the above."""
-    rng, criterion, kind = np.random.default_rng(seed), CRITERIA[seed % 5], KINDS[seed // 5 % len(KINDS)]
+    rng, criterion, kind = (
+        np.random.default_rng(seed),
+        CRITERIA[seed % 5],
+        KINDS[seed // 5 % len(KINDS)],
+    )
     model, rows, costs, ends = drawn(rng, kind, criterion)
     S, A, N = model.n_states, model.n_actions, model.n_kernels
     shape = (STAGES, S, A) if criterion == "stages" else (S, A)
@@ -114,7 +144,10 @@ def check(seed):
     given[2] = rng.random(shape) < 0.5
     given = given * model.available + 1e-12 * model.available
     given = given / np.where(model.terminal[:, None], 1.0, given.sum(axis=-1, keepdims=True))
-    best_plans, flags = zip(*(optima(model, y, c, ends, criterion) for y, c in zip(rows, costs, strict=True)), strict=True)
+    best_plans, flags = zip(
+        *(optima(model, y, c, ends, criterion) for y, c in zip(rows, costs, strict=True)),
+        strict=True,
+    )
     if seed % 3 == 0:
         given[0] = best_plans[-1]
     names = {f"policy {k}": x for k, x in enumerate(given)}
@@ -124,7 +157,9 @@ def check(seed):
     sign, w = (-1.0 if model.maximise else 1.0), model.weights
 
     def table(policies):
-        return np.array([[followed(model, y, c, ends, x, criterion) for y, c in zip(rows, costs, strict=True)] for x in policies])
+        return np.array(
+            [[followed(model, y, c, ends, x, criterion) for y, c in zip(rows, costs, strict=True)] for x in policies]
+        )
 
     v, own = table(given), table(best_plans)
     best = own[np.arange(N), np.arange(N)]
@@ -149,7 +184,9 @@ def check(seed):
     else:  # equals: another of them may be the candidate
         assert result.evpi <= (v @ w).min() - w @ best + near["atol"]
     if criterion not in ("stages", "average"):  # what it bounds
-        exact = min((table(all_policies(model)) @ w).min(), (v @ w).min())  # one that draws may be better than all that do not
+        exact = min(
+            (table(all_policies(model)) @ w).min(), (v @ w).min()
+        )  # one that draws may be better than all that do not
         assert result.evpi >= exact - w @ best - near["atol"]
     among = v @ w
     evpi_given = among.min() - w @ v.min(axis=0)
