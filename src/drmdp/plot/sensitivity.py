@@ -113,21 +113,24 @@ def tornado(
     """
     kernels, top = _kernels(result), whole("n", n, 1)
     bars = result.tornado(by, policy)
-    names, y = [label(name) for name in bars.names[:top]], np.arange(len(bars.names[:top]))
-    with axes(ax, 1.6 + 0.24 * max(y.size, 2)) as ax:
+    ends = np.isfinite(bars.low + bars.high)[:top].tolist()
+    names = [label(name) for name in bars.names[:top]]
+    names = [name if end else f"{name}: never ends" for name, end in zip(names, ends, strict=True)]
+    low, high, y = bars.low[:top][ends], bars.high[:top][ends], np.flatnonzero(ends)
+    with axes(ax, 1.6 + 0.24 * max(len(names), 2)) as ax:
         for colour, side in ((CELLS[0], "below"), (CELLS[1], "above")):
             clip = np.minimum if side == "below" else np.maximum
-            ends = [clip(end[:top], bars.base) for end in (bars.low, bars.high)]
-            start = np.full(y.size, bars.base) if by == "kernel" else ends[0]
-            ax.barh(y, ends[1] - start, 0.7, start, color=colour, label=f"{side} the mean kernel")
+            start = np.full(y.size, bars.base) if by == "kernel" else clip(low, bars.base)
+            wide = clip(high, bars.base) - start
+            ax.barh(y, wide, 0.7, start, color=colour, label=f"{side} the mean kernel")
         ax.axvline(bars.base, color=ink(), linewidth=1)
         ax.use_sticky_edges = False
         ax.margins(x=0.05)
         ticks(ax.yaxis, names)
         what = {"state": "rows of the state", "kernel": kernels, "label": "label"}[by]
-        what += f", {y.size} of {len(bars.names):,}" if y.size < len(bars.names) else ""
+        what += f", {len(names)} of {len(bars.names):,}" if top < len(bars.names) else ""
         name = policy if isinstance(policy, str) else result.names[policy]
-        ax.set(xlabel=f"{result.noun}, {label(name)}", ylabel=what, ylim=(y.size - 0.5, -0.5))
+        ax.set(xlabel=f"{result.noun}, {label(name)}", ylabel=what, ylim=(len(names) - 0.5, -0.5))
         numbers(ax.xaxis)
         ax.grid(False, axis="y")
         legend(ax, 2, names)
@@ -155,5 +158,6 @@ def shares(result: Sensitivity, stage: int = 0, ax: Any = None) -> Any:
     if rows.size > ROWS:
         order = rows[np.argsort(share[rows].max(axis=1), kind="stable")][:ROWS]
         apart = order[share[order].max(axis=1) < 1 - TIE]
+        apart = apart if apart.size else order
         which, rows = f" ({apart.size} of {rows.size:,})", np.sort(apart)
     return cells(share[rows], [result.states[s] for s in rows], result.actions, words, which, ax)

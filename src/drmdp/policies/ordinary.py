@@ -12,8 +12,8 @@ arrives stays one that arrives, or costs have no bound: a closed class C of the 
 exchanged state, and by its stationary distribution π·c̄ + π·v < π·v, so that staying in C pays.
 
 **Many policies under one kernel.** With G = (I − P)⁻¹ of the optimum a, and r_b =
-c̄_b + Y_b v − v ≥ 0 what b loses once, a policy that plays other actions b in the states D, and only
-there, costs
+c̄_b + Y_b v − v ≥ 0 what b loses once, a policy that plays other actions b in the states D, and
+only there, costs
 
     μ·v' − μ·v = (μG)_D (I − Δ G_·D)⁻¹ r_D,        Δ = (Y_b − Y_a)_D,
 
@@ -181,8 +181,6 @@ class Stationary:
         model, (rows, costs) = self.model, self.kernel(None)
         chain, price = np.einsum("sa,sat->st", policy, rows), (policy * costs).sum(axis=1)
         (value,), (mean,) = self._solved(chain[None], price[None])
-        if not np.isfinite(mean):
-            raise InputError("policy: under the mean kernel, of which rows are replaced, it never ends")
         inverse = np.linalg.inv(np.eye(model.n_states) - chain)
         visits = self._unit * (model.initial @ inverse)
         out = np.empty((model.n_states, model.n_kernels))

@@ -205,6 +205,8 @@ class Sensitivity:
         p = checks.find(lookup, policy, "policy", "policy") if isinstance(policy, str) else policy
         x, problem = self.policies[checks.whole("policy", p, 0, len(self.names) - 1)], self.problem
         base = sign * float(problem.values(problem.kernel(None), x[None])[0])
+        if not np.isfinite(base):
+            raise InputError("policy: under the mean kernel, to be changed, it never ends")
         if by == "state":
             if isinstance(problem, Large):
                 raise InputError(f"by: rows are replaced in models of up to {DENSE:,} states")
@@ -268,6 +270,10 @@ class Sensitivity:
             lines[self.names[p]] = told
         mean = float(_mean(self.best, self.weights))
         lines["Optimum"] = f"{amount(mean)} on average, if the {noun} were known each time"
+        share = self.share.reshape(-1, self.share.shape[-1]).max(axis=1)
+        part, live = int((share > 1 - TIE).sum()), int((share > 0).sum())
+        lines["Actions"] = f"one alone is best under every {noun} in {part:,} of {live:,} states"
+        lines["Actions"] += " and stages" if self.share.ndim == 3 else ""
         known = f"knowing the {noun} before deciding is worth"
         lines["EVPI"] = f"{known} at most {amount(self.evpi)} on average"
         if several:
@@ -368,8 +374,10 @@ def sensitivity(
     problem, x = _posed(model, given, criterion, stages, ends)
     seen, notes = problem.model, list[str]()
     N, w, used = seen.n_kernels, seen.weights, np.flatnonzero(seen.weights > 0)
-    groups = None if labels is None else _labels(seen, labels)
+    groups = None if labels is None else tuple(labels)
     if groups is not None:
+        if len(groups) != N:
+            raise InputError(f"labels: expected one for each of {N:,} kernels, got {len(groups):,}")
         few = min(map(len, members([groups[i] for i in used]).values()))
         told = f"a label has {count(few, 'kernel')}; of fewer than {FEW} draws it is too high"
         notes += [f"evppi: {told}"] if few < FEW else []
@@ -429,7 +437,7 @@ def sensitivity(
 
 
 def _posed(model: Any, given: Any, criterion: Any, stages: int | None, ends: dict[str, Any]) -> Any:
-    """The N problems, and the policies as an array (P, …), None if there are none."""
+    """The N problems, and the policies."""
     plans = [own for own in (given or {}).values() if horizon.is_plan(own)]
     if not (horizon.is_sequence(model) or plans or stages is not None):
         for name, value in ends.items():
@@ -455,6 +463,7 @@ def _posed(model: Any, given: Any, criterion: Any, stages: int | None, ends: dic
 
 
 def _checked(given: Any, check: Any) -> Array | None:
+    """Policies as an array (P, …); None if there are none."""
     if given is None:
         return None
     found = []
@@ -466,15 +475,3 @@ def _checked(given: Any, check: Any) -> Array | None:
     if not found:
         raise InputError("policies: expected at least one, or None for the nominal one, got none")
     return np.stack(found)
-
-
-def _labels(model: Any, labels: Any) -> tuple[Any, ...]:
-    found = labels.tolist() if hasattr(labels, "tolist") else labels
-    if isinstance(found, str) or not isinstance(found, Sequence) or len(found) != model.n_kernels:
-        N = model.n_kernels
-        raise InputError(f"labels: expected one for each of {N:,} kernels, got {shown(labels)}")
-    try:
-        members(found)
-    except TypeError:
-        raise InputError(f"labels: expected texts or numbers, got {shown(labels)}") from None
-    return tuple(found)
