@@ -45,8 +45,8 @@ def drawn(rng, kind, criterion):
     available = np.ones((S, A), dtype=bool)
     if kind == "masks" and A > 1:
         available[np.arange(S), rng.integers(A, size=S)] = rng.random(S) < 0.5
-    if kind == "ties":  # the last action is the first one again
-        rows[:, :, -1], costs[:, -1] = rows[:, :, 0], costs[:, 0]
+    if kind == "ties":  # the last action is the first one again, but for rounding
+        rows[:, :, -1], costs[:, -1] = rows[:, :, 0], costs[:, 0] + 1e-13 * rng.random(costs[:, 0].shape)
     weights = rng.dirichlet(np.ones(N))
     if kind == "zero weights" and N > 1:
         weights[0] = 0.0
@@ -240,6 +240,18 @@ def test_knowing_the_kernel_may_be_worth_more_to_whoever_chooses_among_bad_polic
     assert result.mean_regret == pytest.approx([2.5, 2.5])
 
 
+def test_optima_of_kernels_of_weight_0_are_no_candidates():
+    """The action that is never far from the best is optimal under the last kernel only."""
+    kernels = np.zeros((3, 4, 3, 4))
+    kernels[:, 1:, :, 1:] = np.eye(3)[:, None]
+    for i, there in enumerate([(1, 2, 3), (2, 1, 3), (2, 2, 3)]):  # cheap, dear, and between
+        kernels[i, 0, np.arange(3), there] = 1
+    costs = np.repeat([[0.0], [0], [10], [1]], 3, axis=1)
+    for weights, evpi in (([0.5, 0.5, 0], 45.0), ([0.49, 0.49, 0.02], 8.82)):
+        model = drmdp.Model(kernels, costs=costs, discount=0.9, initial=[1, 0, 0, 0], weights=weights)
+        assert drmdp.sensitivity(model, [0] * 4).evpi == pytest.approx(evpi)
+
+
 def test_candidates_beyond_a_hundred_are_drawn_by_the_seed():
     model = noisy(n_kernels=150)
     first, again = (drmdp.sensitivity(model, [0] * 6, seed=1) for _ in range(2))
@@ -361,8 +373,13 @@ def test_a_policy_that_never_arrives_costs_infinitely_much():
     np.testing.assert_allclose(result.best, [1, 23 / 6])
     assert (result.acceptability.tolist(), result.evpi, result.evpi_given) == ([0, 1], 0, 0)
     assert "inf" in repr(result)
+    kernels[:, 1, 0] = [0.5, 0, 0.5]  # half of the time to where the first policy waits for ever
+    halfway = drmdp.Model(kernels, costs=[[0.0, 1], [1, 1], [0, 0]], initial=[0, 1, 0], **given)
+    result = drmdp.sensitivity(halfway, {"wait": [0, 0, 0], "straight": [0, 1, 0]})
+    np.testing.assert_array_equal(result.values, [[np.inf, np.inf], [1, 1]])
     with pytest.raises(drmdp.InputError, match="under the mean kernel, to be changed, it never ends"):
         result.tornado("kernel", "wait")
+    kernels[:, 1] = [0, 0, 1]
     with pytest.raises(drmdp.InputError, match="its total has no bound"):
         drmdp.sensitivity(drmdp.Model(kernels, costs=[[-1.0, 1], [1, 1], [0, 0]], **given))
     kernels[1, 0, 1] = [1, 0, 0]
