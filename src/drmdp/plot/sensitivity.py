@@ -43,7 +43,7 @@ def over_kernels(result: Sensitivity, what: str = "values", ax: Any = None) -> A
     if what not in ("values", "regret"):
         raise InputError(f"what: expected 'values' or 'regret', got {shown(what)}")
     used = used[np.argsort(result.best[used], kind="stable")]
-    names = [label(result.kernel_names[i]) for i in used] if used.size <= COLUMNS else []
+    names = [label(result.kernel_names[i]) for i in used.tolist()] if used.size <= COLUMNS else []
     side = "less than" if result.maximise else "more than"
     with axes(ax, HEIGHT + (upright(names) if names else 0)) as ax:
         for k, (name, line) in enumerate(zip(result.names, getattr(result, what), strict=True)):
@@ -160,4 +160,4 @@ def shares(result: Sensitivity, stage: int = 0, ax: Any = None) -> Any:
         apart = order[share[order].max(axis=1) < 1 - TIE]
         apart = apart if apart.size else order
         which, rows = f" ({apart.size} of {rows.size:,})", np.sort(apart)
-    return cells(share[rows], [result.states[s] for s in rows], result.actions, words, which, ax)
+    return cells(share[rows], [result.states[s] for s in rows.tolist()], result.actions, words, which, ax)

@@ -44,6 +44,8 @@ from drmdp.solution import Status
 
 TIE, ROUNDING, ROUNDS = 1e-9, 1e-13, 1000
 """Shares of values by which equals may differ and actions must be better, and rounds at most."""
+SMALL = 1_000_000
+"""Matrices of no more numbers are multiplied faster if all are listed."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Optimum:
 
 
 def _optimal(once: Array, size: float) -> BoolArray:
-    return (once <= once.min(axis=-1, keepdims=True) + TIE * size) & np.isfinite(once)
+    near = once <= once.min(axis=-1, keepdims=True) + TIE * size
+    return np.asarray(near & np.isfinite(once))
 
 
 def _leading(steps: Any, states: BoolArray) -> BoolArray:
@@ -66,7 +69,7 @@ def _leading(steps: Any, states: BoolArray) -> BoolArray:
     while True:
         more = states | ((steps @ states[..., None])[..., 0] > 0)
         if np.array_equal(more, states):
-            return more
+            return np.asarray(more)
         states = more
 
 
@@ -74,7 +77,7 @@ def _dense(matrix: Any) -> Array:
     return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
 
 
-def _some(policies: Array, size: int) -> list[Array]:
+def _some(policies: Any, size: int) -> list[Any]:
     """Policies in groups, so many numbers each."""
     step = max(1, fixed.ENTRIES // max(size, 1))
     return [policies[k : k + step] for k in range(0, len(policies), step)]
@@ -110,7 +113,8 @@ class Stationary:
         system = np.eye(mu.size) - chains
         if self._level:
             system[:, :, 0] = 1.0
-        value = np.linalg.solve(system, np.where(stuck, 0.0, costs)[:, :, None])[:, :, 0]
+        right = np.where(stuck, 0.0, costs)[:, :, None]
+        value: Array = np.asarray(np.linalg.solve(system, right)[:, :, 0], dtype=np.float64)
         if self._level:
             constant = value[:, 0] / (1 - self._factor)
             value[:, 0] = 0.0
@@ -242,10 +246,13 @@ class Staged:
 
     def kernel(self, i: int | None) -> list[tuple[Any, Array]]:
         """Matrix (S·A, S) and expected costs (S, A) of each stage."""
-        once = {id(own): own for own in self._models}.values()
-        matrices = {id(own): fixed.matrix_of(own, i) for own in once}
-        each = [(own, matrices[id(own)]) for own in self._models]
-        return [(matrix, fixed.expected_costs(own, matrix)) for own, matrix in each]
+        each, small = dict[int, Any](), self.model.available.size * self.model.n_states <= SMALL
+        for own in self._models:
+            if id(own) not in each:
+                matrix = fixed.matrix_of(own, i)
+                costs = fixed.expected_costs(own, matrix)
+                each[id(own)] = _dense(matrix) if small else matrix, costs
+        return [each[id(own)] for own in self._models]
 
     def _once(self, kernel: Any, t: int, value: Array) -> Array:
         """What actions cost at a stage, (n, S, A), with values (n, S) from the next one on."""

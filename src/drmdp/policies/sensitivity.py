@@ -210,7 +210,8 @@ class Sensitivity:
         if by == "state":
             if isinstance(problem, Large):
                 raise InputError(f"by: rows are replaced in models of up to {DENSE:,} states")
-            moved, parts = sign * problem.by_state(x), dict.fromkeys(range(len(self.states)), w > 0)
+            moved = sign * problem.by_state(x)
+            parts: dict[Any, Any] = dict.fromkeys(range(len(self.states)), w > 0)
         elif by in ("kernel", "label"):
             groups = members(self._labels if by == "label" else self.kernel_names)
             parts = {name: own for name, own in groups.items() if w[own].any()}
@@ -311,9 +312,9 @@ def _quantiles(values: Array, weights: Array, levels: ArrayLike) -> Array:
     return np.asarray(values[order[at]])
 
 
-def _mean(values: Array, weights: Array) -> Any:
+def _mean(values: Array, weights: Array) -> Array:
     """Weighted mean over the last axis; what weighs nothing may be infinite."""
-    return np.where(weights > 0, values, 0.0) @ weights
+    return np.asarray(np.where(weights > 0, values, 0.0) @ weights)
 
 
 def _above(high: float, low: float) -> float:
@@ -413,7 +414,7 @@ def sensitivity(
 
     with showing(progress), counted("kernels", N + tried.size) as step:
         each(tried, solve)
-        actions = np.unique([optima[i].actions for i in tried], axis=0) if tried.size else tried
+        actions = np.unique([optima[i].actions for i in tried.tolist()], axis=0) if tried.size else tried
         others = np.empty((len(actions), N))
         each(np.arange(N), judge)
     best = np.array([optima[i].value for i in range(N)])
