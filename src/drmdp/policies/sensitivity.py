@@ -266,7 +266,7 @@ class Sensitivity:
             where = f"{'' if noun == 'draw' else 'kernel '}{self.kernel_names[i]}"
             told = f"{amount(self.mean[p])} on average, {amount(low)} … {amount(high)} under 90 % "
             told += f"of the {noun}s, worst {amount(worst)} ({where})"
-            told += f"; on average {amount(self.mean_regret[p])} from the optimum"
+            told += f"; on average {amount(self.mean_regret[p])} worse than the optimum"
             told += f"; best of these under {self.acceptability[p]:.1%}" if several else ""
             lines[self.names[p]] = told
         mean = float(_mean(self.best, self.weights))
@@ -425,8 +425,8 @@ def sensitivity(
         names=("nominal",) if given is None else tuple(map(str, given)),
         values=sign * values,
         best=sign * best,
-        share=np.tensordot(w, equal, 1),
-        reached=np.tensordot(w, np.stack([optima[i].reached for i in range(N)]), 1),
+        share=np.minimum(np.tensordot(w, equal, 1), 1.0),
+        reached=np.minimum(np.tensordot(w, [optima[i].reached for i in range(N)], 1), 1.0),
         evpi=_above(least, w @ best),
         labels=groups,
         policies=x,
