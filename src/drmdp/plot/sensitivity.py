@@ -84,7 +84,7 @@ def acceptability(result: Sensitivity, ax: Any = None) -> Any:
             ax.bar_label(bars, texts, label_type="center", color="black")
             left += part
         ticks(ax.yaxis, list(used))
-        xlabel = "best of these policies under … % of the kernels"
+        xlabel = f"best of these policies under … % of the {_kernels(result)}s"
         ax.set(xlabel=xlabel, xlim=(0, 100), ylim=(len(used) - 0.5, -0.5))
         ax.grid(False, axis="y")
         legend(ax, 3, list(used))

@@ -104,6 +104,8 @@ class Sensitivity:
         "discounted", "total", "average", or "stages" for plans.
     notes : tuple of str
         What there is to say of these figures.
+    problem : object
+        The N problems, for `tornado`.
     """
 
     names: tuple[str, ...]
