@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import drmdp
+from drmdp.policies.single import plan_singles
 
 CRITERIA = ("discounted", "pairs", "total", "average", "stages")
 KINDS = (
@@ -481,3 +482,16 @@ def test_what_is_refused_of_results():
     other = noisy(1, weights=[1.0, 0, 0, 0])
     with pytest.raises(drmdp.InputError, match="stage 1: its weights differ from those of stage 0"):
         drmdp.sensitivity([noisy(), other])
+
+
+def test_remarks_on_a_plan_count_what_terminal_states_cost():
+    """Under each kernel alone, by the library's own backward induction."""
+    rng = np.random.default_rng(0)
+    given = {"costs": rng.random((3, 2)), "discount": 0.9, "terminal": {2: 50.0}}
+    kernels = rng.dirichlet(np.ones(3), (3, 3, 2))
+    model = drmdp.Model(kernels, **given)
+    plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 4)
+    alone = [drmdp.evaluate(drmdp.Model(y, **given), drmdp.Wasserstein(0), plan.policy) for y in kernels]
+    each = [own.value[0] @ model.initial for own in alone]
+    np.testing.assert_allclose(plan_singles(plan).values, each, rtol=1e-9)
+    np.testing.assert_allclose(drmdp.sensitivity(model, plan).values[0], each, rtol=1e-9)
