@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from drmdp.formats import read, write
     from drmdp.model import Model
     from drmdp.model.stack import stack
+    from drmdp.policies.sensitivity import Sensitivity, sensitivity
     from drmdp.policies.trajectories import Trajectories, simulate
     from drmdp.prox.project import project
     from drmdp.sets import Divergence, Intervals, Reweighting, Wasserstein
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHODS", "Accelerated", "Anderson", "BellmanStep", "Certificate", "Divergence", "Evaluation", "FirstOrder", "GaussSeidel", "Grid",
-    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting", "Solution",
-    "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster", "estimate", "evaluate",
-    "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "reach", "read", "resume", "simulate", "solve", "stack", "write",
+    "HorizonSolution", "InputError", "Intervals", "LogCheck", "MissingExtra", "Model", "Notice", "PolicyIteration", "Record", "Reweighting",
+    "Sensitivity", "Solution", "Status", "Trajectories", "ValueIteration", "Wasserstein", "__version__", "bellman", "certify", "check_log", "cluster",
+    "estimate", "evaluate", "finite_horizon", "formats", "instances", "plot", "policies", "project", "radius", "reach", "read", "resume",
+    "sensitivity", "simulate", "solve", "stack", "write",
 ]  # fmt: skip
 
 _lines = ast.walk(ast.parse(Path(__file__).read_text("utf-8")))

@@ -59,6 +59,9 @@ ATTACKS = [
     ("horizon m.npz --radius .1 --stages 2 --out OUT", "m.npz", "MODEL"),
     ("horizon m.csv --radius .1 --stages 2 --out OUT", "m.initial.csv", "MODEL"),
     ("horizon m.npz --radius .1 --stages 2 --final p.json --out OUT", "p.json", "--final"),
+    ("sensitivity m.csv p.json --out OUT", "m.csv", "MODEL"),
+    ("sensitivity m.csv p.json --out OUT", "m.initial.csv", "MODEL"),
+    ("sensitivity m.npz p.json --out OUT", "p.json", "POLICY p.json"),
     ("sweep m.csv --radii 2 --out OUT", "m.initial.csv", "MODEL"),
     ("sweep m.npz --radii 2 --held-out m.csv --out OUT", "m.csv", "--held-out"),
     ("sweep m.npz --radii 2 --held-out m.csv --out OUT", "m.parameters.csv", "--held-out"),
@@ -149,6 +152,6 @@ def test_every_option_that_names_an_output_is_known_here():
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
         ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("plot", "out"),
-        ("reach", "out"), ("reach", "target"), ("reproduce", "out"), ("simulate", "out"),
+        ("reach", "out"), ("reach", "target"), ("reproduce", "out"), ("sensitivity", "out"), ("simulate", "out"),
         ("solve", "out"), ("solve", "report"), ("sweep", "out"),
     }  # fmt: skip

@@ -27,6 +27,7 @@ from drmdp.cli.past import resume
 from drmdp.cli.plot import plot
 from drmdp.cli.reach import reach
 from drmdp.cli.screen import say
+from drmdp.cli.sensitivity import sensitivity
 from drmdp.cli.show import notices
 from drmdp.cli.simulate import simulate
 from drmdp.cli.solve import solve
@@ -104,6 +105,6 @@ def main(context: click.Context) -> None:
 
 
 for _verb in (
-    instance, solve, reach, resume, verify, evaluate, estimate, convert, check, sweep, inspect, simulate, horizon, plot, bench, reproduce
+    instance, solve, reach, resume, verify, evaluate, estimate, convert, check, sweep, inspect, sensitivity, simulate, horizon, plot, bench, reproduce
 ):  # fmt: skip
     main.add_command(_verb)

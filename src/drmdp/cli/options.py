@@ -204,8 +204,8 @@ class Asked:
 
         if self._stored and formats.holds_intervals(path):
             model, found = formats.read_intervals(path, discount=discount)
-            return _starting(model, self.initial), found.facing(self.nature)
-        model = _starting(formats.read(path, discount=discount), self.initial)
+            return starting(model, self.initial), found.facing(self.nature)
+        model = starting(formats.read(path, discount=discount), self.initial)
         return model, self.around(model)
 
     def around(self, model: Model | None) -> AmbiguitySet:
@@ -228,7 +228,7 @@ class Asked:
         return found.facing(self.nature)
 
 
-def _starting(model: Model, initial: str | None) -> Model:
+def starting(model: Model, initial: str | None) -> Model:
     """The same model with another start; the note about the start is replaced too."""
     from drmdp.estimate.start import stated
     from drmdp.model import changed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +16,6 @@ from drmdp.cli.workbook import workbook
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError, imported, shown
 from drmdp.estimate.opening import checked_mark
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
 
 TABLES = (".csv", ".xlsx", ".parquet")
 SUFFIXES = (".npz", *TABLES, ".json")
@@ -80,11 +78,13 @@ def write_out(path: str, found: Any, document: dict[str, Any], style: dict[str, 
     write_whole(path, lambda stream: stream.write(content))
 
 
-def check_labels(model: Model, path: str | None, keep: bool = False) -> None:
+def check_labels(
+    model: Any, path: str | None, keep: bool = False, kinds: Sequence[str] = ("states", "actions")
+) -> None:
     """Refuse labels that a spreadsheet would run as formulas when it opens a table."""
     if keep or path is None or Path(path).suffix.lower() != ".csv":
         return
-    for kind in ("states", "actions"):
+    for kind in kinds:
         for label in getattr(model, kind):
             if isinstance(label, str) and label[:1] in FORMULA and not _is_number(label):
                 raise InputError(

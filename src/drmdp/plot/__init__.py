@@ -19,9 +19,13 @@ from drmdp.plot.curves import choice, convergence, radius, sets
 from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
 from drmdp.plot.plans import plan
+from drmdp.plot.sensitivity import acceptability, over_kernels, shares, tornado
 from drmdp.plot.states import policy, values
 
-__all__ = ["choice", "convergence", "kernel", "map", "plan", "policy", "radius", "sets", "transitions", "values"]
+__all__ = [
+    "acceptability", "choice", "convergence", "kernel", "map", "over_kernels", "plan", "policy", "radius", "sets", "shares", "tornado",
+    "transitions", "values",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

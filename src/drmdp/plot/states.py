@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,24 +36,38 @@ def policy(solution: Solution, ax: Any = None) -> Any:
     if isinstance(solution, HorizonSolution):
         return plans.plan(solution, ax)
     rows, which = chosen(solution, model_of(solution, None), ROWS)
-    x = np.asarray(solution.policy)[rows]
+    shown = np.asarray(solution.policy)[rows]
+    return cells(
+        shown,
+        [solution.states[int(s)] for s in rows],
+        solution.actions,
+        ("played", "probability of the action"),
+        which,
+        ax,
+    )
+
+
+def cells(
+    x: Array, states: Sequence[Any], actions: Sequence[Any], words: tuple[str, str], which: str = "", ax: Any = None
+) -> Any:
+    """Heat map of numbers in [0, 1] for each of some states and each action, or the actions that have most: what they are then, and what the numbers are."""
     often = x.sum(axis=0)
     columns = np.arange(often.size)
     if often.size > COLUMNS:
         columns = np.sort(np.argsort(-often, kind="stable")[: min(COLUMNS, max(int((often > 0).sum()), 1))])
-    names = [label(solution.actions[a]) for a in columns]
-    with axes(ax, 1.3 + 0.19 * max(rows.size, 3) + upright(names)) as ax:
+    names = [label(actions[a]) for a in columns]
+    with axes(ax, 1.3 + 0.19 * max(len(states), 3) + upright(names)) as ax:
         image = ax.imshow(x[:, columns], aspect="auto", cmap=fading(CELLS[0]), vmin=0, vmax=1, interpolation="nearest")
-        ticks(ax.yaxis, [label(solution.states[int(s)]) for s in rows])
+        ticks(ax.yaxis, [label(state) for state in states])
         ticks(ax.xaxis, names)
         turn(ax, names)
         some = columns.size < often.size
         ax.set(
-            xlabel=f"action, the {columns.size} played most of {often.size:,}" if some else "action",
+            xlabel=f"action, the {columns.size} {words[0]} most of {often.size:,}" if some else "action",
             ylabel=f"state{which}",
         )
         ax.grid(False)
-        bar(ax, image, "probability of the action")
+        bar(ax, image, words[1])
     return ax
 
 

@@ -24,7 +24,7 @@ from drmdp.errors import InputError, shown
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.solution import Status
-from drmdp.solvers.loop import run
+from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
 
@@ -176,7 +176,8 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
     out = np.empty((len(matrices), S))
     for k, matrix in enumerate(matrices):
         if S > DENSE and sparse.issparse(matrix):
-            out[k] = _by_steps(model, policy, matrix, deadline, "average" if endless else None)
+            found = by_steps(model, policy, matrix, deadline, "average" if endless else None)
+            out[k] = np.nan if found.status is Status.time_limit else found.middle
         else:
             costs = ended(model, (policy * expected_costs(model, matrix)).sum(axis=1))
             costs, discount = (PATIENT * costs, 1 - PATIENT) if endless else (costs, model.discount)
@@ -194,10 +195,12 @@ def _chain(policy: Array, matrix: Any) -> Array:
     return np.asarray(found.toarray() if sparse.issparse(found) else found)
 
 
-def _by_steps(model: Model, policy: Array, matrix: Any, deadline: float, criterion: str | None) -> Array:
+def by_steps(
+    model: Model, policy: Array | None, matrix: Any, deadline: float = math.inf, criterion: str | None = None
+) -> Outcome:
+    """A policy under one sparse kernel, or the best one."""
     costs = matrix.prices if isinstance(matrix, Told) else None
     problem = Problem(NominalOperator(model, matrix, costs=costs), policy, criterion=criterion_of(model, criterion))
     tolerance = near(problem.criterion, ACCURACY)
-    limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "evaluating a policy"}
-    found = run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)
-    return np.full(model.n_states, np.nan) if found.status is Status.time_limit else found.middle
+    limits: Any = {"max_iters": 50, "deadline": deadline, "inner": True, "title": "following one kernel"}
+    return run(PolicyIteration(), problem, start=None, tolerance=tolerance, **limits)

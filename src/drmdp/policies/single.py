@@ -18,6 +18,7 @@ from drmdp.core.text import amount
 from drmdp.model import Model
 from drmdp.model.events import EventModel
 from drmdp.policies import fixed_kernel as fixed
+from drmdp.policies.ordinary import Staged
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import HorizonSolution
 
@@ -102,20 +103,13 @@ def plan_singles(plan: HorizonSolution) -> Singles | None:
     models = list(plan.natures.stages.models)
     used = np.flatnonzero(models[0].weights > 0).tolist()
     names = tuple(models[0].kernel_names)
-    same = all(tuple(other.kernel_names) == names for other in models)
+    kinds = ("kernel_names", "weights")
+    same = all(np.array_equal(getattr(own, kind), getattr(models[0], kind)) for own in models for kind in kinds)
     if len(used) < 2 or not same or len(used) * plan.n_stages * _work(models[0]) > WORK:
         return None
     sign = -1.0 if plan.maximise else 1.0
-    found = []
-    for i in used:
-        value, rows = sign * plan.final, dict[int, Any]()
-        for model, policy in zip(reversed(models), plan.policy[::-1], strict=True):
-            if id(model) not in rows:
-                matrix = fixed.matrix_of(model, i)
-                rows[id(model)] = matrix, fixed.expected_costs(model, matrix)
-            matrix, prices = rows[id(model)]
-            value = (policy * (prices + plan.discount * (matrix @ value).reshape(prices.shape))).sum(axis=1)
-        found.append(sign * float(plan.initial @ value))
+    problem = Staged(models, sign * plan.final)
+    found = [sign * float(problem.values(problem.kernel(i), plan.policy[None])[0]) for i in used]
     figure = float(plan.initial @ plan.value[0])
     return Singles(np.array(found), [names[i] for i in used], figure, plan.maximise)
 

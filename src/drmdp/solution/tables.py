@@ -35,8 +35,8 @@ def frame(
     played = policy[listed] > 0
     stage = {"stage": pl.Series(place[0])} if policy.ndim == 3 else {}
     columns = {
-        "state": _names(pl, "states", states, place[-1]),
-        "action": _names(pl, "actions", actions, a).set(pl.Series(~played), None),
+        "state": named_column(pl, "states", states, place[-1]),
+        "action": named_column(pl, "actions", actions, a).set(pl.Series(~played), None),
         "probability": pl.Series(policy[listed]).set(pl.Series(~played), None),
     }
     for name, value in values.items():
@@ -50,7 +50,7 @@ def frame(
     return pl.DataFrame(stage | columns)
 
 
-def _names(pl: Any, what: str, names: Sequence[Any], chosen: Any) -> Any:
+def named_column(pl: Any, what: str, names: Sequence[Any], chosen: Any) -> Any:
     """The names of some things, as whole numbers or texts."""
     if all(type(name) is int and abs(name) < 2**63 for name in names):
         return pl.Series(np.asarray(names, dtype=np.int64)[chosen])
