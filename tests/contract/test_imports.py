@@ -42,6 +42,8 @@ UPWARDS = {
     ("solution.results", "report"),
     ("solution.plan", "report"),
     ("solution.results", "policies.tables"),
+    ("solution.results", "policies.prices"),
+    ("solution.plan", "policies.prices"),
     ("solution.results", "proof"),
     ("solution.plan", "proof"),
     ("solution.rows", "policies.single"),

@@ -11,13 +11,14 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
+from drmdp.core.cached import cached_property
 from drmdp.core.files import check_path, naming
 from drmdp.core.text import count
 from drmdp.core.text import discount as discount_text
 from drmdp.core.validation import Names, whole
 from drmdp.errors import InputError, brief, clean
 from drmdp.solution import tables
-from drmdp.solution.results import Certified, Status, check_target, choice
+from drmdp.solution.results import Certified, Status, check_target, choice, frozen
 
 ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
@@ -142,6 +143,20 @@ class HorizonSolution(Certified):
                 "kernel: the file holds no kernels, for they were too many; `drmdp.evaluate(model, ball, plan)` makes them again"
             )
         return self.kernels[t]
+
+    @cached_property
+    def prices(self) -> Array:
+        """What a little more doubt costs at each stage, (T, S) or (T, S, A); see `Solution.prices`. The sum over stages is that of a radius for all of them."""
+        from drmdp.policies import prices
+
+        return frozen(prices.more(self))
+
+    @cached_property
+    def prices_less(self) -> Array:
+        """What a little less doubt saves at each stage; see `Solution.prices_less`."""
+        from drmdp.policies import prices
+
+        return frozen(prices.less(self))
 
     def __repr__(self) -> str:
         sizes = " × ".join(

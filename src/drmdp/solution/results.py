@@ -13,6 +13,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
+from drmdp.core.cached import cached_property
 from drmdp.core.files import check_file, check_path, check_suffix, naming
 from drmdp.core.text import count
 from drmdp.core.tolerance import Tolerance
@@ -293,6 +294,28 @@ class Solution(Certified):
 
         return tables.q_values(self)
 
+    @cached_property
+    def prices(self) -> Array:
+        """Derivative of initial · value by the radius of each state, (S,), or with budgets of pairs (S, A): what a little more doubt costs there.
+
+        It is the difference to a radius 1e-5 larger, times the visits of the policy under nature's kernel; of a smooth set it is the derivative. Infinite where
+        a divergence has radius 0. Of rewards it is negative, and of a cooperative nature, whose freedom pays, of the other sign. Of "cvar" it is by the level,
+        whose derivative is negative for costs: the smaller a level, the more doubt.
+        """
+        from drmdp.policies import prices
+
+        return frozen(prices.more(self))
+
+    @cached_property
+    def prices_less(self) -> Array:
+        """The same to a radius that is smaller: what a little less doubt saves. Where it is more than `prices`, decisions or nature's answer turn at this radius.
+
+        Never less than `prices`, in absolute value, against an adversarial nature. Infinite at radius 0, where more doubt costs something: there is no less.
+        """
+        from drmdp.policies import prices
+
+        return frozen(prices.less(self))
+
     def to_frame(self, model: Model | None = None) -> Any:
         """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
 
@@ -401,6 +424,12 @@ class Solution(Certified):
 
                 return results.load(path)
             return saved.read(path)
+
+
+def frozen(array: Array) -> Array:
+    """The array, which nobody writes to any more."""
+    array.setflags(write=False)
+    return array
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,198 @@
+"""Prices of doubt: what a little more, or a little less, of the radius of a state or pair costs.
+
+    F_s(v; θ_s) = min_x max_{y ∈ U_s(θ_s)} Σ_a x_a (c_a + λ y_a·v),        V = F(V; θ),        d(μ·V)/dθ_s = o(s) ∂F_s/∂θ_s,
+
+o = (I − λ Pᵀ)⁻¹ μ the visits of the pair (policy, nature) from the start μ. *Proof.* U_s(θ) = {C ≤ θ} with C convex, so that the most of a linear function over
+it is concave and nondecreasing in θ, and so is the least of such functions over x. Where the saddle point is unique, ∂F/∂V = λP (envelope theorem), and the
+implicit function theorem gives dV = (I − λP)⁻¹ ∂F/∂θ dθ. ∎  In words: docs/mathematics.md.
+
+* Budgets of pairs: F_s = min_a Q_sa(θ_sa); one sweep has all Q, and what a single pair changes is min(Q_sa', min_{b≠a} Q_sb) − F_s: nothing for actions that
+  are not played, and at ties to the right.
+* ∂F/∂θ is bracketed by the differences at θ ± h: forward ≤ right derivative ≤ left derivative ≤ backward (an adversarial nature). h = 1e-5 θ, or a distance of
+  1e-8 (a divergence of 1e-12) where that is more.
+* A total has λ = 1; an average π = ε (I − (1 − ε) Pᵀ)⁻¹ μ, ε = 1e-8, the share of time in each state; stage t of a horizon o_{t+1} = λ P_tᵀ o_t, o_0 = μ.
+  Of reaching a target, states that never do lead nowhere else, so that their rows are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from drmdp._typing import Array
+from drmdp.bellman.build import DEFAULT_BACKEND, build
+from drmdp.core import levels
+from drmdp.core.compact import rows_of
+from drmdp.core.files import require
+from drmdp.core.signs import inward, outward
+from drmdp.criteria import linear
+from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.policies.tables import known_model, pair_values
+from drmdp.sets import AmbiguitySet
+from drmdp.solution import HorizonSolution, Solution
+from drmdp.solution.results import reached
+
+STEP = 1e-5
+"""Of a difference, relative to the radius."""
+LEAST = {1: 1e-8, 2: 1e-12}
+"""The least step, by the degree of the radius in distances."""
+NOISE, ROOT = 1e-13, 10.0
+"""Differences below, relative to the span of values, are rounding; at radius 0 of degree 2, so many times what a slope could make are a root's."""
+SELDOM = 1e-14
+"""Shares of the visits that are rounding."""
+PATIENT = 1e-8  # ε of the module
+EXACT, ROUNDS = 1e-12, 30
+"""What may be left of a linear system, and how often it is corrected."""
+
+
+class Response:
+    """One update at v, or that of a policy, and what becomes of it when the radius of one state, or pair, is another."""
+
+    def __init__(self, model: Model, ambiguity: AmbiguitySet, v: Array, policy: Array | None = None) -> None:
+        ambiguity.check_sized()
+        self.model, self.ambiguity, self._v, self._policy = model, ambiguity, v, policy
+        self.radii = ambiguity.radii(model)
+        self.span = float(model.discount * np.ptp(v) + (np.ptp(model.cost_range) if model.next_costs else 0.0))
+        self._base, self._nature = self._sweep(self.radii)
+
+    def _sweep(self, radii: Array) -> tuple[Array, Any]:
+        """F − v of each state, or what each pair costs, and nature's answer."""
+        model, v, S = self.model, self._v, self.model.n_states
+        ambiguity = self.ambiguity.with_radius(radii).facing(self.ambiguity.nature)
+        operator = build(model, ambiguity, DEFAULT_BACKEND)
+        update = operator.update(v, 0, S) if self._policy is None else operator.evaluate(v, self._policy, 0, S)
+        if not ambiguity.by_pair:
+            return (update.lower_step + update.upper_step) / 2, update.nature
+        around = v - levels.level(v, model)
+        return np.where(model.available, pair_values(model, update.kernel, around), np.inf), update.nature
+
+    def change(self, radii: Array) -> Array:
+        """By how much F of its state changes if the radius of one state, or pair, alone is that of `radii`, in costs."""
+        base, (new, _) = self._base, self._sweep(radii)
+        with np.errstate(invalid="ignore"):
+            if base.ndim == 1:
+                found = new - base
+            elif self._policy is not None:
+                found = self._policy * (new - base)
+            else:
+                first, best = base.min(axis=1, keepdims=True), base.argmin(axis=1)[:, None]
+                chosen = np.arange(base.shape[1]) == best
+                others = np.where(chosen, np.where(chosen, np.inf, base).min(axis=1, keepdims=True), first)
+                found = np.minimum(new, others) - first
+        return np.where(np.abs(found) > NOISE * self.span, found, 0.0)  # terminal and unavailable: NaN
+
+    def onward(self, policy: Array, share: Any = 1.0) -> Any:
+        """The transposed chain of a policy and her answer, rows (S,) times a share: an array, or an object with `@`."""
+        each = self.model.discounts
+        x = policy if each is None else policy * (each / self.model.discount)
+        chain, S = self._nature.chain(np.ascontiguousarray(x)), policy.shape[0]
+        kept = np.broadcast_to(np.asarray(share, dtype=np.float64), (S,))
+        if isinstance(chain, np.ndarray):
+            return np.ascontiguousarray((kept[:, None] * chain).T)
+        if chain.prefix_length.size:  # rows that list all states
+            require(16.0 * S * S, f"transitions between {S:,} states")
+            matrix = sparse.csr_array(chain.dense())
+        else:
+            matrix = linear.matrix_of(chain)
+        return rows_of(sparse.csr_array((sparse.diags_array(kept) @ matrix).T))
+
+
+def responses(solution: Any, model: Any = None, ambiguity: Any = None) -> Iterator[tuple[Array, Response]]:
+    """Visits (S,) and the update of a solution, or of each stage of a plan; one that was loaded needs its model and set."""
+    if isinstance(solution, HorizonSolution):
+        yield from _stages(solution)
+        return
+    if solution.problem is not None:
+        model, ambiguity = known_model(solution, None), solution.problem[1]
+    elif model is None or ambiguity is None:
+        raise InputError(
+            "prices: a loaded solution holds neither its model nor its set; solve with start=solution, which takes little"
+        )
+    else:
+        model, ambiguity = known_model(solution, model), ambiguity.facing(solution.settings["nature"])
+    middle = (solution.lower + solution.upper) / 2
+    if not np.isfinite(middle).all():
+        s = int(np.argmax(~np.isfinite(middle)))
+        raise InputError(f"prices: the value of state {model.states[s]!r} is not bounded, and so it has no derivative")
+    share, discount = np.ones(middle.size), model.discount
+    if solution.criterion == "average":
+        if solution.bias is None or not reached(solution):
+            raise InputError("prices: the long-run average was not found, or differs between states; see its notes")
+        middle, share = solution.bias, share * (1 - PATIENT)
+    elif solution.criterion == "reach":
+        share = np.where(np.abs(middle) <= solution.upper - solution.lower, 0.0, 1.0)
+    response = Response(model, ambiguity, inward(model, middle))
+    visits = _visits(response.onward(np.asarray(solution.policy), share), discount, model.initial)
+    yield visits * PATIENT if solution.criterion == "average" else visits, response
+
+
+def _visits(onward: Any, discount: float, start: Array) -> Array:
+    """(I − λ Pᵀ)⁻¹ μ, corrected until nothing is left."""
+    total, left, before = np.zeros(start.size), np.asarray(start), np.inf
+    for _ in range(ROUNDS):
+        total = total + linear.solve(onward, discount, left)
+        left = start - total + discount * (onward @ total)
+        size = float(np.abs(left).sum())
+        if not EXACT < size < before / 2:
+            break
+        before = size
+    if not np.isfinite(total).all():
+        raise InputError("prices: under the policy and nature's kernel the process never ends from some states")
+    return np.where(total > SELDOM * total.sum(), total, 0.0)
+
+
+def _stages(plan: HorizonSolution) -> Iterator[tuple[Array, Response]]:
+    natures = plan.natures
+    if getattr(natures, "swept", None) is None:
+        raise InputError("prices: a loaded plan holds neither its models nor its sets; make it again")
+    if natures.reached:
+        raise InputError(f"prices: stage {natures.reached - 1} was not reached: give the plan more time")
+    visits, stages = np.asarray(plan.initial), natures.stages
+    for t, (model, ambiguity) in enumerate(zip(stages.models, stages.balls, strict=True)):
+        response = Response(model, ambiguity, natures.swept[t], None if natures.policy is None else plan.policy[t])
+        yield visits, response
+        visits = model.discount * (response.onward(plan.policy[t]) @ visits)
+
+
+def more(solution: Any) -> Array:
+    """`Solution.prices`: derivative by a radius that grows."""
+    return _priced(solution, +1)
+
+
+def less(solution: Any) -> Array:
+    """`Solution.prices_less`: by one that shrinks; where it cannot, infinite, or 0 where no doubt costs anything."""
+    found, other = _priced(solution, -1), solution.prices
+    found = np.where(np.isnan(found), np.where(other == 0, 0.0, np.copysign(np.inf, other)), found)
+    if solution.settings["nature"] != "adversarial":
+        return found
+    return np.where(np.abs(found) < np.abs(other), other, found)  # rounding only: F is concave
+
+
+def _priced(solution: Any, side: int) -> Array:
+    priced = [(visits, response, _slope(response, side)) for visits, response in responses(solution)]
+    if len({slope.shape for _, _, slope in priced}) > 1:
+        raise InputError("prices: some stages have a radius for each state, others for each pair: no one table holds both")
+    found = []
+    for visits, response, slope in priced:
+        often = visits.reshape(-1, *[1] * (slope.ndim - 1))
+        with np.errstate(invalid="ignore"):
+            found.append(outward(response.model, np.where((often == 0) | (slope == 0), 0.0, often * slope)) + 0.0)
+    return np.stack(found) if isinstance(solution, HorizonSolution) else found[0]
+
+
+def _slope(response: Response, side: int) -> Array:
+    """Difference of F by the radius, (S,) or (S, A); NaN where that cannot be less."""
+    ambiguity, radii = response.ambiguity, response.radii
+    ground, level = getattr(ambiguity, "ground", None), getattr(ambiguity, "level", None)
+    least = LEAST[ambiguity.degree] * (1.0 if ground is None else ground.largest)
+    towards = side if level is None else -side  # the smaller a level, the more doubt
+    new = np.clip(radii + towards * np.maximum(STEP * radii, least), 0.0, None if level is None else 1.0)
+    step, found = new - radii, response.change(new)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = np.where(step == 0, 0.0 if side > 0 else np.nan, found / step)
+    root = (side > 0) & (ambiguity.degree == 2) & (radii == 0) & (np.abs(found) > ROOT * least * response.span)
+    return np.where(root, np.copysign(np.inf, found), slope)
