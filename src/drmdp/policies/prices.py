@@ -114,19 +114,18 @@ def responses(solution: Any, model: Any = None, ambiguity: Any = None) -> Iterat
         )
     else:
         model, ambiguity = known_model(solution, model), ambiguity.facing(solution.settings["nature"])
-    middle = (solution.lower + solution.upper) / 2
-    if not np.isfinite(middle).all():
-        s = int(np.argmax(~np.isfinite(middle)))
+    value, share = solution.value, np.ones(model.n_states)
+    if not np.isfinite(value).all():
+        s = int(np.argmin(np.isfinite(value)))
         raise InputError(f"prices: the value of state {model.states[s]!r} is not bounded, and so it has no derivative")
-    share, discount = np.ones(middle.size), model.discount
     if solution.criterion == "average":
         if solution.bias is None or not reached(solution):
             raise InputError("prices: the long-run average was not found, or differs between states; see its notes")
-        middle, share = solution.bias, share * (1 - PATIENT)
+        value, share = solution.bias, share * (1 - PATIENT)
     elif solution.criterion == "reach":
-        share = np.where(np.abs(middle) <= solution.upper - solution.lower, 0.0, 1.0)
-    response = Response(model, ambiguity, inward(model, middle))
-    visits = _visits(response.onward(np.asarray(solution.policy), share), discount, model.initial)
+        share = np.where(np.abs(value) <= solution.upper - solution.lower, 0.0, 1.0)
+    response = Response(model, ambiguity, inward(model, value))
+    visits = _visits(response.onward(np.asarray(solution.policy), share), model.discount, model.initial)
     yield visits * PATIENT if solution.criterion == "average" else visits, response
 
 
