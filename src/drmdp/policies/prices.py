@@ -25,12 +25,13 @@ from scipy import sparse
 from drmdp._typing import Array
 from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.core import levels
-from drmdp.core.compact import rows_of
+from drmdp.core.compact import MeanKernel, rows_of
 from drmdp.core.files import require
 from drmdp.core.signs import inward, outward
 from drmdp.criteria import linear
 from drmdp.errors import InputError
 from drmdp.model import Model
+from drmdp.model.events import EventModel
 from drmdp.policies.tables import known_model, pair_values
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import HorizonSolution, Solution
@@ -67,8 +68,13 @@ class Response:
         update = operator.update(v, 0, S) if self._policy is None else operator.evaluate(v, self._policy, 0, S)
         if not ambiguity.by_pair:
             return (update.lower_step + update.upper_step) / 2, update.nature
-        around = v - levels.level(v, model)
-        return np.where(model.available, pair_values(model, update.kernel, around), np.inf), update.nature
+        if isinstance(model, EventModel) and model.priced:  # a kernel does not tell costs: one sweep an action
+            steps = (operator.evaluate(v, model.available * row, 0, S) for row in np.eye(model.n_actions))
+            found = np.stack([v + (step.lower_step + step.upper_step) / 2 for step in steps], axis=1)
+        else:
+            kernel = MeanKernel(S, model.n_actions, update.nature.pairs)
+            found = pair_values(model, kernel, v - levels.level(v, model))
+        return np.where(model.available, found, np.inf), update.nature
 
     def change(self, radii: Array) -> Array:
         """By how much F of its state changes if the radius of one state, or pair, alone is that of `radii`, in costs."""
