@@ -46,8 +46,8 @@ NOISE, ROOT = 1e-13, 10.0
 SELDOM = 1e-14
 """Shares of the visits that are rounding."""
 PATIENT = 1e-8  # ε of the module
-EXACT, ROUNDS = 1e-12, 30
-"""What may be left of a linear system, and how often it is corrected."""
+EXACT, ROUNDS, PRODUCTS = 1e-12, 30, 2000
+"""What may be left of a linear system, how often it is corrected, and products that a chain may take to settle."""
 
 
 class Response:
@@ -131,8 +131,21 @@ def responses(solution: Any, model: Any = None, ambiguity: Any = None) -> Iterat
     elif solution.criterion == "reach":
         share = np.where(np.abs(value) <= solution.upper - solution.lower, 0.0, 1.0)
     response = Response(model, ambiguity, inward(model, value))
-    visits = _visits(response.onward(np.asarray(solution.policy), share), model.discount, model.initial)
-    yield visits * PATIENT if solution.criterion == "average" else visits, response
+    onward = response.onward(np.asarray(solution.policy), share)
+    long_run = solution.criterion == "average"
+    yield _shares(onward, model.initial) if long_run else _visits(onward, model.discount, model.initial), response
+
+
+def _shares(onward: Any, start: Array) -> Array:
+    """Shares of the time in the long run: by products if a sparse chain mixes fast, else by elimination."""
+    shares = np.asarray(start)
+    for _ in range(0 if isinstance(onward, np.ndarray) else PRODUCTS):
+        after = onward @ shares
+        after = after / after.sum()
+        if np.abs(after - shares).sum() <= EXACT:
+            return after
+        shares = (shares + after) / 2
+    return PATIENT * _visits(onward, 1.0, start)
 
 
 def _visits(onward: Any, discount: float, start: Array) -> Array:
