@@ -2,10 +2,13 @@
 
 from drmdp.radius.choose import Choice, choose, cross_validate
 from drmdp.radius.critical import Change, critical
+from drmdp.radius.measure import Measurements, measure_next
 from drmdp.radius.path import Path, Point, path
 from drmdp.radius.sufficient import sufficient
 
-__all__ = ["Change", "Choice", "Path", "Point", "choose", "critical", "cross_validate", "path", "sufficient"]
+__all__ = [
+    "Change", "Choice", "Measurements", "Path", "Point", "choose", "critical", "cross_validate", "measure_next", "path", "sufficient",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
