@@ -7,12 +7,18 @@ import drmdp
 S, A, N = 7, 3, 3
 LINE = ("line", [0.0, 1.0, 2.5, 3.0, 4.5, 6.0, 7.0])
 SETS = {
-    f"{metric} {order:g}": (lambda r, sa, metric=metric, order=order: drmdp.Wasserstein(r, metric, order, rectangular=sa), top)
+    f"{metric} {order:g}": (
+        lambda r, sa, metric=metric, order=order: drmdp.Wasserstein(r, metric, order, rectangular=sa),
+        top,
+    )
     for metric, top in (("l1", 0.4), ("l2", 0.2), ("linf", 0.1))
     for order in (1, 2, 3.5, np.inf)
 }
 SETS |= {
-    f"transport {order:g}": (lambda r, sa, order=order: drmdp.Wasserstein(r, "transport", order, rectangular=sa, ground=LINE), 0.5)
+    f"transport {order:g}": (
+        lambda r, sa, order=order: drmdp.Wasserstein(r, "transport", order, rectangular=sa, ground=LINE),
+        0.5,
+    )
     for order in (1, np.inf)
 }
 SETS |= {
@@ -46,10 +52,14 @@ def model_of(rng, criterion, rewards=False, **others):
     available = np.ones((S, A), dtype=bool)
     available[0, 2] = False
     costs = rng.uniform(0, 10, (S, A, S) if rng.random() < 0.3 else (S, A)) * (-1 if rewards and ends else 1)
-    discount = {"discounts": rng.uniform(0.7, 0.95, (S, A)), "total": 1.0, "average": 1.0, "horizon": 0.97}.get(criterion, 0.9)
+    discount = {"discounts": rng.uniform(0.7, 0.95, (S, A)), "total": 1.0, "average": 1.0, "horizon": 0.97}.get(
+        criterion, 0.9
+    )
     given = {"terminal": np.arange(S) == S - 1} if ends else {}
     given |= {"rewards" if rewards else "costs": costs, "discount": discount, "available": available}
-    return drmdp.Model(kernels, weights=rng.dirichlet(np.full(N, 5.0)), initial=rng.dirichlet(np.ones(S)), **given | others)
+    return drmdp.Model(
+        kernels, weights=rng.dirichlet(np.full(N, 5.0)), initial=rng.dirichlet(np.ones(S)), **given | others
+    )
 
 
 def solved(model, ambiguity, criterion, nature="adversarial"):

@@ -38,7 +38,9 @@ def truth(family, seed):
 
 def certified(family, rule, seed):
     """Certified worst case from state 0 less the true optimum, after each round, (ROUNDS + 1,)."""
-    first, rng = (np.random.default_rng([seed, k]) for k in (len(RULES), RULES.index(rule)))  # all begin with the same rows
+    first, rng = (
+        np.random.default_rng([seed, k]) for k in (len(RULES), RULES.index(rule))
+    )  # all begin with the same rows
     kernel, costs, available = truth(family, seed)
     S, A, _ = kernel.shape
     start = np.eye(S)[0]
@@ -48,7 +50,9 @@ def certified(family, rule, seed):
     found = []
     for _ in range(ROUNDS + 1):
         n = np.maximum(counts.sum(axis=-1), 1)
-        shares = (counts + 0.1 * (kernel > 0)) / (n + 0.1 * (kernel > 0).sum(axis=-1))[..., None]  # all that is possible
+        shares = (counts + 0.1 * (kernel > 0)) / (n + 0.1 * (kernel > 0).sum(axis=-1))[
+            ..., None
+        ]  # all that is possible
         shares /= np.where(available, shares.sum(axis=-1), 1.0)[..., None]
         model = drmdp.Model(shares[None], counts=counts, **given)
         feared = drmdp.Divergence(3.0 / n, "burg", rectangular="sa")

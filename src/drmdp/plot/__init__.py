@@ -16,12 +16,15 @@ Examples
 """
 
 from drmdp.plot.curves import choice, convergence, radius, sets
+from drmdp.plot.doubt import measure_next, prices
 from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
 from drmdp.plot.plans import plan
 from drmdp.plot.states import policy, values
 
-__all__ = ["choice", "convergence", "kernel", "map", "plan", "policy", "radius", "sets", "transitions", "values"]
+__all__ = [
+    "choice", "convergence", "kernel", "map", "measure_next", "plan", "policy", "prices", "radius", "sets", "transitions", "values",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

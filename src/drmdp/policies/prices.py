@@ -193,7 +193,9 @@ def less(solution: Any) -> Array:
 def _priced(solution: Any, side: int) -> Array:
     priced = [(visits, response, _slope(response, side)) for visits, response in responses(solution)]
     if len({slope.shape for _, _, slope in priced}) > 1:
-        raise InputError("prices: some stages have a radius for each state, others for each pair: no one table holds both")
+        raise InputError(
+            "prices: some stages have a radius for each state, others for each pair: no one table holds both"
+        )
     found = []
     for visits, response, slope in priced:
         often = visits.reshape(-1, *[1] * (slope.ndim - 1))
