@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp._typing import Array, IntArray
+from drmdp._typing import Array
 from drmdp.core.validation import whole
 from drmdp.errors import InputError, described
 from drmdp.plot._axes import axes, kind, label, legend, side, ticks
@@ -17,15 +17,17 @@ from drmdp.policies.tables import known_model
 from drmdp.radius import Measurements
 from drmdp.solution import HorizonSolution, Solution, check_solution
 
+BESIDE: Any = {"textcoords": "offset points", "va": "center"}
 APART = 0.01
 """Prices of more and of less doubt that differ by a smaller share are one."""
 
 
 def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) -> Any:
-    """The n largest prices of doubt: by how much the certified value changes with the radius of a state, or of a pair; returns the axes.
+    """The n largest prices of doubt (`Solution.prices`), by state or by pair; returns the axes.
 
-    Bars are what a little more radius costs; a mark shows what a little less saves where that is another number. Those of a plan are summed over its stages.
-    Bars that are marked ∞ have no end: there a divergence has radius 0.
+    Bars are what a little more radius costs; a mark shows what a little less saves where that is
+    another number. Those of a plan are summed over its stages. Bars that are marked ∞ have no end:
+    there a divergence has radius 0.
 
     Parameters
     ----------
@@ -37,11 +39,13 @@ def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) ->
         Where to draw; new ones by default.
     """
     if isinstance(solution, HorizonSolution):
-        more, less, noun = solution.prices.sum(axis=0), solution.prices_less.sum(axis=0), solution.noun
+        more, less = solution.prices.sum(axis=0), solution.prices_less.sum(axis=0)
+        noun = solution.noun
         ambiguity = solution.natures.stages.balls[0]
     else:
         check_solution(solution)
-        more, less, noun = solution.prices, solution.prices_less, kind(known_model(solution, None))
+        more, less = solution.prices, solution.prices_less
+        noun = kind(known_model(solution, None))
         ambiguity = solution.problem[1]
     size = np.maximum(np.abs(more), np.abs(less))
     largest = np.argsort(-np.where(np.isinf(less), np.abs(more), size), axis=None, kind="stable")
@@ -52,7 +56,8 @@ def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) ->
         apart = np.isfinite(marks) & (np.abs(marks) * (1 - APART) > np.abs(bars))
         if apart.any():
             rows = np.flatnonzero(apart)
-            ax.plot(marks[apart], rows, "|", color=ink(), markersize=11, markeredgewidth=2, label="a little less")
+            style = {"color": ink(), "markersize": 11, "markeredgewidth": 2}
+            ax.plot(marks[apart], rows, "|", label="a little less", **style)
             legend(ax, 2)
         unit = "radius" if getattr(ambiguity, "level", None) is None else "level"
         ax.set(xlabel=f"change of the {side(solution)}-case {noun} per unit of {unit}")
@@ -60,7 +65,7 @@ def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) ->
 
 
 def measure_next(found: Measurements, n: int = 12, ax: Any = None) -> Any:
-    """The n states, or pairs, where more rows of data would improve the certified value most, for their costs; returns the axes.
+    """The n states, or pairs, where more rows of data would improve most; returns the axes.
 
     Parameters
     ----------
@@ -72,28 +77,31 @@ def measure_next(found: Measurements, n: int = 12, ax: Any = None) -> Any:
         Where to draw; new ones by default.
     """
     if not isinstance(found, Measurements):
-        raise InputError(f"found: expected what drmdp.radius.measure_next returned, got {described(found)}")
+        expected = "what drmdp.radius.measure_next returned"
+        raise InputError(f"found: expected {expected}, got {described(found)}")
     places = found.order[: whole("n", n, 1)]
     with _bars(found, places, found.gains[tuple(places.T)], GREEN, "gain", ax) as ax:
         for k, rows in enumerate(found.counts[tuple(places.T)].tolist()):
-            ax.annotate(f"{rows:,.5g} rows", (0, k), (3, 0), textcoords="offset points", va="center", fontsize="small")
+            ax.annotate(f"{rows:,.5g} rows", (0, k), (3, 0), fontsize="small", **BESIDE)
         ax.set(xlabel=f"improvement by {found.rows:,} more rows, estimated")
     return ax
 
 
 @contextmanager
-def _bars(named: Any, places: IntArray, widths: Array, colour: str, what: str, ax: Any) -> Iterator[Any]:
+def _bars(named: Any, places: Any, widths: Array, colour: str, what: str, ax: Any) -> Iterator[Any]:
     """Axes with a bar for each of some states, or pairs (n, 2), the first above."""
     lists = (named.states, named.actions)[: places.shape[1]]
-    names = [", ".join(label(known[k], 12) for known, k in zip(lists, place, strict=True)) for place in places.tolist()]
+    pairs = (zip(lists, place, strict=True) for place in places.tolist())
+    names = [", ".join(label(known[k], 12) for known, k in pair) for pair in pairs]
     endless = np.isinf(widths)
     most = float(np.abs(widths[~endless]).max(initial=0.0)) or 1.0
     ends = np.where(endless, np.copysign(1.1 * most, widths), widths)
     with axes(ax, 1.2 + 0.26 * max(len(names), 2)) as ax:
         ax.barh(range(len(names)), ends, color=colour, alpha=0.6, label=what)
         for k in np.flatnonzero(endless).tolist():
-            ax.annotate("∞", (ends[k], k), (3, 0), textcoords="offset points", va="center")
+            ax.annotate("∞", (ends[k], k), (3, 0), **BESIDE)
         ticks(ax.yaxis, names)
-        ax.set(ylabel=", ".join(("state", "action")[: len(lists)]), ylim=(max(len(names), 1) - 0.5, -0.5))
+        what = ", ".join(("state", "action")[: len(lists)])
+        ax.set(ylabel=what, ylim=(max(len(names), 1) - 0.5, -0.5))
         numbers(ax.xaxis)
         yield ax

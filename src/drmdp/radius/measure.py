@@ -1,12 +1,15 @@
 """What to measure next: where more rows of data lower the worst case most.
 
-Radii that stand for the error of n rows shrink like n^(−1/2), and divergences, which are of degree 2 in distances, like 1/n. With m more rows of (s, a) that look
-like those there are, θ_sa becomes θ' = θ_sa (n/(n + m))^(degree/2) and the value from the start improves, to first order in what the update of s gains, by
+Radii that stand for the error of n rows shrink like n^(−1/2), and divergences, which are of degree
+2 in distances, like 1/n. With m more rows of (s, a) that look like those there are, θ_sa becomes
+θ' = θ_sa (n/(n + m))^(degree/2), and the value from the start improves by
 
     o(s) [F_s − min(Q_sa(θ'), min_{b≠a} Q_sb)]⁺,
 
-o the visits of the pair (policy, nature) (`drmdp.policies.prices`): one sweep at the smaller radii has it for all pairs. An action that is not played counts as far
-as it would be taken up. Where the actions of a state share a radius, rows are those of the state, shared among its actions as they are now.
+to first order in what the update of s gains, o being the visits of the pair (policy, nature)
+(`drmdp.policies.prices`). One sweep at the smaller radii has it for all pairs. An action that is
+not played counts as far as it would be taken up. Where the actions of a state share a radius, rows
+are those of the state, shared among its actions as they are now.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core.names import same
 from drmdp.core.text import count
 from drmdp.core.validation import Names, numbers, whole
-from drmdp.errors import InputError, clean
+from drmdp.errors import InputError, clean, shown
 from drmdp.model import Model
 from drmdp.policies.prices import responses
 from drmdp.policies.tables import known_model
@@ -38,7 +41,8 @@ class Measurements:
     Attributes
     ----------
     gains : (S, A), or (S,) where the actions of a state share a radius
-        By how much the certified value from the start improves, estimated, never negative; NaN where no row was seen, of which nothing can be told.
+        By how much the certified value from the start improves, estimated, never negative; NaN
+        where no row was seen, of which nothing can be told.
     counts : as gains
         Rows there are.
     radii : as gains
@@ -61,13 +65,16 @@ class Measurements:
 
     @property
     def order(self) -> IntArray:
-        """Numbers of state and action, (n, 2), or of the state, (n, 1), where there is something to gain, that with the most for its costs first."""
+        """Numbers of state and action, (n, 2), or of the state, (n, 1), the most worth while first.
+
+        What gains nothing is left out.
+        """
         worth = np.where(self.gains > 0, self.gains / self.costs, 0.0)
         first = np.argsort(-worth, axis=None, kind="stable")[: np.count_nonzero(worth)]
         return np.stack(np.unravel_index(first, worth.shape), axis=1)
 
     def to_frame(self) -> Any:
-        """A polars table with the columns state, action, rows, radius, gain and gain_per_cost, in `order`."""
+        """A polars table: state, action, rows, radius, gain, gain_per_cost; in `order`."""
         place = self.order.T
         told = {"rows": self.counts, "radius": self.radii, "gain": self.gains}
         told["gain_per_cost"] = self.gains / (self.rows * self.costs)
@@ -78,25 +85,32 @@ class Measurements:
         lines = [f"Measurements: what {count(self.rows, 'more row')} would improve, the most first"]
         for place in self.order[:SHOWN].tolist():
             where = tuple(place)
-            name = ", ".join(str(names[k]) for names, k in zip((self.states, self.actions), place, strict=False))
+            named = zip((self.states, self.actions), place, strict=False)
+            name = ", ".join(str(names[k]) for names, k in named)
             lines.append(f"  {name}: {self.gains[where]:.4g}, {self.counts[where]:g} rows so far")
         return clean("\n".join(lines if len(lines) > 1 else [*lines, "  nothing, anywhere"]))
 
 
 def measure_next(
-    model: Model, ambiguity: AmbiguitySet, solution: Solution | HorizonSolution, rows: int = 100, cost: ArrayLike = None
+    model: Model,
+    ambiguity: AmbiguitySet,
+    solution: Solution | HorizonSolution,
+    rows: int = 100,
+    cost: ArrayLike = None,
 ) -> Measurements:
-    """Where more rows of data would improve the certified value most, if they look like those there are.
+    """Where more rows of data would improve the certified value most.
 
-    The radius of a pair is taken to shrink with its number of rows n like n^(−1/2), and that of a divergence like 1/n, from what it is. It is an estimate to
-    first order: rows that look otherwise change the kernel, too.
+    The radius of a pair is taken to shrink with its number of rows n like n^(−1/2), and that of a
+    divergence like 1/n, from what it is. The gain is an estimate, to first order, for rows that
+    look like those there are: others change the kernel, too.
 
     Parameters
     ----------
     model : Model
         What was solved, with `counts`.
     ambiguity : set
-        What it was solved for. With a budget for each action (rectangular="sa") pairs are compared, else states.
+        What it was solved for. With a budget for each action (rectangular="sa") pairs are
+        compared, else states.
     solution : Solution or HorizonSolution
         What was found. Of a plan over stages all have the same model and set.
     rows : int
@@ -109,7 +123,9 @@ def measure_next(
     >>> import numpy as np, drmdp
     >>> kernels = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.5, 0.5], [0.2, 0.8]]])
     >>> counts = np.array([[[9, 1], [80, 20]], [[50, 50], [10, 40]]])
-    >>> model = drmdp.Model(kernels[None], costs=[[0, 1], [8, 9]], discount=0.9, counts=counts, states=["fine", "worn"], actions=["wait", "act"])
+    >>> names = {"states": ["fine", "worn"], "actions": ["wait", "act"]}
+    >>> costs = [[0, 1], [8, 9]]
+    >>> model = drmdp.Model(kernels[None], costs=costs, discount=0.9, counts=counts, **names)
     >>> feared = drmdp.Divergence(3 / model.pair_counts, "burg", rectangular="sa")
     >>> drmdp.radius.measure_next(model, feared, drmdp.solve(model, feared))
     Measurements: what 100 more rows would improve, the most first
@@ -127,7 +143,8 @@ def measure_next(
     n = seen if ambiguity.by_pair else seen.sum(axis=1)
     price = np.ones(n.shape) if cost is None else numbers("cost", cost)
     if price.shape not in ((), n.shape) or not ((price > 0) & np.isfinite(price)).all():
-        raise InputError(f"cost: expected positive numbers, one or an array {n.shape}, got shape {price.shape}")
+        expected = f"positive numbers, one or an array {n.shape}"
+        raise InputError(f"cost: expected {expected}, got {shown(cost)}")
     left = (n / (n + more)) ** (ambiguity.degree / 2)
     radii = ambiguity.radii(model)
     smaller = np.where(n > 0, radii * left, radii)
@@ -137,21 +154,22 @@ def measure_next(
         there = response.model.available  # not where a target ends it
     unseen = (n == 0) & (there if ambiguity.by_pair else there.any(axis=1))
     gains = np.where(unseen, np.nan, np.maximum(gains, 0.0))
-    return Measurements(gains, n, radii, more, np.broadcast_to(price, n.shape), model.states, model.actions)
+    costs = np.broadcast_to(price, n.shape)
+    return Measurements(gains, n, radii, more, costs, model.states, model.actions)
 
 
 def _check(model: Model, ambiguity: AmbiguitySet, solution: Any) -> None:
     """Refuse what has no rows, no radius that they shrink, or is of another problem."""
     plan = isinstance(solution, HorizonSolution)
     if model.pair_counts is None:
-        raise InputError("counts: the model does not say how many rows it rests on; drmdp.Model(…, counts=…) does")
+        cure = "drmdp.estimate keeps its counts, and drmdp.Model takes them, counts=…"
+        raise InputError(f"counts: the model does not say how many rows it rests on; {cure}")
     ambiguity.check_sized()
     if isinstance(ambiguity, Reweighting):
-        raise InputError(
-            f"{ambiguity.short}: rows of a pair do not shrink the doubt about kernels' weights; take drmdp.Divergence"
-        )
+        why = "rows of a pair do not settle the weights of kernels; take drmdp.Divergence"
+        raise InputError(f"{ambiguity.short}: {why}")
     if solution.settings["nature"] != "adversarial":
-        raise InputError("nature: one that helps can do less with more rows: there is nothing to gain for her")
+        raise InputError("nature: with more rows one that helps can do less: nothing is gained")
     stages = solution.settings["balls"] if plan else [solution.settings["ball"]]
     if plan:
         known = solution.fingerprints == (model.fingerprint,)
@@ -160,4 +178,4 @@ def _check(model: Model, ambiguity: AmbiguitySet, solution: Any) -> None:
     else:
         known = known_model(solution, model) is not None
     if not known or list(stages) != [repr(ambiguity)]:
-        raise InputError("solution: it is of another model or set than those given, or its stages differ")
+        raise InputError("solution: it is of another model or set, or its stages differ")

@@ -47,7 +47,7 @@ class AmbiguitySet(ABC):
     sized: bool = True
     """Whether it has a radius."""
     degree: int = 1
-    """Degree of the radius in distances from the data: 2 where it grows like their square, so that n rows are within about n^(−degree/2)."""
+    """Degree of the radius in distances from the data; n rows of data are within n^(−degree/2)."""
     free: bool = False
     """Whether nature can move at radius 0."""
     diameter: float = math.inf

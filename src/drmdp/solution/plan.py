@@ -146,7 +146,10 @@ class HorizonSolution(Certified):
 
     @cached_property
     def prices(self) -> Array:
-        """What a little more doubt costs at each stage, (T, S) or (T, S, A); see `Solution.prices`. The sum over stages is that of a radius for all of them."""
+        """What a little more doubt costs at each stage, (T, S) or (T, S, A); see `Solution.prices`.
+
+        The sum over the stages is the price of a radius that all of them share.
+        """
         from drmdp.policies import prices
 
         return frozen(prices.more(self))

@@ -296,11 +296,13 @@ class Solution(Certified):
 
     @cached_property
     def prices(self) -> Array:
-        """Derivative of initial · value by the radius of each state, (S,), or with budgets of pairs (S, A): what a little more doubt costs there.
+        """Derivative of initial · value by the radius of each state, (S,), or pair, (S, A).
 
-        It is the difference to a radius 1e-5 larger, times the visits of the policy under nature's kernel; of a smooth set it is the derivative. Infinite where
-        a divergence has radius 0. Of rewards it is negative, and of a cooperative nature, whose freedom pays, of the other sign. Of "cvar" it is by the level,
-        whose derivative is negative for costs: the smaller a level, the more doubt.
+        What a little more doubt there costs: the difference to a radius that is larger by 1e-5 of
+        it, weighted with the visits of the policy under nature's kernel. It is 0 where doubt costs
+        nothing, and infinite where a divergence has radius 0. For rewards, and for a nature that
+        helps, the sign is the other one. Of "cvar" it is the derivative by the level, of which less
+        is more doubt. It takes two sweeps and a linear system, once. See `drmdp.plot.prices`.
         """
         from drmdp.policies import prices
 
@@ -308,9 +310,11 @@ class Solution(Certified):
 
     @cached_property
     def prices_less(self) -> Array:
-        """The same to a radius that is smaller: what a little less doubt saves. Where it is more than `prices`, decisions or nature's answer turn at this radius.
+        """The same to a smaller radius: what a little less doubt saves.
 
-        Never less than `prices`, in absolute value, against an adversarial nature. Infinite at radius 0, where more doubt costs something: there is no less.
+        Against an adversarial nature it is never less than `prices`, in size; where it is more, her
+        answer or the policy turns at this radius. Infinite at radius 0, which cannot be less, where
+        more doubt would cost something.
         """
         from drmdp.policies import prices
 
