@@ -1,7 +1,8 @@
-"""Which rows to draw next: rules that share 60 rows a round among the pairs, and what is certified after some rounds.
+"""Which rows to draw next: rules that share 60 rows a round among pairs, and what is certified then.
 
-Truths are kernels nobody knows; rows are drawn from them, and the set is Burg's around the shares that were seen, with 3/n for every pair. Run it:
-`python tests/support/measuring.py 40` prints the certified worst case above the true optimum, mean ± standard error, and the paired differences.
+Truths are kernels nobody knows. Rows are drawn from them; the set is Burg's around the shares that
+were seen, with radius 3/n for every pair. `python tests/support/measuring.py 40` prints the certified
+worst case above the true optimum, mean ± standard error over 40 problems, and paired differences.
 """
 
 import sys
@@ -13,6 +14,7 @@ from drmdp.policies.prices import responses
 
 FIRST, BATCH, TOP, ROUNDS = 20, 60, 3, 20
 RULES = ("uniform", "visits", "gain")
+FAMILIES = ("garnet", "two dear states", "machine", "ring", "grid")
 
 
 def truth(family, seed):
@@ -80,16 +82,23 @@ def drawn(rng, rule, kernel, available, model, feared, solution):
     return new
 
 
+def simulated(family, seeds):
+    """What is certified by each rule, (problems, ROUNDS + 1)."""
+    return {rule: np.array([certified(family, rule, seed) for seed in seeds]) for rule in RULES}
+
+
+def told(values, rounds):
+    """Means and standard errors after some rounds, as text."""
+    error = values.std(axis=0, ddof=1) / len(values) ** 0.5
+    return "  ".join(f"{values[:, k].mean():+.3f} ± {error[k]:.3f}" for k in rounds)
+
+
 if __name__ == "__main__":
-    seeds = range(1000, 1000 + int(sys.argv[1]))
-    for family in ("garnet", "two dear states", "machine", "ring", "grid"):
-        runs = {rule: np.array([certified(family, rule, seed) for seed in seeds]) for rule in RULES}
-        print(f"{family}: after 0, 5, 10, 20 rounds of {BATCH} rows")
-        for rule, values in runs.items():
-            error = values.std(axis=0, ddof=1) / len(values) ** 0.5
-            print(f"  {rule:8}", *(f"{values[:, k].mean():.3f} ± {error[k]:.3f}" for k in (0, 5, 10, 20)))
+    for family in FAMILIES:
+        runs = simulated(family, range(1000, 1000 + int(sys.argv[1])))
+        lines = [f"{family}: after 0, 5, 10, 20 rounds of {BATCH} rows"]
+        lines += [f"  {rule:8} {told(values, (0, 5, 10, 20))}" for rule, values in runs.items()]
         for rule in RULES[:2]:
             apart = runs["gain"] - runs[rule]
-            error = apart.std(axis=0, ddof=1) / len(apart) ** 0.5
-            told = (f"{apart[:, k].mean():+.3f} ± {error[k]:.3f}" for k in (5, 10, 20))
-            print(f"  gain − {rule}:", *told, f"better in {np.mean(apart[:, 20] < 0):.0%}")
+            lines.append(f"  gain − {rule}: {told(apart, (5, 10, 20))}, better in {np.mean(apart[:, 20] < 0):.0%}")
+        sys.stdout.write("\n".join(lines) + "\n")
