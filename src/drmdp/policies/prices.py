@@ -200,7 +200,7 @@ def _stages(plan: HorizonSolution) -> Iterator[Visited]:
 
 def more(solution: Any) -> Array:
     """`Solution.prices`: derivative by a radius that grows."""
-    return _priced(solution, +1)
+    return _frozen(_priced(solution, +1))
 
 
 def less(solution: Any) -> Array:
@@ -208,9 +208,14 @@ def less(solution: Any) -> Array:
     found, other = _priced(solution, -1), solution.prices
     endless = np.where(other == 0, 0.0, np.copysign(np.inf, other))
     found = np.where(np.isnan(found), endless, found)
-    if solution.settings["nature"] != "adversarial":
-        return found
-    return np.where(np.abs(found) < np.abs(other), other, found)  # rounding only: F is concave
+    if solution.settings["nature"] == "adversarial":  # F is concave: only rounding says otherwise
+        found = np.where(np.abs(found) < np.abs(other), other, found)
+    return _frozen(found)
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
 
 
 def _priced(solution: Any, side: int) -> Array:

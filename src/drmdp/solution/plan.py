@@ -11,20 +11,20 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
-from drmdp.core.cached import cached_property
 from drmdp.core.files import check_path, naming
 from drmdp.core.text import count
 from drmdp.core.text import discount as discount_text
 from drmdp.core.validation import Names, whole
 from drmdp.errors import InputError, brief, clean
 from drmdp.solution import tables
-from drmdp.solution.results import Certified, Status, check_target, choice, frozen
+from drmdp.solution.priced import Priced
+from drmdp.solution.results import Certified, Status, check_target, choice
 
 ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
 
 @dataclass(frozen=True, eq=False)
-class HorizonSolution(Certified):
+class HorizonSolution(Certified, Priced):
     """Policies and certified values of T stages, stage 0 first; signs are the user's.
 
     Attributes
@@ -143,23 +143,6 @@ class HorizonSolution(Certified):
                 "kernel: the file holds no kernels, for they were too many; `drmdp.evaluate(model, ball, plan)` makes them again"
             )
         return self.kernels[t]
-
-    @cached_property
-    def prices(self) -> Array:
-        """What a little more doubt costs at each stage, (T, S) or (T, S, A); see `Solution.prices`.
-
-        The sum over the stages is the price of a radius that all of them share.
-        """
-        from drmdp.policies import prices
-
-        return frozen(prices.more(self))
-
-    @cached_property
-    def prices_less(self) -> Array:
-        """What a little less doubt saves at each stage; see `Solution.prices_less`."""
-        from drmdp.policies import prices
-
-        return frozen(prices.less(self))
 
     def __repr__(self) -> str:
         sizes = " × ".join(

@@ -13,12 +13,12 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core import html as _html
-from drmdp.core.cached import cached_property
 from drmdp.core.files import check_file, check_path, check_suffix, naming
 from drmdp.core.text import count
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
+from drmdp.solution.priced import Priced
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -147,7 +147,7 @@ class Certified:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Certified):
+class Solution(Certified, Priced):
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
 
     Attributes
@@ -294,32 +294,6 @@ class Solution(Certified):
 
         return tables.q_values(self)
 
-    @cached_property
-    def prices(self) -> Array:
-        """Derivative of initial · value by the radius of each state, (S,), or pair, (S, A).
-
-        What a little more doubt there costs: the difference to a radius that is larger by 1e-5 of
-        it, weighted with the visits of the policy under nature's kernel. It is 0 where doubt costs
-        nothing, and infinite where a divergence has radius 0. For rewards, and for a nature that
-        helps, the sign is the other one. Of "cvar" it is the derivative by the level, of which less
-        is more doubt. It takes two sweeps and a linear system, once. See `drmdp.plot.prices`.
-        """
-        from drmdp.policies import prices
-
-        return frozen(prices.more(self))
-
-    @cached_property
-    def prices_less(self) -> Array:
-        """The same to a smaller radius: what a little less doubt saves.
-
-        Against an adversarial nature it is never less than `prices`, in size; where it is more, her
-        answer or the policy turns at this radius. Infinite at radius 0, which cannot be less, where
-        more doubt would cost something.
-        """
-        from drmdp.policies import prices
-
-        return frozen(prices.less(self))
-
     def to_frame(self, model: Model | None = None) -> Any:
         """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
 
@@ -428,12 +402,6 @@ class Solution(Certified):
 
                 return results.load(path)
             return saved.read(path)
-
-
-def frozen(array: Array) -> Array:
-    """The array, which nobody writes to any more."""
-    array.setflags(write=False)
-    return array
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
