@@ -57,9 +57,8 @@ def model_of(rng, criterion, rewards=False, **others):
     )
     given = {"terminal": np.arange(S) == S - 1} if ends else {}
     given |= {"rewards" if rewards else "costs": costs, "discount": discount, "available": available}
-    return drmdp.Model(
-        kernels, weights=rng.dirichlet(np.full(N, 5.0)), initial=rng.dirichlet(np.ones(S)), **given | others
-    )
+    given |= {"weights": rng.dirichlet(np.full(N, 5.0)), "initial": rng.dirichlet(np.ones(S))}
+    return drmdp.Model(kernels, **given | others)
 
 
 def solved(model, ambiguity, criterion, nature="adversarial"):

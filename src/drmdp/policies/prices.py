@@ -79,16 +79,17 @@ class Response:
             update = operator.update(v, 0, S)
         else:
             update = operator.evaluate(v, self._policy, 0, S)
+        nature: Any = update.nature
         if not ambiguity.by_pair:
-            return (update.lower_step + update.upper_step) / 2, update.nature
+            return (update.lower_step + update.upper_step) / 2, nature
         if isinstance(model, EventModel) and model.priced:  # kernels do not tell: a sweep an action
             rows = model.available * np.eye(model.n_actions)[:, None]
             steps = (operator.evaluate(v, row, 0, S) for row in rows)
             found = np.stack([v + (own.lower_step + own.upper_step) / 2 for own in steps], axis=1)
         else:
-            kernel = MeanKernel(S, model.n_actions, update.nature.pairs)
+            kernel = MeanKernel(S, model.n_actions, nature.pairs)
             found = pair_values(model, kernel, v - levels.level(v, model))
-        return np.where(model.available, found, np.inf), update.nature
+        return np.where(model.available, found, np.inf), nature
 
     def change(self, radii: Array) -> Array:
         """By how much F of its state changes if the radius of one state, or pair, alone is that."""

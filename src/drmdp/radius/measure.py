@@ -138,8 +138,7 @@ def measure_next(
     if not plan:
         check_solution(solution)
     more = whole("rows", rows, 1)
-    _check(model, ambiguity, solution)
-    seen = np.where(model.available, model.pair_counts, 0.0)
+    seen = np.where(model.available, _rows(model, ambiguity, solution), 0.0)
     n = seen if ambiguity.by_pair else seen.sum(axis=1)
     price = np.ones(n.shape) if cost is None else numbers("cost", cost)
     if price.shape not in ((), n.shape) or not ((price > 0) & np.isfinite(price)).all():
@@ -147,10 +146,9 @@ def measure_next(
         raise InputError(f"cost: expected {expected}, got {shown(cost)}")
     left = (n / (n + more)) ** (ambiguity.degree / 2)
     radii = ambiguity.radii(model)
-    smaller = np.where(n > 0, radii * left, radii)
     gains, there = np.zeros(n.shape), model.available
     for visits, response in responses(solution, model, ambiguity):
-        gains -= visits.reshape(-1, *[1] * (n.ndim - 1)) * response.change(smaller)
+        gains -= visits.reshape(-1, *[1] * (n.ndim - 1)) * response.change(radii * left)
         there = response.model.available  # not where a target ends it
     unseen = (n == 0) & (there if ambiguity.by_pair else there.any(axis=1))
     gains = np.where(unseen, np.nan, np.maximum(gains, 0.0))
@@ -158,10 +156,10 @@ def measure_next(
     return Measurements(gains, n, radii, more, costs, model.states, model.actions)
 
 
-def _check(model: Model, ambiguity: AmbiguitySet, solution: Any) -> None:
-    """Refuse what has no rows, no radius that they shrink, or is of another problem."""
-    plan = isinstance(solution, HorizonSolution)
-    if model.pair_counts is None:
+def _rows(model: Model, ambiguity: AmbiguitySet, solution: Any) -> Array:
+    """Rows of each pair; refuse what has none, no radius that they shrink, or is of another problem."""
+    plan, counts = isinstance(solution, HorizonSolution), model.pair_counts
+    if counts is None:
         cure = "drmdp.estimate keeps its counts, and drmdp.Model takes them, counts=…"
         raise InputError(f"counts: the model does not say how many rows it rests on; {cure}")
     ambiguity.check_sized()
@@ -179,3 +177,4 @@ def _check(model: Model, ambiguity: AmbiguitySet, solution: Any) -> None:
         known = known_model(solution, model) is not None
     if not known or list(stages) != [repr(ambiguity)]:
         raise InputError("solution: it is of another model or set, or its stages differ")
+    return counts
