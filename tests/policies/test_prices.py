@@ -214,6 +214,17 @@ def test_states_that_never_arrive_have_no_price(minimise):
         assert slope != 0
 
 
+@pytest.mark.parametrize("rectangular", ["s", "sa"])
+def test_a_large_level_of_values_costs_no_digits(rectangular):
+    found = []
+    for level in (0.0, 1e6):
+        model = doubt.model_of(np.random.default_rng(10), "discounted")
+        given = {name: getattr(model, name) for name in ("weights", "initial", "available")}
+        moved = drmdp.Model(model.kernels, costs=model.costs + level, discount=0.9, **given)
+        found.append(drmdp.solve(moved, drmdp.Divergence(0.1, rectangular=rectangular), rtol=1e-15).prices)
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
 def test_the_unit_of_a_ground_does_not_matter():
     model = doubt.model_of(np.random.default_rng(9), "discounted")
     positions = np.array(doubt.LINE[1])

@@ -74,8 +74,8 @@ def test_pairs_without_rows_and_ends_have_no_gain():
     assert found.gains[-1].tolist() == [0, 0, 0]  # terminal
     assert found.gains[0, 2] == 0  # not available
     assert [2, 1] not in found.order.tolist()
-    reached = drmdp.reach(model, ambiguity, target=[doubt.S - 1], avoid=[1])
-    assert not drmdp.radius.measure_next(model, ambiguity, reached).gains[1].any()
+    reached = drmdp.reach(model, ambiguity, target=[doubt.S - 1], avoid=[2])
+    assert not drmdp.radius.measure_next(model, ambiguity, reached).gains[2].any()  # it ends there
 
 
 def test_a_loaded_solution_takes_model_and_set(tmp_path):
