@@ -42,6 +42,7 @@ UPWARDS = {
     ("solution.results", "report"),
     ("solution.plan", "report"),
     ("solution.results", "policies.tables"),
+    ("solution.priced", "policies.prices"),
     ("solution.results", "proof"),
     ("solution.plan", "proof"),
     ("solution.rows", "policies.single"),

@@ -16,6 +16,7 @@ Examples
 """
 
 from drmdp.plot.curves import choice, convergence, radius, sets
+from drmdp.plot.doubt import measure_next, prices
 from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
 from drmdp.plot.plans import plan
@@ -23,8 +24,8 @@ from drmdp.plot.sensitivity import acceptability, over_kernels, shares, tornado
 from drmdp.plot.states import policy, values
 
 __all__ = [
-    "acceptability", "choice", "convergence", "kernel", "map", "over_kernels", "plan", "policy", "radius", "sets", "shares", "tornado",
-    "transitions", "values",
+    "acceptability", "choice", "convergence", "kernel", "map", "measure_next", "over_kernels", "plan", "policy", "prices", "radius", "sets",
+    "shares", "tornado", "transitions", "values",
 ]  # fmt: skip
 
 

@@ -7,9 +7,12 @@ long-run average v is the bias, and Q is what a step costs beyond the average, a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.core.signs import outward
 from drmdp.criteria import posed
 from drmdp.errors import InputError
 from drmdp.model import Model
@@ -36,15 +39,20 @@ def q_values(solution: Solution) -> Array:
         raise InputError(
             "q_values: a loaded solution does not hold its model, whose costs they need; solve with start=solution"
         )
-    kernel, v, gain, rate = solution.kernel, solution.value, np.zeros(1), model.factor
+    v, gain = solution.value, np.zeros(1)
     if solution.bias is not None:  # of an average: what is left to come, less the average of this step
-        v, gain, rate = solution.bias, solution.value[:, None], 1.0
+        v, gain = solution.bias, solution.value[:, None]
+    q = outward(model, pair_values(model, solution.kernel, outward(model, v))) + 0.0 - gain  # never −0.0
+    return np.where(model.available, q, np.nan)
+
+
+def pair_values(model: Model, kernel: Any, v: Array) -> Array:
+    """What each pair costs under a kernel, now and with costs v (S,) afterwards, (S, A)."""
     if model.next_costs:
         costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
     else:
         costs = np.asarray(model.costs)
-    q = (0.0 - costs if model.maximise else costs) + rate * (kernel @ v) - gain
-    return np.where(model.available, q, np.nan)
+    return np.asarray(costs + model.factor * (kernel @ v))
 
 
 def to_frame(solution: Solution, model: Model | None) -> object:

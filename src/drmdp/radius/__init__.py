@@ -3,11 +3,13 @@
 from drmdp.radius.choose import Choice, choose, cross_validate
 from drmdp.radius.credible import credible
 from drmdp.radius.critical import Change, critical
+from drmdp.radius.measure import Measurements, measure_next
 from drmdp.radius.path import Path, Point, path
 from drmdp.sets.confidence import from_counts, sufficient
 
 __all__ = [
-    "Change", "Choice", "Path", "Point", "choose", "credible", "critical", "cross_validate", "from_counts", "path", "sufficient",
+    "Change", "Choice", "Measurements", "Path", "Point", "choose", "credible", "critical", "cross_validate", "from_counts", "measure_next",
+    "path", "sufficient",
 ]  # fmt: skip
 
 

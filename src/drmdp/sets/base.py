@@ -46,6 +46,8 @@ class AmbiguitySet(ABC):
     """Or "cooperative": what she does with it."""
     sized: bool = True
     """Whether it has a radius."""
+    degree: int = 1
+    """Degree of the radius in distances from the data; n rows of data are within n^(−degree/2)."""
     free: bool = False
     """Whether nature can move at radius 0."""
     diameter: float = math.inf

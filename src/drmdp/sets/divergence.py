@@ -160,6 +160,11 @@ class Divergence(AmbiguitySet):
         return self.kind, self.around
 
     @property
+    def degree(self) -> int:  # type: ignore[override]
+        """1 for total variation, a norm."""
+        return 1 if self.kind == "tv" else 2
+
+    @property
     def short(self) -> str:
         """Kind and what it is around, if not the mean."""
         return self.named(self.kind + (" around kernels" if self.around == "kernels" else ""))

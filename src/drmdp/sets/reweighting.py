@@ -115,6 +115,11 @@ class Reweighting(AmbiguitySet):
         return self.kind != "any"
 
     @property
+    def degree(self) -> int:  # type: ignore[override]
+        """2 for divergences."""
+        return 2 if self.kind in ("kl", "burg", "chi2") else 1
+
+    @property
     def short(self) -> str:
         """Kind and rectangularity."""
         return f"reweighting {self.kind}" + ("" if self.rectangular == "s" else " sa")

@@ -17,13 +17,14 @@ from drmdp.core.text import discount as discount_text
 from drmdp.core.validation import Names, whole
 from drmdp.errors import InputError, brief, clean
 from drmdp.solution import tables
+from drmdp.solution.priced import Priced
 from drmdp.solution.results import Certified, Status, check_target, choice
 
 ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
 
 
 @dataclass(frozen=True, eq=False)
-class HorizonSolution(Certified):
+class HorizonSolution(Certified, Priced):
     """Policies and certified values of T stages, stage 0 first; signs are the user's.
 
     Attributes

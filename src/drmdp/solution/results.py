@@ -18,6 +18,7 @@ from drmdp.core.text import count
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
+from drmdp.solution.priced import Priced
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -146,7 +147,7 @@ class Certified:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Certified):
+class Solution(Certified, Priced):
     """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
 
     Attributes

@@ -25,10 +25,7 @@ def frame(
     rows: Array | None = None,
 ) -> Any:
     """A polars frame of a policy (S, A) or (T, S, A), of values by state, (S,) or (T, S), and of how many transitions were seen of each pair."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtra("polars", "data") from error
+    pl = _polars()
     listed = policy > 0
     listed[..., 0] |= ~listed.any(axis=-1)
     *place, a = np.nonzero(listed)
@@ -48,6 +45,23 @@ def frame(
         whole = seen.astype(np.int64) if (seen == np.floor(seen)).all() else seen
         columns["rows"] = pl.Series(whole).set(pl.Series(~played), None)
     return pl.DataFrame(stage | columns)
+
+
+def columns(names: Mapping[str, Sequence[Any]], place: Any, values: Mapping[str, Array]) -> Any:
+    """A polars frame of the names of numbered things, a row of `place` for each kind, and of values beside them."""
+    pl = _polars()
+    named = {
+        what: named_column(pl, f"{what}s", known, k) for (what, known), k in zip(names.items(), place, strict=True)
+    }
+    return pl.DataFrame(named | {name: pl.Series(own) for name, own in values.items()})
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError as error:
+        raise MissingExtra("polars", "data") from error
+    return polars
 
 
 def named_column(pl: Any, what: str, names: Sequence[Any], chosen: Any) -> Any:
