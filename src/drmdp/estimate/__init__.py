@@ -48,6 +48,8 @@ def estimate(
     actions: Any = None,
     rename: Mapping[Any, Any] | None = None,
     step: Any = None,
+    jumps: Mapping[Any, Any] | None = None,
+    exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
     time_format: str | Sequence[str] | None = None,

@@ -164,6 +164,14 @@ RESAMPLED = ("bootstrap", "folds", "parts")
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Of rows that are steps of continuous time."""
+
+    steps: float  # per unit of time
+    share: Array  # (S·A,) steps that tell as much as a row of the log, of each pair
+
+
+@dataclass(frozen=True)
 class Samples:
     """Counts of N kernels, and all of them together."""
 
@@ -174,6 +182,7 @@ class Samples:
     rows: IntArray | None  # transitions of each kernel, where rows make a kernel
     grouped: bool = False  # whether each kernel has data of its own, by a column
     told: tuple[str, ...] = ()  # what was assumed to make rows of one step
+    clock: Clock | None = None  # where rows are made of rates
 
     @property
     def totals(self) -> Array:

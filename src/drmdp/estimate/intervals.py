@@ -208,7 +208,7 @@ def fill_gaps(
     told = Filling(
         apart, longest, fit.rounds, float(fit.rise.max()), int((seen & (p == 0) & ~terminal[:, None]).sum()), boundless
     )
-    pooled = _one_step(cells, p, terminal)
+    pooled = one_step(cells, p, terminal)
     if n_draws:
         keys, counts = _drawn(tensor, every, fit.p, n_draws, prior, rng)
         labels = tuple(f"draw {i}" for i in range(n_draws))
@@ -249,7 +249,7 @@ def _boundless(cells: Cells, doubtful: BoolArray, rows: Array) -> tuple[str, ...
     return tuple(name for _, name in pairs)
 
 
-def _one_step(cells: Cells, p: Array, terminal: BoolArray) -> Cells:
+def one_step(cells: Cells, p: Array, terminal: BoolArray) -> Cells:
     """Cells of one step: n(s, a)·P of them, with as many rows and costs as were seen."""
     S, A = len(cells.states), len(cells.actions)
     seen = cells.pair * S + cells.column
@@ -294,13 +294,13 @@ def _drawn(
         start, many, mask = tiled
         rows = draw_rows(start, many, mask, prior, rng).reshape(width, A, S, S)
         for own in rows:
-            key, row = _entries(own, seen)
+            key, row = entries(own, seen)
             keys.append(key)
             found.append(row)
     return keys, found
 
 
-def _entries(p: Array, total: Any) -> tuple[IntArray, Array]:
+def entries(p: Array, total: Any) -> tuple[IntArray, Array]:
     """Keys, ascending, and numbers total·P of the pairs that have rows; `total` (A, S)."""
     flat = (p * np.asarray(total)[..., None]).transpose(1, 0, 2).ravel()
     keys = np.flatnonzero(flat)
@@ -320,7 +320,7 @@ def _by_kernel(
         flat = counts.reshape(-1, longest, S, S)
         fit = maximise(flat, np.concatenate([begun] * len(counts)))
         for rows, total in zip(_cleared(fit.p).reshape(-1, A, S, S), counts.sum(axis=(2, 4)), strict=True):
-            key, row = _entries(rows, total)
+            key, row = entries(rows, total)
             keys.append(key)
             found.append(row)
     return keys, found

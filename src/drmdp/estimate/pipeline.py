@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from drmdp.core.progress import stage
 from drmdp.core.random import generator
@@ -62,10 +65,14 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
-    model = Model(
-        filled.kernels,
+    make, given = Model, {"kernels": filled.kernels, "discount": discount_for(settings, seen.facts)}
+    if samples.clock is not None:
+        S = len(samples.pooled.states)
+        rates = samples.clock.steps * (filled.kernels.dense(0, S).transpose(2, 0, 1, 3) - np.eye(S)[:, None])
+        make, given = Model.from_rates, {"rates": rates, "interest": -math.log(given["discount"])}
+    model = make(
+        **given,
         **{f"{kind}s": priced},
-        discount=discount_for(settings, seen.facts),
         weights=weights,
         initial=initial,
         states=samples.pooled.states,
@@ -83,8 +90,11 @@ def _counts(samples: Samples) -> Kernels:
     """How often each transition was seen: by kernel where each has data of its own, else in all."""
     cells, S = samples.pooled, len(samples.pooled.states)
     seen = cells.count > 0
-    own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [(cells.keys[seen], cells.count[seen])]
-    return from_parts(list(own), S, S, len(cells.actions), is_sparse=False)
+    own = list(zip(samples.keys, samples.counts, strict=True))
+    if not samples.grouped or samples.clock is not None:
+        share = 1.0 if samples.clock is None else samples.clock.share[cells.pair[seen]]
+        own = [(cells.keys[seen], cells.count[seen] * share)]
+    return from_parts(own, S, S, len(cells.actions), is_sparse=False)
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

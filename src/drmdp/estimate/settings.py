@@ -41,6 +41,8 @@ class Settings:
     weights: str = "equal"
     min_count: float = 0
     initial: Any = None
+    jumps: Any = None
+    exact: Any = None
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
@@ -141,12 +143,31 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
             raise InputError("`gaps='fill'` takes no `weights='counts'`: rows of one step are not sums of counts")
         if settings.prior_on != "state":
             raise InputError("`gaps='fill'` has its prior on what was seen from the state: `prior_on='state'`")
+    if ordering.is_continuous:
+        _check_continuous(settings)
+    elif settings.jumps is not None or settings.exact:
+        name = "exact" if settings.jumps is None else "jumps"
+        raise InputError(f"`{name}` is for rates: `step='continuous'`")
     if ordering.within is not None and ordering.step is None:
         raise InputError(f"`within={ordering.within!r}` needs `step`, which it is a tolerance of")
     if ordering.duplicates == "worst" and settings.states is None:
         raise InputError("`duplicates='worst'` needs `states` in order, the worst last")
     if period_of(settings.by) is not None and columns.time is None:
         raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
+
+
+def _check_continuous(settings: Settings) -> None:
+    """What rates do not go with."""
+    ordering = settings.ordering
+    taken = {
+        "gaps": ordering.gaps != "refuse", "within": ordering.within is not None,
+        "weights": settings.weights == "counts", "prior_on": settings.prior_on != "state",
+        "unvisited": settings.unvisited == "prior", "partial": settings.partial == "prior",
+    }  # fmt: skip
+    for name, wrong in taken.items():
+        if wrong:
+            value = getattr(ordering if name in ("gaps", "within") else settings, name)
+            raise InputError(f"`step={ordering.step!r}` fits rates to times as they are: it takes no `{name}={value!r}`")
 
 
 def period_of(by: str | None) -> str | None:

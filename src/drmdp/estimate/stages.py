@@ -16,6 +16,7 @@ from drmdp.estimate.intervals import fill_gaps
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.outliers import outliers
+from drmdp.estimate.rates import fit_rates
 from drmdp.estimate.rules import check_ends, names_by_text
 from drmdp.estimate.scales import scale_findings
 from drmdp.estimate.settings import Settings, period_of
@@ -69,12 +70,18 @@ def discount_odd(settings: Settings) -> list[Finding]:
 
 def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
     """Counts of the kernels, of one step each."""
-    if settings.ordering.gaps != "fill" or seen.facts.step is None:
+    if not settings.ordering.spans or seen.facts.step is None:
         return _counted(seen, settings, rng)
     draws = settings.n_kernels or 0 if settings.by == "posterior" else 0
     raw = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
     terminal = state_flags("terminal", terminal_of(raw, settings), raw.pooled.states)
     check_ends(raw, terminal)
+    exact = state_flags("exact", named(raw, settings, settings.exact, "exact state"), raw.pooled.states)
+    if (exact & ~terminal).any():
+        s = raw.pooled.states[int(np.argmax(exact & ~terminal))]
+        raise InputError(f"`exact`: state {s!r} is not terminal: name it with `terminal` too")
+    if settings.ordering.is_continuous:
+        return fit_rates(raw, seen, terminal, exact, settings, rng)
     samples, told = fill_gaps(raw, terminal, rng, draws, settings.prior)
     return replace(samples, told=tuple(told.notes))
 
@@ -96,9 +103,12 @@ def _counted(seen: Survey, settings: Settings, rng: Any) -> Samples:
 
 def terminal_of(samples: Samples, settings: Settings) -> Any:
     """Terminal states as they are named in the data."""
-    if settings.typed and settings.terminal:
-        return names_by_text(samples.pooled.states, settings.terminal, "terminal state")
-    return settings.terminal
+    return named(samples, settings, settings.terminal, "terminal state")
+
+
+def named(samples: Samples, settings: Settings, given: Any, kind: str) -> Any:
+    """States as they are named in the data."""
+    return names_by_text(samples.pooled.states, given, kind) if settings.typed and given else given
 
 
 def kernel_weights(samples: Samples, settings: Settings) -> Any:

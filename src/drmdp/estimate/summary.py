@@ -217,6 +217,8 @@ def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
         found.append(f"times are written in {facts.forms} ways: {facts.form}")
     if facts.swapped:
         found.append(f"dates are read as {facts.form}, for not all of them can be read otherwise")
+    if facts.step is not None and facts.step.is_continuous:
+        return [*found, f"times count as they are: rates and costs are per {facts.step.unit or 'unit of time'}"]
     if facts.step is not None and ordering.gaps != "bridge":
         found.append(f"{STEP}{facts.step}{', guessed' if facts.guessed else ''}")
         found += filter(None, [covered(facts)])
@@ -246,7 +248,10 @@ def _discounted(facts: Facts, settings: Settings) -> list[str]:
     if settings.interest is None:
         return []
     discount = discount_of_interest(settings.interest, facts.step)
-    return [f"interest of {settings.interest}: a step of {facts.step} is discounted by {discount:.6g}"]
+    what = f"a step of {facts.step}"
+    if facts.step is not None and facts.step.is_continuous:
+        what = facts.step.of(facts.step.size)
+    return [f"interest of {settings.interest}: {what} is discounted by {discount:.6g}"]
 
 
 def _left_out(steps: Steps, kind: str | None) -> list[str]:

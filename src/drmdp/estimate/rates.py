@@ -1,0 +1,414 @@
+"""Rates of continuous time from rows of a log at any times.
+
+The action of a row holds until the next row of its episode, a time t later. With a generator Q for
+each action (rates q_ij ≥ 0 of the jumps i → j that are allowed, rows that sum to 0), rows in i and j
+have the likelihood (e^{Qt})_ij; where j is terminal and its time is that of the entry (*exact*), it
+is Σ_k (e^{Qt})_ik q_kj. Rows that agree in action, states and t are counted together.
+
+The log-likelihood ℓ is maximised over θ = log q by L-BFGS-B from the crude rates (jumps between
+rows, over time). Let w_r be n_r over the likelihood of row r, b_r the column that e^{Qt} is
+multiplied with (e_j, or q_·j) and Q = U diag(λ) V, V = U⁻¹. Then with x_r = w_r U_{i·}, y_r = V b_r,
+
+    ∂ℓ/∂Q = Vᵀ M Uᵀ,   M_kl = Σ_r x_rk y_rl φ_kl(t_r),   φ_kl(t) = (e^{λ_k t} − e^{λ_l t})/(λ_k − λ_l),
+
+and φ = t e^{λt} where eigenvalues agree: products of matrices with as many rows as the panel has.
+Where U is nearly singular, with R_t = Σ_r w_r e_i b_rᵀ over the rows a time t apart,
+
+    ∂ℓ/∂Q = Σ_t ∫_0^t e^{Qᵀs} R_t e^{Qᵀ(t−s)} ds,   the upper right block of exp([[Qᵀ, R_t], [0, Qᵀ]] t).
+
+The observed information H is a difference of gradients. Draws ("posterior") are N(θ̂, H⁻¹). A rate
+is *not estimable* where θ runs to its lower bound, or is not told within a factor of e^`VAGUE` either
+way and makes less than one jump in the time T that was observed from its state: it is 0 in an
+estimate, and Gamma(prior)/T in a draw. Any other rate that is told no better is refused.
+
+The result are rows of uniformised steps, I + Q/Λ (`drmdp.core.rates`). A row counts for as many
+steps as tell as much: with v the variance of log q and p = q/Λ, a row of n steps has p(1 − p)/n = p²v.
+
+Assumed are rates that do not depend on the time, no decision between two rows, and that the times
+of rows do not depend on states that were not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg, optimize
+
+from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.text import count, some
+from drmdp.core.validation import find, lookup
+from drmdp.errors import InputError, shown
+from drmdp.estimate.count import Cells, Clock, Samples
+from drmdp.estimate.intervals import entries, one_step
+from drmdp.estimate.order import Steps, Survey
+from drmdp.estimate.rules import names_by_text
+from drmdp.estimate.settings import Settings
+from drmdp.estimate.source import polars
+
+LARGEST = 100
+"""States of which generators are fitted."""
+DEFECTIVE = 1e10
+"""Condition of the eigenvectors beyond which they are not used."""
+CLOSE = 1e-3
+"""Eigenvalues are taken for equal if their difference, times the longest time, is below this."""
+SLOWEST, FASTEST = 1e-4, 20.0
+"""Bounds of rates: so many jumps in all the time observed, so many in a short time between rows."""
+VAGUE = 2.0
+"""Standard deviation of the logarithm of a rate that is told by the data."""
+STEP = 1e-4
+"""Of the differences of gradients."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows of one action, (R,) each: from state i to state j in time t, n of them."""
+
+    i: IntArray
+    j: IntArray
+    t: Array
+    n: Array
+    exact: BoolArray  # whether j was entered at the end of t
+
+    def of(self, n: Array) -> Panel:
+        """The same rows, each so many times; those of none are left out."""
+        on = n > 0
+        return Panel(self.i[on], self.j[on], self.t[on], n[on], self.exact[on])
+
+
+def generator_of(theta: Array, jumps: IntArray, S: int) -> Array:
+    """Q from θ = log q of the jumps, (2, J): from and to."""
+    found = np.zeros((S, S))
+    found[jumps[0], jumps[1]] = np.exp(theta)
+    found[np.arange(S), np.arange(S)] = -found.sum(axis=1)
+    return found
+
+
+def value_and_gradient(theta: Array, jumps: IntArray, panel: Panel, S: int) -> tuple[float, Array]:
+    """ℓ and its gradient by θ."""
+    generator = generator_of(theta, jumps, S)
+    into = generator - np.diag(np.diag(generator))
+    column = np.where(panel.exact[:, None], into[:, panel.j].T, np.eye(S)[panel.j])
+    values, vectors = np.linalg.eig(generator)
+    way = _spectral if np.linalg.cond(vectors) < DEFECTIVE else _by_exponentials
+    rows, pull = way(generator, values, vectors, panel, column)
+    likelihood = np.maximum((rows * column).sum(axis=1), 1e-300)
+    weight = panel.n / likelihood
+    slope = pull(weight)
+    entered = np.zeros((S, S))  # where the rate itself is in the likelihood
+    np.add.at(entered.T, panel.j[panel.exact], (weight[:, None] * rows)[panel.exact])
+    a, b = jumps
+    gradient = generator[a, b] * (slope[a, b] - slope[a, a] + entered[a, b])
+    return float(panel.n @ np.log(likelihood)), gradient
+
+
+def _spectral(generator: Array, values: Any, vectors: Any, panel: Panel, column: Array) -> Any:
+    """Rows of e^{Qt}, (R, S), and the map from weights to ∂ℓ/∂Q, in the eigenbasis."""
+    inverse = np.linalg.inv(vectors)
+    left, right = vectors[panel.i], column @ inverse.T
+    grown = np.exp(np.outer(panel.t, values))
+    apart = values[:, None] - values
+    close = np.abs(apart) * panel.t.max() < CLOSE
+
+    def pull(weight: Array) -> Array:
+        x = left * weight[:, None]
+        mixed = (x * grown).T @ right - x.T @ (grown * right)
+        mixed = mixed / np.where(close, 1, apart)
+        for k, m in np.argwhere(close):
+            bent = 1 + (apart[k, m] * panel.t) ** 2 / 24
+            middle = np.exp((values[k] + values[m]) / 2 * panel.t)
+            mixed[k, m] = (x[:, k] * right[:, m] * panel.t * middle * bent).sum()
+        return np.asarray((inverse.T @ mixed @ vectors.T).real)
+
+    return ((left * grown) @ inverse).real, pull
+
+
+def _by_exponentials(generator: Array, _: Any, __: Any, panel: Panel, column: Array) -> Any:
+    """The same by exponentials of matrices, one for each distinct time."""
+    S = len(generator)
+    times, place = np.unique(panel.t, return_inverse=True)
+    rows = linalg.expm(generator * times[:, None, None])[place, panel.i]
+
+    def pull(weight: Array) -> Array:
+        block = np.zeros((times.size, 2 * S, 2 * S))
+        block[:, :S, :S] = block[:, S:, S:] = generator.T
+        np.add.at(block[:, :S, S:], (place, panel.i), weight[:, None] * column)
+        block *= times[:, None, None]
+        return np.asarray(linalg.expm(block)[:, :S, S:].sum(axis=0))
+
+    return rows, pull
+
+
+def crude(panel: Panel, S: int) -> tuple[Array, Array]:
+    """Jumps between rows, (S, S), and the time observed from each state, (S,)."""
+    seen = np.zeros((S, S))
+    np.add.at(seen, (panel.i, panel.j), panel.n)
+    return seen, np.bincount(panel.i, panel.n * panel.t, S)
+
+
+@dataclass(frozen=True)
+class RateFit:
+    """Rates of one action where the likelihood is highest, for J jumps."""
+
+    theta: Array  # (J,)
+    bounds: Array  # (J, 2)
+    slope: float  # largest derivative of ℓ that is left
+    iterations: int
+
+
+def maximise(panel: Panel, jumps: IntArray, S: int, start: Array, bounds: Array) -> RateFit:
+    """L-BFGS-B from a start."""
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = value_and_gradient(theta, jumps, panel, S)
+        return -value, -gradient
+
+    options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-6}
+    start = np.clip(start, *bounds.T)
+    found = optimize.minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    free = (found.x > bounds[:, 0]) & (found.x < bounds[:, 1])
+    slope = float(np.abs(found.jac[free]).max(initial=0.0))
+    return RateFit(found.x, bounds, slope, int(found.nit))
+
+
+def information(theta: Array, jumps: IntArray, panel: Panel, S: int) -> Array:
+    """Minus the second derivative of ℓ by θ, (J, J)."""
+    h = STEP * np.eye(theta.size)
+    ends = [[value_and_gradient(x, jumps, panel, S)[1] for x in (theta - e, theta + e)] for e in h]
+    found = np.array([(low - high) / (2 * STEP) for low, high in ends]).reshape(-1, theta.size)
+    return np.asarray((found + found.T) / 2)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How well rates are told: their covariance where they are."""
+
+    told: BoolArray  # (J,)
+    covariance: Array  # of the θ that are told
+    vague: BoolArray  # (J,): neither told nor too slow to be
+
+
+def spread(fit: RateFit, jumps: IntArray, panel: Panel, S: int) -> Spread:
+    """The inverse of the information, for the rates that the data tell."""
+    whole = information(fit.theta, jumps, panel, S)
+    slow = np.exp(fit.theta) * crude(panel, S)[1][jumps[0]] < 1
+    told, vague = fit.theta > fit.bounds[:, 0] + STEP, np.zeros(fit.theta.size, dtype=bool)
+    while True:
+        values, vectors = np.linalg.eigh(whole[np.ix_(told, told)])
+        covariance = (vectors / np.maximum(values, 1e-8)) @ vectors.T
+        poor = np.flatnonzero(told)[np.diag(covariance) > VAGUE**2]
+        if not poor.size:
+            return Spread(told, covariance, vague)
+        leaving = poor[slow[poor]] if slow[poor].any() else poor
+        vague[leaving] = ~slow[leaving]
+        told[leaving] = False
+
+
+def draw(
+    fit: RateFit, spread: Spread, time: Array, prior: float, n: int, rng: Any
+) -> Array:
+    """θ of n draws, (n, J); `time` (J,) is that observed from the state of a jump."""
+    found = np.log(np.maximum(rng.standard_gamma(prior, (n, fit.theta.size)) / time, 1e-300))
+    found[:, spread.vague] = fit.theta[spread.vague]
+    found[:, spread.told] = rng.multivariate_normal(
+        fit.theta[spread.told], spread.covariance, n, method="eigh"
+    )
+    return np.asarray(np.minimum(found, fit.bounds[:, 1]))
+
+
+# ---------------------------------------------------------------------- samples
+
+
+def structure(given: Any, cells: Cells, terminal: BoolArray, typed: bool) -> BoolArray:
+    """Jumps that are allowed, (S, S): those given, or those between any two rows that follow."""
+    S, A = len(cells.states), len(cells.actions)
+    found = np.zeros((S, S), dtype=bool)
+    if given is None:
+        found[cells.pair // A, cells.column] = cells.rows > 0
+        found[np.arange(S), np.arange(S)] = False
+        found[terminal] = False
+        return found
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"`jumps`: expected a mapping from a state to those it may jump to, got {shown(given)}"
+        )
+    known = lookup(cells.states)
+    for source, targets in given.items():
+        names = [source, *([targets] if isinstance(targets, str | int) else targets)]
+        names = names_by_text(cells.states, names, "state in `jumps`") if typed else names
+        i, *to = (find(known, name, "jumps", "state") for name in names)
+        if terminal[i] or i in to:
+            why = "is terminal" if terminal[i] else "cannot jump to itself"
+            raise InputError(f"`jumps`: state {cells.states[i]!r} {why}")
+        found[i, to] = True
+    return found
+
+
+def _first_row(steps: Steps, names: dict[str, Any]) -> int:
+    """The first row of a log with labels, by role."""
+    pl, schema = polars(), steps.frame.collect_schema()
+    text = {
+        role: (pl.col(role).cast(pl.Int64) if schema[role].is_float() else pl.col(role))
+        for role in names
+    }
+    same = [text[role].cast(pl.String) == str(name) for role, name in names.items()]
+    rows = steps.frame.filter(pl.all_horizontal(same)).select(pl.col("_row").min())
+    return int(steps.table.collect(rows)[0].item())
+
+
+def _refuse(steps: Steps, names: dict[str, Any], role: str, what: str, cure: str) -> None:
+    place = steps.table.places([([_first_row(steps, names)], what, role, None)])[0]
+    raise InputError(f"{steps.table.name}: {place}; {cure}")
+
+
+def _check_jumps(steps: Steps, cells: Cells, allowed: BoolArray, terminal: BoolArray) -> None:
+    """Refuse rows that the structure does not lead to."""
+    S, A = len(cells.states), len(cells.actions)
+    ways = np.linalg.matrix_power((allowed | np.eye(S, dtype=bool)).astype(float), S) > 0
+    bad = ~ways[cells.pair // A, cells.column] & ~terminal[cells.pair // A]
+    if bad.any():
+        pair, t = int(cells.pair[bad][0]), int(cells.column[bad][0])
+        s, a = divmod(pair, A)
+        names = {"state": cells.states[s], "action": cells.actions[a], "next_state": cells.states[t]}
+        what = f"{cells.states[s]!r} is followed by {cells.states[t]!r}, where no jumps lead"
+        cure = f"give `jumps` that lead there, as {{{cells.states[s]!r}: [{cells.states[t]!r}]}}"
+        _refuse(steps, names, "state", what, f"{cure}, or correct the row")
+
+
+def fit_rates(
+    raw: Samples, seen: Survey, terminal: BoolArray, exact: BoolArray, settings: Settings, rng: Any
+) -> Samples:
+    """Rows of uniformised steps, as many for each pair as it has rows; `raw` counts by time."""
+    cells, spans = raw.pooled, seen.facts.spans
+    S, A = len(cells.states), len(cells.actions)
+    if S > LARGEST:
+        raise InputError(f"rates are fitted for up to {LARGEST} states, got {S}")
+    assert cells.gap is not None
+    assert spans is not None
+    allowed = structure(settings.jumps, cells, terminal, settings.typed)
+    _check_jumps(seen.steps, cells, allowed, terminal)
+    jumps, states = np.argwhere(allowed).T, cells.pair // A
+    draws = settings.n_kernels or 0 if settings.by == "posterior" else 0
+    labels = tuple(f"draw {k}" for k in range(draws)) or raw.labels
+    pooled, variance = np.zeros((A, S, S)), np.full((A, S, S), np.nan)
+    rates, rows = np.zeros((len(labels), A, S, S)), np.zeros((len(labels), A, S))
+    time, fits, unknown = np.zeros((A, S)), list[RateFit](), list[str]()
+    short = float(np.quantile(np.repeat(spans[cells.gap], cells.rows), 0.1))
+    every = Panel(states, cells.column, spans[cells.gap], cells.count, exact[cells.column])
+    total = crude(every, S)
+    usual = (total[0] + 0.5) / (total[1] + every.t.mean())[:, None]
+    for a in range(A):
+        here = (cells.pair % A == a) & ~terminal[states]
+        panel = every.of(np.where(here, cells.count, 0.0))
+        if not panel.n.size or not jumps.size:
+            continue
+        jumped, time[a] = crude(panel, S)
+        often = np.bincount(panel.i, panel.n, S)
+        observed = np.where(time[a] > 0, time[a], time[a].sum())[jumps[0]]
+        start = np.where(often[:, None] > 0, (jumped + 0.5) / (time[a] + short)[:, None], usual)
+        bounds = np.log([[SLOWEST / own, FASTEST / short] for own in observed])
+        fit = maximise(panel, jumps, S, np.log(start[tuple(jumps)]), bounds)
+        known = spread(fit, jumps, panel, S)
+        needed = (often >= max(settings.min_count, 1))[jumps[0]]
+        vague = needed & (known.vague | (fit.theta >= bounds[:, 1]))
+        _check_told(seen.steps, cells, a, jumps.T[vague], often)
+        fits.append(fit)
+        none = ~(known.told | known.vague)
+        pooled[a] = generator_of(np.where(none, -np.inf, fit.theta), jumps, S)
+        variance[a][tuple(jumps[:, known.told])] = np.diag(known.covariance)
+        unknown += [
+            f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]} "
+            f"({jumped[i, j]:g} of {count(int(often[i]), 'row')})"
+            for i, j in jumps.T[none & needed]
+        ]
+        if draws:
+            drawn = draw(fit, known, observed, settings.prior, draws, rng)
+            rates[:, a] = [generator_of(theta, jumps, S) for theta in drawn]
+            rows[:, a] = often
+            continue
+        for k in range(len(labels)):
+            number = np.zeros(cells.count.size)
+            number[np.searchsorted(cells.keys, raw.keys[k])] = raw.counts[k]
+            part = every.of(np.where(here, number, 0.0))
+            rows[k, a] = np.bincount(part.i, part.n, S)
+            if len(labels) > 1 and part.n.size:
+                near = maximise(part, jumps, S, fit.theta, bounds)
+                slow = near.theta <= bounds[:, 0] + STEP
+                rates[k, a] = generator_of(np.where(slow, -np.inf, near.theta), jumps, S)
+            elif part.n.size:
+                rates[k, a] = pooled[a]
+    fastest = -float(min(rates.min(), pooled.min()))
+    if not fastest > 0:
+        raise InputError(f"{seen.steps.table.name}: no state is ever left: there is no rate")
+    found = _uniform(cells, pooled, time, fastest, terminal)
+    parts = [entries(np.eye(S) + own / fastest, n) for own, n in zip(rates, rows, strict=True)]
+    keys, counts = (list(own) for own in zip(*parts, strict=True))
+    share = _share(pooled / fastest, variance, fastest * time, found)
+    notes = _notes(fits, cells, unknown, exact, seen)
+    return Samples(
+        labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes),
+        Clock(fastest, share),
+    )  # fmt: skip
+
+
+def _check_told(steps: Steps, cells: Cells, a: int, jumps: IntArray, often: Array) -> None:
+    """Refuse rates that rows are too few, or too far apart, to tell."""
+    for i, j in jumps[:1]:
+        names = {"state": cells.states[i], "action": cells.actions[a]}
+        what = (
+            f"{count(int(often[i]), 'row')} of {names['action']!r} when {names['state']!r} do not tell "
+            f"the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
+        )
+        cure = (
+            f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable; "
+            "or leave jumps out of `jumps`"
+        )
+        _refuse(steps, names, "state", what, cure)
+
+
+def _uniform(cells: Cells, rates: Array, time: Array, fastest: float, terminal: BoolArray) -> Cells:
+    """Cells of uniformised steps; costs are those per unit of time, once for each row."""
+    A, S, _ = rates.shape
+    found = one_step(cells, np.eye(S) + rates / fastest, terminal)
+    if found.cost is None:
+        return found
+    rows = np.bincount(found.pair, found.count, S * A)
+    per = np.divide(rows, time.T.ravel(), where=time.T.ravel() > 0, out=np.zeros(S * A))
+    return replace(found, cost=found.cost * per[found.pair])
+
+
+def _share(p: Array, variance: Array, steps: Array, cells: Cells) -> Array:
+    """Steps that tell as much as the rows of a pair, over those rows, at most 1, (S·A,)."""
+    A, S, _ = p.shape
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(np.isnan(variance) | (p <= 0), np.inf, (1 - p) / (p * variance)).min(axis=2)
+    size = np.minimum(size, steps).T.ravel()
+    rows = np.bincount(cells.pair, cells.count, S * A)
+    return np.asarray(np.minimum(np.divide(size, rows, where=rows > 0, out=np.zeros(S * A)), 1.0))
+
+
+def _notes(
+    fits: list[RateFit], cells: Cells, unknown: list[str], exact: BoolArray, seen: Survey
+) -> list[str]:
+    """What was done and assumed, in sentences."""
+    n, most = max(fit.iterations for fit in fits), max(fit.slope for fit in fits)
+    entered = [str(cells.states[k]) for k in np.flatnonzero(exact)]
+    found = [
+        f"rates of highest likelihood from {count(int(cells.rows.sum()), 'pair')} of rows at any times "
+        f"({count(n, 'iteration')}; the derivatives by log rates that are left are at most {most:.1g})",
+        "between two rows of an episode the action of the first is assumed to hold, rates not to "
+        "depend on the time, and times of rows not on states that were not seen",
+        "counts are those of as many steps of the model as tell as much as the rows, at most as many",
+    ]
+    if entered:
+        found.append(f"rows in {some(entered)} are at the time of entry, not of a visit")
+    if unknown:
+        found.append(
+            f"{count(len(unknown), 'rate')} not estimable, 0 in an estimate and about one jump in the "
+            f"time observed in a draw: {some(unknown, 10)}"
+        )
+    return found
