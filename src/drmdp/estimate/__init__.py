@@ -213,6 +213,8 @@ def check_log(
     actions: Names | None = None,
     rename: Mapping[Any, Any] | None = None,
     step: Any = None,
+    jumps: Mapping[Any, Any] | None = None,
+    exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
     time_format: str | Sequence[str] | None = None,
@@ -237,7 +239,7 @@ def check_log(
         As for `estimate`. Costs are checked if a column holds them.
     unvisited, partial, min_count, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.
-    step, gaps, duplicates, time_format, within, zone : optional
+    step, jumps, exact, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
     separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without : optional
         How files are written, as for `estimate`.

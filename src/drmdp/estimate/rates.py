@@ -50,7 +50,7 @@ from drmdp.estimate.source import polars
 
 LARGEST = 100
 """States of which generators are fitted."""
-DEFECTIVE = 1e10
+DEFECTIVE = 1e6
 """Condition of the eigenvectors beyond which they are not used."""
 CLOSE = 1e-3
 """Eigenvalues are taken for equal if their difference, times the longest time, is below this."""
@@ -185,10 +185,10 @@ def information(theta: Array, jumps: IntArray, panel: Panel, S: int) -> Array:
 
 @dataclass(frozen=True)
 class Spread:
-    """How well rates are told: their covariance where they are."""
+    """How well rates are told."""
 
     told: BoolArray  # (J,)
-    covariance: Array  # of the θ that are told
+    root: Array  # root·rootᵀ is the covariance of the θ that are told
     vague: BoolArray  # (J,): neither told nor too slow to be
 
 
@@ -199,24 +199,21 @@ def spread(fit: RateFit, jumps: IntArray, panel: Panel, S: int) -> Spread:
     told, vague = fit.theta > fit.bounds[:, 0] + STEP, np.zeros(fit.theta.size, dtype=bool)
     while True:
         values, vectors = np.linalg.eigh(whole[np.ix_(told, told)])
-        covariance = (vectors / np.maximum(values, 1e-8)) @ vectors.T
-        poor = np.flatnonzero(told)[np.diag(covariance) > VAGUE**2]
+        root = vectors / np.sqrt(np.maximum(values, 1e-8))
+        poor = np.flatnonzero(told)[(root**2).sum(axis=1) > VAGUE**2]
         if not poor.size:
-            return Spread(told, covariance, vague)
+            return Spread(told, root, vague)
         leaving = poor[slow[poor]] if slow[poor].any() else poor
         vague[leaving] = ~slow[leaving]
         told[leaving] = False
 
 
-def draw(
-    fit: RateFit, spread: Spread, time: Array, prior: float, n: int, rng: Any
-) -> Array:
+def draw(fit: RateFit, known: Spread, time: Array, prior: float, n: int, rng: Any) -> Array:
     """θ of n draws, (n, J); `time` (J,) is that observed from the state of a jump."""
     found = np.log(np.maximum(rng.standard_gamma(prior, (n, fit.theta.size)) / time, 1e-300))
-    found[:, spread.vague] = fit.theta[spread.vague]
-    found[:, spread.told] = rng.multivariate_normal(
-        fit.theta[spread.told], spread.covariance, n, method="eigh"
-    )
+    found[:, known.vague] = fit.theta[known.vague]
+    normal = rng.standard_normal((n, known.root.shape[1]))
+    found[:, known.told] = fit.theta[known.told] + normal @ known.root.T
     return np.asarray(np.minimum(found, fit.bounds[:, 1]))
 
 
@@ -319,7 +316,7 @@ def fit_rates(
         fits.append(fit)
         none = ~(known.told | known.vague)
         pooled[a] = generator_of(np.where(none, -np.inf, fit.theta), jumps, S)
-        variance[a][tuple(jumps[:, known.told])] = np.diag(known.covariance)
+        variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
         unknown += [
             f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]} "
             f"({jumped[i, j]:g} of {count(int(often[i]), 'row')})"
