@@ -203,7 +203,9 @@ def test_kernels_of_a_column_are_fitted_each():
 
 def test_dates_need_a_unit_and_rates_are_per_it():
     log = panel_log([ILL], 300, 8, dead=2)
-    dated = log.with_columns(t=pl.datetime(2000, 1, 1) + pl.duration(microseconds=(pl.col("t") * 365.2425 * 86400e6).cast(int)))
+    dated = log.with_columns(
+        t=pl.datetime(2000, 1, 1) + pl.duration(microseconds=(pl.col("t") * 365.2425 * 86400e6).cast(int))
+    )
     options = {**OPTIONS, "discount": None, "interest": "3%/year"}
     year = rates_of(estimate(dated, **{**options, "step": "continuous/year"}))
     month = rates_of(estimate(dated, **{**options, "step": "continuous/month"}))
@@ -215,7 +217,9 @@ def test_dates_need_a_unit_and_rates_are_per_it():
         for u in ("year", "month")
     ]
     assert values[1] == pytest.approx(12 * values[0], rel=1e-3)  # 1 per month, at the same interest
-    with pytest.raises(InputError, match=r"the times are dates, so say what rates and costs are per: 'continuous/year'"):
+    with pytest.raises(
+        InputError, match=r"the times are dates, so say what rates and costs are per: 'continuous/year'"
+    ):
         estimate(dated, **OPTIONS)
     with pytest.raises(InputError, match="the times are numbers, so give 'continuous'"):
         estimate(log, **{**OPTIONS, "step": "continuous/year"})
@@ -255,7 +259,10 @@ def test_rows_that_no_jumps_lead_to_are_refused_with_their_line():
     jumps = {"well": ["ill", "dead"], "ill": "dead"}
     first = next(k for k, (s, t, e) in enumerate(zip(bad["state"], bad["state"][1:], bad["e"].diff()[1:], strict=False))
                  if (s, t, e) == ("ill", "well", 0))  # fmt: skip
-    with pytest.raises(InputError, match=rf"row {first + 1}, column 'state': 'ill' is followed by 'well', where no jumps lead; .*`jumps`"):
+    with pytest.raises(
+        InputError,
+        match=rf"row {first + 1}, column 'state': 'ill' is followed by 'well', where no jumps lead; .*`jumps`",
+    ):
         estimate(bad, jumps=jumps, **OPTIONS)
     found = check_log(bad, **{k: v for k, v in OPTIONS.items() if k not in ("costs", "discount")}, jumps=jumps)
     assert found.refused
@@ -275,13 +282,17 @@ def test_too_few_rows_for_a_rate_are_refused_unless_the_pair_is_left_out():
 
 def test_times_that_do_not_rise_are_refused():
     log = pl.concat([panel_log([ILL], 20, 13, dead=2), small((99, 1.0, "well", "a"), (99, 1.0, "ill", "a"))])
-    with pytest.raises(InputError, match=r"has two rows at 1.0 that differ: their order is unknown; `duplicates='last'`"):
+    with pytest.raises(
+        InputError, match=r"has two rows at 1.0 that differ: their order is unknown; `duplicates='last'`"
+    ):
         estimate(log, **OPTIONS)
     kept = estimate(log, duplicates="last", **OPTIONS)
     assert kept.n_states == 3
     shuffled = panel_log([ILL], 20, 13, dead=2).sample(fraction=1.0, shuffle=True, seed=1)
     np.testing.assert_allclose(
-        rates_of(estimate(shuffled, **OPTIONS)), rates_of(estimate(panel_log([ILL], 20, 13, dead=2), **OPTIONS)), rtol=1e-6
+        rates_of(estimate(shuffled, **OPTIONS)),
+        rates_of(estimate(panel_log([ILL], 20, 13, dead=2), **OPTIONS)),
+        rtol=1e-6,
     )
 
 

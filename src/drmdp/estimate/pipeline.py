@@ -13,10 +13,10 @@ from drmdp.core.random import generator
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
-from drmdp.estimate.count import Samples
+from drmdp.estimate.count import Clock, Samples
 from drmdp.estimate.findings import refuse
 from drmdp.estimate.order import Survey
-from drmdp.estimate.rules import fill, visited
+from drmdp.estimate.rules import Filled, fill, visited
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import (
     discount_for,
@@ -54,7 +54,7 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         seen, samples, rng = _counted(table, columns, settings, tidy=False)
     name = seen.steps.table.name
     found = visited(samples, terminal_of(samples, settings), settings.min_count)
-    prior = settings.prior if settings.by == "posterior" else None
+    prior = settings.pseudo if settings.by == "posterior" else None
     weights = kernel_weights(samples, settings)
     rules, shrunk = (settings.unvisited, settings.partial_rule), settings.weights == "counts"
     counts = _counts(samples)  # `fill` makes shares of them in place
@@ -65,13 +65,13 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
-    make, given = Model, {"kernels": filled.kernels, "discount": discount_for(settings, seen.facts)}
+    discount = discount_for(settings, seen.facts)
+    make: Any = Model
+    stated = {"kernels": filled.kernels, "discount": discount, "counts": counts}
     if samples.clock is not None:
-        S = len(samples.pooled.states)
-        rates = samples.clock.steps * (filled.kernels.dense(0, S).transpose(2, 0, 1, 3) - np.eye(S)[:, None])
-        make, given = Model.from_rates, {"rates": rates, "interest": -math.log(given["discount"])}
+        make, stated = Model.from_rates, _continuous(samples.clock, filled, discount)
     model = make(
-        **given,
+        **stated,
         **{f"{kind}s": priced},
         weights=weights,
         initial=initial,
@@ -81,7 +81,6 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         terminal=filled.terminal,
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
         notes=[*summary.assumed, *thin, *(finding.note for finding in odd)],
-        counts=counts,
     )
     return Estimate(changed(model, start=start), samples.labels, replace(summary, thin=thin))
 
@@ -90,11 +89,19 @@ def _counts(samples: Samples) -> Kernels:
     """How often each transition was seen: by kernel where each has data of its own, else in all."""
     cells, S = samples.pooled, len(samples.pooled.states)
     seen = cells.count > 0
-    own = list(zip(samples.keys, samples.counts, strict=True))
-    if not samples.grouped or samples.clock is not None:
-        share = 1.0 if samples.clock is None else samples.clock.share[cells.pair[seen]]
-        own = [(cells.keys[seen], cells.count[seen] * share)]
-    return from_parts(own, S, S, len(cells.actions), is_sparse=False)
+    own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [(cells.keys[seen], cells.count[seen])]
+    return from_parts(list(own), S, S, len(cells.actions), is_sparse=False)
+
+
+def _continuous(clock: Clock, filled: Filled, discount: float) -> dict[str, Any]:
+    """Rates, interest and counts of a model whose rows are steps of continuous time; the discount is that of a unit of time."""
+    S = len(clock.rates)
+    rates = clock.steps * (filled.kernels.dense(0, S).transpose(2, 0, 1, 3) - np.eye(S)[:, None])
+    fastest = -float(rates[:, np.arange(S), :, np.arange(S)].transpose(1, 0, 2)[:, filled.available].min())
+    counts = clock.counts(fastest) if fastest > 0 else None
+    if discount == 0:
+        raise InputError("`discount=0`: in continuous time the cost of a moment is nothing; give a positive one")
+    return {"rates": rates, "interest": -math.log(discount), "counts": counts}
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

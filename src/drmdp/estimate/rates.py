@@ -19,7 +19,8 @@ Where U is nearly singular, with R_t = Σ_r w_r e_i b_rᵀ over the rows a time 
 The observed information H is a difference of gradients. Draws ("posterior") are N(θ̂, H⁻¹). A rate
 is *not estimable* where θ runs to its lower bound, or is not told within a factor of e^`VAGUE` either
 way and makes less than one jump in the time T that was observed from its state: it is 0 in an
-estimate, and Gamma(prior)/T in a draw. Any other rate that is told no better is refused.
+estimate, and Gamma(prior)/T in a draw. A rate is *swift* where θ runs to its upper bound, as after an
+action that works at once: it stays there. Any other rate that is told no better is refused.
 
 The result are rows of uniformised steps, I + Q/Λ (`drmdp.core.rates`). A row counts for as many
 steps as tell as much: with v the variance of log q and p = q/Λ, a row of n steps has p(1 − p)/n = p²v.
@@ -38,6 +39,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.counts import FEW
 from drmdp.core.text import count, some
 from drmdp.core.validation import find, lookup
 from drmdp.errors import InputError, shown
@@ -58,6 +60,8 @@ SLOWEST, FASTEST = 1e-4, 20.0
 """Bounds of rates: so many jumps in all the time observed, so many in a short time between rows."""
 VAGUE = 2.0
 """Standard deviation of the logarithm of a rate that is told by the data."""
+SWIFT = 3.0
+"""Jumps in a short time between rows beyond which rows do not tell how fast they are."""
 STEP = 1e-4
 """Of the differences of gradients."""
 
@@ -167,9 +171,7 @@ def maximise(panel: Panel, jumps: IntArray, S: int, start: Array, bounds: Array)
 
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-6}
     start = np.clip(start, *bounds.T)
-    found = optimize.minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     free = (found.x > bounds[:, 0]) & (found.x < bounds[:, 1])
     slope = float(np.abs(found.jac[free]).max(initial=0.0))
     return RateFit(found.x, bounds, slope, int(found.nit))
@@ -220,6 +222,37 @@ def draw(fit: RateFit, known: Spread, time: Array, prior: float, n: int, rng: An
 # ---------------------------------------------------------------------- samples
 
 
+@dataclass(frozen=True)
+class Told:
+    """How rates were fitted, for the notes."""
+
+    fits: list[RateFit]
+    slow: list[str]  # rates that are not estimable
+    swift: list[str]  # rates that are faster than rows tell
+
+    def notes(self, n: int, entered: list[Any]) -> list[str]:
+        """What was done and assumed, in sentences."""
+        rounds, slope = max(fit.iterations for fit in self.fits), max(fit.slope for fit in self.fits)
+        found = [
+            f"rates of highest likelihood from {count(n, 'pair')} of rows at any times ({count(rounds, 'iteration')}; "
+            f"the derivatives by log rates that are left are at most {slope:.1g})",
+            "between two rows of an episode the action of the first is assumed to hold, rates not to "
+            "depend on the time, and times of rows not on states that were not seen",
+            "counts are those of as many steps of the model as tell as much as the rows, at most as many",
+        ]
+        if entered:
+            found.append(f"rows in {some(entered)} are at the time of entry, not of a visit")
+        if self.slow:
+            what = "not estimable, 0 in an estimate and about one jump in the time observed in a draw"
+            found.append(f"{count(len(self.slow), 'rate')} {what}: {some(self.slow, 10)}")
+        if self.swift:
+            most = (
+                f"so fast that rows do not tell how fast, and taken for {FASTEST:g} jumps in a short time between rows"
+            )
+            found.append(f"{count(len(self.swift), 'rate')} {most}: {some(self.swift, 10)}")
+        return found
+
+
 def structure(given: Any, cells: Cells, terminal: BoolArray, typed: bool) -> BoolArray:
     """Jumps that are allowed, (S, S): those given, or those between any two rows that follow."""
     S, A = len(cells.states), len(cells.actions)
@@ -230,9 +263,7 @@ def structure(given: Any, cells: Cells, terminal: BoolArray, typed: bool) -> Boo
         found[terminal] = False
         return found
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"`jumps`: expected a mapping from a state to those it may jump to, got {shown(given)}"
-        )
+        raise InputError(f"`jumps`: expected a mapping from a state to those it may jump to, got {shown(given)}")
     known = lookup(cells.states)
     for source, targets in given.items():
         names = [source, *([targets] if isinstance(targets, str | int) else targets)]
@@ -248,10 +279,7 @@ def structure(given: Any, cells: Cells, terminal: BoolArray, typed: bool) -> Boo
 def _first_row(steps: Steps, names: dict[str, Any]) -> int:
     """The first row of a log with labels, by role."""
     pl, schema = polars(), steps.frame.collect_schema()
-    text = {
-        role: (pl.col(role).cast(pl.Int64) if schema[role].is_float() else pl.col(role))
-        for role in names
-    }
+    text = {role: (pl.col(role).cast(pl.Int64) if schema[role].is_float() else pl.col(role)) for role in names}
     same = [text[role].cast(pl.String) == str(name) for role, name in names.items()]
     rows = steps.frame.filter(pl.all_horizontal(same)).select(pl.col("_row").min())
     return int(steps.table.collect(rows)[0].item())
@@ -272,8 +300,19 @@ def _check_jumps(steps: Steps, cells: Cells, allowed: BoolArray, terminal: BoolA
         s, a = divmod(pair, A)
         names = {"state": cells.states[s], "action": cells.actions[a], "next_state": cells.states[t]}
         what = f"{cells.states[s]!r} is followed by {cells.states[t]!r}, where no jumps lead"
-        cure = f"give `jumps` that lead there, as {{{cells.states[s]!r}: [{cells.states[t]!r}]}}"
-        _refuse(steps, names, "state", what, f"{cure}, or correct the row")
+        cure = "name jumps that lead there with `jumps`, or correct the row"
+        _refuse(steps, names, "state", what, cure)
+
+
+def fit_action(panel: Panel, jumps: IntArray, usual: Array, short: float) -> tuple[RateFit, Spread]:
+    """Rates of one action, and how well they are told; states without a row begin with `usual` rates."""
+    S = len(usual)
+    seen, time = crude(panel, S)
+    observed = np.where(time > 0, time, time.sum())[jumps[0]]
+    start = np.where(time[:, None] > 0, (seen + 0.5) / (time + short)[:, None], usual)
+    bounds = np.log([[SLOWEST / own, FASTEST / short] for own in observed])
+    fit = maximise(panel, jumps, S, np.log(start[tuple(jumps)]), bounds)
+    return fit, spread(fit, jumps, panel, S)
 
 
 def fit_rates(
@@ -285,7 +324,6 @@ def fit_rates(
     if S > LARGEST:
         raise InputError(f"rates are fitted for up to {LARGEST} states, got {S}")
     assert cells.gap is not None
-    assert spans is not None
     allowed = structure(settings.jumps, cells, terminal, settings.typed)
     _check_jumps(seen.steps, cells, allowed, terminal)
     jumps, states = np.argwhere(allowed).T, cells.pair // A
@@ -293,63 +331,54 @@ def fit_rates(
     labels = tuple(f"draw {k}" for k in range(draws)) or raw.labels
     pooled, variance = np.zeros((A, S, S)), np.full((A, S, S), np.nan)
     rates, rows = np.zeros((len(labels), A, S, S)), np.zeros((len(labels), A, S))
-    time, fits, unknown = np.zeros((A, S)), list[RateFit](), list[str]()
+    time, told = np.zeros((A, S)), Told([], [], [])
     short = float(np.quantile(np.repeat(spans[cells.gap], cells.rows), 0.1))
     every = Panel(states, cells.column, spans[cells.gap], cells.count, exact[cells.column])
     total = crude(every, S)
-    usual = (total[0] + 0.5) / (total[1] + every.t.mean())[:, None]
-    for a in range(A):
+    usual = (total[0] + 0.5) / (total[1] + short)[:, None]
+    for a in range(A if jumps.size else 0):
         here = (cells.pair % A == a) & ~terminal[states]
         panel = every.of(np.where(here, cells.count, 0.0))
-        if not panel.n.size or not jumps.size:
+        if not panel.n.size:
             continue
+        fit, known = fit_action(panel, jumps, usual, short)
         jumped, time[a] = crude(panel, S)
         often = np.bincount(panel.i, panel.n, S)
-        observed = np.where(time[a] > 0, time[a], time[a].sum())[jumps[0]]
-        start = np.where(often[:, None] > 0, (jumped + 0.5) / (time[a] + short)[:, None], usual)
-        bounds = np.log([[SLOWEST / own, FASTEST / short] for own in observed])
-        fit = maximise(panel, jumps, S, np.log(start[tuple(jumps)]), bounds)
-        known = spread(fit, jumps, panel, S)
         needed = (often >= max(settings.min_count, 1))[jumps[0]]
-        vague = needed & (known.vague | (fit.theta >= bounds[:, 1]))
-        _check_told(seen.steps, cells, a, jumps.T[vague], often)
-        fits.append(fit)
+        swift = (fit.theta >= fit.bounds[:, 1]) | (known.vague & (np.exp(fit.theta) * short > SWIFT))
+        vague = np.where(swift, (often < FEW)[jumps[0]], known.vague)
+        _check_told(seen.steps, cells, a, jumps.T[needed & vague], often)
         none = ~(known.told | known.vague)
-        pooled[a] = generator_of(np.where(none, -np.inf, fit.theta), jumps, S)
+        told.fits.append(fit)
+        for names, which in ((told.slow, none), (told.swift, swift)):
+            for i, j in jumps.T[needed & which]:
+                pair = f"{cells.actions[a]} when {cells.states[i]}"
+                names.append(f"{cells.states[j]} after {pair} ({jumped[i, j]:g} of {count(int(often[i]), 'row')})")
+        pooled[a] = rates[:, a] = generator_of(np.where(none, -np.inf, fit.theta), jumps, S)
         variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
-        unknown += [
-            f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]} "
-            f"({jumped[i, j]:g} of {count(int(often[i]), 'row')})"
-            for i, j in jumps.T[none & needed]
-        ]
         if draws:
-            drawn = draw(fit, known, observed, settings.prior, draws, rng)
-            rates[:, a] = [generator_of(theta, jumps, S) for theta in drawn]
-            rows[:, a] = often
-            continue
-        for k in range(len(labels)):
+            observed = np.where(time[a] > 0, time[a], time[a].sum())[jumps[0]]
+            drawn = draw(fit, known, observed, settings.pseudo, draws, rng)
+            rates[:, a], rows[:, a] = [generator_of(theta, jumps, S) for theta in drawn], often
+        for k in range(0 if draws else len(labels)):
             number = np.zeros(cells.count.size)
             number[np.searchsorted(cells.keys, raw.keys[k])] = raw.counts[k]
             part = every.of(np.where(here, number, 0.0))
             rows[k, a] = np.bincount(part.i, part.n, S)
             if len(labels) > 1 and part.n.size:
-                near = maximise(part, jumps, S, fit.theta, bounds)
-                slow = near.theta <= bounds[:, 0] + STEP
-                rates[k, a] = generator_of(np.where(slow, -np.inf, near.theta), jumps, S)
-            elif part.n.size:
-                rates[k, a] = pooled[a]
-    fastest = -float(min(rates.min(), pooled.min()))
+                near = maximise(part, jumps, S, fit.theta, fit.bounds).theta
+                slow = near <= fit.bounds[:, 0] + STEP
+                rates[k, a] = generator_of(np.where(slow, -np.inf, near), jumps, S)
+    fastest = -2 * float(min(rates.min(), pooled.min()))  # no state is left for certain
     if not fastest > 0:
         raise InputError(f"{seen.steps.table.name}: no state is ever left: there is no rate")
     found = _uniform(cells, pooled, time, fastest, terminal)
     parts = [entries(np.eye(S) + own / fastest, n) for own, n in zip(rates, rows, strict=True)]
     keys, counts = (list(own) for own in zip(*parts, strict=True))
-    share = _share(pooled / fastest, variance, fastest * time, found)
-    notes = _notes(fits, cells, unknown, exact, seen)
-    return Samples(
-        labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes),
-        Clock(fastest, share),
-    )  # fmt: skip
+    own = np.bincount(cells.pair, cells.count, S * A).reshape(S, A)
+    clock = Clock(fastest, pooled.transpose(1, 0, 2), variance.transpose(1, 0, 2), time.T, own)
+    notes = told.notes(int(cells.rows.sum()), [cells.states[k] for k in np.flatnonzero(exact)])
+    return Samples(labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes), clock)
 
 
 def _check_told(steps: Steps, cells: Cells, a: int, jumps: IntArray, often: Array) -> None:
@@ -361,8 +390,7 @@ def _check_told(steps: Steps, cells: Cells, a: int, jumps: IntArray, often: Arra
             f"the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
         )
         cure = (
-            f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable; "
-            "or leave jumps out of `jumps`"
+            f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable; or leave jumps out of `jumps`"
         )
         _refuse(steps, names, "state", what, cure)
 
@@ -376,36 +404,3 @@ def _uniform(cells: Cells, rates: Array, time: Array, fastest: float, terminal: 
     rows = np.bincount(found.pair, found.count, S * A)
     per = np.divide(rows, time.T.ravel(), where=time.T.ravel() > 0, out=np.zeros(S * A))
     return replace(found, cost=found.cost * per[found.pair])
-
-
-def _share(p: Array, variance: Array, steps: Array, cells: Cells) -> Array:
-    """Steps that tell as much as the rows of a pair, over those rows, at most 1, (S·A,)."""
-    A, S, _ = p.shape
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.where(np.isnan(variance) | (p <= 0), np.inf, (1 - p) / (p * variance)).min(axis=2)
-    size = np.minimum(size, steps).T.ravel()
-    rows = np.bincount(cells.pair, cells.count, S * A)
-    return np.asarray(np.minimum(np.divide(size, rows, where=rows > 0, out=np.zeros(S * A)), 1.0))
-
-
-def _notes(
-    fits: list[RateFit], cells: Cells, unknown: list[str], exact: BoolArray, seen: Survey
-) -> list[str]:
-    """What was done and assumed, in sentences."""
-    n, most = max(fit.iterations for fit in fits), max(fit.slope for fit in fits)
-    entered = [str(cells.states[k]) for k in np.flatnonzero(exact)]
-    found = [
-        f"rates of highest likelihood from {count(int(cells.rows.sum()), 'pair')} of rows at any times "
-        f"({count(n, 'iteration')}; the derivatives by log rates that are left are at most {most:.1g})",
-        "between two rows of an episode the action of the first is assumed to hold, rates not to "
-        "depend on the time, and times of rows not on states that were not seen",
-        "counts are those of as many steps of the model as tell as much as the rows, at most as many",
-    ]
-    if entered:
-        found.append(f"rows in {some(entered)} are at the time of entry, not of a visit")
-    if unknown:
-        found.append(
-            f"{count(len(unknown), 'rate')} not estimable, 0 in an estimate and about one jump in the "
-            f"time observed in a draw: {some(unknown, 10)}"
-        )
-    return found

@@ -28,9 +28,10 @@ class Settings:
     by: str | None = None
     n_kernels: int | None = None
     seed: int = 0
-    prior: float = 1.0
+    prior: float | str = 1.0
     prior_on: str = "state"
     unvisited: str = "refuse"
+    same_row: Any = None
     partial: str = "refuse"
     costs: Any = None
     rewards: Any = None
@@ -47,6 +48,11 @@ class Settings:
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
+
+    @property
+    def pseudo(self) -> float:
+        """Pseudo-count of a next state, where rows have a prior of their own."""
+        return 1.0 if isinstance(self.prior, str) else self.prior
 
     @property
     def partial_rule(self) -> str:
@@ -74,13 +80,17 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
         names = [", ".join(f"`{name}`" for name in sources), " and ".join(f"`{name}`" for name in given)]
         raise InputError(f"give exactly one of {names[0]}, got {names[1]}")
     _check_discount(settings)
-    check_rule("unvisited", settings.unvisited, UNVISITED)
+    like = str(settings.unvisited).startswith("like:")
+    check_rule("unvisited", UNVISITED[-1] if like else settings.unvisited, UNVISITED)
     check_rule("partial", settings.partial, PARTIAL)
     check_rule("prior_on", settings.prior_on, PRIOR_ON)
     check_rule("weights", settings.weights, WEIGHTS)
     _check_kernels(settings)
     _check_counts(settings)
     _check_ordering(columns, settings)
+    if settings.prior == "pooled":
+        _check_pooled(settings)
+        return given[0].removesuffix("s") if given else None
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
@@ -156,18 +166,35 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
         raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
 
 
+def _check_pooled(settings: Settings) -> None:
+    """What a pooled prior does not go with."""
+    taken = {
+        "by": settings.by not in (None, "posterior"), "prior_on": settings.prior_on != "state",
+        "gaps": settings.ordering.gaps == "fill", "step": settings.ordering.is_continuous,
+    }  # fmt: skip
+    for name, wrong in taken.items():
+        if wrong:
+            value = getattr(settings.ordering if name in ("gaps", "step") else settings, name)
+            raise InputError(
+                f"`prior='pooled'` is for counts of one kernel or its draws: it takes no `{name}={value!r}`"
+            )
+
+
 def _check_continuous(settings: Settings) -> None:
     """What rates do not go with."""
     ordering = settings.ordering
     taken = {
         "gaps": ordering.gaps != "refuse", "within": ordering.within is not None,
         "weights": settings.weights == "counts", "prior_on": settings.prior_on != "state",
-        "unvisited": settings.unvisited == "prior", "partial": settings.partial == "prior",
+        "unvisited": settings.unvisited.startswith(("prior", "like:")), "same_row": settings.same_row is not None,
+        "partial": settings.partial == "prior",
     }  # fmt: skip
     for name, wrong in taken.items():
         if wrong:
             value = getattr(ordering if name in ("gaps", "within") else settings, name)
-            raise InputError(f"`step={ordering.step!r}` fits rates to times as they are: it takes no `{name}={value!r}`")
+            raise InputError(
+                f"`step={ordering.step!r}` fits rates to times as they are: it takes no `{name}={value!r}`"
+            )
 
 
 def period_of(by: str | None) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from drmdp.core.validation import low_discount, state_flags
 from drmdp.errors import InputError
 from drmdp.estimate import times
+from drmdp.estimate.alike import alike, copied, gathered, shrunk
 from drmdp.estimate.count import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.findings import Finding, Place
 from drmdp.estimate.intervals import fill_gaps
@@ -70,11 +71,23 @@ def discount_odd(settings: Settings) -> list[Finding]:
 
 def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
     """Counts of the kernels, of one step each."""
-    if not settings.ordering.spans or seen.facts.step is None:
-        return _counted(seen, settings, rng)
     draws = settings.n_kernels or 0 if settings.by == "posterior" else 0
-    raw = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
-    terminal = state_flags("terminal", terminal_of(raw, settings), raw.pooled.states)
+    counted = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
+    first = counted.pooled
+    terminal = state_flags("terminal", terminal_of(counted, settings), first.states)
+    rows = alike(first, settings.same_row, settings.unvisited, settings.typed, terminal)
+    raw = gathered(counted, rows)
+    if settings.ordering.spans and seen.facts.step is not None:
+        samples = _spanned(raw, seen, terminal, settings, draws, rng)
+    elif settings.prior == "pooled":
+        samples = shrunk(raw, draws, rng)
+    else:
+        samples = posterior(raw.pooled, draws, settings.pseudo, settings.prior_on, rng) if draws else raw
+    return copied(samples, first, rows)
+
+
+def _spanned(raw: Samples, seen: Survey, terminal: Any, settings: Settings, draws: int, rng: Any) -> Samples:
+    """Counts of one step, from rows that may be far apart."""
     check_ends(raw, terminal)
     exact = state_flags("exact", named(raw, settings, settings.exact, "exact state"), raw.pooled.states)
     if (exact & ~terminal).any():
@@ -82,7 +95,7 @@ def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
         raise InputError(f"`exact`: state {s!r} is not terminal: name it with `terminal` too")
     if settings.ordering.is_continuous:
         return fit_rates(raw, seen, terminal, exact, settings, rng)
-    samples, told = fill_gaps(raw, terminal, rng, draws, settings.prior)
+    samples, told = fill_gaps(raw, terminal, rng, draws, settings.pseudo)
     return replace(samples, told=tuple(told.notes))
 
 
@@ -91,8 +104,6 @@ def _counted(seen: Survey, settings: Settings, rng: Any) -> Samples:
     names = Named(settings.states, settings.typed), Named(settings.actions, settings.typed)
     if by is None:
         return single(steps, *names)
-    if by == "posterior":
-        return posterior(steps, *names, n, settings.prior, settings.prior_on, rng)
     if by in RESAMPLED:
         return resampled(steps, *names, by, n, rng)
     samples = by_column(steps, *names)

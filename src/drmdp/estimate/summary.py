@@ -38,6 +38,7 @@ def pair_rows(cells: Cells) -> Array:
 def thin_finding(cells: Cells, open_pairs: BoolArray) -> list[Finding]:
     """What `check_log` says of thin pairs among those that are open, (S·A,)."""
     seen = pair_rows(cells)
+    open_pairs = open_pairs & (np.bincount(cells.pair, cells.rows, seen.size) > 0)
     there = cells.count > 0
     single = np.bincount(cells.pair[there], minlength=seen.size) == 1
     few, fixed = (np.flatnonzero(open_pairs & own) for own in ((seen > 0) & (seen < FEW), single))
@@ -73,7 +74,7 @@ def thin_notes(cells: Cells, fixed: BoolArray, available: BoolArray) -> list[str
     seen, found = pair_rows(cells), []
     cannot = "always led to the same state, and nature cannot change that within observed next states"
     for own, what in ((fixed, cannot), (~fixed & (seen < FEW), f"seen fewer than {FEW} times")):
-        pairs = np.flatnonzero(available & own & (seen > 0))
+        pairs = np.flatnonzero(available & own & (np.bincount(cells.pair, cells.rows, seen.size) > 0))
         if pairs.size:
             was = "" if what == cannot else "was " if pairs.size == 1 else "were "
             found.append(f"{count(pairs.size, 'pair')} {was}{what}: {named(cells, pairs)}")
@@ -264,7 +265,7 @@ def _left_out(steps: Steps, kind: str | None) -> list[str]:
 
 def _kernels(samples: Samples, settings: Settings) -> list[str]:
     found = []
-    if settings.by == "posterior":
+    if settings.by == "posterior" and settings.prior != "pooled":
         where = {"seen": "seen after the pair", "state": "seen from the state, under any action", "all": "there is"}[
             settings.prior_on
         ]
