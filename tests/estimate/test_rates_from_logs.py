@@ -315,6 +315,7 @@ def test_an_action_that_changes_where_no_state_was_seen_is_refused():
         ({"jumps": [("well", "ill")]}, "`jumps`: expected a mapping"),
         ({"jumps": {"dead": ["well"]}}, "state 'dead' is terminal"),
         ({"jumps": {"well": ["well"]}}, "cannot jump to itself"),
+        ({"step": 1, "gaps": "cut"}, "`exact` is for rows that may be far apart"),
         ({"step": 1, "gaps": "fill", "jumps": {"well": "ill"}, "exact": None}, "`jumps` is for rates"),
     ],
 )

@@ -155,9 +155,10 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
             raise InputError("`gaps='fill'` has its prior on what was seen from the state: `prior_on='state'`")
     if ordering.is_continuous:
         _check_continuous(settings)
-    elif settings.jumps is not None or settings.exact:
-        name = "exact" if settings.jumps is None else "jumps"
-        raise InputError(f"`{name}` is for rates: `step='continuous'`")
+    elif settings.jumps is not None:
+        raise InputError("`jumps` is for rates: `step='continuous'`")
+    elif settings.exact and ordering.gaps != "fill":
+        raise InputError("`exact` is for rows that may be far apart: `gaps='fill'`, or `step='continuous'`")
     if ordering.within is not None and ordering.step is None:
         raise InputError(f"`within={ordering.within!r}` needs `step`, which it is a tolerance of")
     if ordering.duplicates == "worst" and settings.states is None:

@@ -95,7 +95,7 @@ def _spanned(raw: Samples, seen: Survey, terminal: Any, settings: Settings, draw
         raise InputError(f"`exact`: state {s!r} is not terminal: name it with `terminal` too")
     if settings.ordering.is_continuous:
         return fit_rates(raw, seen, terminal, exact, settings, rng)
-    samples, told = fill_gaps(raw, terminal, rng, draws, settings.pseudo)
+    samples, told = fill_gaps(raw, terminal, exact, rng, draws, settings.pseudo)
     return replace(samples, told=tuple(told.notes))
 
 
