@@ -117,7 +117,7 @@ def test_exact_paths_have_the_rates_of_jumps_over_time():
     jumps = np.array([[0], [1]])
     fit = maximise(panel, jumps, 2, np.array([0.0]), np.array([[-9.0, 5.0]]))
     assert np.exp(fit.theta[0]) == pytest.approx(died.sum() / t.sum(), rel=1e-6)
-    assert information(fit.theta, jumps, panel, 2)[0, 0] == pytest.approx(died.sum(), rel=1e-5)
+    assert information(fit.theta, jumps, panel, 2, np.array([0]))[0, 0] == pytest.approx(died.sum(), rel=1e-5)
 
 
 def test_rates_of_two_actions_are_recovered_and_discounted_by_interest():

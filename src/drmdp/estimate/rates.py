@@ -17,10 +17,10 @@ Where U is nearly singular, with R_t = Σ_r w_r e_i b_rᵀ over the rows a time 
     ∂ℓ/∂Q = Σ_t ∫_0^t e^{Qᵀs} R_t e^{Qᵀ(t−s)} ds,   the upper right block of exp([[Qᵀ, R_t], [0, Qᵀ]] t).
 
 The observed information H is a difference of gradients. Draws ("posterior") are N(θ̂, H⁻¹). A rate
-is *not estimable* where θ runs to its lower bound, or is not told within a factor of e^`VAGUE` either
-way and makes less than one jump in the time T that was observed from its state: it is 0 in an
-estimate, and Gamma(prior)/T in a draw. A rate is *swift* where θ runs to its upper bound, as after an
-action that works at once: it stays there. Any other rate that is told no better is refused.
+is *not estimable* where θ runs to its lower bound, or where it is not told within a factor of
+e^`VAGUE` either way and ℓ without the jump is lower by `ALIKE` at most: it is 0 in an estimate, and
+Gamma(prior)/T in a draw, T the time observed from its state. It is *swift* where θ runs to its upper
+bound, as after an action that works at once: it stays there. Others told no better are refused.
 
 The result are rows of uniformised steps, I + Q/Λ (`drmdp.core.rates`). A row counts for as many
 steps as tell as much: with v the variance of log q and p = q/Λ, a row of n steps has p(1 − p)/n = p²v.
@@ -60,6 +60,8 @@ SLOWEST, FASTEST = 1e-4, 20.0
 """Bounds of rates: so many jumps in all the time observed, so many in a short time between rows."""
 VAGUE = 2.0
 """Standard deviation of the logarithm of a rate that is told by the data."""
+ALIKE, OFF = 2.0, -700.0
+"""A rate may as well be 0 if that lowers ℓ by no more than the one; log q is then the other."""
 SWIFT = 3.0
 """Jumps in a short time between rows beyond which rows do not tell how fast they are."""
 STEP = 1e-4
@@ -158,6 +160,7 @@ class RateFit:
 
     theta: Array  # (J,)
     bounds: Array  # (J, 2)
+    loglik: float
     slope: float  # largest derivative of ℓ that is left
     iterations: int
 
@@ -169,54 +172,67 @@ def maximise(panel: Panel, jumps: IntArray, S: int, start: Array, bounds: Array)
         value, gradient = value_and_gradient(theta, jumps, panel, S)
         return -value, -gradient
 
-    options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-6}
     start = np.clip(start, *bounds.T)
+    if (bounds[:, 0] == bounds[:, 1]).all():
+        return RateFit(start, bounds, -loss(start)[0], 0.0, 0)
+    options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-6}
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     free = (found.x > bounds[:, 0]) & (found.x < bounds[:, 1])
     slope = float(np.abs(found.jac[free]).max(initial=0.0))
-    return RateFit(found.x, bounds, slope, int(found.nit))
+    return RateFit(found.x, bounds, -float(found.fun), slope, int(found.nit))
 
 
-def information(theta: Array, jumps: IntArray, panel: Panel, S: int) -> Array:
-    """Minus the second derivative of ℓ by θ, (J, J)."""
-    h = STEP * np.eye(theta.size)
-    ends = [[value_and_gradient(x, jumps, panel, S)[1] for x in (theta - e, theta + e)] for e in h]
-    found = np.array([(low - high) / (2 * STEP) for low, high in ends]).reshape(-1, theta.size)
+def information(theta: Array, jumps: IntArray, panel: Panel, S: int, on: IntArray) -> Array:
+    """Minus the second derivative of ℓ by the θ in `on`."""
+    ends = []
+    for h in STEP * np.eye(theta.size)[on]:
+        low, high = (value_and_gradient(x, jumps, panel, S)[1][on] for x in (theta - h, theta + h))
+        ends.append((low - high) / (2 * STEP))
+    found = np.array(ends).reshape(on.size, on.size)
     return np.asarray((found + found.T) / 2)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How well rates are told."""
+    """How well J rates are told."""
 
-    told: BoolArray  # (J,)
-    root: Array  # root·rootᵀ is the covariance of the θ that are told
-    vague: BoolArray  # (J,): neither told nor too slow to be
+    shut: BoolArray  # not estimable: they may as well be 0
+    vague: BoolArray  # neither that, nor told
+    root: Array  # root·rootᵀ is the covariance of the other θ
+
+    @property
+    def told(self) -> BoolArray:
+        """The other rates."""
+        return ~(self.shut | self.vague)
 
 
-def spread(fit: RateFit, jumps: IntArray, panel: Panel, S: int) -> Spread:
-    """The inverse of the information, for the rates that the data tell."""
-    whole = information(fit.theta, jumps, panel, S)
-    slow = np.exp(fit.theta) * crude(panel, S)[1][jumps[0]] < 1
-    told, vague = fit.theta > fit.bounds[:, 0] + STEP, np.zeros(fit.theta.size, dtype=bool)
+def spread(fit: RateFit, jumps: IntArray, panel: Panel, S: int) -> tuple[RateFit, Spread]:
+    """The fit without the rates that may as well be 0, and the inverse of its information."""
+    shut, vague = fit.theta <= fit.bounds[:, 0] + STEP, np.zeros(fit.theta.size, dtype=bool)
+    fit = replace(fit, theta=np.where(shut, OFF, fit.theta), bounds=np.where(shut[:, None], OFF, fit.bounds))
     while True:
-        values, vectors = np.linalg.eigh(whole[np.ix_(told, told)])
+        on = np.flatnonzero(~(shut | vague))
+        values, vectors = np.linalg.eigh(information(fit.theta, jumps, panel, S, on))
         root = vectors / np.sqrt(np.maximum(values, 1e-8))
-        poor = np.flatnonzero(told)[(root**2).sum(axis=1) > VAGUE**2]
-        if not poor.size:
-            return Spread(told, root, vague)
-        leaving = poor[slow[poor]] if slow[poor].any() else poor
-        vague[leaving] = ~slow[leaving]
-        told[leaving] = False
+        variance = (root**2).sum(axis=1)
+        if not (variance > VAGUE**2).any():
+            return fit, Spread(shut, vague, root)
+        worst = int(on[variance.argmax()])
+        without = np.where((np.arange(shut.size) == worst)[:, None], OFF, fit.bounds)
+        trial = maximise(panel, jumps, S, fit.theta, without)
+        if trial.loglik > fit.loglik - ALIKE:
+            shut[worst], fit = True, trial
+        else:
+            vague[worst] = True
 
 
-def draw(fit: RateFit, known: Spread, time: Array, prior: float, n: int, rng: Any) -> Array:
-    """θ of n draws, (n, J); `time` (J,) is that observed from the state of a jump."""
-    found = np.log(np.maximum(rng.standard_gamma(prior, (n, fit.theta.size)) / time, 1e-300))
+def draw(fit: RateFit, known: Spread, slow: Array, most: float, rng: Any) -> Array:
+    """θ of n draws, (n, J), at most `most`; `slow` (n, J) are those of rates that are not estimable."""
+    found, n = slow.copy(), len(slow)
     found[:, known.vague] = fit.theta[known.vague]
-    normal = rng.standard_normal((n, known.root.shape[1]))
+    normal = rng.standard_normal((n, len(known.root)))
     found[:, known.told] = fit.theta[known.told] + normal @ known.root.T
-    return np.asarray(np.minimum(found, fit.bounds[:, 1]))
+    return np.asarray(np.minimum(found, most))
 
 
 # ---------------------------------------------------------------------- samples
@@ -312,7 +328,7 @@ def fit_action(panel: Panel, jumps: IntArray, usual: Array, short: float) -> tup
     start = np.where(time[:, None] > 0, (seen + 0.5) / (time + short)[:, None], usual)
     bounds = np.log([[SLOWEST / own, FASTEST / short] for own in observed])
     fit = maximise(panel, jumps, S, np.log(start[tuple(jumps)]), bounds)
-    return fit, spread(fit, jumps, panel, S)
+    return spread(fit, jumps, panel, S)
 
 
 def fit_rates(
@@ -345,20 +361,20 @@ def fit_rates(
         jumped, time[a] = crude(panel, S)
         often = np.bincount(panel.i, panel.n, S)
         needed = (often >= max(settings.min_count, 1))[jumps[0]]
-        swift = (fit.theta >= fit.bounds[:, 1]) | (known.vague & (np.exp(fit.theta) * short > SWIFT))
+        swift = ((fit.theta >= fit.bounds[:, 1]) & ~known.shut) | (known.vague & (np.exp(fit.theta) * short > SWIFT))
         vague = np.where(swift, (often < FEW)[jumps[0]], known.vague)
         _check_told(seen.steps, cells, a, jumps.T[needed & vague], often)
-        none = ~(known.told | known.vague)
         told.fits.append(fit)
-        for names, which in ((told.slow, none), (told.swift, swift)):
+        for names, which in ((told.slow, known.shut), (told.swift, swift)):
             for i, j in jumps.T[needed & which]:
                 pair = f"{cells.actions[a]} when {cells.states[i]}"
                 names.append(f"{cells.states[j]} after {pair} ({jumped[i, j]:g} of {count(int(often[i]), 'row')})")
-        pooled[a] = rates[:, a] = generator_of(np.where(none, -np.inf, fit.theta), jumps, S)
+        pooled[a] = rates[:, a] = generator_of(np.where(known.shut, -np.inf, fit.theta), jumps, S)
         variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
         if draws:
             observed = np.where(time[a] > 0, time[a], time[a].sum())[jumps[0]]
-            drawn = draw(fit, known, observed, settings.pseudo, draws, rng)
+            slow = np.maximum(rng.standard_gamma(settings.pseudo, (draws, jumps.shape[1])), 1e-300)
+            drawn = draw(fit, known, np.log(slow / observed), float(np.log(FASTEST / short)), rng)
             rates[:, a], rows[:, a] = [generator_of(theta, jumps, S) for theta in drawn], often
         for k in range(0 if draws else len(labels)):
             number = np.zeros(cells.count.size)
