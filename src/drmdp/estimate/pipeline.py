@@ -96,8 +96,12 @@ def _counts(samples: Samples) -> Kernels:
 def _continuous(clock: Clock, filled: Filled, discount: float) -> dict[str, Any]:
     """Rates, interest and counts of a model whose rows are steps of continuous time; the discount is that of a unit of time."""
     S = len(clock.rates)
-    rates = clock.steps * (filled.kernels.dense(0, S).transpose(2, 0, 1, 3) - np.eye(S)[:, None])
-    fastest = -float(rates[:, np.arange(S), :, np.arange(S)].transpose(1, 0, 2)[:, filled.available].min())
+    here = np.arange(S)
+    rates = clock.steps * filled.kernels.dense(0, S).transpose(2, 0, 1, 3)
+    rates[:, here, :, here] = 0.0
+    left = rates.sum(axis=3)
+    rates[:, here, :, here] = -left.transpose(1, 0, 2)
+    fastest = float(left[:, filled.available].max())
     counts = clock.counts(fastest) if fastest > 0 else None
     if discount == 0:
         raise InputError("`discount=0`: in continuous time the cost of a moment is nothing; give a positive one")

@@ -54,6 +54,8 @@ LARGEST = 100
 """States of which generators are fitted."""
 DEFECTIVE = 1e6
 """Condition of the eigenvectors beyond which they are not used."""
+FLOOR = 1e-100
+"""Likelihood of a row that jumps do not explain."""
 CLOSE = 1e-3
 """Eigenvalues are taken for equal if their difference, times the longest time, is below this."""
 SLOWEST, FASTEST = 1e-4, 20.0
@@ -100,7 +102,7 @@ def value_and_gradient(theta: Array, jumps: IntArray, panel: Panel, S: int) -> t
     values, vectors = np.linalg.eig(generator)
     way = _spectral if np.linalg.cond(vectors) < DEFECTIVE else _by_exponentials
     rows, pull = way(generator, values, vectors, panel, column)
-    likelihood = np.maximum((rows * column).sum(axis=1), 1e-300)
+    likelihood = np.maximum((rows * column).sum(axis=1), FLOOR)
     weight = panel.n / likelihood
     slope = pull(weight)
     entered = np.zeros((S, S))  # where the rate itself is in the likelihood
@@ -140,9 +142,10 @@ def _by_exponentials(generator: Array, _: Any, __: Any, panel: Panel, column: Ar
     def pull(weight: Array) -> Array:
         block = np.zeros((times.size, 2 * S, 2 * S))
         block[:, :S, :S] = block[:, S:, S:] = generator.T
-        np.add.at(block[:, :S, S:], (place, panel.i), weight[:, None] * column)
+        scale = weight.max()  # the result is linear in the weights
+        np.add.at(block[:, :S, S:], (place, panel.i), weight[:, None] / scale * column)
         block *= times[:, None, None]
-        return np.asarray(linalg.expm(block)[:, :S, S:].sum(axis=0))
+        return np.asarray(scale * linalg.expm(block)[:, :S, S:].sum(axis=0))
 
     return rows, pull
 
