@@ -10,7 +10,16 @@ from scipy import linalg
 import drmdp
 from drmdp import InputError, check_log, estimate
 from drmdp.estimate import rates
-from drmdp.estimate.rates import Panel, generator_of, information, maximise, value_and_gradient
+from drmdp.estimate.rates import (
+    Panel,
+    RateFit,
+    Spread,
+    draw,
+    generator_of,
+    information,
+    maximise,
+    value_and_gradient,
+)
 
 ILL = np.array([[-0.30, 0.25, 0.05], [0.15, -0.45, 0.30], [0, 0, 0]])
 """Well, ill, dead."""
@@ -44,6 +53,10 @@ def panel_log(generators, n, seed, states=STATES, years=8.0, between=(0.5, 1.8),
             when, now = path(generators[a], s, visit - t, rng)[-1]
             t, s = (t + when if now == dead else visit), now
             a = int(rng.integers(len(generators)))
+    return pl.DataFrame(rows, schema=["e", "t", "state", "action"], orient="row")
+
+
+def small(*rows):
     return pl.DataFrame(rows, schema=["e", "t", "state", "action"], orient="row")
 
 
@@ -118,6 +131,49 @@ def test_exact_paths_have_the_rates_of_jumps_over_time():
     fit = maximise(panel, jumps, 2, np.array([0.0]), np.array([[-9.0, 5.0]]))
     assert np.exp(fit.theta[0]) == pytest.approx(died.sum() / t.sum(), rel=1e-6)
     assert information(fit.theta, jumps, panel, 2, np.array([0]))[0, 0] == pytest.approx(died.sum(), rel=1e-5)
+
+
+def test_draws_have_the_covariance_of_the_inverse_information():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 3))
+    known = Spread(np.array([False, True, False, False]), np.zeros(4, bool), root)
+    fit = RateFit(np.array([1.0, -700, 2, 3]), np.zeros((4, 2)), 0.0, 0.0, 1)
+    drawn = draw(fit, known, np.full((40_000, 4), -5.0), 1e9, rng)
+    assert (drawn[:, 1] == -5).all()
+    np.testing.assert_allclose(drawn[:, [0, 2, 3]].mean(axis=0), [1, 2, 3], atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn[:, [0, 2, 3]].T), root @ root.T, atol=0.15)
+
+
+def test_the_time_of_entry_gives_deaths_over_time_and_counts_of_as_many():
+    rng = np.random.default_rng(1)
+    t = rng.exponential(4.0, 200)
+    rows = [
+        (e, x, s, "a") for e, d in enumerate(t) for x, s in ((0.0, "well"), (min(d, 5.0), "dead" if d < 5 else "well"))
+    ]
+    options = {**OPTIONS, "states": ["well", "dead"]}
+    model = estimate(small(*rows), **options)
+    assert rates_of(model)[0, 0, 0, 1] == pytest.approx((t < 5).sum() / np.minimum(t, 5).sum(), rel=1e-5)
+    assert model.counts[0, 0, 1] == pytest.approx((t < 5).sum(), rel=1e-4)
+    often = [(e, x, s, "a") for e in range(200) for x, s in [*((0.1 * k, "well") for k in range(6)), (0.55, "dead")]]
+    model = estimate(small(*often[:700], *[row for row in often[700:] if row[2] == "well"]), **options)
+    assert model.counts[0, 0].sum() == pytest.approx(100, rel=1e-3)  # deaths, not the 1100 rows
+    far = estimate(small(*[(e, x, s, "a") for e in range(50) for x, s in ((0.0, "well"), (9.0, "dead" if e < 30 else "well"))]),
+                   **{**options, "exact": None})  # fmt: skip
+    assert far.counts[0, 0].sum() <= 50
+
+
+def test_a_rate_that_may_as_well_be_0_is_left_out():
+    chain = np.array([[-0.25, 0.2, 0.05, 0], [0, -0.35, 0.25, 0.1], [0, 0, -0.5, 0.5], [0.0, 0, 0, 0]])
+    names = ["good", "fair", "poor", "failed"]
+    told = 0
+    for seed in range(4):
+        log = panel_log([chain], 150, seed, names, years=12.0, between=(0.3, 2.5))
+        model = estimate(log, **{**OPTIONS, "states": names, "terminal": "failed", "exact": None})
+        found = rates_of(model)[0, :, 0]
+        np.testing.assert_allclose(found[:3], chain[:3], atol=0.15)
+        told += any("not estimable, and 0: failed after a when good" in note for note in model.notes)
+        assert (found[0, 3] == 0) == any("failed after a when good" in note for note in model.notes)
+    assert told >= 2
 
 
 def test_rates_of_two_actions_are_recovered_and_discounted_by_interest():
@@ -236,10 +292,6 @@ def test_costs_of_a_column_are_per_unit_of_time():
 # ---------------------------------------------------------------------- what is refused or told
 
 
-def small(*rows):
-    return pl.DataFrame(rows, schema=["e", "t", "state", "action"], orient="row")
-
-
 def test_a_rate_without_a_jump_is_told_and_drawn():
     stayed = small(*[(9000 + k, t, "ill", "b") for k in range(6) for t in (0.0, 1.0)])
     never = pl.concat([panel_log([ILL], 300, 10, dead=2), stayed])
@@ -286,6 +338,9 @@ def test_times_that_do_not_rise_are_refused():
         InputError, match=r"has two rows at 1.0 that differ: their order is unknown; `duplicates='last'`"
     ):
         estimate(log, **OPTIONS)
+    few = check_log(small((1, 0.0, "well", "a"), (1, 0.0, "ill", "a"), (1, 1.0, "ill", "a"), (1, 2.0, "dead", "a")),
+                    **{k: v for k, v in OPTIONS.items() if k not in ("costs", "discount")})  # fmt: skip
+    assert [finding.kind for finding in few.findings][:1] == ["same time"]
     kept = estimate(log, duplicates="last", **OPTIONS)
     assert kept.n_states == 3
     shuffled = panel_log([ILL], 20, 13, dead=2).sample(fraction=1.0, shuffle=True, seed=1)

@@ -177,7 +177,7 @@ class Clock:
         """Transitions (S, A, S) of a model with so many steps per unit of time: as many as tell as much as the rows, at most as many."""
         p = self.rates / steps
         with np.errstate(divide="ignore", invalid="ignore"):
-            size = np.where(np.isnan(self.variance) | (p <= 0), np.inf, (1 - p) / (p * self.variance))
+            size = np.where(np.isnan(self.variance) | (p <= 0), np.inf, 1 / (p * self.variance))
         size = np.minimum(np.minimum(size.min(axis=2), steps * self.time), self.rows)
         return np.asarray(size[:, :, None] * np.maximum(p + np.eye(len(p))[:, None], 0.0))
 

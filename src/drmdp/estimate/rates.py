@@ -23,7 +23,7 @@ Gamma(prior)/T in a draw, T the time observed from its state. It is *swift* wher
 bound, as after an action that works at once: it stays there. Others told no better are refused.
 
 The result are rows of uniformised steps, I + Q/Λ (`drmdp.core.rates`). A row counts for as many
-steps as tell as much: with v the variance of log q and p = q/Λ, a row of n steps has p(1 − p)/n = p²v.
+steps as tell as much: with v the variance of log q, as after 1/v jumps, and p = q/Λ, 1/v = np.
 
 Assumed are rates that do not depend on the time, no decision between two rows, and that the times
 of rows do not depend on states that were not seen.
@@ -56,7 +56,7 @@ DEFECTIVE = 1e6
 """Condition of the eigenvectors beyond which they are not used."""
 FLOOR = 1e-100
 """Likelihood of a row that jumps do not explain."""
-CLOSE = 1e-3
+CLOSE = 1e-4
 """Eigenvalues are taken for equal if their difference, times the longest time, is below this."""
 SLOWEST, FASTEST = 1e-4, 20.0
 """Bounds of rates: so many jumps in all the time observed, so many in a short time between rows."""
@@ -125,9 +125,8 @@ def _spectral(generator: Array, values: Any, vectors: Any, panel: Panel, column:
         mixed = (x * grown).T @ right - x.T @ (grown * right)
         mixed = mixed / np.where(close, 1, apart)
         for k, m in np.argwhere(close):
-            bent = 1 + (apart[k, m] * panel.t) ** 2 / 24
             middle = np.exp((values[k] + values[m]) / 2 * panel.t)
-            mixed[k, m] = (x[:, k] * right[:, m] * panel.t * middle * bent).sum()
+            mixed[k, m] = (x[:, k] * right[:, m] * panel.t * middle).sum()
         return np.asarray((inverse.T @ mixed @ vectors.T).real)
 
     return ((left * grown) @ inverse).real, pull
@@ -249,7 +248,7 @@ class Told:
     slow: list[str]  # rates that are not estimable
     swift: list[str]  # rates that are faster than rows tell
 
-    def notes(self, n: int, entered: list[Any]) -> list[str]:
+    def notes(self, n: int, entered: list[Any], prior: float | None) -> list[str]:
         """What was done and assumed, in sentences."""
         rounds, slope = max(fit.iterations for fit in self.fits), max(fit.slope for fit in self.fits)
         found = [
@@ -262,7 +261,8 @@ class Told:
         if entered:
             found.append(f"rows in {some(entered)} are at the time of entry, not of a visit")
         if self.slow:
-            what = "not estimable, 0 in an estimate and about one jump in the time observed in a draw"
+            what = "not estimable, and "
+            what += "0" if prior is None else f"drawn as if {prior:g} jumps were expected in the time observed"
             found.append(f"{count(len(self.slow), 'rate')} {what}: {some(self.slow, 10)}")
         if self.swift:
             most = (
@@ -396,7 +396,9 @@ def fit_rates(
     keys, counts = (list(own) for own in zip(*parts, strict=True))
     own = np.bincount(cells.pair, cells.count, S * A).reshape(S, A)
     clock = Clock(fastest, pooled.transpose(1, 0, 2), variance.transpose(1, 0, 2), time.T, own)
-    notes = told.notes(int(cells.rows.sum()), [cells.states[k] for k in np.flatnonzero(exact)])
+    notes = told.notes(
+        int(cells.rows.sum()), [cells.states[k] for k in np.flatnonzero(exact)], settings.pseudo if draws else None
+    )
     return Samples(labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes), clock)
 
 

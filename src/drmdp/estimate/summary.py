@@ -265,7 +265,7 @@ def _left_out(steps: Steps, kind: str | None) -> list[str]:
 
 def _kernels(samples: Samples, settings: Settings) -> list[str]:
     found = []
-    if settings.by == "posterior" and settings.prior != "pooled":
+    if settings.by == "posterior" and settings.prior != "pooled" and samples.clock is None:
         where = {"seen": "seen after the pair", "state": "seen from the state, under any action", "all": "there is"}[
             settings.prior_on
         ]
