@@ -99,6 +99,15 @@ def test_pairs_never_seen_may_be_like_those_of_another_state():
     np.testing.assert_array_equal(draws[:, 0, 1], draws[:, 1, 1])
 
 
+def test_pairs_that_borrow_a_row_were_not_seen():
+    log = {"state": list("aaabbbbbbb"), "action": list("xxxyyyyyyy"), "next_state": list("abaabababa")}
+    model = estimate(log, unvisited="like:a", same_row="y", costs="1", discount=0.9)
+    assert any("seen fewer than 5 times: x when a (3 times)" in note for note in model.notes)
+    assert not any("x when b (" in note for note in model.notes)
+    thin = [own for own in check_log(log, unvisited="like:a", same_row="y").findings if own.kind == "thin"]
+    assert [str(place) for own in thin for place in own.places] == ["state 'a', action 'x': seen 3 times"]
+
+
 def test_numbers_are_states_too():
     log = {"state": [0, 0, 1], "action": ["a", "b", "a"], "next_state": [1, 0, 0], "cost": [1, 2, 3]}
     model = estimate(log, unvisited="like:0", cost="cost", discount=0.9)

@@ -157,9 +157,14 @@ def test_the_time_of_entry_gives_deaths_over_time_and_counts_of_as_many():
     often = [(e, x, s, "a") for e in range(200) for x, s in [*((0.1 * k, "well") for k in range(6)), (0.55, "dead")]]
     model = estimate(small(*often[:700], *[row for row in often[700:] if row[2] == "well"]), **options)
     assert model.counts[0, 0].sum() == pytest.approx(100, rel=1e-3)  # deaths, not the 1100 rows
-    far = estimate(small(*[(e, x, s, "a") for e in range(50) for x, s in ((0.0, "well"), (9.0, "dead" if e < 30 else "well"))]),
-                   **{**options, "exact": None})  # fmt: skip
-    assert far.counts[0, 0].sum() <= 50
+    far = [(e, x, s, "a") for e in range(50) for x, s in ((0.0, "well"), (9.0, "dead" if e < 30 else "well"))]
+    seen_late = estimate(small(*far), **{**options, "exact": None})
+    left = np.exp(-9 * rates_of(seen_late)[0, 0, 0, 1])  # 20 of 50, with the variance of a share
+    variance = left * (1 - left) / 50 / (left * np.log(left)) ** 2
+    assert seen_late.counts[0, 0].sum() == pytest.approx(1 / variance, rel=1e-3)
+    fast = [(100 + e, x, s, "b") for e in range(50) for x, s in ((0.0, "well"), (0.1 + e / 50, "dead"))]
+    both = estimate(small(*far, *fast), **options)
+    assert both.counts[0, 0].sum() == pytest.approx(50)  # steps of a fast clock, but rows are 50
 
 
 def test_a_rate_that_may_as_well_be_0_is_left_out():
@@ -338,7 +343,7 @@ def test_times_that_do_not_rise_are_refused():
         InputError, match=r"has two rows at 1.0 that differ: their order is unknown; `duplicates='last'`"
     ):
         estimate(log, **OPTIONS)
-    few = check_log(small((1, 0.0, "well", "a"), (1, 0.0, "ill", "a"), (1, 1.0, "ill", "a"), (1, 2.0, "dead", "a")),
+    few = check_log(small(*[(e, t, s, "a") for e in range(5) for t, s in ((0.0, "well"), (0.0, "ill"), (1.0, "ill"), (2.0, "dead"))]),
                     **{k: v for k, v in OPTIONS.items() if k not in ("costs", "discount")})  # fmt: skip
     assert [finding.kind for finding in few.findings][:1] == ["same time"]
     kept = estimate(log, duplicates="last", **OPTIONS)

@@ -4,7 +4,7 @@
     python -m drmdp_lab.bench.panels rates [REPEATS]     an illness–death process: rates, draws
     python -m drmdp_lab.bench.panels cav [FILE]          rates published for heart transplants
     python -m drmdp_lab.bench.panels steps               discrete against continuous fits as the step shrinks
-    python -m drmdp_lab.bench.panels plans [REPEATS]     what a plan was promised to cost, and what it costs
+    python -m drmdp_lab.bench.panels plans [REPEATS [LEVEL]]  what a plan was promised to cost, and what it costs
     python -m drmdp_lab.bench.panels rows                seconds for 1e5, 3e5 and 1e6 rows
 
 Where follow-up ends it ends for everybody alike: a log that keeps deaths after the last visit, and
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -301,6 +302,5 @@ def rows():
 
 if __name__ == "__main__":
     name, *rest = sys.argv[1:]
-    {"missing": missing, "rates": rates, "cav": cav, "steps": steps, "plans": plans, "rows": rows}[name](
-        *(int(text) if text.isdigit() else text for text in rest)
-    )
+    tables = {"missing": missing, "rates": rates, "cav": cav, "steps": steps, "plans": plans, "rows": rows}
+    tables[name](*(text if Path(text).suffix == ".csv" else float(text) if "." in text else int(text) for text in rest))
