@@ -137,7 +137,7 @@ def test_draws_have_the_covariance_of_the_inverse_information():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 3))
     known = Spread(np.array([False, True, False, False]), np.zeros(4, bool), root)
-    fit = RateFit(np.array([1.0, -700, 2, 3]), np.zeros((4, 2)), 0.0, 0.0, 1)
+    fit = RateFit(np.array([1.0, -800, 2, 3]), np.zeros((4, 2)), 0.0, 0.0, 1)
     drawn = draw(fit, known, np.full((40_000, 4), -5.0), 1e9, rng)
     assert (drawn[:, 1] == -5).all()
     np.testing.assert_allclose(drawn[:, [0, 2, 3]].mean(axis=0), [1, 2, 3], atol=0.05)

@@ -38,16 +38,9 @@ LOG = (
     ),
     click.option("--zone", help="Whose clock counts for stamps with a zone: Europe/Zurich …; that shown by default."),
     click.option(
-        "--step",
-        help="Time from row to row: month, '2 weeks', 0.5 …; guessed by default. continuous or continuous/year fits rates.",
+        "--step", help="Time from row to row: month, '2 weeks', 0.5 …; or continuous/year, for rates. Guessed."
     ),
-    click.option(
-        "--jump",
-        "jumps",
-        multiple=True,
-        metavar="FROM=TO",
-        help="A jump that rates may have; may be repeated. Those seen by default.",
-    ),
+    click.option("--jump", "jumps", multiple=True, metavar="FROM=TO", help="The only jumps of rates; may be repeated."),
     click.option("--exact", multiple=True, help="A terminal state whose rows are at the time of entry (rates)."),
     click.option("--within", help="Count elapsed time: rows are whole steps apart, give or take this: '10 days'."),
     click.option(
@@ -114,10 +107,7 @@ KERNELS = (
     ),
     click.option("--rewards", help="The same for rewards."),
     click.option(
-        "--prior",
-        default="1.0",
-        show_default=True,
-        help="Pseudo-count of a next state (posterior), or pooled: rows of a state are drawn to each other.",
+        "--prior", default="1.0", show_default=True, help="Pseudo-count of a next state (posterior), or pooled."
     ),
     click.option(
         "--prior-on",

@@ -63,7 +63,8 @@ def alike(cells: Cells, same_row: Any, unvisited: str, typed: bool, terminal: Bo
     together = np.zeros((S, A), dtype=bool)
     together[:, chosen] = ~terminal[:, None]
     if unvisited.startswith(LIKE):
-        s = _state(cells, unvisited)
+        kind = f"state in `unvisited={unvisited!r}`"
+        s = lookup(cells.states)[names_by_text(cells.states, [unvisited.removeprefix(LIKE)], kind)[0]]
         total = np.bincount(cells.pair, cells.count, S * A).reshape(S, A)
         new = (total == 0) & ~terminal[:, None] & ~together & (total[s] > 0)
         source = np.where(new, s * A + np.arange(A), source)
@@ -72,12 +73,6 @@ def alike(cells: Cells, same_row: Any, unvisited: str, typed: bool, terminal: Bo
         what = f"never seen, and taken to lead where its action leads from {cells.states[s]}"
         notes += [f"{len(told):,} {was} {what}: {some(told, 10)}"] if told else []
     return Alike(source.ravel(), together.ravel(), tuple(notes))
-
-
-def _state(cells: Cells, rule: str) -> int:
-    """The state of a rule."""
-    names = names_by_text(cells.states, [rule.removeprefix(LIKE)], f"state in `unvisited={rule!r}`")
-    return find(lookup(cells.states), names[0], "`unvisited`", "state")
 
 
 def gathered(samples: Samples, rows: Alike) -> Samples:
@@ -94,7 +89,7 @@ def gathered(samples: Samples, rows: Alike) -> Samples:
         return np.asarray((gap * (S * A) + rows.source[pair]) * S + column)
 
     merged = [np.unique(moved(keys), return_inverse=True) for keys in samples.keys]
-    counts = [np.bincount(at, n) for (_, at), n in zip(merged, samples.counts, strict=True)]
+    counts = [np.bincount(at, n).astype(np.float64) for (_, at), n in zip(merged, samples.counts, strict=True)]
     rest, column = np.divmod(moved(cells.keys), S)
     gap, pair = np.divmod(rest, S * A)
     pooled = merge(replace(cells, pair=pair, column=column, gap=None if cells.gap is None else gap))
@@ -136,18 +131,12 @@ def copied(samples: Samples, first: Cells, rows: Alike) -> Samples:
 # ---------------------------------------------------------------------- pooled prior
 
 
-def tables(counts: Array, w: float) -> Array:
-    """Independent draws of the pooled row that rows of counts (R, K) hold."""
-    n = np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
-    return np.asarray(counts * np.minimum(1, w * np.log1p(n / w) / n))
-
-
 def weights(counts: Array) -> tuple[Array, Array]:
     """Leave-one-out weights of the grid, (G,), and the parameters of m for each w, (G, K)."""
-    K = counts.shape[1]
+    K, n = counts.shape[1], np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
     loglik, parameters = np.zeros(GRID.size), np.zeros((GRID.size, K))
     for k, w in enumerate(GRID):
-        effective = tables(counts, w)
+        effective = counts * np.minimum(1, w * np.log1p(n / w) / n)
         parameters[k] = effective.sum(axis=0) + 1 / K
         others = parameters[k] - effective
         alpha = w * others / others.sum(axis=1, keepdims=True)
@@ -175,7 +164,7 @@ def shrunk(samples: Samples, n: int, rng: Any) -> Samples:
         else:
             share, parameters = weights(counts)
             used.append(float(GRID[share.argmax()]))
-            at = rng.choice(GRID.size, n, p=share) if n else share.argmax(keepdims=True)
+            at = rng.choice(GRID.size, n, p=share) if n else np.array([share.argmax()])
             mean = rng.standard_gamma(parameters[at]) if n else parameters[at]
             prior = (GRID[at] / mean.sum(axis=1))[:, None, None] * mean[:, None, :]
         rows = counts + prior

@@ -221,7 +221,7 @@ def fill_gaps(
         longest,
         fit.rounds,
         float(fit.rise.max()),
-        tuple(str(cells.states[s]) for s in np.flatnonzero(exact)),
+        tuple(str(cells.states[s]) for s in np.flatnonzero(exact).tolist()),
         int((seen & (p == 0) & ~terminal[:, None]).sum()),
         boundless,
     )

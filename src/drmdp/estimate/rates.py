@@ -62,8 +62,8 @@ SLOWEST, FASTEST = 1e-4, 20.0
 """Bounds of rates: so many jumps in all the time observed, so many in a short time between rows."""
 VAGUE = 2.0
 """Standard deviation of the logarithm of a rate that is told by the data."""
-ALIKE, OFF = 2.0, -700.0
-"""A rate may as well be 0 if that lowers ℓ by no more than the one; log q is then the other."""
+ALIKE, OFF = 2.0, -800.0
+"""A rate may as well be 0 if that lowers ℓ by no more than the one; log q is then the other, whose exponential is 0."""
 SWIFT = 3.0
 """Jumps in a short time between rows beyond which rows do not tell how fast they are."""
 STEP = 1e-4
@@ -153,7 +153,7 @@ def crude(panel: Panel, S: int) -> tuple[Array, Array]:
     """Jumps between rows, (S, S), and the time observed from each state, (S,)."""
     seen = np.zeros((S, S))
     np.add.at(seen, (panel.i, panel.j), panel.n)
-    return seen, np.bincount(panel.i, panel.n * panel.t, S)
+    return seen, np.bincount(panel.i, panel.n * panel.t, S).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -216,16 +216,15 @@ def spread(fit: RateFit, jumps: IntArray, panel: Panel, S: int) -> tuple[RateFit
         on = np.flatnonzero(~(shut | vague))
         values, vectors = np.linalg.eigh(information(fit.theta, jumps, panel, S, on))
         root = vectors / np.sqrt(np.maximum(values, 1e-8))
-        variance = (root**2).sum(axis=1)
-        if not (variance > VAGUE**2).any():
+        poor = on[(root**2).sum(axis=1) > VAGUE**2]
+        if not poor.size:
             return fit, Spread(shut, vague, root)
-        worst = int(on[variance.argmax()])
-        without = np.where((np.arange(shut.size) == worst)[:, None], OFF, fit.bounds)
+        least = poor[fit.theta[poor].argmin()]
+        without = np.where((np.arange(shut.size) == least)[:, None], OFF, fit.bounds)
         trial = maximise(panel, jumps, S, fit.theta, without)
-        if trial.loglik > fit.loglik - ALIKE:
-            shut[worst], fit = True, trial
-        else:
-            vague[worst] = True
+        shut[least] = trial.loglik > fit.loglik - ALIKE
+        vague[least] = ~shut[least]
+        fit = trial if shut[least] else fit
 
 
 def draw(fit: RateFit, known: Spread, slow: Array, most: float, rng: Any) -> Array:
@@ -265,10 +264,8 @@ class Told:
             what += "0" if prior is None else f"drawn as if {prior:g} jumps were expected in the time observed"
             found.append(f"{count(len(self.slow), 'rate')} {what}: {some(self.slow, 10)}")
         if self.swift:
-            most = (
-                f"so fast that rows do not tell how fast, and taken for {FASTEST:g} jumps in a short time between rows"
-            )
-            found.append(f"{count(len(self.swift), 'rate')} {most}: {some(self.swift, 10)}")
+            what = f"so fast that rows do not tell, taken for {FASTEST:g} jumps in a short time between rows"
+            found.append(f"{count(len(self.swift), 'rate')} {what}: {some(self.swift, 10)}")
         return found
 
 
@@ -295,17 +292,13 @@ def structure(given: Any, cells: Cells, terminal: BoolArray, typed: bool) -> Boo
     return found
 
 
-def _first_row(steps: Steps, names: dict[str, Any]) -> int:
-    """The first row of a log with labels, by role."""
+def _refuse(steps: Steps, names: dict[str, Any], what: str, cure: str) -> None:
+    """Refuse a log for its first row with labels, by role."""
     pl, schema = polars(), steps.frame.collect_schema()
     text = {role: (pl.col(role).cast(pl.Int64) if schema[role].is_float() else pl.col(role)) for role in names}
     same = [text[role].cast(pl.String) == str(name) for role, name in names.items()]
     rows = steps.frame.filter(pl.all_horizontal(same)).select(pl.col("_row").min())
-    return int(steps.table.collect(rows)[0].item())
-
-
-def _refuse(steps: Steps, names: dict[str, Any], role: str, what: str, cure: str) -> None:
-    place = steps.table.places([([_first_row(steps, names)], what, role, None)])[0]
+    place = steps.table.places([([int(steps.table.collect(rows)[0].item())], what, "state", None)])[0]
     raise InputError(f"{steps.table.name}: {place}; {cure}")
 
 
@@ -313,14 +306,11 @@ def _check_jumps(steps: Steps, cells: Cells, allowed: BoolArray, terminal: BoolA
     """Refuse rows that the structure does not lead to."""
     S, A = len(cells.states), len(cells.actions)
     ways = np.linalg.matrix_power((allowed | np.eye(S, dtype=bool)).astype(float), S) > 0
-    bad = ~ways[cells.pair // A, cells.column] & ~terminal[cells.pair // A]
-    if bad.any():
-        pair, t = int(cells.pair[bad][0]), int(cells.column[bad][0])
-        s, a = divmod(pair, A)
-        names = {"state": cells.states[s], "action": cells.actions[a], "next_state": cells.states[t]}
-        what = f"{cells.states[s]!r} is followed by {cells.states[t]!r}, where no jumps lead"
+    for k in np.flatnonzero(~ways[cells.pair // A, cells.column] & ~terminal[cells.pair // A])[:1]:
+        s, t = cells.states[cells.pair[k] // A], cells.states[cells.column[k]]
+        what = f"{s!r} is followed by {t!r}, where no jumps lead"
         cure = "name jumps that lead there with `jumps`, or correct the row"
-        _refuse(steps, names, "state", what, cure)
+        _refuse(steps, {"state": s, "next_state": t}, what, cure)
 
 
 def fit_action(panel: Panel, jumps: IntArray, usual: Array, short: float) -> tuple[RateFit, Spread]:
@@ -366,12 +356,18 @@ def fit_rates(
         needed = (often >= max(settings.min_count, 1))[jumps[0]]
         swift = ((fit.theta >= fit.bounds[:, 1]) & ~known.shut) | (known.vague & (np.exp(fit.theta) * short > SWIFT))
         vague = np.where(swift, (often < FEW)[jumps[0]], known.vague)
-        _check_told(seen.steps, cells, a, jumps.T[needed & vague], often)
+        for i, j in jumps.T[needed & vague][:1]:
+            names = {"state": cells.states[i], "action": cells.actions[a]}
+            what = f"{count(int(often[i]), 'row')} of {cells.actions[a]!r} when {cells.states[i]!r}"
+            what += f" do not tell the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
+            cure = f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable"
+            _refuse(seen.steps, names, what, f"{cure}; or leave jumps out of `jumps`")
         told.fits.append(fit)
         for names, which in ((told.slow, known.shut), (told.swift, swift)):
             for i, j in jumps.T[needed & which]:
-                pair = f"{cells.actions[a]} when {cells.states[i]}"
-                names.append(f"{cells.states[j]} after {pair} ({jumped[i, j]:g} of {count(int(often[i]), 'row')})")
+                share = f"{jumped[i, j]:g} of {count(int(often[i]), 'row')}"
+                rate = f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]}"
+                names.append(f"{rate} ({share})")
         pooled[a] = rates[:, a] = generator_of(np.where(known.shut, -np.inf, fit.theta), jumps, S)
         variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
         if draws:
@@ -394,26 +390,11 @@ def fit_rates(
     found = _uniform(cells, pooled, time, fastest, terminal)
     parts = [entries(np.eye(S) + own / fastest, n) for own, n in zip(rates, rows, strict=True)]
     keys, counts = (list(own) for own in zip(*parts, strict=True))
-    own = np.bincount(cells.pair, cells.count, S * A).reshape(S, A)
+    own = np.bincount(cells.pair, cells.count, S * A).astype(np.float64).reshape(S, A)
     clock = Clock(fastest, pooled.transpose(1, 0, 2), variance.transpose(1, 0, 2), time.T, own)
-    notes = told.notes(
-        int(cells.rows.sum()), [cells.states[k] for k in np.flatnonzero(exact)], settings.pseudo if draws else None
-    )
+    entered = [cells.states[k] for k in np.flatnonzero(exact).tolist()]
+    notes = told.notes(int(cells.rows.sum()), entered, settings.pseudo if draws else None)
     return Samples(labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes), clock)
-
-
-def _check_told(steps: Steps, cells: Cells, a: int, jumps: IntArray, often: Array) -> None:
-    """Refuse rates that rows are too few, or too far apart, to tell."""
-    for i, j in jumps[:1]:
-        names = {"state": cells.states[i], "action": cells.actions[a]}
-        what = (
-            f"{count(int(often[i]), 'row')} of {names['action']!r} when {names['state']!r} do not tell "
-            f"the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
-        )
-        cure = (
-            f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable; or leave jumps out of `jumps`"
-        )
-        _refuse(steps, names, "state", what, cure)
 
 
 def _uniform(cells: Cells, rates: Array, time: Array, fastest: float, terminal: BoolArray) -> Cells:

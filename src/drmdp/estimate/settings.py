@@ -89,7 +89,11 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     _check_counts(settings)
     _check_ordering(columns, settings)
     if settings.prior == "pooled":
-        _check_pooled(settings)
+        wrong = {
+            "by": settings.by not in (None, "posterior"), "prior_on": settings.prior_on != "state",
+            "gaps": settings.ordering.gaps == "fill", "step": settings.ordering.is_continuous,
+        }  # fmt: skip
+        _exclude("`prior='pooled'` is for counts of one kernel or its draws", settings, wrong)
         return given[0].removesuffix("s") if given else None
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
@@ -154,7 +158,13 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
         if settings.prior_on != "state":
             raise InputError("`gaps='fill'` has its prior on what was seen from the state: `prior_on='state'`")
     if ordering.is_continuous:
-        _check_continuous(settings)
+        wrong = {
+            "gaps": ordering.gaps != "refuse", "within": ordering.within is not None,
+            "weights": settings.weights == "counts", "prior_on": settings.prior_on != "state",
+            "unvisited": settings.unvisited.startswith(("prior", "like:")), "partial": settings.partial == "prior",
+            "same_row": settings.same_row is not None,
+        }  # fmt: skip
+        _exclude(f"`step={ordering.step!r}` fits rates to times as they are", settings, wrong)
     elif settings.jumps is not None:
         raise InputError("`jumps` is for rates: `step='continuous'`")
     elif settings.exact and ordering.gaps != "fill":
@@ -167,35 +177,11 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
         raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
 
 
-def _check_pooled(settings: Settings) -> None:
-    """What a pooled prior does not go with."""
-    taken = {
-        "by": settings.by not in (None, "posterior"), "prior_on": settings.prior_on != "state",
-        "gaps": settings.ordering.gaps == "fill", "step": settings.ordering.is_continuous,
-    }  # fmt: skip
-    for name, wrong in taken.items():
-        if wrong:
-            value = getattr(settings.ordering if name in ("gaps", "step") else settings, name)
-            raise InputError(
-                f"`prior='pooled'` is for counts of one kernel or its draws: it takes no `{name}={value!r}`"
-            )
-
-
-def _check_continuous(settings: Settings) -> None:
-    """What rates do not go with."""
-    ordering = settings.ordering
-    taken = {
-        "gaps": ordering.gaps != "refuse", "within": ordering.within is not None,
-        "weights": settings.weights == "counts", "prior_on": settings.prior_on != "state",
-        "unvisited": settings.unvisited.startswith(("prior", "like:")), "same_row": settings.same_row is not None,
-        "partial": settings.partial == "prior",
-    }  # fmt: skip
-    for name, wrong in taken.items():
-        if wrong:
-            value = getattr(ordering if name in ("gaps", "within") else settings, name)
-            raise InputError(
-                f"`step={ordering.step!r}` fits rates to times as they are: it takes no `{name}={value!r}`"
-            )
+def _exclude(what: str, settings: Settings, wrong: dict[str, bool]) -> None:
+    """Refuse the first setting that is wrong."""
+    for name in (name for name, excluded in wrong.items() if excluded):
+        value = getattr(settings.ordering if hasattr(settings.ordering, name) else settings, name)
+        raise InputError(f"{what}: it takes no `{name}={value!r}`")
 
 
 def period_of(by: str | None) -> str | None:

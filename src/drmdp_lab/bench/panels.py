@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -93,7 +94,7 @@ def rates_of(model):
 
 def missing(repeats=60, boot=40):
     """Bias, error and coverage of a row, beside cut and bridge."""
-    options = {"episode": "e", "time": "t", "costs": "1", "discount": 0.9, "terminal": "dead", "states": STAGES,
+    options: dict[str, Any] = {"episode": "e", "time": "t", "costs": "1", "discount": 0.9, "terminal": "dead", "states": STAGES,
                "unvisited": "self-loop", "partial": "pooled", "actions": ["drug", "surgery"]}  # fmt: skip
     on = np.moveaxis(MONTHLY, 0, 1)[:3] > 0
     truth = np.moveaxis(MONTHLY, 0, 1)[:3]
@@ -102,10 +103,10 @@ def missing(repeats=60, boot=40):
         rng = np.random.default_rng(int(100 * share))
         logs = [monthly(share, rng) for _ in range(repeats)]
         for how in ("cut", "bridge", "fill"):
-            way = {**options, "gaps": how} | ({} if how == "bridge" else {"step": 1})
+            way: dict[str, Any] = {**options, "gaps": how} | ({} if how == "bridge" else {"step": 1})
             models = [drmdp.estimate(log, **way) for log in logs]
             p = np.array([model.kernels[0, :3] for model in models])
-            rows = np.mean([model.pair_counts.sum() for model in models])
+            rows = np.mean([np.sum(model.pair_counts) for model in models])
             inside = {}
             for by in ("bootstrap", "posterior"):
                 kept = []
@@ -124,9 +125,9 @@ def missing(repeats=60, boot=40):
 def rates(repeats=100, patients=100):
     """Bias of rates, coverage of draws, and what crude rates are."""
     states, at = ["well", "ill", "dead"], ([0, 0, 1, 1], [1, 2, 0, 2])
-    options = {"episode": "e", "time": "t", "costs": "1", "discount": 0.97, "states": states, "terminal": "dead",
+    options: dict[str, Any] = {"episode": "e", "time": "t", "costs": "1", "discount": 0.97, "states": states, "terminal": "dead",
                "exact": "dead", "step": "continuous"}  # fmt: skip
-    fitted, inside, crude = [], {"posterior": [], "bootstrap": []}, []
+    fitted, inside, crude = [], {"posterior": list[Any](), "bootstrap": list[Any]()}, []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
         log = visits([ILL], rng, patients, states, lambda rng=rng: rng.uniform(0.5, 1.8), 8.0, lambda s: 0, 2)
@@ -158,7 +159,7 @@ def rates(repeats=100, patients=100):
 
 def cav(file=None):
     """Fit to the data if they are there, else to panels that the published rates make."""
-    options = {"episode": "e", "time": "t", "costs": "1", "discount": 0.97, "states": CAV_STATES, "terminal": "dead",
+    options: dict[str, Any] = {"episode": "e", "time": "t", "costs": "1", "discount": 0.97, "states": CAV_STATES, "terminal": "dead",
                "exact": "dead", "step": "continuous", "jumps": CAV_JUMPS}  # fmt: skip
     truth = np.array(list(CAV.values()))
     at = tuple(np.array(list(CAV)).T)
@@ -187,7 +188,7 @@ def cav(file=None):
 
 def steps():
     """Rows one step apart: (P − I)/step of the discrete fit comes to the rates as the step shrinks."""
-    options = {
+    options: dict[str, Any] = {
         "episode": "e",
         "time": "t",
         "costs": "1",
@@ -249,7 +250,7 @@ def plans(repeats=100, level=0.9):
         "inspections at odd times, rates": (MACHINES, 365.2425 / 12, "continuous/month", None),
     }
     for name, (q, days, step, dead) in cases.items():
-        generators, kept, odd = [q, slowed(q)], {"nominal": [], "tv": [], "burg": []}, 0
+        generators, kept, odd = [q, slowed(q)], {"nominal": list[Any](), "tv": list[Any](), "burg": list[Any]()}, 0
         for seed in range(repeats):
             rng = np.random.default_rng(seed)
             skip, odd_times = 0.25 * (step == "year"), q is MACHINES
@@ -261,7 +262,7 @@ def plans(repeats=100, level=0.9):
             log = visits(generators, rng, 150, STAGES, between, 12.0, lambda s, rng=rng: int(rng.random() < 0.5), dead)
             stamp = pl.lit(start) + pl.duration(microseconds=(pl.col("t") * days * 86_400e6).cast(pl.Int64))
             log = log.with_columns(t=stamp)
-            way = {"episode": "e", "time": "t", "states": STAGES, "terminal": "dead", "step": step,
+            way: dict[str, Any] = {"episode": "e", "time": "t", "states": STAGES, "terminal": "dead", "step": step,
                    "exact": "dead" if dead else None}  # fmt: skip
             way |= {"gaps": "fill", "within": "150 days"} if step == "year" else {}
             odd += drmdp.check_log(log, **way).refused
