@@ -103,6 +103,33 @@ def test_the_eigenbasis_and_exponentials_agree(seed, monkeypatch):
     np.testing.assert_allclose(gradient, slow[1], rtol=1e-9, atol=1e-10)
 
 
+def test_random_structures_of_all_scales():
+    rng = np.random.default_rng(0)
+    for _ in range(120):
+        S = int(rng.integers(2, 7))
+        allowed = (rng.random((S, S)) < rng.choice([0.3, 0.6, 1.0])) & ~np.eye(S, dtype=bool)
+        allowed[np.arange(S - 1), np.arange(1, S)] = True
+        jumps = np.argwhere(allowed).T
+        theta = np.log(10.0) * rng.uniform(-6, 2, jumps.shape[1])
+        if rng.random() < 0.5:
+            theta = np.round(theta / 3) * 3  # rates that agree
+        t = 10.0 ** rng.uniform(-2, 1, 8)
+        q = generator_of(theta, jumps, S)
+        i = rng.integers(0, S, 8)
+        p = linalg.expm(q * t[:, None, None])[np.arange(8), i]
+        j = p.argmax(axis=1)
+        panel = Panel(i, j, t, np.ones(8), np.zeros(8, bool))
+        value, gradient = value_and_gradient(theta, jumps, panel, S)
+        assert value == pytest.approx(np.log(p[np.arange(8), j]).sum(), rel=1e-6, abs=1e-7)
+        weights = 1 / p[np.arange(8), j]
+        for k, (a, b) in enumerate(jumps.T):
+            e = np.zeros((S, S))
+            e[a, b], e[a, a] = 1, -1
+            own = [linalg.expm_frechet(q * x, e * x, compute_expm=False) for x in t]
+            slope = q[a, b] * sum(w * d[u, v] for w, d, u, v in zip(weights, own, i, j, strict=True))
+            assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
 @pytest.mark.parametrize("apart", [0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2])
 def test_eigenvalues_that_nearly_agree(apart):
     jumps = np.array([[0, 1, 2], [1, 2, 3]])  # one after the other, with rates that are nearly the same

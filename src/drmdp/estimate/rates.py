@@ -54,6 +54,8 @@ LARGEST = 100
 """States of which generators are fitted."""
 DEFECTIVE = 1e6
 """Condition of the eigenvectors beyond which they are not used."""
+INEXACT = 1e-9
+"""What rows of e^{Qt} in the eigenbasis may miss 1 by."""
 FLOOR = 1e-100
 """Likelihood of a row that jumps do not explain."""
 CLOSE = 1e-4
@@ -100,8 +102,10 @@ def value_and_gradient(theta: Array, jumps: IntArray, panel: Panel, S: int) -> t
     into = generator - np.diag(np.diag(generator))
     column = np.where(panel.exact[:, None], into[:, panel.j].T, np.eye(S)[panel.j])
     values, vectors = np.linalg.eig(generator)
-    way = _spectral if np.linalg.cond(vectors) < DEFECTIVE else _by_exponentials
-    rows, pull = way(generator, values, vectors, panel, column)
+    spectral = np.linalg.cond(vectors) < DEFECTIVE
+    rows, pull = (_spectral if spectral else _by_exponentials)(generator, values, vectors, panel, column)
+    if np.abs(rows.sum(axis=1) - 1).max() > INEXACT:
+        rows, pull = _by_exponentials(generator, values, vectors, panel, column)
     likelihood = np.maximum((rows * column).sum(axis=1), FLOOR)
     weight = panel.n / likelihood
     slope = pull(weight)
@@ -363,11 +367,11 @@ def fit_rates(
             cure = f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable"
             _refuse(seen.steps, names, what, f"{cure}; or leave jumps out of `jumps`")
         told.fits.append(fit)
-        for names, which in ((told.slow, known.shut), (told.swift, swift)):
+        for listed, which in ((told.slow, known.shut), (told.swift, swift)):
             for i, j in jumps.T[needed & which]:
                 share = f"{jumped[i, j]:g} of {count(int(often[i]), 'row')}"
                 rate = f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]}"
-                names.append(f"{rate} ({share})")
+                listed.append(f"{rate} ({share})")
         pooled[a] = rates[:, a] = generator_of(np.where(known.shut, -np.inf, fit.theta), jumps, S)
         variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
         if draws:

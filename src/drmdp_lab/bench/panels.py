@@ -106,7 +106,7 @@ def missing(repeats=60, boot=40):
             way: dict[str, Any] = {**options, "gaps": how} | ({} if how == "bridge" else {"step": 1})
             models = [drmdp.estimate(log, **way) for log in logs]
             p = np.array([model.kernels[0, :3] for model in models])
-            rows = np.mean([np.sum(model.pair_counts) for model in models])
+            rows = np.mean([model.pair_counts.sum() for model in models if model.pair_counts is not None])
             inside = {}
             for by in ("bootstrap", "posterior"):
                 kept = []
