@@ -265,7 +265,7 @@ class Told:
             found.append(f"rows in {some(entered)} are at the time of entry, not of a visit")
         if self.slow:
             what = "not estimable, and "
-            what += "0" if prior is None else f"drawn as if {prior:g} jumps were expected in the time observed"
+            what += "0" if prior is None else f"drawn as Gamma({prior:g}) over the time observed"
             found.append(f"{count(len(self.slow), 'rate')} {what}: {some(self.slow, 10)}")
         if self.swift:
             what = f"so fast that rows do not tell, taken for {FASTEST:g} jumps in a short time between rows"
