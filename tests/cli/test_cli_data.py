@@ -209,3 +209,54 @@ def test_a_real_process_counts_and_writes(folder, tmp_path):
     found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"})
     assert (found.returncode, found.stderr) == (0, "")
     assert "Written" in found.stdout
+
+
+@pytest.fixture
+def visits(folder):
+    """Visits to machines at odd days; `replace` was never tried when good."""
+    rng = np.random.default_rng(1)
+    lines = ["machine,day,state,action"]
+    for machine in range(150):
+        day, state, action = np.datetime64("2020-01-01") + int(rng.integers(300)), 0, 0
+        for _ in range(12):
+            action = int(state == 2 or (state == 1 and rng.random() < 0.3))
+            lines.append(f"M{machine},{day},{('good', 'fair', 'poor')[state]},{('run', 'replace')[action]}")
+            days = int(rng.integers(20, 120))
+            state = 0 if action else min(2, state + int(rng.random() > np.exp(-days / 200)))
+            day += days
+    (folder / "visits.csv").write_text("\n".join(lines))
+    return ["visits.csv", "--episode", "machine", "--time", "day", "--states", "good,fair,poor", "--costs", "1"]
+
+
+def test_estimate_rates(visits, run, folder):
+    asked = [*visits, "--step", "continuous/month", "--interest", "3%/year", "--unvisited", "unavailable"]
+    jumps = ["--jump", "good=fair", "--jump", "fair=poor", "--jump", "fair=good", "--jump", "poor=good"]
+    found = run("check", *asked, *jumps)
+    assert found.exit_code == 0, found.output
+    result = run("estimate", *asked, *jumps, "-o", "rates.npz", "--by", "posterior", "--kernels", 5)
+    assert result.exit_code == 0, result.output
+    assert "none, time is continuous, in months" in result.output
+    model = drmdp.read(folder / "rates.npz")
+    assert model.n_kernels == 5
+    assert any("rates and costs are per month" in note for note in model.notes)
+    assert any("1 month is discounted by 0.99754" in note for note in model.notes)
+    assert any(
+        "so fast that rows do not tell" in note and "good after replace when fair" in note for note in model.notes
+    )
+    mistaken(run("estimate", *asked, "--jump", "good=fair", "-o", "x.npz"), "is followed by")
+    mistaken(run("estimate", *asked, "--jump", "good", "-o", "x.npz"), "--jump 'good': expected FROM=TO")
+    mistaken(
+        run("estimate", *asked, "--exact", "poor", "-o", "x.npz"), "'poor' is not terminal: name it with --terminal"
+    )
+
+
+def test_estimate_rows_that_are_alike(visits, run, folder):
+    asked = [*visits, "--step", "month", "--within", "15 days", "--gaps", "fill", "--discount", "0.9"]
+    mistaken(run("estimate", *asked, "-o", "x.npz"), "a larger --within, up to half a step")
+    asked = [*visits, "--gaps", "bridge", "--discount", "0.9", "-o", "alike.npz", "--actions", "run,replace"]
+    assert run("estimate", *asked, "--same-row", "replace", "--unvisited", "unavailable").exit_code == 0
+    one = drmdp.read(folder / "alike.npz")
+    np.testing.assert_array_equal(one.kernels[0, :, 1], np.eye(3)[[0, 0, 0]])
+    assert run("estimate", *asked, "--unvisited", "like:fair", "--prior", "pooled").exit_code == 0  # `run` when poor
+    mistaken(run("estimate", *asked, "--unvisited", "like:bad"), "'bad'")
+    mistaken(run("estimate", *asked, "--prior", "much"), "prior")

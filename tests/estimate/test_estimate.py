@@ -489,7 +489,7 @@ def bad(**changes):
         (bad(), {"by": "bootstrap", "n_kernels": 2, "weight": "weight"}, "with weighted rows needs `episode`"),
         (bad(), {"prior": 0}, "`prior`: expected a positive number, got 0"),
         (bad(), {"prior_on": "some"}, "`prior_on` is one of state, seen, all; got 'some'"),
-        (bad(), {"unvisited": "zero"}, "`unvisited` is one of refuse, unavailable, prior, self-loop; got 'zero'"),
+        (bad(), {"unvisited": "zero"}, "`unvisited` is one of refuse, unavailable, prior, self-loop, like:STATE; got 'zero'"),
         (bad(), {"partial": None}, "`partial` is one of refuse, unavailable, prior, self-loop, pooled; got None"),
         (bad(), {"discount": 1.5}, r"discount: expected a number in \[0, 1\], got 1.5"),
         (bad(), {"seed": -1}, "seed: .*got -1"),

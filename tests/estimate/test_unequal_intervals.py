@@ -96,6 +96,47 @@ def test_draws_lie_about_the_estimate_and_spread_as_much_as_data_allow(by):
     assert 0.5 < draws[:, 2, 0, 3].std() / np.sqrt(p * (1 - p) / n) < 1.5  # rows that pass through tell more
 
 
+@pytest.mark.parametrize("by", [None, "bootstrap", "posterior"])
+def test_deaths_whose_month_is_known_bias_no_row(by):
+    """Months are missing, but for the last and that of a death: that it was in this month and in none before is what counts."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for e in range(1500):
+        s, a = 0, 0
+        for month in range(24):
+            if month in (0, 23) or s == 3 or rng.random() < 0.3:
+                a = int(rng.random() < 0.4)
+                rows.append((e, month, STATES[s], ("drug", "surgery")[a]))
+            if s == 3:
+                break
+            s = int((rng.random() > ILL[a, s].cumsum()).sum())
+    log = pl.DataFrame(rows, schema=["e", "t", "state", "action"], orient="row")
+    options = {**OPTIONS, "gaps": "fill", "by": by, "n_kernels": by and 8}
+    model = estimate(log, exact="dead", **options)
+    np.testing.assert_allclose(model.kernels[:, :3].mean(axis=0).transpose(1, 0, 2), ILL[:, :3], atol=0.05)
+    assert "rows in dead are in the step of entry, not of a visit" in model.notes
+    if by is None:
+        assert model.kernels[0, 2, 0, 3] == pytest.approx(0.21, abs=0.03)
+
+
+def test_the_step_of_entry_is_that_of_a_geometric_time():
+    # one state that may end: with k steps until the end, p is the number of ends over that of steps
+    rng = np.random.default_rng(0)
+    k = rng.geometric(0.1, 300)
+    ended = k <= 20
+    log = {
+        "e": np.repeat(np.arange(300), 2).tolist(),
+        "t": np.stack([0 * k, np.minimum(k, 20)], axis=1).ravel().tolist(),
+        "state": np.stack([np.full(300, "up"), np.where(ended, "down", "up")], axis=1).ravel().tolist(),
+        "action": ["go"] * 600,
+    }
+    options = {"episode": "e", "time": "t", "costs": "1", "discount": 0.9, "terminal": "down", "step": 1}
+    options |= {"gaps": "fill", "states": ["up", "down"]}
+    expected = ended.sum() / np.minimum(k, 20).sum()
+    assert estimate(log, exact="down", **options).kernels[0, 0, 0, 1] == pytest.approx(expected, rel=1e-4)
+    assert estimate(log, **options).kernels[0, 0, 0, 1] > 1.1 * expected  # at some time until then
+
+
 def test_drawn_steps_are_those_expected_given_the_ends():
     p, counts = random_problem(5, B=1)
     rng = np.random.default_rng(0)

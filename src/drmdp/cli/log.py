@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,11 @@ LOG = (
         help="How times are written: '%d.%m.%Y %H:%M', excel …; common forms are recognised. May be repeated.",
     ),
     click.option("--zone", help="Whose clock counts for stamps with a zone: Europe/Zurich …; that shown by default."),
-    click.option("--step", help="Time from row to row: month, '2 weeks', 0.5 …; guessed by default."),
+    click.option(
+        "--step", help="Time from row to row: month, '2 weeks', 0.5 …; or continuous/year, for rates. Guessed."
+    ),
+    click.option("--jump", "jumps", multiple=True, metavar="FROM=TO", help="The only jumps of rates; may be repeated."),
+    click.option("--exact", multiple=True, help="A terminal state whose rows are at the time of entry (rates)."),
     click.option("--within", help="Count elapsed time: rows are whole steps apart, give or take this: '10 days'."),
     click.option(
         "--gaps",
@@ -77,8 +82,9 @@ LOG = (
         "--unvisited",
         default="refuse",
         show_default=True,
-        help="Pairs never seen: refuse, unavailable, prior or self-loop.",
+        help="Pairs never seen: refuse, unavailable, prior, self-loop or like:STATE.",
     ),
+    click.option("--same-row", multiple=True, help="An action with one row, whatever the state; may be repeated."),
     click.option(
         "--partial",
         default="refuse",
@@ -101,7 +107,7 @@ KERNELS = (
     ),
     click.option("--rewards", help="The same for rewards."),
     click.option(
-        "--prior", type=float, default=1.0, show_default=True, help="Pseudo-count of a next state (posterior)."
+        "--prior", default="1.0", show_default=True, help="Pseudo-count of a next state (posterior), or pooled."
     ),
     click.option(
         "--prior-on",
@@ -126,14 +132,21 @@ def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
     from drmdp.estimate.labels import split
 
     names = {name: split(given[name]) for name in ("states", "actions")}
-    rename = dict(_renamed(text) for text in given["rename"])
+    rename = dict(_pair("--rename OLD=NEW", text) for text in given["rename"])
+    jumps: dict[str, list[str]] = {}
+    for source, target in (_pair("--jump FROM=TO", text) for text in given["jumps"]):
+        jumps.setdefault(source, []).append(target)
+    with contextlib.suppress(ValueError):  # "pooled" is no number, and what else is none is refused later
+        given["prior"] = float(given["prior"])
+    given |= {"jumps": jumps or None, "same_row": given["same_row"] or None}
     return settings.log_settings({**given, **names, "rename": rename, "typed": True})
 
 
-def _renamed(text: str) -> tuple[str, str]:
+def _pair(option: str, text: str) -> tuple[str, str]:
     old, mark, new = text.partition("=")
     if not (mark and old and new):
-        raise click.BadParameter(f"--rename {text!r}: expected OLD=NEW")
+        name, form = option.split()
+        raise click.BadParameter(f"{name} {text!r}: expected {form}")
     return old.strip(), new.strip()
 
 

@@ -38,8 +38,9 @@ def estimate(
     costs: Any = None,
     rewards: Any = None,
     unvisited: str = "refuse",
+    same_row: Any = None,
     partial: str = "refuse",
-    prior: float = 1.0,
+    prior: float | str = 1.0,
     prior_on: str = "state",
     min_count: float = 0,
     initial: Any = None,
@@ -48,6 +49,8 @@ def estimate(
     actions: Any = None,
     rename: Mapping[Any, Any] | None = None,
     step: Any = None,
+    jumps: Mapping[Any, Any] | None = None,
+    exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
     time_format: str | Sequence[str] | None = None,
@@ -74,7 +77,7 @@ def estimate(
         Text and Parquet files are read in pieces: memory grows with the number of distinct transitions, not with the rows
         (unless rows of episodes are out of order and must be sorted).
     discount : float in [0, 1]
-        What a cost of the next step is worth now.
+        What a cost of the next step is worth now; of a unit of time later, where time is continuous.
     interest : such as "3%/year", optional
         Instead of `discount`, where times are dates: a step of a month is then discounted by 1.03^(−1/12).
     n_kernels : int, optional
@@ -101,9 +104,13 @@ def estimate(
         columns of state and action and one called cost or reward; an expression is in those two columns.
     unvisited, partial : rules
         For pairs of state and action without data, in all kernels or in some: "refuse", "unavailable", "prior" (uniform
-        over all states), "self-loop", and for `partial` also "pooled" (what all the data say).
-    prior : float
-        Pseudo-count of each next state for "posterior".
+        over all states), "self-loop", for `unvisited` also "like:STATE" (the row, and cost, of the action in that state), and
+        for `partial` "pooled" (what all the data say).
+    same_row : action or collection of actions
+        That lead to the same whatever the state, as a replacement: their rows count together.
+    prior : float or "pooled"
+        Pseudo-count of each next state for "posterior". "pooled" draws the rows of a state to each other, thin ones most, as much as
+        the others say; also without "posterior".
     prior_on : "state", "seen" or "all"
         Whether the prior is on the next states seen from the state under any action, only on those seen after the pair, or on all. With "seen" three rows
         that went the same way are certainty.
@@ -119,7 +126,13 @@ def estimate(
     rename : mapping from label to label
         Of states, actions and values of the column `by` that were written in several ways.
     step : "month", "2 weeks", a number, …
-        Time from a row to the next of its episode, by the calendar. Guessed by default, and `notes` say so.
+        Time from a row to the next of its episode, by the calendar. Guessed by default, and `notes` say so. "continuous", or with dates
+        "continuous/year": rates, per unit of time as costs are, from rows at any times; the action of a row is taken to hold until the next,
+        draws of "posterior" are those of a normal approximation, and the model is that of `Model.from_rates`.
+    jumps : mapping from state to states
+        The only jumps that rates have; those between rows that follow each other by default.
+    exact : terminal state or states
+        Whose rows are at the time of entry, as of deaths, and not of a visit; with "continuous", or gaps that are filled.
     within : "10 days", a number, …, optional
         Count elapsed time instead: rows are so many steps apart, give or take this; all else is a gap.
     gaps : "refuse", "cut", "bridge" or "fill"
@@ -204,6 +217,7 @@ def check_log(
     reward: str | None = None,
     weight: str | None = None,
     unvisited: str = "refuse",
+    same_row: Any = None,
     partial: str = "refuse",
     min_count: float = 0,
     terminal: Any = None,
@@ -211,6 +225,8 @@ def check_log(
     actions: Names | None = None,
     rename: Mapping[Any, Any] | None = None,
     step: Any = None,
+    jumps: Mapping[Any, Any] | None = None,
+    exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
     time_format: str | Sequence[str] | None = None,
@@ -235,7 +251,7 @@ def check_log(
         As for `estimate`. Costs are checked if a column holds them.
     unvisited, partial, min_count, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.
-    step, gaps, duplicates, time_format, within, zone : optional
+    step, jumps, exact, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
     separator, encoding, decimal, thousands, sheet, header_row, fill_down, skip_rows_without : optional
         How files are written, as for `estimate`.

@@ -164,6 +164,25 @@ RESAMPLED = ("bootstrap", "folds", "parts")
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Of rows that are steps of continuous time; see `drmdp.estimate.rates`."""
+
+    steps: float  # per unit of time
+    rates: Array  # (S, A, S), of all data together
+    variance: Array  # (S, A, S) of the logarithms of rates, NaN where rows do not tell it
+    time: Array  # (S, A) observed
+    rows: Array  # (S, A)
+
+    def counts(self, steps: float) -> Array:
+        """Transitions (S, A, S) of a model with so many steps per unit of time: as many as tell as much as the rows, at most as many."""
+        p = self.rates / steps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(np.isnan(self.variance) | (p <= 0), np.inf, 1 / (p * self.variance))
+        size = np.minimum(np.minimum(size.min(axis=2), steps * self.time), self.rows)
+        return np.asarray(size[:, :, None] * np.maximum(p + np.eye(len(p))[:, None], 0.0))
+
+
+@dataclass(frozen=True)
 class Samples:
     """Counts of N kernels, and all of them together."""
 
@@ -174,6 +193,7 @@ class Samples:
     rows: IntArray | None  # transitions of each kernel, where rows make a kernel
     grouped: bool = False  # whether each kernel has data of its own, by a column
     told: tuple[str, ...] = ()  # what was assumed to make rows of one step
+    clock: Clock | None = None  # where rows are made of rates
 
     @property
     def totals(self) -> Array:
@@ -189,7 +209,7 @@ def by_column(steps: Steps, states: Named, actions: Named) -> Samples:
     kernel = np.sort(kernel)
     rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
     cuts = np.searchsorted(kernel, np.arange(1, len(labels)))
-    found = _samples(tuple(labels), _pooled(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
+    found = _samples(tuple(labels), merge(cells), np.split(cells.keys, cuts), np.split(cells.count, cuts), rows)
     return replace(found, grouped=True)
 
 
@@ -260,12 +280,11 @@ def _part_rows(rows: IntArray, n: int, by: str, rng: Any) -> Array:
     return np.stack(found).astype(np.float64)
 
 
-def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float, on: str, rng: Any) -> Samples:
+def posterior(cells: Cells, n: int, prior: float, on: str, rng: Any) -> Samples:
     """Dirichlet draws, as counts that are already shares: on the next states of the pair ("seen"), of the state, or on all."""
-    cells = cells_of(steps, states, actions, [])
     keys, count = cells.keys, cells.count
     if on != "seen":
-        keys = _wider(cells, on, n)
+        keys = wider(cells, on, n)
         count = np.zeros(keys.size)
         count[np.searchsorted(keys, cells.keys)] = cells.count
     draws = [rng.standard_gamma(prior + count) for _ in range(n)]
@@ -274,7 +293,7 @@ def posterior(steps: Steps, states: Named, actions: Named, n: int, prior: float,
     return _samples(tuple(f"draw {i}" for i in range(n)), cells, [keys] * n, draws, None)
 
 
-def _wider(cells: Cells, on: str, n: int) -> IntArray:
+def wider(cells: Cells, on: str, n: int) -> IntArray:
     """Keys of the seen pairs with all next states, or with those that their state has under any action, ascending."""
     S, A = len(cells.states), len(cells.actions)
     own = np.unique(cells.pair)
@@ -301,8 +320,8 @@ def _wide(cells: Cells, counts: Array, labels: tuple[Any, ...]) -> Samples:
     return _samples(labels, cells, [cells.keys] * len(labels), [np.array(count) for count in counts], rows)
 
 
-def _pooled(cells: Cells) -> Cells:
-    """Add up what was counted by group."""
+def merge(cells: Cells) -> Cells:
+    """Add up cells that are the same."""
     S, A = len(cells.states), len(cells.actions)
     keys, cell = np.unique(cells.keys, return_inverse=True)
     rest, column = np.divmod(keys, S)

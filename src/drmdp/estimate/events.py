@@ -98,7 +98,7 @@ def _laws(counts: Array, settings: Settings) -> Array:
         counts[0],
     )
     if by == "posterior":
-        return np.asarray(rng.dirichlet(total + settings.prior, n))
+        return np.asarray(rng.dirichlet(total + checks.number("prior", settings.prior), n))
     if (total != np.round(total)).any():
         raise InputError(f"weight: {by!r} draws rows, and a row counts once")
     rows = np.repeat(np.arange(total.size), total.astype(np.int64))

@@ -20,6 +20,9 @@ kept; where another has nearly the same likelihood and rows that differ, they ar
 Posterior draws are by data augmentation: given P, the steps between two rows are drawn, one after the other (i → m with probability
 P_im (P^{k−1})_mj / (P^k)_ij); given all steps, rows are drawn from Dirichlet distributions. Each draw is the end of a chain of its own.
 
+Where the step in which a terminal state was entered is known (`exact`), as of deaths, that state leads to one more, which is not left: (P^k)_ij is then the
+probability to enter j in step k.
+
 Assumed are rows that do not depend on the time, no decision where nothing was seen, and that whether a step was seen does not depend on the state that was
 not.
 """
@@ -69,6 +72,7 @@ class Filling:
     longest: int
     rounds: int
     rise: float
+    exact: tuple[str, ...]  # states whose step of entry is known
     vanished: int  # next states that were seen only after several steps, and are none of one
     boundless: tuple[str, ...]  # pairs with few rows that are not identified
 
@@ -82,6 +86,8 @@ class Filling:
             "between two rows of an episode the action of the first is assumed to hold, rows not to depend on the time, "
             "and what was not seen to be missing at random",
         ]
+        if self.exact:
+            found.append(f"rows in {some(self.exact)} are in the step of entry, not of a visit")
         if self.vanished:
             what, are = ("next state was", "is") if self.vanished == 1 else ("next states were", "are")
             found.append(f"{self.vanished:,} {what} seen after several steps only, and {are} not reached in one")
@@ -181,7 +187,7 @@ def draw_rows(p: Array, counts: IntArray, allowed: BoolArray, prior: float, rng:
 
 
 def fill_gaps(
-    raw: Samples, terminal: BoolArray, rng: Any, n_draws: int = 0, prior: float = 1.0
+    raw: Samples, terminal: BoolArray, exact: BoolArray, rng: Any, n_draws: int = 0, prior: float = 1.0
 ) -> tuple[Samples, Filling]:
     """Counts of one step, as many for each pair as it has rows; `raw` counts by distance. With `n_draws`, that many draws from the posterior."""
     cells = raw.pooled
@@ -195,43 +201,56 @@ def fill_gaps(
     allowed = np.eye(S, dtype=bool)
     allowed[cells.pair // A, cells.column] = True
     allowed[terminal] = np.eye(S, dtype=bool)[terminal]
-    every = np.broadcast_to(allowed, (A, S, S))
-    tensor = _tensor(cells.keys, cells.count, S, A, longest, terminal)
+    left = np.append(exact, False) if exact.any() else exact  # for a state that comes after
+    allowed = np.pad(allowed, (0, left.size - S))
+    allowed[left] = False
+    allowed[[*np.flatnonzero(left), -1], -1] |= exact.any()
+    every = np.broadcast_to(allowed, (A, left.size, left.size))
+    tensor = _tensor(cells.keys, cells.count, S, A, longest, terminal, left.size)
     fit, doubtful = fit_pooled(tensor, every)
-    p = _cleared(fit.p)
-    rows = tensor.sum(axis=(1, 3))  # (A, S)
+    doubtful = doubtful[:, :S]
+    p = _cleared(fit.p, exact)
+    rows = tensor.sum(axis=(1, 3))[:, :S]
     boundless = _boundless(cells, doubtful, rows)
     far = cells.gap > 1
     seen = np.zeros((A, S, S), dtype=bool)
     seen[cells.pair % A, cells.pair // A, cells.column] = True
     apart = int(cells.rows[far].sum()), int(cells.rows.sum())
     told = Filling(
-        apart, longest, fit.rounds, float(fit.rise.max()), int((seen & (p == 0) & ~terminal[:, None]).sum()), boundless
+        apart,
+        longest,
+        fit.rounds,
+        float(fit.rise.max()),
+        tuple(str(cells.states[s]) for s in np.flatnonzero(exact).tolist()),
+        int((seen & (p == 0) & ~terminal[:, None]).sum()),
+        boundless,
     )
-    pooled = _one_step(cells, p, terminal)
+    pooled = one_step(cells, p, terminal)
     if n_draws:
-        keys, counts = _drawn(tensor, every, fit.p, n_draws, prior, rng)
+        keys, counts = _drawn(tensor, every, fit.p, exact, n_draws, prior, rng)
         labels = tuple(f"draw {i}" for i in range(n_draws))
         return Samples(labels, pooled, keys, counts, None), told
     if len(raw.labels) == 1:
         there = pooled.count > 0
         return Samples(raw.labels, pooled, [pooled.keys[there]], [pooled.count[there]], raw.rows, raw.grouped), told
-    keys, counts = _by_kernel(raw, fit.p, allowed, longest, terminal)
+    keys, counts = _by_kernel(raw, fit.p, allowed, longest, terminal, exact)
     return Samples(raw.labels, pooled, keys, counts, raw.rows, raw.grouped), told
 
 
-def _tensor(keys: IntArray, values: Array, S: int, A: int, longest: int, terminal: BoolArray) -> Array:
-    """Counts (A, K, S, S) of keys that know the distance; rows in terminal states say nothing."""
+def _tensor(keys: IntArray, values: Array, S: int, A: int, longest: int, terminal: BoolArray, size: int) -> Array:
+    """Counts (A, K, size, size) of keys that know the distance; rows in terminal states say nothing."""
     rest, column = np.divmod(keys, S)
     gap, pair = np.divmod(rest, S * A)
-    found = np.zeros((A, longest, S, S))
+    found = np.zeros((A, longest, size, size))
     np.add.at(found, (pair % A, gap - 1, pair // A, column), np.where(terminal[pair // A], 0.0, values))
     return found
 
 
-def _cleared(p: Array) -> Array:
-    """Matrices without probabilities that EM was on its way to make zero."""
-    kept = np.where(p < TINY, 0.0, p)
+def _cleared(p: Array, exact: BoolArray, least: float = TINY) -> Array:
+    """Matrices of the states of the model, without probabilities that EM was on its way to make zero."""
+    S = exact.size
+    kept = np.where(p < least, 0.0, p)[..., :S, :S]
+    kept[..., exact, :] = np.eye(S)[exact]
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
@@ -249,7 +268,7 @@ def _boundless(cells: Cells, doubtful: BoolArray, rows: Array) -> tuple[str, ...
     return tuple(name for _, name in pairs)
 
 
-def _one_step(cells: Cells, p: Array, terminal: BoolArray) -> Cells:
+def one_step(cells: Cells, p: Array, terminal: BoolArray) -> Cells:
     """Cells of one step: n(s, a)·P of them, with as many rows and costs as were seen."""
     S, A = len(cells.states), len(cells.actions)
     seen = cells.pair * S + cells.column
@@ -278,7 +297,7 @@ def _pieces(n: int, size: int) -> list[slice]:
 
 
 def _drawn(
-    tensor: Array, allowed: BoolArray, p: Array, n: int, prior: float, rng: Any
+    tensor: Array, allowed: BoolArray, p: Array, exact: BoolArray, n: int, prior: float, rng: Any
 ) -> tuple[list[IntArray], list[Array]]:
     """Keys and rows of posterior draws."""
     counts = tensor.astype(np.int64)
@@ -293,14 +312,14 @@ def _drawn(
         tiled = (np.concatenate([own] * width) for own in (begun, counts, allowed))
         start, many, mask = tiled
         rows = draw_rows(start, many, mask, prior, rng).reshape(width, A, S, S)
-        for own in rows:
-            key, row = _entries(own, seen)
+        for own in _cleared(rows, exact, 0.0):
+            key, row = entries(own, seen[:, : exact.size])
             keys.append(key)
             found.append(row)
     return keys, found
 
 
-def _entries(p: Array, total: Any) -> tuple[IntArray, Array]:
+def entries(p: Array, total: Any) -> tuple[IntArray, Array]:
     """Keys, ascending, and numbers total·P of the pairs that have rows; `total` (A, S)."""
     flat = (p * np.asarray(total)[..., None]).transpose(1, 0, 2).ravel()
     keys = np.flatnonzero(flat)
@@ -308,19 +327,19 @@ def _entries(p: Array, total: Any) -> tuple[IntArray, Array]:
 
 
 def _by_kernel(
-    raw: Samples, p: Array, allowed: BoolArray, longest: int, terminal: BoolArray
+    raw: Samples, p: Array, allowed: BoolArray, longest: int, terminal: BoolArray, exact: BoolArray
 ) -> tuple[list[IntArray], list[Array]]:
     """The same for kernels that have counts of their own; EM begins near what all data together say."""
-    A, S, _ = p.shape
+    (A, size, _), S = p.shape, exact.size
     begun = 0.95 * p + 0.05 * allowed / allowed.sum(axis=1, keepdims=True)
     keys, found = list[IntArray](), list[Array]()
-    for piece in _pieces(len(raw.labels), A * longest * S * S):
+    for piece in _pieces(len(raw.labels), A * longest * size * size):
         own = zip(raw.keys[piece], raw.counts[piece], strict=True)
-        counts = np.stack([_tensor(key, number, S, A, longest, terminal) for key, number in own])
-        flat = counts.reshape(-1, longest, S, S)
+        counts = np.stack([_tensor(key, number, S, A, longest, terminal, size) for key, number in own])
+        flat = counts.reshape(-1, longest, size, size)
         fit = maximise(flat, np.concatenate([begun] * len(counts)))
-        for rows, total in zip(_cleared(fit.p).reshape(-1, A, S, S), counts.sum(axis=(2, 4)), strict=True):
-            key, row = _entries(rows, total)
+        for rows, total in zip(_cleared(fit.p, exact).reshape(-1, A, S, S), counts.sum(axis=(2, 4)), strict=True):
+            key, row = entries(rows, total[:, :S])
             keys.append(key)
             found.append(row)
     return keys, found

@@ -44,7 +44,10 @@ def delta_of(table: Table, step: Step) -> Any:
     """How many units after the row before, in the same episode."""
     pl = polars()
     at = cell(clock_of(table, step.unit), step.unit)
-    delta = at - at.shift(1) if step.within is None else step.rounded(elapsed(step.unit))
+    if step.is_continuous:
+        delta = elapsed(step.unit).cast(pl.Float64).round_sig_figs(9)
+    else:
+        delta = at - at.shift(1) if step.within is None else step.rounded(elapsed(step.unit))
     return pl.when(same_episode()).then(delta)
 
 

@@ -64,6 +64,16 @@ class Ordering:
     within: Any = None
     zone: str | None = None
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether rates are asked for."""
+        return str(self.step).strip().lower().startswith("continuous")
+
+    @property
+    def spans(self) -> bool:
+        """Whether rows may be far apart, and the action of a row holds until the next."""
+        return self.gaps == "fill" or self.is_continuous
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -92,6 +102,7 @@ class Facts:
     beyond: int = 0  # of the gaps, those too long to be filled
     dropped: int = 0
     starts: dict[Any, int] | None = None  # states in which episodes began, and how many
+    spans: Any = None  # distinct times between neighbours, (D,), where time is continuous
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ def ordered(
     if not look.in_order:
         table = _sorted(table, ordering.duplicates in KEPT)
         look = look_at(table, dates, step)
-    if ordering.gaps == "fill" and not table.tidy:
+    if ordering.spans and not table.tidy:
         table, changed = unseen(table)
         findings += changed
         look = look_at(table, dates, step)
@@ -161,7 +172,15 @@ def ordered(
         return Survey(Steps(table, whole_rows(table)), findings, facts)
     fills = ordering.gaps == "fill"
     joined, found = same_episode().shift(-1), facts.step
-    if found is not None:
+    if found is not None and found.is_continuous:
+        delta = delta_of(table, found)
+        spans = table.collect(table.frame.select(span=delta).drop_nulls().unique().sort("span"))[0]["span"]
+        spans = spans.filter(spans > 0)
+        code = delta.replace_strict(spans, list(range(len(spans))), default=None, return_dtype=pl.Int64)
+        table = replace(table, frame=table.frame.with_columns(code.shift(-1).alias(GAP)))
+        joined = joined & pl.col(GAP).is_not_null()
+        facts = replace(facts, spans=spans.to_numpy())
+    elif found is not None:
         odd, gaps = distance_findings(table, ordering.gaps, facts, look)
         findings += odd
         facts = replace(facts, gaps=gaps)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from drmdp.core.progress import stage
 from drmdp.core.random import generator
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
-from drmdp.estimate.count import Samples
+from drmdp.estimate.count import Clock, Samples
 from drmdp.estimate.findings import refuse
 from drmdp.estimate.order import Survey
-from drmdp.estimate.rules import fill, visited
+from drmdp.estimate.rules import Filled, fill, visited
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import (
     discount_for,
@@ -51,7 +54,7 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         seen, samples, rng = _counted(table, columns, settings, tidy=False)
     name = seen.steps.table.name
     found = visited(samples, terminal_of(samples, settings), settings.min_count)
-    prior = settings.prior if settings.by == "posterior" else None
+    prior = settings.pseudo if settings.by == "posterior" else None
     weights = kernel_weights(samples, settings)
     rules, shrunk = (settings.unvisited, settings.partial_rule), settings.weights == "counts"
     counts = _counts(samples)  # `fill` makes shares of them in place
@@ -62,10 +65,14 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
-    model = Model(
-        filled.kernels,
+    discount = discount_for(settings, seen.facts)
+    make: Any = Model
+    stated = {"kernels": filled.kernels, "discount": discount, "counts": counts}
+    if samples.clock is not None:
+        make, stated = Model.from_rates, _continuous(samples.clock, filled, discount)
+    model = make(
+        **stated,
         **{f"{kind}s": priced},
-        discount=discount_for(settings, seen.facts),
         weights=weights,
         initial=initial,
         states=samples.pooled.states,
@@ -74,7 +81,6 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         terminal=filled.terminal,
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
         notes=[*summary.assumed, *thin, *(finding.note for finding in odd)],
-        counts=counts,
     )
     return Estimate(changed(model, start=start), samples.labels, replace(summary, thin=thin))
 
@@ -85,6 +91,21 @@ def _counts(samples: Samples) -> Kernels:
     seen = cells.count > 0
     own = zip(samples.keys, samples.counts, strict=True) if samples.grouped else [(cells.keys[seen], cells.count[seen])]
     return from_parts(list(own), S, S, len(cells.actions), is_sparse=False)
+
+
+def _continuous(clock: Clock, filled: Filled, discount: float) -> dict[str, Any]:
+    """Rates, interest and counts of a model whose rows are steps of continuous time; the discount is that of a unit of time."""
+    S = len(clock.rates)
+    here = np.arange(S)
+    rates = clock.steps * filled.kernels.dense(0, S).transpose(2, 0, 1, 3)
+    rates[:, here, :, here] = 0.0
+    left = rates.sum(axis=3)
+    rates[:, here, :, here] = -left.transpose(1, 0, 2)
+    fastest = float(left[:, filled.available].max())
+    counts = clock.counts(fastest) if fastest > 0 else None
+    if discount == 0:
+        raise InputError("`discount=0`: in continuous time the cost of a moment is nothing; give a positive one")
+    return {"rates": rates, "interest": -math.log(discount), "counts": counts}
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

@@ -9,6 +9,7 @@ refuse        an error that names it
 unavailable   none: the action is not available in the state, in any kernel
 prior         uniform over all states; a Dirichlet draw if kernels are posterior draws
 self-loop     the state is not left
+like:STATE    that of the action in STATE (unvisited pairs only, see `drmdp.estimate.alike`)
 pooled        what all the data together say (partial pairs only)
 ============= =====================================================================================================
 
@@ -35,7 +36,7 @@ from drmdp.errors import InputError, shown
 from drmdp.estimate.count import Cells, Samples
 from drmdp.estimate.findings import LIMIT, Finding, Place, refuse
 
-UNVISITED = ("refuse", "unavailable", "prior", "self-loop")
+UNVISITED = ("refuse", "unavailable", "prior", "self-loop", "like:STATE")
 PARTIAL = ("refuse", "unavailable", "prior", "self-loop", "pooled")
 Row = tuple[IntArray, Array]  # keys and probabilities
 DENSE_ENTRIES = 50_000_000
@@ -139,8 +140,10 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
         return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
 
     odd = []
-    if unvisited == "refuse" and found.never.any():
-        places = tuple(Place(f"{where(int(pair))} was never seen") for pair in np.flatnonzero(found.never)[:LIMIT])
+    like = unvisited.removeprefix("like:") if unvisited.startswith("like:") else None
+    if (unvisited == "refuse" or like) and found.never.any():
+        nor = "" if like is None else f", nor in state {like!r}"
+        places = tuple(Place(f"{where(int(pair))} was never seen{nor}") for pair in np.flatnonzero(found.never)[:LIMIT])
         cure = f"choose a rule for them with `unvisited`: {', '.join(UNVISITED[1:])}"
         odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
     if partial == "refuse" and found.part.any():

@@ -28,9 +28,10 @@ class Settings:
     by: str | None = None
     n_kernels: int | None = None
     seed: int = 0
-    prior: float = 1.0
+    prior: float | str = 1.0
     prior_on: str = "state"
     unvisited: str = "refuse"
+    same_row: Any = None
     partial: str = "refuse"
     costs: Any = None
     rewards: Any = None
@@ -41,10 +42,17 @@ class Settings:
     weights: str = "equal"
     min_count: float = 0
     initial: Any = None
+    jumps: Any = None
+    exact: Any = None
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
+
+    @property
+    def pseudo(self) -> float:
+        """Pseudo-count of a next state, where rows have a prior of their own."""
+        return 1.0 if isinstance(self.prior, str) else self.prior
 
     @property
     def partial_rule(self) -> str:
@@ -72,13 +80,21 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
         names = [", ".join(f"`{name}`" for name in sources), " and ".join(f"`{name}`" for name in given)]
         raise InputError(f"give exactly one of {names[0]}, got {names[1]}")
     _check_discount(settings)
-    check_rule("unvisited", settings.unvisited, UNVISITED)
+    like = str(settings.unvisited).startswith("like:")
+    check_rule("unvisited", UNVISITED[-1] if like else settings.unvisited, UNVISITED)
     check_rule("partial", settings.partial, PARTIAL)
     check_rule("prior_on", settings.prior_on, PRIOR_ON)
     check_rule("weights", settings.weights, WEIGHTS)
     _check_kernels(settings)
     _check_counts(settings)
     _check_ordering(columns, settings)
+    if settings.prior == "pooled":
+        wrong = {
+            "by": settings.by not in (None, "posterior"), "prior_on": settings.prior_on != "state",
+            "gaps": settings.ordering.gaps == "fill", "step": settings.ordering.is_continuous,
+        }  # fmt: skip
+        _exclude("`prior='pooled'` is for counts of one kernel or its draws", settings, wrong)
+        return given[0].removesuffix("s") if given else None
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
@@ -141,12 +157,31 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
             raise InputError("`gaps='fill'` takes no `weights='counts'`: rows of one step are not sums of counts")
         if settings.prior_on != "state":
             raise InputError("`gaps='fill'` has its prior on what was seen from the state: `prior_on='state'`")
+    if ordering.is_continuous:
+        wrong = {
+            "gaps": ordering.gaps != "refuse", "within": ordering.within is not None,
+            "weights": settings.weights == "counts", "prior_on": settings.prior_on != "state",
+            "unvisited": settings.unvisited.startswith(("prior", "like:")), "partial": settings.partial == "prior",
+            "same_row": settings.same_row is not None,
+        }  # fmt: skip
+        _exclude(f"`step={ordering.step!r}` fits rates to times as they are", settings, wrong)
+    elif settings.jumps is not None:
+        raise InputError("`jumps` is for rates: `step='continuous'`")
+    elif settings.exact and ordering.gaps != "fill":
+        raise InputError("`exact` is for rows that may be far apart: `gaps='fill'`, or `step='continuous'`")
     if ordering.within is not None and ordering.step is None:
         raise InputError(f"`within={ordering.within!r}` needs `step`, which it is a tolerance of")
     if ordering.duplicates == "worst" and settings.states is None:
         raise InputError("`duplicates='worst'` needs `states` in order, the worst last")
     if period_of(settings.by) is not None and columns.time is None:
         raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
+
+
+def _exclude(what: str, settings: Settings, wrong: dict[str, bool]) -> None:
+    """Refuse the first setting that is wrong."""
+    for name in (name for name, excluded in wrong.items() if excluded):
+        value = getattr(settings.ordering if hasattr(settings.ordering, name) else settings, name)
+        raise InputError(f"{what}: it takes no `{name}={value!r}`")
 
 
 def period_of(by: str | None) -> str | None:

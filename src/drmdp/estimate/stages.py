@@ -10,12 +10,14 @@ import numpy as np
 from drmdp.core.validation import low_discount, state_flags
 from drmdp.errors import InputError
 from drmdp.estimate import times
+from drmdp.estimate.alike import alike, copied, gathered, shrunk
 from drmdp.estimate.count import RESAMPLED, SAMPLED, Samples, by_column, posterior, resampled, single
 from drmdp.estimate.findings import Finding, Place
 from drmdp.estimate.intervals import fill_gaps
 from drmdp.estimate.labels import MANY, Named, check_rename, label_findings
 from drmdp.estimate.order import Facts, Survey
 from drmdp.estimate.outliers import outliers
+from drmdp.estimate.rates import fit_rates
 from drmdp.estimate.rules import check_ends, names_by_text
 from drmdp.estimate.scales import scale_findings
 from drmdp.estimate.settings import Settings, period_of
@@ -69,13 +71,31 @@ def discount_odd(settings: Settings) -> list[Finding]:
 
 def samples_of(seen: Survey, settings: Settings, rng: Any) -> Samples:
     """Counts of the kernels, of one step each."""
-    if settings.ordering.gaps != "fill" or seen.facts.step is None:
-        return _counted(seen, settings, rng)
     draws = settings.n_kernels or 0 if settings.by == "posterior" else 0
-    raw = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
-    terminal = state_flags("terminal", terminal_of(raw, settings), raw.pooled.states)
+    counted = _counted(seen, replace(settings, by=None, n_kernels=None) if draws else settings, rng)
+    first = counted.pooled
+    terminal = state_flags("terminal", terminal_of(counted, settings), first.states)
+    rows = alike(first, settings.same_row, settings.unvisited, settings.typed, terminal)
+    raw = gathered(counted, rows)
+    if settings.ordering.spans and seen.facts.step is not None:
+        samples = _spanned(raw, seen, terminal, settings, draws, rng)
+    elif settings.prior == "pooled":
+        samples = shrunk(raw, draws, rng)
+    else:
+        samples = posterior(raw.pooled, draws, settings.pseudo, settings.prior_on, rng) if draws else raw
+    return copied(samples, first, rows)
+
+
+def _spanned(raw: Samples, seen: Survey, terminal: Any, settings: Settings, draws: int, rng: Any) -> Samples:
+    """Counts of one step, from rows that may be far apart."""
     check_ends(raw, terminal)
-    samples, told = fill_gaps(raw, terminal, rng, draws, settings.prior)
+    exact = state_flags("exact", named(raw, settings, settings.exact, "exact state"), raw.pooled.states)
+    if (exact & ~terminal).any():
+        s = raw.pooled.states[int(np.argmax(exact & ~terminal))]
+        raise InputError(f"`exact`: state {s!r} is not terminal: name it with `terminal` too")
+    if settings.ordering.is_continuous:
+        return fit_rates(raw, seen, terminal, exact, settings, rng)
+    samples, told = fill_gaps(raw, terminal, exact, rng, draws, settings.pseudo)
     return replace(samples, told=tuple(told.notes))
 
 
@@ -84,8 +104,6 @@ def _counted(seen: Survey, settings: Settings, rng: Any) -> Samples:
     names = Named(settings.states, settings.typed), Named(settings.actions, settings.typed)
     if by is None:
         return single(steps, *names)
-    if by == "posterior":
-        return posterior(steps, *names, n, settings.prior, settings.prior_on, rng)
     if by in RESAMPLED:
         return resampled(steps, *names, by, n, rng)
     samples = by_column(steps, *names)
@@ -96,9 +114,12 @@ def _counted(seen: Survey, settings: Settings, rng: Any) -> Samples:
 
 def terminal_of(samples: Samples, settings: Settings) -> Any:
     """Terminal states as they are named in the data."""
-    if settings.typed and settings.terminal:
-        return names_by_text(samples.pooled.states, settings.terminal, "terminal state")
-    return settings.terminal
+    return named(samples, settings, settings.terminal, "terminal state")
+
+
+def named(samples: Samples, settings: Settings, given: Any, kind: str) -> Any:
+    """States as they are named in the data."""
+    return names_by_text(samples.pooled.states, given, kind) if settings.typed and given else given
 
 
 def kernel_weights(samples: Samples, settings: Settings) -> Any:

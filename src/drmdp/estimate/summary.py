@@ -38,6 +38,7 @@ def pair_rows(cells: Cells) -> Array:
 def thin_finding(cells: Cells, open_pairs: BoolArray) -> list[Finding]:
     """What `check_log` says of thin pairs among those that are open, (S·A,)."""
     seen = pair_rows(cells)
+    open_pairs = open_pairs & (np.bincount(cells.pair, cells.rows, seen.size) > 0)
     there = cells.count > 0
     single = np.bincount(cells.pair[there], minlength=seen.size) == 1
     few, fixed = (np.flatnonzero(open_pairs & own) for own in ((seen > 0) & (seen < FEW), single))
@@ -73,7 +74,7 @@ def thin_notes(cells: Cells, fixed: BoolArray, available: BoolArray) -> list[str
     seen, found = pair_rows(cells), []
     cannot = "always led to the same state, and nature cannot change that within observed next states"
     for own, what in ((fixed, cannot), (~fixed & (seen < FEW), f"seen fewer than {FEW} times")):
-        pairs = np.flatnonzero(available & own & (seen > 0))
+        pairs = np.flatnonzero(available & own & (np.bincount(cells.pair, cells.rows, seen.size) > 0))
         if pairs.size:
             was = "" if what == cannot else "was " if pairs.size == 1 else "were "
             found.append(f"{count(pairs.size, 'pair')} {was}{what}: {named(cells, pairs)}")
@@ -217,6 +218,8 @@ def _order(facts: Facts, ordering: Ordering, table: Table) -> list[str]:
         found.append(f"times are written in {facts.forms} ways: {facts.form}")
     if facts.swapped:
         found.append(f"dates are read as {facts.form}, for not all of them can be read otherwise")
+    if facts.step is not None and facts.step.is_continuous:
+        return [*found, f"times count as they are: rates and costs are per {facts.step.unit or 'unit of time'}"]
     if facts.step is not None and ordering.gaps != "bridge":
         found.append(f"{STEP}{facts.step}{', guessed' if facts.guessed else ''}")
         found += filter(None, [covered(facts)])
@@ -246,7 +249,10 @@ def _discounted(facts: Facts, settings: Settings) -> list[str]:
     if settings.interest is None:
         return []
     discount = discount_of_interest(settings.interest, facts.step)
-    return [f"interest of {settings.interest}: a step of {facts.step} is discounted by {discount:.6g}"]
+    what = f"a step of {facts.step}"
+    if facts.step is not None and facts.step.is_continuous:
+        what = facts.step.of(facts.step.size)
+    return [f"interest of {settings.interest}: {what} is discounted by {discount:.6g}"]
 
 
 def _left_out(steps: Steps, kind: str | None) -> list[str]:
@@ -259,7 +265,7 @@ def _left_out(steps: Steps, kind: str | None) -> list[str]:
 
 def _kernels(samples: Samples, settings: Settings) -> list[str]:
     found = []
-    if settings.by == "posterior":
+    if settings.by == "posterior" and settings.prior != "pooled" and samples.clock is None:
         where = {"seen": "seen after the pair", "state": "seen from the state, under any action", "all": "there is"}[
             settings.prior_on
         ]

@@ -31,7 +31,7 @@ def survey(table: Table, ordering: Ordering, states: Names | None = None) -> Sur
         raise InputError(f"{table.name}: `step` and `gaps` are for rows without `next_state`, where time joins them")
     table, findings, facts = read_times(table, ordering)
     findings += table.findings
-    needed = ("episode", "time") if visits and ordering.gaps == "fill" else ("state", "episode", "time")
+    needed = ("episode", "time") if visits and ordering.spans else ("state", "episode", "time")
     if not table.tidy:
         counts = _odd_cells(table, needed)
         if not counts["n"]:

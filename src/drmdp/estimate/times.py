@@ -43,6 +43,7 @@ SURE = 0.3
 YEAR_MONTH = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])((0[1-9]|[12]\d|3[01])?)")
 SERIAL = range(20_000, 80_000)
 """Numbers that may be Excel's dates: from 1954 to 2119."""
+CONTINUOUS = re.compile(rf"\s*continuous\s*(?:(?:/|per)\s*({'|'.join(UNITS)})\s*)?")
 INTEREST = re.compile(rf"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*(?:/|per|an?)\s*({'|'.join(UNITS)})\s*")
 
 
@@ -53,8 +54,11 @@ class Step:
     size: float
     unit: str | None = None
     within: Step | None = None
+    is_continuous: bool = False  # no step at all: the unit is that of rates
 
     def __str__(self) -> str:
+        if self.is_continuous:
+            return "none, time is continuous" + (f", in {self.unit}s" if self.unit else "")
         return self.of(self.size) + (f" within {self.within}" if self.within is not None else "")
 
     def of(self, size: float) -> str:
@@ -78,7 +82,13 @@ def _days(unit: str | None) -> float:
 
 
 def parse_step(given: Any, dates: bool, within: Any = None) -> Step:
-    """A step from "month", "2 weeks", "0.5" or a number, and its tolerance."""
+    """A step from "month", "2 weeks", "0.5", a number or "continuous/year", and its tolerance."""
+    if continuous := CONTINUOUS.fullmatch(str(given).lower()):
+        if dates != bool(continuous[1]):
+            say = "dates, so say what rates and costs are per: 'continuous/year'"
+            say = say if dates else "numbers, so give 'continuous': rates and costs are per unit of them"
+            raise InputError(f"`step={given!r}`: the times are {say}")
+        return Step(1.0, continuous[1], is_continuous=True)
     step = _parsed("step", given, dates, within is None)
     if within is None:
         return step
