@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from drmdp.formats import read, write
     from drmdp.model import Model
     from drmdp.model.stack import stack
-    from drmdp.policies.sensitivity import Sensitivity, sensitivity
+    from drmdp.policies.sensitivity import sensitivity
+    from drmdp.policies.sensitivity_result import Sensitivity
     from drmdp.policies.trajectories import Trajectories, simulate
     from drmdp.prox.project import project
     from drmdp.sets import Divergence, Intervals, Reweighting, Wasserstein

@@ -249,7 +249,7 @@ def check_log(
         What to check, and what would make the kernels, as for `estimate`.
     state, action, next_state, episode, time, cost, reward, weight : column names
         As for `estimate`. Costs are checked if a column holds them.
-    unvisited, partial, min_count, terminal, states, actions, rename : optional
+    unvisited, partial, same_row, min_count, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.
     step, jumps, exact, gaps, duplicates, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.

@@ -361,17 +361,10 @@ def fit_rates(
         swift = ((fit.theta >= fit.bounds[:, 1]) & ~known.shut) | (known.vague & (np.exp(fit.theta) * short > SWIFT))
         vague = np.where(swift, (often < FEW)[jumps[0]], known.vague)
         for i, j in jumps.T[needed & vague][:1]:
-            names = {"state": cells.states[i], "action": cells.actions[a]}
-            what = f"{count(int(often[i]), 'row')} of {cells.actions[a]!r} when {cells.states[i]!r}"
-            what += f" do not tell the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
-            cure = f"`min_count={int(often[i]) + 1}` makes pairs with so few rows unavailable"
-            _refuse(seen.steps, names, what, f"{cure}; or leave jumps out of `jumps`")
+            _refuse_vague(seen, cells, (i, a, j), int(often[i]))
         told.fits.append(fit)
         for listed, which in ((told.slow, known.shut), (told.swift, swift)):
-            for i, j in jumps.T[needed & which]:
-                share = f"{jumped[i, j]:g} of {count(int(often[i]), 'row')}"
-                rate = f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]}"
-                listed.append(f"{rate} ({share})")
+            listed += [_rate_seen(cells, (i, a, j), jumped[i, j], often[i]) for i, j in jumps.T[needed & which]]
         pooled[a] = rates[:, a] = generator_of(np.where(known.shut, -np.inf, fit.theta), jumps, S)
         variance[a][tuple(jumps[:, known.told])] = (known.root**2).sum(axis=1)
         if draws:
@@ -391,14 +384,31 @@ def fit_rates(
     fastest = -2 * float(min(rates.min(), pooled.min()))  # no state is left for certain
     if not fastest > 0:
         raise InputError(f"{seen.steps.table.name}: no state is ever left: there is no rate")
-    found = _uniform(cells, pooled, time, fastest, terminal)
-    parts = [entries(np.eye(S) + own / fastest, n) for own, n in zip(rates, rows, strict=True)]
-    keys, counts = (list(own) for own in zip(*parts, strict=True))
+    steps = _uniform(cells, pooled, time, fastest, terminal)
+    parts = [entries(np.eye(S) + rate / fastest, n) for rate, n in zip(rates, rows, strict=True)]
+    keys, counts = (list(part) for part in zip(*parts, strict=True))
     own = np.bincount(cells.pair, cells.count, S * A).astype(np.float64).reshape(S, A)
     clock = Clock(fastest, pooled.transpose(1, 0, 2), variance.transpose(1, 0, 2), time.T, own)
     entered = [cells.states[k] for k in np.flatnonzero(exact).tolist()]
     notes = told.notes(int(cells.rows.sum()), entered, settings.pseudo if draws else None)
-    return Samples(labels, found, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes), clock)
+    return Samples(labels, steps, keys, counts, None if draws else raw.rows, raw.grouped, tuple(notes), clock)
+
+
+def _refuse_vague(seen: Survey, cells: Cells, jump: tuple[int, int, int], rows: int) -> None:
+    """Refuse a rate that the rows of a pair do not tell."""
+    i, a, j = jump
+    names = {"state": cells.states[i], "action": cells.actions[a]}
+    what = f"{count(rows, 'row')} of {cells.actions[a]!r} when {cells.states[i]!r}"
+    what += f" do not tell the rate of jumps to {cells.states[j]!r}: they are too few, or too far apart"
+    cure = f"`min_count={rows + 1}` makes pairs with so few rows unavailable"
+    _refuse(seen.steps, names, what, f"{cure}; or leave jumps out of `jumps`")
+
+
+def _rate_seen(cells: Cells, jump: tuple[int, int, int], jumped: float, rows: float) -> str:
+    """A rate, and how many of its rows are jumps."""
+    i, a, j = jump
+    rate = f"{cells.states[j]} after {cells.actions[a]} when {cells.states[i]}"
+    return f"{rate} ({jumped:g} of {count(int(rows), 'row')})"
 
 
 def _uniform(cells: Cells, rates: Array, time: Array, fastest: float, terminal: BoolArray) -> Cells:

@@ -13,7 +13,7 @@ from drmdp.plot.curves import HEIGHT
 from drmdp.plot.states import cells
 from drmdp.plot.style import CELLS, MARKERS, PALETTE, ink, numbers
 from drmdp.policies.ordinary import TIE
-from drmdp.policies.sensitivity import Sensitivity, members
+from drmdp.policies.sensitivity_result import Sensitivity, members
 from drmdp.policies.single import noun_of
 
 WRITTEN = 0.08
