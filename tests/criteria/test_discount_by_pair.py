@@ -138,7 +138,9 @@ def test_q_values_and_values():
     q = model.costs + model.discounts * (np.tensordot(model.weights, model.kernels, 1) @ found.value)
     assert np.allclose(q.min(axis=1), found.value, rtol=1e-8)
     assert np.allclose(found.q_values, q, rtol=1e-8)
-    for value, kernel in zip(drmdp.policies.values(model, drmdp.Wasserstein(0.0), found).by_kernel, model.kernels, strict=True):
+    for value, kernel in zip(
+        drmdp.policies.values(model, drmdp.Wasserstein(0.0), found).by_kernel, model.kernels, strict=True
+    ):
         move = np.einsum("sa,sa,sat->st", found.policy, model.discounts, kernel)
         alone = np.linalg.solve(np.eye(model.n_states) - move, (found.policy * model.costs).sum(axis=1))
         assert np.allclose(value, alone, rtol=1e-9)

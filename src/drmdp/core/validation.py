@@ -233,6 +233,23 @@ def discounts_of(given: Any, available: BoolArray, labels: Any) -> tuple[float, 
     return largest, None if (known == largest).all() else each
 
 
+def sojourn_of(given: Any, available: BoolArray, labels: Any) -> Array | None:
+    """How long steps last on average, (S, A), 0 where a pair is not available; None: all last 1."""
+    if given is None:
+        return None
+    lasts = numbers("sojourn", given)
+    if lasts.shape not in ((), available.shape[:1], available.shape):
+        raise InputError(
+            f"sojourn: expected a number, one for each state, or shape {available.shape}; got {lasts.shape}"
+        )
+    each = np.where(available, lasts[:, None] if lasts.ndim == 1 else lasts, 0.0)
+    bad = available & ~((each > 0) & (each < np.inf))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise InputError(f"sojourn must be positive and finite: {labels.pair(k)} has {float(each.flat[k])!r}")
+    return each
+
+
 def low_discount(discount: float) -> str | None:
     """A question, if a discount may be meant for a rate of interest."""
     if not 0 < discount < LOW:

@@ -67,6 +67,9 @@ class Model(Made):
         How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are then the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
         Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
+    sojourn : number, (S,) or (S, A) array, optional
+        How long a step lasts on average, whatever comes next: a long-run average is then per unit of time, and `Solution.time` a time. Steps last 1 by default.
+        What is discounted is told by `discount` alone.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
     counts : (S, A, S) or (N, S, A, S) array, or sparse (S·A, S) matrices, optional
@@ -105,6 +108,7 @@ class Model(Made):
     available: BoolArray
     terminal: BoolArray
     ends: Array | None  # (S,) values of terminal states, as costs; None: all 0
+    sojourn: Array | None  # (S, A) how long steps last, 0 where a pair is not available; None: 1
     kernel_names: Names
     _blocks: Kernels
     _costs: Array
@@ -133,6 +137,7 @@ class Model(Made):
         notes: Sequence[str] = (),
         counts: ArrayLike = None,
         normalize: bool = False,
+        sojourn: ArrayLike = None,
     ) -> None:
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
@@ -167,6 +172,7 @@ class Model(Made):
             available=open_pairs,
             terminal=end,
             ends=ends if ends is None or rewards is None else 0.0 - ends,
+            sojourn=checks.sojourn_of(sojourn, open_pairs, labels),
             kernel_names=labels.kernels,
             _blocks=blocks,
             is_sparse=blocks.is_sparse,
@@ -250,7 +256,8 @@ class Model(Made):
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
         others = (self._costs, self.available, self.terminal, self.initial)
-        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends, self.discounts).part(lo, hi)
+        more = (getattr(self, name) for name in spans.OPTIONAL)
+        return spans.Span(0, self.states, self.blocks, *others, self._counts, *more).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -434,6 +441,16 @@ def changed(model: Model, **fields: Any) -> Model:
     return model._changed(**fields)
 
 
+def at_rate(model: Model, rate: float) -> Model:
+    """The model whose steps cost c − rate · τ."""
+    if rate == 0 or model.sojourn is None:
+        return model
+    off = rate * model.sojourn
+    if model._costs.ndim == 1:
+        off = np.repeat(off.ravel(), model.blocks.lengths)
+    return changed(model, _costs=model._costs - (off[:, :, None] if model._costs.ndim == 3 else off))
+
+
 def assembled(**fields: Any) -> Model:
     """A model of fields that were checked."""
     model = object.__new__(Model)
@@ -446,5 +463,6 @@ def of_span(head: spans.Head, span: spans.Span) -> Model:
     own = {name: getattr(head, name) for name in HEAD}
     return assembled(
         n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
-        terminal=span.terminal, ends=span.ends, discounts=span.discounts, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
+        terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
+        **{name: getattr(span, name) for name in spans.OPTIONAL},
     )  # fmt: skip

@@ -72,6 +72,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
         actions=first.actions,
         available=first.available,
         terminal=first.terminal,
+        sojourn=first.sojourn,
         kernel_names=_names(models, labels, names is not None),
         notes=list(dict.fromkeys(notes)),
         counts=counted.joined(models),
@@ -96,6 +97,8 @@ def _check(model: Model, first: Model, m: int) -> None:
             raise InputError(f"models: 0 has {'' if kind == 'maximise' else 'discount '}{words[0]}, and {m} {words[1]}")
     if not np.array_equal(*[np.broadcast_to(one.factor, one.available.shape) for one in (first, model)]):
         raise InputError(f"models: {m} has another discount in some pairs than 0")
+    if not np.array_equal(*[1.0 * one.available if one.sojourn is None else one.sojourn for one in (first, model)]):
+        raise InputError(f"models: steps of some pairs last longer in {m} than in 0, or shorter")
     if not np.array_equal(model.terminal, first.terminal):
         s = int(np.argmax(model.terminal != first.terminal))
         raise InputError(f"models: state {first.states[s]!r} is terminal in only one of 0 and {m}")

@@ -23,10 +23,9 @@ def known_model(solution: Solution, model: Model | None) -> Model | None:
     found = solution.problem[0] if model is None and solution.problem is not None else model
     if found is None:
         return None
-    seen = found if solution.criterion == "reach" else posed(found, solution.criterion)
-    if model is not None and solution.fingerprint not in (found.fingerprint, seen.fingerprint):
+    if model is not None and solution.fingerprint != found.fingerprint:
         raise InputError("the solution is of another model")
-    return seen
+    return found if solution.criterion == "reach" else posed(found, solution.criterion)
 
 
 def q_values(solution: Solution) -> Array:
@@ -39,6 +38,7 @@ def q_values(solution: Solution) -> Array:
     kernel, v, gain, rate = solution.kernel, solution.value, np.zeros(1), model.factor
     if solution.bias is not None:  # of an average: what is left to come, less the average of this step
         v, gain, rate = solution.bias, solution.value[:, None], 1.0
+        gain = gain if model.sojourn is None else gain * model.sojourn
     if model.next_costs:
         costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
     else:

@@ -86,15 +86,17 @@ def check_ends(model: Model, ball: AmbiguitySet) -> None:
 
 
 def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | None:
-    """Upper bounds on the expected steps until a policy ends, whatever an adversarial nature does, (S,); None if they are not bounded."""
+    """Upper bounds on the expected steps, or time, until a policy ends, whatever an adversarial nature does, (S,); None if they are not bounded."""
     model, ball = problem.model, problem.operator.ball
     if ball is None:
         return None
-    one, plain = np.where(model.available, 1.0, 0.0), {"ends": None, "maximise": False}
+    one = np.where(model.available, 1.0, 0.0) if model.sojourn is None else model.sojourn
+    plain = {"ends": None, "maximise": False}
     events = isinstance(model, EventModel) and ball.moves == "events"  # others take kernels
     counted = changed(model, **({"priced": False, "_prices": one} if events else {"_costs": one}), **plain)
     operator = build(counted, ball.opposed(), "exact", problem.operator.threads)
     own = Problem(operator, policy, criterion=Total(counted))
+    first = first if model.sojourn is None else None
     found = run(
         PolicyIteration(), own, start=first, tolerance=Tolerance(None, ROUGH), inner=True, title="counting steps"
     )
