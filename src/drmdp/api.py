@@ -33,12 +33,12 @@ from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, che
 from drmdp.solvers.evaluation import evaluation_of
 from drmdp.solvers.horizon import has_stages, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
-from drmdp.solvers.sojourn import run_at_rates
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
 from drmdp.solvers.reach import asked
 from drmdp.solvers.reach_given import arrivals
 from drmdp.solvers.registry import resolve, settings_of
+from drmdp.solvers.sojourn import run_at_rates
 
 
 def solve(

@@ -499,7 +499,8 @@ def divergence(given, support, number):  # a ball by a divergence; total variati
 FAMILIES = {"norm": Norms, "divergence": divergence, "transport": Transport, "reweighting": Reweighting, "intervals": Intervals}
 
 # ------------------------------------------------------------------ all states
-class Values:  # v as it stands in the file, and what of it is in stakes, negated where nature helps; `flat`: a cost of all steps instead of the model's; `rate`: taken off per time
+class Values:  # v as it stands in the file, and what of it is in stakes, negated where nature helps
+    # `flat`: a cost of all steps instead of the model's; `rate`: taken off costs per unit of time
     def __init__(self, number, model, given, rates, sign, flat=None, ends=None, rate=0):
         need(isinstance(given, list) and len(given) == model.S, f"values: expected {model.S} numbers")
         self.exact, self.sign, self.rates, self.flat, self.rate, one = [number.exact(x) for x in given], sign, rates, flat, rate, {*rates.values()}

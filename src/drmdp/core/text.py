@@ -17,7 +17,8 @@ def measured(criterion: str, noun: str, timed: bool = False) -> str:
     if criterion == "reach":
         return "probability"
     often = "per unit of time" if timed else "a step"
-    return f"{noun} {dict(total='until the end', average=f'{often} in the long run').get(criterion, '')}".strip()
+    said = {"total": "until the end", "average": f"{often} in the long run"}.get(criterion, "")
+    return f"{noun} {said}".strip()
 
 
 def memory(n: float) -> str:

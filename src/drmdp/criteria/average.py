@@ -12,10 +12,12 @@ bounds are the smallest and the largest.
 its column, and (I − P̃) u = r = F(h) − h, the gain is u/w in that state and h + u − g w the next point. Where the chain has several closed classes there is no
 such state; then what comes later counts less, I − 0.999 P in place of I − P.
 
-**Steps that last** τ(s, a) on average. What is bounded is the limit of E[costs of n steps]/E[time of n steps], the cost per unit of time. For any rate g let d be the
-largest step of the operator whose costs are c − gτ: costs of n steps less g times their time are at most h(s) − E h(s_n) + nd, and n is between time/max τ and
-time/min τ. So the cost per unit of time is at most g + d/min τ if d > 0, g + d/max τ otherwise; likewise from below. At the right g steps are 0 and both meet:
-`drmdp.solvers.sojourn` looks for it. c − gτ is rounded; by how much is added.
+**Steps that last** τ(s, a) on average. Bounded is the limit of E[costs of n steps]/E[time of n steps],
+the cost per unit of time. For any rate g let d be the largest step of the operator whose costs are
+c − gτ: costs of n steps less g times their time are at most h(s) − E h(s_n) + nd, and n is between
+time/max τ and time/min τ. So the cost per unit of time is at most g + d/min τ if d > 0, g + d/max τ
+otherwise; likewise from below. At the right g steps are 0 and both meet: `drmdp.solvers.sojourn`
+looks for it. c − gτ is rounded; by how much is added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Averages per unit of time: the rate g at which steps of the operator with costs c − gτ are 0 (`drmdp.criteria.average`).
+"""Averages per unit of time: the rate g at which steps of the operator with costs c − gτ are 0.
 
-Newton's method in g: the average of c − gτ falls by the time that a step of the pair lasts on average, so that the next rate is the pair's cost per unit of time.
-Each rate is a problem of its own, which begins where the one before ended; whatever the rate, bounds hold.
+Newton's method in g: the average of c − gτ falls by the time that a step of the pair lasts on
+average, so that the next rate is the pair's cost per unit of time. Each rate is a problem of its
+own, which begins where the one before ended; whatever the rate, bounds hold
+(`drmdp.criteria.average`).
 """
 
 from __future__ import annotations
