@@ -97,8 +97,6 @@ def _check(model: Model, first: Model, m: int) -> None:
             raise InputError(f"models: 0 has {'' if kind == 'maximise' else 'discount '}{words[0]}, and {m} {words[1]}")
     if not np.array_equal(*[np.broadcast_to(one.factor, one.available.shape) for one in (first, model)]):
         raise InputError(f"models: {m} has another discount in some pairs than 0")
-    if not np.array_equal(*[1.0 * one.available if one.sojourn is None else one.sojourn for one in (first, model)]):
-        raise InputError(f"models: steps of some pairs last longer in {m} than in 0, or shorter")
     if not np.array_equal(model.terminal, first.terminal):
         s = int(np.argmax(model.terminal != first.terminal))
         raise InputError(f"models: state {first.states[s]!r} is terminal in only one of 0 and {m}")
@@ -111,6 +109,11 @@ def _check(model: Model, first: Model, m: int) -> None:
         raise InputError(
             f"models: state {first.states[s]!r}, action {first.actions[a]!r} is available in only one of 0 and {m}"
         )
+    lasts = [1.0 * one.available if one.sojourn is None else one.sojourn for one in (first, model)]
+    if not np.array_equal(*lasts):
+        s, a = np.argwhere(lasts[0] != lasts[1])[0].tolist()
+        where = f"state {first.states[s]!r}, action {first.actions[a]!r}"
+        raise InputError(f"models: {where} lasts {lasts[0][s, a]:g} in 0 and {lasts[1][s, a]:g} in {m}")
 
 
 def _kernels(models: Sequence[Model]) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import replace as replaced
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.build import build
@@ -16,6 +17,7 @@ from drmdp.core.tolerance import Tolerance
 from drmdp.criteria.total import Stranded, Total, towards_the_end
 from drmdp.criteria.traps import safe_radius, trapped
 from drmdp.errors import InputError
+from drmdp.layout.layout import lay_out
 from drmdp.model import Model, changed
 from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
@@ -73,15 +75,20 @@ def check_ends(model: Model, ball: AmbiguitySet) -> None:
     """Refuse a total cost of states from which nothing that was seen leads to an end, if nature does not lead there."""
     if model.discount < 1 or not model.terminal.any() or isinstance(model, EventModel):
         return
-    if ball.support != "observed" and ball.nature != "adversarial":
-        return
+    matrix, leads = None, "transition that was seen leads"
+    if ball.nature != "adversarial":  # who helps goes wherever the set allows
+        layout = lay_out(model, ball.fitted(model))
+        if layout.unlisted:
+            return
+        parts = np.ones(layout.indices.size), layout.indices, layout.indptr
+        matrix, leads = sparse.csr_array(parts, shape=(model.available.size, model.n_states)), "kernel of the set leads"
     try:
-        towards_the_end(model, model.mean_matrix()[0])
+        towards_the_end(model, model.mean_matrix()[0] if matrix is None else matrix)
     except Stranded as lost:
         names = some([repr(model.states[s]) for s in lost.args[0][: LISTED + 1]], LISTED)
         cure = "name where else it ends, terminal=…, or solve with discount below 1"
         raise InputError(
-            f"discount: 1, but no transition that was seen leads from {names} to a terminal state; {cure}"
+            f"discount: 1, but no {leads} from {names} to a terminal state; {cure}"
         ) from None
 
 
