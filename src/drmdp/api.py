@@ -155,7 +155,7 @@ def solve(
 
     later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
-    later |= {"settings": settings, "fingerprint": lambda: model.fingerprint}
+    later |= {"settings": settings, "fingerprint": lambda: seen.fingerprint}
     known = value if goal.name == "discounted" or (found.status is Status.solved and seen is model) else None
     later |= {"notes": lambda: (*notes_of(model, ball, found.policy, known), *remarks(model, problem, found))}
     later |= {"time": lambda: time_of(problem, found)}

@@ -68,8 +68,8 @@ class Model(Made):
     kernel_names : sequence of N names, optional
         Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
     sojourn : number, (S,) or (S, A) array, optional
-        How long a step lasts on average, whatever comes next: a long-run average is then per unit of time, and `Solution.time` a time. Steps last 1 by default.
-        What is discounted is told by `discount` alone.
+        How long a step lasts on average, whatever comes next; 1 by default. Averages are then per
+        unit of time, and `Solution.time` is a time; `discount` alone tells what later costs are worth.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
     counts : (S, A, S) or (N, S, A, S) array, or sparse (S·A, S) matrices, optional
@@ -158,11 +158,7 @@ class Model(Made):
             blocks = blocks.astype(checks.storage_dtype(dtype))
         largest, each = checks.discounts_of(discount, open_pairs, labels)
         self._set(
-            n_states=S,
-            n_actions=A,
-            n_kernels=N,
-            first=0,
-            n_next=S,
+            **{"n_states": S, "n_actions": A, "n_kernels": N, "first": 0, "n_next": S},
             discount=largest,
             discounts=each,
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
@@ -255,9 +251,8 @@ class Model(Made):
 
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
-        others = (self._costs, self.available, self.terminal, self.initial)
-        more = (getattr(self, name) for name in spans.OPTIONAL)
-        return spans.Span(0, self.states, self.blocks, *others, self._counts, *more).part(lo, hi)
+        others = ("_costs", "available", "terminal", "initial", "_counts", *spans.OPTIONAL)
+        return spans.Span(0, self.states, self.blocks, *(getattr(self, name) for name in others)).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -441,16 +436,6 @@ def changed(model: Model, **fields: Any) -> Model:
     return model._changed(**fields)
 
 
-def at_rate(model: Model, rate: float) -> Model:
-    """The model whose steps cost c − rate · τ."""
-    if rate == 0 or model.sojourn is None:
-        return model
-    off = rate * model.sojourn
-    if model._costs.ndim == 1:
-        off = np.repeat(off.ravel(), model.blocks.lengths)
-    return changed(model, _costs=model._costs - (off[:, :, None] if model._costs.ndim == 3 else off))
-
-
 def assembled(**fields: Any) -> Model:
     """A model of fields that were checked."""
     model = object.__new__(Model)
@@ -460,9 +445,8 @@ def assembled(**fields: Any) -> Model:
 
 def of_span(head: spans.Head, span: spans.Span) -> Model:
     """The model of checked states: of all, or a part of one."""
-    own = {name: getattr(head, name) for name in HEAD}
+    own = {name: getattr(head, name) for name in HEAD} | {name: getattr(span, name) for name in spans.OPTIONAL}
     return assembled(
         n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
         terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
-        **{name: getattr(span, name) for name in spans.OPTIONAL},
     )  # fmt: skip

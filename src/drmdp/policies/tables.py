@@ -23,9 +23,10 @@ def known_model(solution: Solution, model: Model | None) -> Model | None:
     found = solution.problem[0] if model is None and solution.problem is not None else model
     if found is None:
         return None
-    if model is not None and solution.fingerprint != found.fingerprint:
+    seen = found if solution.criterion == "reach" else posed(found, solution.criterion)
+    if model is not None and solution.fingerprint != seen.fingerprint:
         raise InputError("the solution is of another model")
-    return found if solution.criterion == "reach" else posed(found, solution.criterion)
+    return seen
 
 
 def q_values(solution: Solution) -> Array:

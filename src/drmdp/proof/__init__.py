@@ -17,8 +17,9 @@ from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.core.files import check_parent, write_whole
 from drmdp.errors import InputError
-from drmdp.model import Model, at_rate, changed
+from drmdp.model import Model, changed
 from drmdp.model.lifted import seen_by
+from drmdp.model.pace import at_rate
 from drmdp.proof import text
 from drmdp.proof.identity import digest
 from drmdp.proof.states import States, Sweep

@@ -87,9 +87,7 @@ def check_ends(model: Model, ball: AmbiguitySet) -> None:
     except Stranded as lost:
         names = some([repr(model.states[s]) for s in lost.args[0][: LISTED + 1]], LISTED)
         cure = "name where else it ends, terminal=…, or solve with discount below 1"
-        raise InputError(
-            f"discount: 1, but no {leads} from {names} to a terminal state; {cure}"
-        ) from None
+        raise InputError(f"discount: 1, but no {leads} from {names} to a terminal state; {cure}") from None
 
 
 def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | None:

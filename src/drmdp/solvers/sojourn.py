@@ -15,7 +15,8 @@ from drmdp._typing import Array
 from drmdp.bellman.operator import Operator
 from drmdp.criteria import criterion_of
 from drmdp.criteria.average import Average
-from drmdp.model import Model, at_rate
+from drmdp.model import Model
+from drmdp.model.pace import at_rate
 from drmdp.solution import Status
 from drmdp.solvers.loop import Outcome, run
 from drmdp.solvers.problem import Method, Problem
