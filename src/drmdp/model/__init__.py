@@ -159,15 +159,13 @@ class Model(Made):
         largest, each = checks.discounts_of(discount, open_pairs, labels)
         self._set(
             **{"n_states": S, "n_actions": A, "n_kernels": N, "first": 0, "n_next": S},
-            discount=largest,
-            discounts=each,
+            **{"discount": largest, "discounts": each},
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
             initial=checks.distribution("initial", initial, state_names, "state"),
             states=state_names,
             actions=action_names,
             available=open_pairs,
-            terminal=end,
-            ends=ends if ends is None or rewards is None else 0.0 - ends,
+            **{"terminal": end, "ends": ends if ends is None or rewards is None else 0.0 - ends},
             sojourn=checks.sojourn_of(sojourn, open_pairs, labels),
             kernel_names=labels.kernels,
             _blocks=blocks,

@@ -42,7 +42,7 @@ def run_at_rates(
         within = max(within[0], float(found.lower[0])), min(within[1], float(found.upper[0]))
         rate = criterion.better(side, within)
         seen, passes = at_rate(model, rate), problem.kernel_passes
-        problem = Problem(make(seen), policy, criterion=Average(seen, rate), kernel_passes=passes)
+        problem = Problem(make(seen), policy, criterion=Average(seen, rate, criterion.again), kernel_passes=passes)
         found = run(method, problem, start=side.value, **settings)
         idle = 0 if found.best.gap <= best[1].best.gap / 2 else idle + 1
         if found.best.gap < best[1].best.gap or found.status is Status.solved:
