@@ -4,88 +4,11 @@ import numpy as np
 import pytest
 
 import drmdp
+from criteria_cases import grid, line
 from drmdp.errors import InputError
 from drmdp.solution import Status
 
 INF = np.inf
-
-
-def grid(n=10, kernels=5, slip=0.2, mud=(33, 34, 43, 44, 65, 66), noise=0.3, discount=1.0):
-    """A walk on n × n cells to the last one; steps slip to either side, mud costs 5, kernels are noisy copies."""
-    S, rng, ways = n * n, np.random.default_rng(0), ((-1, 0), (0, 1), (1, 0), (0, -1))
-    table = np.zeros((S, 4, S))
-    for s in range(S):
-        for a in range(4):
-            for turn, p in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
-                down, right = ways[(a + turn) % 4]
-                i, j = s // n + down, s % n + right
-                inside = 0 <= i < n and 0 <= j < n
-                table[s, a, i * n + j if inside else s] += p
-    copies = table * np.exp(noise * rng.standard_normal((kernels, S, 4, S)))
-    costs = np.ones((S, 4))
-    costs[list(mud)] = 5
-    kernels = copies / copies.sum(axis=3, keepdims=True)
-    return drmdp.Model(kernels, costs=costs, discount=discount, terminal=[S - 1])
-
-
-GRID = grid()
-SETS = {
-    "l1": (drmdp.Wasserstein(0.1, "l1"), 24.49400, 20.03394),
-    "l2": (drmdp.Wasserstein(0.1), 26.02546, 19.06027),
-    "l2 sa": (drmdp.Wasserstein(0.1, rectangular="sa"), 26.30601, 19.06027),
-    "linf": (drmdp.Wasserstein(0.05, "linf"), 24.72218, 20.04482),
-    "l2 inf": (drmdp.Wasserstein(0.1, "l2", INF), 26.02546, 19.14884),
-    "kl": (drmdp.Divergence(0.05, "kl"), 28.09580, 18.89699),
-    "chi2": (drmdp.Divergence(0.05, "chi2"), 25.68648, 19.37008),
-    "burg": (drmdp.Divergence(0.02, "burg"), 25.75392, 20.02084),
-    "tv": (drmdp.Divergence(0.05, "tv"), 24.49400, 20.03394),
-    "reweighting kl": (drmdp.Reweighting(0.1, "kl"), 22.88984, 21.50431),
-    "reweighting cvar": (drmdp.Reweighting(kind="cvar", level=0.3), 23.97763, 20.63396),
-    "intervals": (drmdp.Intervals.of(GRID, 0.02), 25.94398, 19.57354),
-    "transport": (drmdp.Wasserstein(0.05, "transport", ground=("line", list(range(100)))), 23.01705, 21.17351),
-}
-
-
-@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
-@pytest.mark.parametrize("name", SETS)
-def test_the_26_values_of_the_grid_take_at_most_10_sweeps(name, nature):
-    ball, *want = SETS[name]
-    found = drmdp.solve(GRID, ball, nature=nature, threads=1)
-    assert found.status is Status.solved
-    assert found.criterion == "total"
-    assert found.gap <= 1e-6 * found.scale
-    assert found.kernel_passes <= 10
-    want = want[nature == "cooperative"]
-    assert found.lower[0] - 1e-5 <= want <= found.upper[0] + 1e-5
-
-
-def line(stay):
-    """One state that stays with a probability, and an end."""
-    return drmdp.Model([[[[stay, 1 - stay]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=[1])
-
-
-@pytest.mark.parametrize("T", [1e2, 1e4, 1e6, 1e8])
-def test_expected_times_of_any_length(T):
-    lower, upper = np.zeros((2, 1, 2)), np.ones((2, 1, 2))
-    lower[0, 0], upper[0, 0] = (0.7, 1 / T), (1 - 1 / T, 0.3)
-    found = drmdp.solve(line(0.8), drmdp.Intervals(lower, upper))
-    assert found.status is (Status.solved if T < 1e8 else Status.precision_limit)
-    assert found.lower[0] <= T <= found.upper[0]
-    assert found.time[0] >= T * (1 - 1e-12)
-
-
-def test_nature_that_can_trap():
-    model = line(0.7)
-    near = drmdp.solve(model, drmdp.Wasserstein(0.6 - 1e-6, "l1"))
-    assert near.status is Status.solved
-    assert near.lower[0] <= 1 / (0.3 - (0.6 - 1e-6) / 2) * (1 + 1e-9)
-    assert near.value[0] == pytest.approx(2e6, rel=1e-5)
-    found = drmdp.solve(model, drmdp.Wasserstein(0.7, "l1"))
-    assert found.status is Status.unbounded
-    assert found.value.tolist() == [INF, 0.0]
-    (note,) = found.notes
-    assert "nature can keep the process from ending when it is in 0" in note
-    assert note.endswith("up to radius 0.6 she cannot")
 
 
 def test_others_than_the_trapped_may_choose_another_way():
