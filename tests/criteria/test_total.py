@@ -122,7 +122,8 @@ def test_a_total_of_a_model_that_is_not_read_whole_is_refused_before_any_work(tm
     with pytest.raises(
         InputError, match=r"discount: 1, and a model that is not read whole .* solve drmdp.read\(path\)"
     ):
-        drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1))
+        drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1), checkpoint=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_certify_bounds_totals_and_averages():

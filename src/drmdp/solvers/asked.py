@@ -148,6 +148,12 @@ def remarks(model: Model, problem: Problem, found: Outcome) -> list[str]:
     if isinstance(problem.criterion, Total) and len(problem.criterion.waits):
         names = some([repr(model.states[s]) for s in problem.criterion.waits[: LISTED + 1]], LISTED)
         said.append(f"waiting in {names} costs nothing; the value is that of arriving")
+    if name == "total" and found.status is Status.precision_limit and np.isfinite(found.upper - found.lower).all():
+        s = int(np.argmax(found.upper - found.lower))
+        lower, upper = sorted(outward(model, np.array([found.lower[s], found.upper[s]])).tolist())
+        steps = problem.criterion.steps  # type: ignore[attr-defined]
+        long = "" if steps is None else f"; from there it takes some {steps[s]:.2g} steps to end"
+        said.append(f"bounds are widest in {model.states[s]!r}, {lower:.6g} to {upper:.6g}{long}")
     if name == "total" and found.status is Status.unbounded and ball is not None:
         said += _unbounded(model, ball)
     return said
