@@ -150,7 +150,7 @@ def vacuous(found):
 @pytest.mark.parametrize("asked", ASKED[::3])
 def test_no_header_is_believed(asked, tmp_path):
     refused, true, unknown = forge(("l2", 2), 3, asked, tmp_path)
-    assert refused > 2 * (true + unknown)
+    assert refused > true + unknown
 
 
 @pytest.mark.fuzz
