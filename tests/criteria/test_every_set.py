@@ -51,17 +51,19 @@ def dealt(name, asked, seed):
 
 
 def iterated(model, ball, pause, most=STEPS):
-    """Values after many Bellman steps, the last step, and whether nothing moves any more."""
+    """Values after many Bellman steps, the last step, and whether little is left to come, as steps shrink."""
     operator = build(model, ball, "exact", 1)
-    value = ended(model, np.zeros(model.n_states))
+    value, before = ended(model, np.zeros(model.n_states)), np.inf
     for _ in range(most):
         step = ended(model, operator.update(value, 0, value.size).value) - value
         moves = np.ptp(step) if pause else np.abs(step).max()
         if moves <= 1e-12 * max(1.0, np.abs(value).max()):
             break
+        before = moves
         value = value + (step / 2 if pause else step)
         value = value - value[0] if pause else value
-    return value, step, moves <= 1e-9
+    left = moves * moves / (before - moves) if moves < before < np.inf else moves and np.inf
+    return value, step, left <= 1e-7
 
 
 def check(name, asked, seed, conic=False):

@@ -167,3 +167,36 @@ def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
 def test_ends_and_discounts_that_are_none(given, words):
     with pytest.raises(InputError, match=words):
         drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], **{"discount": 1.0, "terminal": [1]} | given)
+
+
+def test_a_nature_that_helps_ends_what_was_never_seen_to_end():
+    """From 1 nothing was seen to lead away; she may move .1 of it, and ends it in 10 steps."""
+    K = [[[0.449, 0, 0.551]], [[0, 1.0, 0]], [[0, 0, 1.0]]]
+    model = drmdp.Model(K, costs=[0.82, 1.41, 0], discount=1.0, terminal={2: 1.0})
+    found = drmdp.solve(model, drmdp.Divergence(0.1, "tv", support="all"), nature="cooperative")
+    assert found.status is Status.solved
+    assert found.lower[1] <= 1 + 1.41 / 0.1 <= found.upper[1] + 1e-9
+    stuck = drmdp.solve(model, drmdp.Wasserstein(0.0, support="all"), nature="cooperative")
+    assert stuck.status is Status.unbounded
+
+
+def test_points_that_proofs_need_wider_are_found():
+    """Two states and 2e8 steps: proofs of steps are wider than the operator says, and both sides are bounded all the same."""
+    K = np.array([[[0, 1.0, 0]], [[0.99999999, 0, 1e-8]], [[0, 0, 1.0]]])
+    model = drmdp.Model(K, costs=[0.001, 10, 0], discount=1.0, terminal=[2])
+    found = drmdp.solve(model, drmdp.Intervals(K, K), threads=1)
+    value = 10.001 / (1 - 0.99999999)
+    assert found.status is Status.precision_limit
+    assert found.lower[0] <= value <= found.upper[0]
+    assert found.gap <= 1e-4 * value
+
+
+def test_costs_of_nothing_are_worth_nothing():
+    """All costs are 0: so is the total, and the average, to the last digit."""
+    free = drmdp.Model([[[0.5, 0.5]], [[0, 1]]], costs=[0.0, 0.0], discount=1.0, terminal=[1])
+    assert drmdp.solve(free, drmdp.Wasserstein(0.1)).status is Status.solved
+    endless = drmdp.Model([[[0.5, 0.5]], [[0.2, 0.8]]], costs=[0.0, 0.0], discount=0.9)
+    found = drmdp.solve(endless, drmdp.Wasserstein(0.1), criterion="average")
+    assert found.status is Status.solved
+    assert (found.lower.tolist(), found.upper.tolist()) == ([0.0, 0.0], [0.0, 0.0])
+    assert "value      0, a step in the long run" in repr(found)

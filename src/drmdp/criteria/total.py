@@ -130,7 +130,7 @@ class Total(Criterion):
         try:
             policy = towards_the_end(self._model, matrix) if problem.policy is None else problem.policy
         except Stranded:  # but nature may help
-            return None
+            return ended(self._model, np.zeros(live.size))
         value: Array = ended(self._model, np.zeros(live.size))
         update = nominal.evaluate(value, policy)
         for _ in range(ROUNDS):
