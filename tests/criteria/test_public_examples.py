@@ -115,9 +115,9 @@ def test_prism_publishes_total_rewards():
 
 
 def protocol(N, most, error=0.01):
-    """N frames, each sent at most 1 + `most` times: {sent, heard} (2 N (1 + most)), then given up early, given up last, silence, done."""
+    """N frames, each sent at most 1 + `most` times: sent and heard, 2 N (1 + most) states; then given up early, given up last, done."""
     rows, first = {}, 2 * N * (1 + most)
-    early, last, silent, done = range(first, first + 4)
+    early, last, done = range(first, first + 3)
 
     def place(i, n, heard):
         return 2 * (i * (1 + most) + n) + heard
@@ -127,40 +127,30 @@ def protocol(N, most, error=0.01):
 
     for i in range(N):
         for n in range(1 + most):
-            # the message is lost: of the first frame nothing is heard until a frame came through, which only matters for silence
-            lost = place(i, n + 1, 0) if n < most else silent if i == 0 else last if i == N - 1 else early
             again = place(i, n + 1, 0) if n < most else last if i == N - 1 else early
-            rows[place(i, n, 0), 0] = {place(i, n, 1): about(0.98), lost: about(0.02)}
+            rows[place(i, n, 0), 0] = {place(i, n, 1): about(0.98), again: about(0.02)}
             rows[place(i, n, 1), 0] = {place(i + 1, 0, 0) if i < N - 1 else done: about(0.99), again: about(0.01)}
-    return rows, first + 4, (early, last, silent, done)
+    return rows, first + 3, (early, last)
 
 
 BRP = {
-    (16, 2): (4.108451315950149e-4, 4.3607045383520796e-4, 2.567226750562603e-5, 2.7249476182381116e-5, 7.762392e-6, 8.242408e-6),
-    (16, 3): (
-        1.2123832682674567e-5, 1.312657029099825e-5, 7.577345229574669e-7, 8.204063654865639e-7, 1.536953616e-7, 1.664966416e-7,
-    ),
-    (16, 5): (
-        1.0553672425877384e-8, 1.1889700569121855e-8, 6.596045226939831e-10, 7.431062812899422e-10, 6.025472956166e-11, 6.793728963846e-11,
-    ),
-    (32, 2): (8.215214679223887e-4, 8.719507504132649e-4, 2.566107256972064e-5, 2.7238280851774565e-5, 7.762392e-6, 8.242408e-6),
-    (64, 4): (
-        1.4308123878589935e-6, 1.5802364767854307e-6, 2.235642455632081e-8, 2.4691179437374115e-8, 3.0431681597e-9, 3.3632321603e-9,
-    ),
-}  # fmt: skip
-"""Least and largest probability that the sender gives up, that it does not know whether the last frame came, and that none was heard."""
+    (16, 2): (4.108451315950149e-4, 4.3607045383520796e-4, 2.567226750562603e-5, 2.7249476182381116e-5),
+    (16, 3): (1.2123832682674567e-5, 1.312657029099825e-5, 7.577345229574669e-7, 8.204063654865639e-7),
+    (16, 5): (1.0553672425877384e-8, 1.1889700569121855e-8, 6.596045226939831e-10, 7.431062812899422e-10),
+    (32, 2): (8.215214679223887e-4, 8.719507504132649e-4, 2.566107256972064e-5, 2.7238280851774565e-5),
+    (64, 4): (1.4308123878589935e-6, 1.5802364767854307e-6, 2.235642455632081e-8, 2.4691179437374115e-8),
+}
+"""Least and largest probability that the sender gives up, and that it does not know whether the last frame came."""
 
 
 @pytest.mark.parametrize("size", BRP)
 def test_prism_publishes_the_bounded_retransmission_protocol(size):
-    rows, S, (early, last, silent, _) = protocol(*size)
+    rows, S, (early, last) = protocol(*size)
     near = []
-    for k, target in enumerate(([early, last, silent], [last], [silent])):
-        for nature, theirs in zip(
-            ("adversarial", "cooperative"), BRP[size][2 * k :], strict=False
-        ):  # the least, the largest
+    for target, results in (([early, last], BRP[size][:2]), ([last], BRP[size][2:])):
+        for nature, theirs in zip(("adversarial", "cooperative"), results, strict=True):  # the least, the largest
             found = reached(rows, S, target, False, nature)
             assert found.lower[0] <= theirs * (1 + 1e-9)
             assert theirs * (1 - 1e-9) <= found.upper[0]
             near.append(found.status == "solved")
-    assert sum(near) >= 5
+    assert sum(near) >= 3
