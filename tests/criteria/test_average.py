@@ -1,9 +1,11 @@
 """Long-run cost a step: values that are known, the bracket that holds for any h, and gains that differ."""
 
 import numpy as np
+import pytest
 
 import drmdp
 from criteria_cases import queue
+from drmdp.model import changed
 
 
 def test_a_chain_that_goes_round():
@@ -21,3 +23,31 @@ def test_a_gain_is_saved_and_loaded(tmp_path):
     again = drmdp.Solution.load(tmp_path / "s.npz")
     assert (again.criterion, again.time) == ("average", None)
     np.testing.assert_array_equal(again.bias, found.bias)
+
+
+@pytest.mark.parametrize("lasts", [None, "differently"])
+def test_a_path_of_radii(lasts):
+    """Each point is the solution of its radius; the policy of radius 0 is followed on request."""
+    model = queue(6)
+    if lasts is not None:
+        model = changed(model, sojourn=np.linspace(1, 3, 18).reshape(6, 3))
+    ball, radii = drmdp.Wasserstein(0.1), [0.0, 0.05, 0.2]
+    path = drmdp.radius.path(model, ball, radii, criterion="average")
+    assert str(path.status) == "solved"
+    for point in path.points:
+        found = drmdp.solve(model, ball.with_radius(point.radius), criterion="average")
+        assert (point.lower <= found.upper).all()
+        assert (found.lower <= point.upper).all()
+    fixed = drmdp.radius.path(model, ball, radii, criterion="average", policy=path.points[0].policy)
+    assert (fixed.worst >= path.worst - 1e-6 * np.abs(path.worst)).all()
+    with pytest.raises(drmdp.InputError, match="actions of a long-run average do not compare in one step"):
+        drmdp.radius.critical(path)
+
+
+def test_a_class_that_is_entered_later_is_found():
+    """The first state is left for ever; what is visited again and again lies behind it."""
+    K = np.array([[[0.9, 0.1, 0.0]], [[0.0, 0.5, 0.5]], [[0.0, 0.3, 0.7]]])
+    model = drmdp.Model(K, costs=[9.0, 1.0, 2.0], discount=0.9)
+    found = drmdp.solve(model, drmdp.Wasserstein(0.0), criterion="average", rtol=1e-9)
+    assert found.kernel_passes <= 5
+    assert found.value[0] == pytest.approx((0.3 * 1 + 0.5 * 2) / 0.8, rel=1e-9)
