@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.options import (
-    CRITERION,
-    INTERRUPTED,
-    LIMIT,
-    MAX_SECONDS,
-    THREADS,
-    Asked,
-    check_outputs,
-    common,
-    exit_code,
-    paths,
-)
+from drmdp.cli import options
+from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, Asked, check_outputs, common, exit_code, paths
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.files import check_file, check_suffix, write_whole
 from drmdp.errors import InputError
@@ -64,7 +54,7 @@ def _by(context: click.Context, option: click.Parameter, text: str | None) -> st
 @click.option("--seed", type=int, help="Of the folds; 0 by default.")
 @click.option("--samples", type=float, help="Draws behind each row: shows the radius that holds the truth.")
 @click.option("--confidence", type=float, help="With this probability; 0.95 by default.")
-@CRITERION
+@options.CRITERION
 @MAX_SECONDS
 @THREADS
 @click.option("--out", help="Write the table to this .csv file.")

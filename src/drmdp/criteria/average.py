@@ -60,10 +60,6 @@ class Average(Criterion):
             self.share = least
             self._off = 2 * EPS * (abs(rate) * self.unit + max(map(abs, self.range)))
             self.range = self._per_time(low, -1), self._per_time(high, +1)
-            if not model.next_costs:  # no pair is beyond these, nor any mixture of them
-                each = rate + model.costs[model.available] / lasts
-                off = 8 * EPS * (abs(rate) + float(np.abs(each).max()))
-                self.range = min(float(each.min()) - off, 0.0), max(float(each.max()) + off, 0.0)
         self.again = again  # a state that is visited again and again
         self._apart = 0  # pairs in a row that have none
 

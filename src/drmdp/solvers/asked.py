@@ -75,15 +75,14 @@ def check_ends(model: Model, ball: AmbiguitySet) -> None:
     """Refuse a total cost of states from which nothing that was seen leads to an end, if nature does not lead there."""
     if model.discount < 1 or not model.terminal.any() or isinstance(model, EventModel):
         return
-    matrix, leads = None, "transition that was seen leads"
+    matrix, leads = model.mean_matrix()[0], "transition that was seen leads"
     if ball.nature != "adversarial":  # who helps goes wherever the set allows
-        layout = lay_out(model, ball.fitted(model))
-        if layout.unlisted:
+        if (layout := lay_out(model, ball.fitted(model))).unlisted:
             return
         parts = np.ones(layout.indices.size), layout.indices, layout.indptr
-        matrix, leads = sparse.csr_array(parts, shape=(model.available.size, model.n_states)), "kernel of the set leads"
+        matrix, leads = sparse.csr_array(parts, shape=matrix.shape), "kernel of the set leads"
     try:
-        towards_the_end(model, model.mean_matrix()[0] if matrix is None else matrix)
+        towards_the_end(model, matrix)
     except Stranded as lost:
         names = some([repr(model.states[s]) for s in lost.args[0][: LISTED + 1]], LISTED)
         cure = "name where else it ends, terminal=…, or solve with discount below 1"
@@ -95,8 +94,7 @@ def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | No
     model, ball = problem.model, problem.operator.ball
     if ball is None:
         return None
-    one = np.where(model.available, 1.0, 0.0) if model.sojourn is None else model.sojourn
-    plain = {"ends": None, "maximise": False}
+    one, plain = 1.0 * model.available if model.sojourn is None else model.sojourn, {"ends": None, "maximise": False}
     events = isinstance(model, EventModel) and ball.moves == "events"  # others take kernels
     counted = changed(model, **({"priced": False, "_prices": one} if events else {"_costs": one}), **plain)
     operator = build(counted, ball.opposed(), "exact", problem.operator.threads)
