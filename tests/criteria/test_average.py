@@ -42,12 +42,3 @@ def test_a_path_of_radii(lasts):
     assert (fixed.worst >= path.worst - 1e-6 * np.abs(path.worst)).all()
     with pytest.raises(drmdp.InputError, match="actions of a long-run average do not compare in one step"):
         drmdp.radius.critical(path)
-
-
-def test_a_class_that_is_entered_later_is_found():
-    """The first state is left for ever; what is visited again and again lies behind it."""
-    K = np.array([[[0.9, 0.1, 0.0]], [[0.0, 0.5, 0.5]], [[0.0, 0.3, 0.7]]])
-    model = drmdp.Model(K, costs=[9.0, 1.0, 2.0], discount=0.9)
-    found = drmdp.solve(model, drmdp.Wasserstein(0.0), criterion="average", rtol=1e-9)
-    assert found.kernel_passes <= 5
-    assert found.value[0] == pytest.approx((0.3 * 1 + 0.5 * 2) / 0.8, rel=1e-9)

@@ -141,3 +141,8 @@ def test_no_bound_is_false(asked):
 def test_no_bound_of_many_is_false(asked, part):
     status = [check(1000 + 350 * part + k, asked)[0] for k in range(350)]
     assert status.count("solved") > 200
+
+
+@pytest.mark.parametrize(("seed", "asked"), [(106, "average"), (380, "average"), (113, "per time"), (221, "per time")])
+def test_averages_of_one_class_that_is_entered_later_close(seed, asked):
+    assert check(seed, asked)[0] == "solved"

@@ -82,6 +82,24 @@ class Exact:
         self.costs = np.array(each, dtype=object)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_costs_that_cancel_leave_no_false_digit(seed):
+    """Round in a circle: the cost per unit of time is a fraction, and costs less a rate of the time are mostly rounding."""
+    rng = np.random.default_rng(seed)
+    lasts = rng.choice([0.1, 0.3, 0.7, 3.0, 1e3], size=3) * rng.uniform(0.9, 1.1, 3)
+    costs = (0.1 + 1e-9 * rng.normal(size=3)) * lasts * 10.0 ** rng.integers(-3, 7)
+    circle = np.roll(np.eye(3), 1, axis=1)[:, None]
+    found = drmdp.solve(
+        drmdp.Model(circle[None], costs=costs, discount=0.9, sojourn=lasts),
+        drmdp.Wasserstein(0.0),
+        criterion="average",
+        rtol=1e-14,
+    )
+    exact = sum(map(Fraction, costs.tolist())) / sum(map(Fraction, lasts.tolist()))
+    assert Fraction(float(found.lower[0])) <= exact <= Fraction(float(found.upper[0]))
+    assert found.gap <= 1e-9 * found.scale
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_rates_of_sets(name, tmp_path):
     """Solved, evaluated and proved; the average of costs less the rate is 0; files keep how long steps last."""

@@ -61,3 +61,30 @@ def test_a_kernel_proves_nothing_of_a_nature_that_helps():
         assert found.lower[0] <= (5 if kernel else 1 / 0.9) <= found.upper[0]
         shown = found.sweeps[0] is not None and isinstance(found.sweeps[0].update.claim, Proved)
         assert shown == kernel
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_costs_by_next_state_are_sums_with_their_rounding(seed):
+    """L(s) ≤ Σ y (c + L) in fractions, of rows of thirds and costs that cancel."""
+    rng = np.random.default_rng(seed)
+    n = 5
+    rows = rng.integers(1, 8, size=(n + 1, 2, n + 1)) / 1.0
+    rows[:n, 0] = np.eye(n + 1)[:n]
+    rows /= rows.sum(axis=2, keepdims=True)
+    costs = rng.normal(size=rows.shape) * 1e6 + 1e-3
+    costs[:, 0] = 0.0
+    costs -= (rows * costs).sum(axis=2, keepdims=True) * (np.arange(2) == 1)[None, :, None]
+    costs[:, 1] += rng.choice([1e-9, 1e-7, 1.0])
+    model = drmdp.Model(rows[None], costs=costs, discount=1.0, terminal=[n])
+    found = drmdp.solve(model, drmdp.Wasserstein(0.0), threads=1, tol=1e-3)
+    side = found.sweeps[0]
+    if side is None:
+        return
+    lower = [Fraction(float(x)) for x in side.value]
+    for s in range(n):
+        for a in range(2):
+            y = [Fraction(float(p)) for p in model.kernels[0, s, a]]
+            paid = sum(p * (Fraction(float(c)) + v) for p, c, v in zip(y, model.costs[s, a], lower, strict=True)) / sum(
+                y
+            )
+            assert lower[s] <= paid
