@@ -35,8 +35,9 @@ def run_at_rates(
     found, idle, within = best[1], 0, (float("-inf"), float("inf"))
     for _ in range(ROUNDS):
         criterion, side = problem.criterion, found.best.sweeps[1]
-        uneven = isinstance(criterion, Average) and criterion.uneven and side is not None
-        if not uneven or found.status is not Status.precision_limit or idle >= IDLE:
+        if not isinstance(criterion, Average) or not criterion.uneven or side is None:
+            break
+        if found.status is not Status.precision_limit or idle >= IDLE:
             break
         within = max(within[0], float(found.lower[0])), min(within[1], float(found.upper[0]))
         rate = criterion.better(side, within)
