@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ from drmdp.solvers.problem import Method, Problem, of_mean_kernel
 from drmdp.solvers.reach import asked
 from drmdp.solvers.reach_given import arrivals
 from drmdp.solvers.registry import resolve, settings_of
+from drmdp.solvers.sojourn import run_at_rates
 
 
 def solve(
@@ -97,7 +100,8 @@ def solve(
         Whether nature makes things as bad as the set allows, or as good: then the best action is played with the best that the set allows to it.
     criterion : str, optional
         What is optimised. "discounted" if the model's discount is below 1. "total" if it is 1: the expected cost until a terminal state of policies that are
-        sure to end, whatever nature does. "average": the cost a step in the long run; `lower` and `upper` hold from every start, and the discount is not used.
+        sure to end, whatever nature does. "average": the cost a step in the long run, per unit of time if the model says how long steps last;
+        `lower` and `upper` hold from every start, and the discount is not used.
 
     Examples
     --------
@@ -135,11 +139,10 @@ def solve(
     with showing(progress):
         first = _start(model, start, deadline)
         check_ends(seen, ball)
-        goal = criterion_of(seen, named(model, criterion))
-        problem = Problem(build(seen, ball, chosen.backend, threads), criterion=goal)
-        setup = clock.now() - begin
-        ends: Any = {"max_iters": max_iters, "deadline": deadline}
-        found = run(chosen, problem, start=first, tolerance=tolerance, callback=callback, **ends)
+        ends: Any = {"max_iters": max_iters, "deadline": deadline, "tolerance": tolerance, "callback": callback}
+        make = partial(build, ball=ball, backend=chosen.backend, threads=threads)
+        problem, found = run_at_rates(chosen, make, seen, named(model, criterion), start=first, **ends)
+        goal, setup = problem.criterion, clock.now() - begin - found.seconds
         found = arriving(problem, found, tolerance)
     lower, upper = sides(model, found.lower, found.upper)
     own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
@@ -147,7 +150,8 @@ def solve(
     def settings() -> dict[str, Any]:
         said = own or settings_of(chosen)
         ends = {"max_iters": max_iters, "max_seconds": max_seconds}
-        return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature}
+        timed = {"sojourn": True} if goal.name == "average" and model.sojourn is not None else {}
+        return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature, **timed}
 
     later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
     value = pessimistic(model, lower, upper)
@@ -158,7 +162,7 @@ def solve(
     told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
     told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
     told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
-    told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps}
+    told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps, "rate": found.best.rate}
     told |= {"criterion": goal.name, "bias": bias_of(model, problem, found)}
     return Solution._of(later, value=value, lower=lower, upper=upper, **told)
 
@@ -301,8 +305,8 @@ def evaluate(
     x = model.policy(policy)
     with showing(progress):
         check_ends(seen := posed(model, criterion), ball)
-        operator = build(seen, ball.facing(nature), backend, threads)
-        found = _evaluate(operator, x, tolerance, named(model, criterion), deadline=deadline)
+        make = partial(build, ball=ball.facing(nature), backend=backend, threads=threads)
+        found = _evaluate(make, seen, x, tolerance, named(model, criterion), deadline=deadline)
     return evaluation_of(model, ball.facing(nature), x, found, named(model, criterion))
 
 
@@ -380,9 +384,9 @@ def certify(
     y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
     seen, name = posed(model, criterion), named(model, criterion)
     tolerance = near(criterion_of(seen, name), 1e-10)  # as tight as rounding allows
-    worst = _evaluate(build(seen, ball, backend), x, tolerance, name, inner=True)
-    nominal = Problem(NominalOperator(seen, y), criterion=criterion_of(seen, name))
-    best = run(PolicyIteration(), nominal, start=None, tolerance=tolerance, inner=True, title="answering the kernel")
+    worst = _evaluate(partial(build, ball=ball, backend=backend), seen, x, tolerance, name, inner=True)
+    own: Any = {"tolerance": tolerance, "inner": True, "title": "answering the kernel"}
+    best = run_at_rates(PolicyIteration(), lambda m: NominalOperator(m, y), seen, name, **own)[1]
     lower, upper = sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))
 
@@ -391,11 +395,16 @@ def certify(
 
 
 def _evaluate(
-    operator: Operator, policy: Array, tolerance: Tolerance, criterion: str | None, **settings: Any
+    make: Callable[[Model], Operator],
+    model: Model,
+    policy: Array,
+    tolerance: Tolerance,
+    criterion: str,
+    **settings: Any,
 ) -> Outcome:
-    problem = Problem(operator, policy, criterion=criterion_of(operator.model, criterion))
-    settings |= {"start": None, "title": "evaluating the policy"}
-    return arriving(problem, run(PolicyIteration(), problem, tolerance=tolerance, **settings), tolerance)
+    settings |= {"tolerance": tolerance, "title": "evaluating the policy"}
+    problem, found = run_at_rates(PolicyIteration(), make, model, criterion, policy, **settings)
+    return arriving(problem, found, tolerance)
 
 
 def _policy_value(model: Model, policy: Array, deadline: float) -> Array:

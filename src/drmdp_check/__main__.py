@@ -14,7 +14,9 @@ The file holds v, x, a y for every state and what shows that no y does more. U �
                   does, w ≥ 0 and F^x(w) ≤ w with costs 1. L ≥ v: nobody who arrives pays less than v
   probability     λ = 1, costs 0, −1 (1 if minimised) in the target. v bounds the worst case of x if U ≤ v, and < v where v < 0; the optimum if
                   L ≥ v, and > v where v > 0
-  average         λ = 1. The worst case of x is at most max(U − v) a step, the optimum at least min(L − v), from every start
+  average         λ = 1. The worst case of x is at most max(U − v) a step, the optimum at least min(L − v), from every start; none is beyond all costs.
+                  Where steps last τ(s, a), costs are c − rτ with a rate r of the file: per unit of time the worst case is at most r + d/τ, d = max(U − v),
+                  with the least τ if d > 0 and the largest otherwise; the other way round for min(L − v)
   stage by stage  U + λ max_t (upper − v)(t) and L + λ min_t (lower − v)(t), with the bounds of the stage after, over the t that nature can use
   a helper        minimises: she maximises negated stakes, and U and L change places and signs. If x is chosen, she has a whole budget for the one action that
                   is played, and L is the least over the actions
@@ -136,7 +138,7 @@ class Numbers:  # how to calculate: exactly or with intervals, and to how many d
 # ------------------------------------------------------------------ models
 COSTS = ("costs", "rewards", "next_costs", "next_rewards", "event_costs")
 NEEDED = {*COSTS, "kernels", "shape", "indptr", "indices", "data", "weights", "available", "terminal", "laws", "next", "classes"}
-NEEDED |= {"discount", "discounts", "ends"}
+NEEDED |= {"discount", "discounts", "ends", "sojourn"}
 TYPES = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "b", "f2": "H"}
 def parsed(text):  # JSON whose numbers are finite, and not longer than they need to be
     def number(digits, kind=float):
@@ -214,6 +216,10 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         need(len(self.terminal) == len(self.ends) == S and len(self._available) == S * A, "terminal, ends, available: of another size")
         need(all(isfinite(x) and (end or not x) for x, end in zip(self.ends, self.terminal, strict=True)), "ends: not finite, or not of a terminal state")
         self._discount(*fields["discounts" if "discounts" in fields else "discount"])
+        shape, given = fields.get("sojourn", ((S, A), None))
+        need(shape == (S, A), f"sojourn: shape {shape}")
+        self.sojourn = given and {(s, a): Fraction(given[s * A + a]) for s in range(S) for a in self.actions(s)}  # how long steps last
+        need(not given or min(self.sojourn.values(), default=1) > 0, "sojourn: not positive")
         self.digest = self._digest()
     def _discount(self, shape, given):  # λ(s, a) of the pairs that are there; one for all where they agree
         given = [x for own in given for x in (own if isinstance(own, list) else [own])]
@@ -258,6 +264,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
                 numbers = [x for row in rows for x in row] + list(costs.values() if isinstance(costs, dict) else [costs])
                 numbers += [self.each[s, a]] if self.single is None else []
                 own.update(struct.pack(f"<qqq{len(there)}i{len(numbers)}d", s, a, len(there), *there, *numbers))
+                own.update(b"sojourn" + struct.pack("<d", self.sojourn[s, a]) if self.sojourn else b"")
             found.update(own.digest())
         return found.hexdigest()
     def aim(self, target, avoid, minimise):  # ask how probable it is to reach states, and not others before: nothing else is worth anything
@@ -265,7 +272,7 @@ class Model:  # the numbers of a model, pair by pair; rewards are negated costs.
         need(fine, "target, avoid: no states, or the same")
         self.terminal = [bool(end) or s in target or s in avoid for s, end in enumerate(self.terminal)]
         self.ends, self.maximise, self.single = [(1.0 if minimise else -1.0) if s in target else 0.0 for s in range(self.S)], not minimise, 1.0
-        self._shape, self._costs, self._listed, self._sign = (self.S,), [0.0] * self.S, False, 1.0
+        self._shape, self._costs, self._listed, self._sign, self.sojourn = (self.S,), [0.0] * self.S, False, 1.0, None
         self.digest = self._digest()
     def price(self, shape, costs):  # take other costs instead, those of a stage
         need(shape in ((self.S, self.A), (self.S, self.A, self.S)) and self.moves == "states", f"costs of a stage: shape {shape}")
@@ -277,10 +284,11 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         self.number, self.region, self.v, self.s, self.line, self.width = number, region, v, s, line, model.width
         self.actions, self.exact_weights, mixture = model.actions(s), model.weights, model.mixture
         self.weights = [number.one] if region.mean else mixture
-        self.columns, self.rows, self.seen, self.costs, self._z, self.there = {}, {}, {}, {}, {}, {}
+        self.columns, self.rows, self.seen, self.costs, self._z, self.there, self.spent = {}, {}, {}, {}, {}, {}, {}
         for a in self.actions:
             self.columns[a], stored, cost, there = model.row(s, a)
             self.costs[a] = cost if v.flat is None else v.flat
+            self.spent[a] = v.rate * model.sojourn[s, a] if v.rate else 0
             self.there[a], rows = there if model.moves == "events" else range(model.S), [stored[i] for i in model.used]
             self.seen[a] = {t for k, t in enumerate(self.columns[a]) if any(row[k] > 0 for row in rows)}
             sums = [number.add(map(number, row)) for row in rows]
@@ -292,7 +300,7 @@ class State:  # a state at v: stakes z, and rows of the data divided by their su
         if (a, t) not in self._z:
             cost = self.costs[a].get(t, nan) if isinstance(self.costs[a], dict) else self.costs[a]
             need(isfinite(cost), f"action {a}: the cost of going to {t} is unknown")
-            self._z[a, t] = self.number(self.v.sign * (Fraction(cost) - self.v.exact[self.s]) + self.v.ahead(self.s, a, self.there[a][t]))
+            self._z[a, t] = self.number(self.v.sign * (Fraction(cost) - self.spent[a] - self.v.exact[self.s]) + self.v.ahead(self.s, a, self.there[a][t]))
         return self._z[a, t]
     def allowed(self, a, t): return self.region.support == "all" or t in self.seen[a]  # whether nature may bring mass to t
     def most(self, a, named=()):  # the largest stake of next states that may have mass and are not among those named; None if there are none
@@ -491,10 +499,11 @@ def divergence(given, support, number):  # a ball by a divergence; total variati
 FAMILIES = {"norm": Norms, "divergence": divergence, "transport": Transport, "reweighting": Reweighting, "intervals": Intervals}
 
 # ------------------------------------------------------------------ all states
-class Values:  # v as it stands in the file, and what of it is in stakes, negated where nature helps; `flat`: a cost of all steps instead of the model's
-    def __init__(self, number, model, given, rates, sign, flat=None, ends=None):
+class Values:  # v as it stands in the file, and what of it is in stakes, negated where nature helps
+    # `flat`: a cost of all steps instead of the model's; `rate`: taken off costs per unit of time
+    def __init__(self, number, model, given, rates, sign, flat=None, ends=None, rate=0):
         need(isinstance(given, list) and len(given) == model.S, f"values: expected {model.S} numbers")
-        self.exact, self.sign, self.rates, self.flat, one = [number.exact(x) for x in given], sign, rates, flat, {*rates.values()}
+        self.exact, self.sign, self.rates, self.flat, self.rate, one = [number.exact(x) for x in given], sign, rates, flat, rate, {*rates.values()}
         fine = all(x == g for x, g, end in zip(self.exact, ends or model.ends, model.terminal, strict=True) if end)
         need(fine, "a value in a terminal state is not what it ends with")
         self.order = sorted(range(model.S), key=lambda t: -sign * self.exact[t])
@@ -525,6 +534,8 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need(not self.stages or self.criterion in ("discounted", "reach"), f"stages and the criterion {self.criterion!r}: do not fit")
         if self.criterion in ("reach", "average"):
             self.discount = Fraction(1)
+        self.rate = self.number.exact(header.get("rate", 0))  # of the cost per unit of time, near which it is looked at
+        need(not self.rate or (self.criterion == "average" and self.model.sojourn), "rate: goes with an average, and steps that last")
         if self.criterion == "reach":
             need(type(header["minimise"]) is bool, "minimise: expected true or false")
             for model in self.models:
@@ -551,7 +562,8 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         need(not any(p for a, p in enumerate(x) if a not in st.actions), "x plays an action that is not there")
         x = [p / sum(x) for p in x]
         costs = {a: [c for c in (cost.values() if isinstance(cost, dict) else [cost]) if isfinite(c)] for a, cost in st.costs.items()}
-        self.costs = [end([*self.costs, *(c for own in costs.values() for c in own)]) for end in (min, max)]
+        lasts = {a: self.model.sojourn[s, a] if self.model.sojourn and self.criterion == "average" else 1 for a in costs}
+        self.costs = [end([*self.costs, *(Fraction(c) / lasts[a] for a, own in costs.items() for c in own)]) for end in (min, max)]
         alone = (bets := self.helps and self.optimum) or self.alone  # a helper bets all on the one action that is played
         need(not bets or max(x) == 1, "with a nature that helps, x plays one action")
         same = line["r"], line.get("lo"), line.get("hi"), None if self.optimum else x
@@ -578,7 +590,7 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
     def _sweep(self, t, after, sides):  # bounds from one sweep and what is claimed, by side; `after`: bounds of the stage after, if there are stages
         self._stage(t, line := self._line())
         model, number, zero, sign, far, rates = self.model, self.number, Fraction(0), -1 if self.helps else 1, {}, self.model.rates(self.discount)
-        v, most = Values(number, model, line["v"], rates, sign), max(rates.values(), default=zero)
+        v, most = Values(number, model, line["v"], rates, sign, rate=self.rate), max(rates.values(), default=zero)
         w = Values(number, model, line["w"], rates, sign, 1.0, [0.0] * model.S) if "w" in line and sides == [1] else None
         least, fits = min(rates.values(), default=Fraction(1)), (lambda x: after or x < 1) if self.criterion == "discounted" else (lambda x: x == 1)
         need(all(map(fits, rates.values())), f"the criterion {self.criterion!r} and discounts from {float(least)!r} do not fit")
@@ -608,7 +620,9 @@ class Proof:  # a proof, read line after line, and what it proves: `bounds` has 
         return [rounded((max, min)[k](bound, limit), 2 * k - 1) for bound in bounds]
     def _average(self, k, v, found, _):
         need(not any(self.model.terminal), "the average of a process that ends")
-        return [rounded((min, max)[k](own[k] for own in found), 2 * k - 1)] * len(found)
+        far, lasts = (min, max)[k](own[k] for own in found), [end(self.model.sojourn.values()) for end in (min, max)] if self.model.sojourn else [1, 1]
+        bound = v.rate + far / lasts[far * (2 * k - 1) < 0]
+        return [rounded((max, min)[k](bound, Fraction(self.costs[k])), 2 * k - 1)] * len(found)
     def _signed(self, k, v, found, timed):  # all steps go the right way, and those that have to be are not 0; nothing is bounded otherwise
         way, live = 2 * k - 1, [s for s in range(self.model.S) if not self.model.terminal[s]]
         if self.criterion == "total":  # costs that are not negative: the policy gets on in every step, and so arrives; else times have to tell
@@ -660,7 +674,7 @@ def words(found):  # what was asked for
     if found.criterion == "total":
         return f"total until a terminal state, which is reached for sure{ends}; {f'steps ≤ {max(found.times):.6g}' if found.times else 'steps not bounded'}"
     if found.criterion == "average":
-        return "average for each step in the long run"
+        return f"average for each {'unit of time' if found.model.sojourn else 'step'} in the long run"
     final = sorted((-1 if found.model.maximise else 1) * x for x in header.get("final", [0]))
     rates = " to ".join(map(repr, dict.fromkeys(map(float, found.rates))))
     return f"discount {rates}{f', final values from {final[0]!r} to {final[-1]!r}' if found.stages else ends}"

@@ -71,6 +71,19 @@ def test_values_are_called_what_they_are(run):
     assert "worst-case cost a step in the long run" in told
 
 
+def test_steps_that_last_are_told_of(run):
+    model = drmdp.read("machine.npz")
+    lasts = np.linspace(1, 3, model.available.size).reshape(model.available.shape)
+    given = {"costs": model.costs, "available": model.available, "states": model.states, "actions": model.actions}
+    drmdp.write(drmdp.Model(model.kernels, discount=0.9, sojourn=lasts, **given), "paced.npz")
+    told = " ".join(run("solve", "paced.npz", "--radius", 0.1, "--criterion", "average", "--proof", "p").split())
+    assert "worst-case cost per unit of time in the long run" in told
+    assert "average for each unit of time in the long run" in run("verify", "p", "paced.npz")
+    rows = json.loads(run("sweep", "paced.npz", "--radii", "0,0.1", "--criterion", "average", "--json"))["points"]
+    found = drmdp.solve(drmdp.read("paced.npz"), drmdp.Wasserstein(0.1), criterion="average")
+    assert rows[-1]["worst"] == pytest.approx(found.value[0], rel=1e-6)
+
+
 def test_a_plan_of_bounded_reach_knows_what_it_is_when_it_is_loaded(run):
     run("reach", "swap.tra", "--target", "goal", "--radius", 0.1, "--within", 3, "--out", "plan.npz")
     assert drmdp.HorizonSolution.load("plan.npz").value_noun == "worst-case probability"

@@ -4,88 +4,11 @@ import numpy as np
 import pytest
 
 import drmdp
+from criteria_cases import grid, line
 from drmdp.errors import InputError
 from drmdp.solution import Status
 
 INF = np.inf
-
-
-def grid(n=10, kernels=5, slip=0.2, mud=(33, 34, 43, 44, 65, 66), noise=0.3, discount=1.0):
-    """A walk on n × n cells to the last one; steps slip to either side, mud costs 5, kernels are noisy copies."""
-    S, rng, ways = n * n, np.random.default_rng(0), ((-1, 0), (0, 1), (1, 0), (0, -1))
-    table = np.zeros((S, 4, S))
-    for s in range(S):
-        for a in range(4):
-            for turn, p in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
-                down, right = ways[(a + turn) % 4]
-                i, j = s // n + down, s % n + right
-                inside = 0 <= i < n and 0 <= j < n
-                table[s, a, i * n + j if inside else s] += p
-    copies = table * np.exp(noise * rng.standard_normal((kernels, S, 4, S)))
-    costs = np.ones((S, 4))
-    costs[list(mud)] = 5
-    kernels = copies / copies.sum(axis=3, keepdims=True)
-    return drmdp.Model(kernels, costs=costs, discount=discount, terminal=[S - 1])
-
-
-GRID = grid()
-SETS = {
-    "l1": (drmdp.Wasserstein(0.1, "l1"), 24.49400, 20.03394),
-    "l2": (drmdp.Wasserstein(0.1), 26.02546, 19.06027),
-    "l2 sa": (drmdp.Wasserstein(0.1, rectangular="sa"), 26.30601, 19.06027),
-    "linf": (drmdp.Wasserstein(0.05, "linf"), 24.72218, 20.04482),
-    "l2 inf": (drmdp.Wasserstein(0.1, "l2", INF), 26.02546, 19.14884),
-    "kl": (drmdp.Divergence(0.05, "kl"), 28.09580, 18.89699),
-    "chi2": (drmdp.Divergence(0.05, "chi2"), 25.68648, 19.37008),
-    "burg": (drmdp.Divergence(0.02, "burg"), 25.75392, 20.02084),
-    "tv": (drmdp.Divergence(0.05, "tv"), 24.49400, 20.03394),
-    "reweighting kl": (drmdp.Reweighting(0.1, "kl"), 22.88984, 21.50431),
-    "reweighting cvar": (drmdp.Reweighting(kind="cvar", level=0.3), 23.97763, 20.63396),
-    "intervals": (drmdp.Intervals.of(GRID, 0.02), 25.94398, 19.57354),
-    "transport": (drmdp.Wasserstein(0.05, "transport", ground=("line", list(range(100)))), 23.01705, 21.17351),
-}
-
-
-@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
-@pytest.mark.parametrize("name", SETS)
-def test_the_26_values_of_the_grid_take_at_most_10_sweeps(name, nature):
-    ball, *want = SETS[name]
-    found = drmdp.solve(GRID, ball, nature=nature, threads=1)
-    assert found.status is Status.solved
-    assert found.criterion == "total"
-    assert found.gap <= 1e-6 * found.scale
-    assert found.kernel_passes <= 10
-    want = want[nature == "cooperative"]
-    assert found.lower[0] - 1e-5 <= want <= found.upper[0] + 1e-5
-
-
-def line(stay):
-    """One state that stays with a probability, and an end."""
-    return drmdp.Model([[[[stay, 1 - stay]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=[1])
-
-
-@pytest.mark.parametrize("T", [1e2, 1e4, 1e6, 1e8])
-def test_expected_times_of_any_length(T):
-    lower, upper = np.zeros((2, 1, 2)), np.ones((2, 1, 2))
-    lower[0, 0], upper[0, 0] = (0.7, 1 / T), (1 - 1 / T, 0.3)
-    found = drmdp.solve(line(0.8), drmdp.Intervals(lower, upper))
-    assert found.status is (Status.solved if T < 1e8 else Status.precision_limit)
-    assert found.lower[0] <= T <= found.upper[0]
-    assert found.time[0] >= T * (1 - 1e-12)
-
-
-def test_nature_that_can_trap():
-    model = line(0.7)
-    near = drmdp.solve(model, drmdp.Wasserstein(0.6 - 1e-6, "l1"))
-    assert near.status is Status.solved
-    assert near.lower[0] <= 1 / (0.3 - (0.6 - 1e-6) / 2) * (1 + 1e-9)
-    assert near.value[0] == pytest.approx(2e6, rel=1e-5)
-    found = drmdp.solve(model, drmdp.Wasserstein(0.7, "l1"))
-    assert found.status is Status.unbounded
-    assert found.value.tolist() == [INF, 0.0]
-    (note,) = found.notes
-    assert "nature can keep the process from ending when it is in 0" in note
-    assert note.endswith("up to radius 0.6 she cannot")
 
 
 def test_others_than_the_trapped_may_choose_another_way():
@@ -199,7 +122,8 @@ def test_a_total_of_a_model_that_is_not_read_whole_is_refused_before_any_work(tm
     with pytest.raises(
         InputError, match=r"discount: 1, and a model that is not read whole .* solve drmdp.read\(path\)"
     ):
-        drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1))
+        drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1), checkpoint=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_certify_bounds_totals_and_averages():
@@ -243,3 +167,36 @@ def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
 def test_ends_and_discounts_that_are_none(given, words):
     with pytest.raises(InputError, match=words):
         drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], **{"discount": 1.0, "terminal": [1]} | given)
+
+
+def test_a_nature_that_helps_ends_what_was_never_seen_to_end():
+    """From 1 nothing was seen to lead away; she may move .1 of it, and ends it in 10 steps."""
+    K = [[[0.449, 0, 0.551]], [[0, 1.0, 0]], [[0, 0, 1.0]]]
+    model = drmdp.Model(K, costs=[0.82, 1.41, 0], discount=1.0, terminal={2: 1.0})
+    found = drmdp.solve(model, drmdp.Divergence(0.1, "tv", support="all"), nature="cooperative")
+    assert found.status is Status.solved
+    assert found.lower[1] <= 1 + 1.41 / 0.1 <= found.upper[1] + 1e-9
+    stuck = drmdp.solve(model, drmdp.Wasserstein(0.0, support="all"), nature="cooperative")
+    assert stuck.status is Status.unbounded
+
+
+def test_points_that_proofs_need_wider_are_found():
+    """Two states and 2e8 steps: proofs of steps are wider than the operator says, and both sides are bounded all the same."""
+    K = np.array([[[0, 1.0, 0]], [[0.99999999, 0, 1e-8]], [[0, 0, 1.0]]])
+    model = drmdp.Model(K, costs=[0.001, 10, 0], discount=1.0, terminal=[2])
+    found = drmdp.solve(model, drmdp.Intervals(K, K), threads=1)
+    value = 10.001 / (1 - 0.99999999)
+    assert found.status is Status.precision_limit
+    assert found.lower[0] <= value <= found.upper[0]
+    assert found.gap <= 1e-4 * value
+
+
+def test_costs_of_nothing_are_worth_nothing():
+    """All costs are 0: so is the total, and the average, to the last digit."""
+    free = drmdp.Model([[[0.5, 0.5]], [[0, 1]]], costs=[0.0, 0.0], discount=1.0, terminal=[1])
+    assert drmdp.solve(free, drmdp.Wasserstein(0.1)).status is Status.solved
+    endless = drmdp.Model([[[0.5, 0.5]], [[0.2, 0.8]]], costs=[0.0, 0.0], discount=0.9)
+    found = drmdp.solve(endless, drmdp.Wasserstein(0.1), criterion="average")
+    assert found.status is Status.solved
+    assert (found.lower.tolist(), found.upper.tolist()) == ([0.0, 0.0], [0.0, 0.0])
+    assert "value      0, a step in the long run" in repr(found)

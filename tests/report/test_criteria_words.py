@@ -24,8 +24,23 @@ def solutions():
     return {
         "total": drmdp.solve(trip, ball),
         "average": drmdp.solve(machine, ball, criterion="average"),
+        "per time": drmdp.solve(paced(machine), ball, criterion="average"),
         "reach": drmdp.reach(trip, ball, ["goal"], ["pit"]),
     }
+
+
+def paced(model):
+    """The same, with steps that last from 1 to 3."""
+    lasts = np.linspace(1, 3, model.available.size).reshape(model.available.shape)
+    return drmdp.Model(
+        model.kernels,
+        costs=model.costs,
+        discount=0.9,
+        sojourn=lasts,
+        states=model.states,
+        actions=model.actions,
+        available=model.available,
+    )
 
 
 def plain(solution):
@@ -34,7 +49,8 @@ def plain(solution):
     chain = np.einsum("sa,sat->st", x, model.mean_kernel)
     if solution.criterion == "average":
         share = np.linalg.matrix_power(0.5 * chain + 0.5 * np.eye(len(x)), 1 << 14)
-        return share @ (x * model.costs).sum(axis=1)
+        lasts = 1.0 if model.sojourn is None else model.sojourn
+        return share @ (x * model.costs).sum(axis=1) / (share @ (x * lasts).sum(axis=1))
     ends = np.array([0, 0, 0.0, 10.0]) if solution.criterion == "total" else np.array([0, 0, 1.0, 0])
     costs = (x * COSTS).sum(axis=1) if solution.criterion == "total" else np.zeros(4)
     live = np.array([True, True, False, False])
@@ -42,7 +58,7 @@ def plain(solution):
     return np.linalg.solve(np.eye(4) - chain * live[:, None], right)
 
 
-@pytest.mark.parametrize("criterion", ["total", "average", "reach"])
+@pytest.mark.parametrize("criterion", ["total", "average", "per time", "reach"])
 def test_tables_hold_the_nominal_value_of_the_criterion(solutions, criterion):
     solution = solutions[criterion]
     table = solution.to_frame()
@@ -57,6 +73,7 @@ def test_tables_hold_the_nominal_value_of_the_criterion(solutions, criterion):
     [
         ("total", ["What it costs. {mean} until the end if every", "Plan with {worst} until the end. No kernels"]),
         ("average", ["What it costs. {mean} a step in the long run if every", "Plan with {worst} a step in the long run."]),
+        ("per time", ["{mean} per unit of time in the long run if every", "Plan with {worst} per unit of time in the long run."]),
         ("reach", ["How likely it is. {mean} if every", "Plan with {worst}. No kernels", "makes it less likely", "has at least the lower"]),
     ],
 )  # fmt: skip
@@ -72,8 +89,9 @@ def test_pages_say_what_figures_are(solutions, criterion, words, tmp_path):
         assert sentence.format(**figures) in text
 
 
-def test_what_an_action_costs_beyond_the_average(solutions):
-    solution = solutions["average"]
+@pytest.mark.parametrize("criterion", ["average", "per time"])
+def test_what_an_action_costs_beyond_the_average(solutions, criterion):
+    solution = solutions[criterion]
     q, bias = solution.q_values, solution.bias
     best = np.nanmin(q, axis=1)
     assert np.abs(best - bias).max() < 1e-4 * np.abs(bias).max()

@@ -128,7 +128,7 @@ def problem(model: Model | Head) -> str:
 
 def worst(model: Model | Head, nature: Any = None, criterion: str = "discounted") -> str:
     """What a value is, in words."""
-    what = measured(criterion, "reward" if model.maximise else "cost")
+    what = measured(criterion, "reward" if model.maximise else "cost", getattr(model, "sojourn", None) is not None)
     return f"{'best' if nature == 'cooperative' else 'worst'}-case {what}"
 
 

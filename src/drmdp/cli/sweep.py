@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from drmdp.cli import options
 from drmdp.cli.options import INTERRUPTED, LIMIT, MAX_SECONDS, THREADS, Asked, check_outputs, common, exit_code, paths
 from drmdp.cli.show import columns, console, grid, named, print_json, problem, said
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -53,6 +54,7 @@ def _by(context: click.Context, option: click.Parameter, text: str | None) -> st
 @click.option("--seed", type=int, help="Of the folds; 0 by default.")
 @click.option("--samples", type=float, help="Draws behind each row: shows the radius that holds the truth.")
 @click.option("--confidence", type=float, help="With this probability; 0.95 by default.")
+@options.CRITERION
 @MAX_SECONDS
 @THREADS
 @click.option("--out", help="Write the table to this .csv file.")
@@ -61,7 +63,7 @@ def sweep(
     model_path: str, radii: Any, top: float | None, critical: bool, precision: float | None, held_out: str | None,
     folds: int | None, by: Any, seed: int | None, samples: float | None, confidence: float | None,
     max_seconds: float | None, threads: int | None, out: str | None, discount: float | None, tol: float | None,
-    rtol: float, as_json: bool, **region: Any,
+    rtol: float, as_json: bool, criterion: str | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over radii, and help to choose one.
 
@@ -73,11 +75,12 @@ def sweep(
     from drmdp import formats, radius
     from drmdp.core import clock
     from drmdp.policies import fixed_kernel as fixed
-    from drmdp.radius.choose import criterion, folds_of
+    from drmdp.radius.choose import criterion as judge
+    from drmdp.radius.choose import folds_of
     from drmdp.radius.path import CUT_SHORT
 
     _fit_together(locals())
-    by = criterion("mean" if by is None else by)
+    by = judge("mean" if by is None else by)
     seed, confidence = seed or 0, 0.95 if confidence is None else confidence
     judges = [] if held_out is None else formats.files_of(held_out)
     check_outputs({"--out": paths(out)}, {"MODEL": formats.files_of(model_path), "--held-out": judges})
@@ -94,7 +97,8 @@ def sweep(
     def left() -> float | None:
         return None if max_seconds is None else max(0.0, deadline - clock.now())
 
-    found = radius.path(model, ball, radii, tol, rtol, threads=threads, top=top, max_seconds=max_seconds)
+    ends: Any = {"threads": threads, "max_seconds": max_seconds}
+    found = radius.path(model, ball, radii, tol, rtol, top=top, criterion=criterion, **ends)
     choice: Choice | None = None
     changes: tuple[Change, ...] | None = None
     code = exit_code(found.status, found.reached)

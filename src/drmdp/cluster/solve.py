@@ -65,7 +65,7 @@ def solve(task: Task, checkpoint: Any, callback: loop.Callback | None) -> Soluti
         )
     if task.out is not None:
         results.check_target(task.out)
-    return _everywhere(task, lambda: _run(task, _new_folder(checkpoint), callback, None))
+    return _everywhere(task, lambda: _run(task, checkpoint, callback, None))
 
 
 def resume(
@@ -117,7 +117,7 @@ def _new_folder(given: Any) -> Path | None:
     return folder
 
 
-def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] | None) -> Solution:
+def _run(task: Task, folder: Any, callback: Any, before: dict[str, Any] | None) -> Solution:
     begin, deadline = clock.now(), clock.deadline(task.max_seconds)
     source = source_of(task.model)
     if folder is not None and isinstance(source, FunctionSource):
@@ -138,6 +138,7 @@ def _run(task: Task, folder: Path | None, callback: Any, before: dict[str, Any] 
         raise InputError(
             "discount: there is one for each pair, and a model that is not read whole is solved with one for all: solve drmdp.read(path), in memory"
         )
+    folder = _new_folder(folder) if before is None else folder
     scratch = os.fspath(folder or (Path(task.out).parent if task.out else "")) or None
     with ExitStack() as ends:
         with not_lost(), stage("opening the model"):

@@ -112,7 +112,7 @@ class Made:
         """A model of continuous time, by uniformisation: at radius 0 values solve interest · V = min_a c + Q_a V.
 
         A step is a moment at which something may happen, the same for all kernels: `notes` say how often that is. With interest 0 and terminal states the
-        total until the end is solved. With interest 0 and none, solve with ``criterion="average"``: it is the average per unit of time.
+        total until the end is solved, and `Solution.time` is a time. With interest 0 and none, solve with ``criterion="average"``: per unit of time.
 
         Parameters
         ----------
@@ -153,12 +153,10 @@ class Made:
         labels = Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
         kernels, fastest = continuous.uniformised(rates, open_pairs, labels)
         interest = continuous.interest_of(interest)
-        endless = interest == 0 and not end.any()
-        step, jump = (1.0, fastest) if endless else (1 / (fastest + interest), fastest / (fastest + interest))
+        step, jump = 1 / (fastest + interest), fastest / (fastest + interest)
         told = f"continuous time: {fastest:.6g} steps per unit of time, in which something may happen; interest {interest:g}"
-        told += "; costs of a step are per unit of time, and so is an average" if endless else ""
         return cls(  # type: ignore[call-arg]
-            kernels, **{name: continuous.priced(name, *given, step, jump, (S, A))}, discount=fastest / (fastest + interest),
+            kernels, **{name: continuous.priced(name, *given, step, jump, (S, A))}, discount=jump, sojourn=step,
             states=states, actions=actions, available=available, terminal=terminal, kernel_names=kernel_names,
             notes=(*others.pop("notes", ()), told), **others,
         )  # fmt: skip

@@ -8,9 +8,10 @@ Let Λ be the largest rate at which any pair is left under any kernel, and P = I
 
     V(s) = min_a c(s, a)/(Λ + α) + λ Σ_t P(t | s, a) (j(s, a, t) 1{t ≠ s} + V(t)),        λ = Λ/(Λ + α),
 
-the equation of a model with discount λ, whose values are those of continuous time. With α = 0 and terminal states it is a total. With α = 0 and no terminal
-state only averages are finite: costs are then multiplied by Λ, so that the average a step is the average per unit of time. Λ is the same for all kernels,
-so that nature moves what leads to a next state and never the clock.
+the equation of a model with discount λ, whose values are those of continuous time. With α = 0 and terminal states it is a total,
+with α = 0 and none only averages are finite. Steps last 1/(Λ + α): as they cost c/(Λ + α) and
+Λ/(Λ + α) times what jumps do, averages per unit of time are those of continuous time. Λ is the same
+for all kernels, so that nature moves what leads to a next state and never the clock.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from drmdp.core import text as words
 from drmdp.core.distributions import Labels, Scaled
 from drmdp.core.names import text_of
 from drmdp.core.storage import Kernels
-from drmdp.core.validation import Names, check_costs
+from drmdp.core.validation import Names, check_costs, sojourn_of
 from drmdp.errors import InputError
 
 BLOCK = 2**16
@@ -66,6 +66,10 @@ class Head:
         return "\n".join([first, *more, f"  {kind}, {part} of the probabilities stored, {held}"])
 
 
+OPTIONAL = ("ends", "discounts", "sojourn")
+"""Arrays by state that a model need not have."""
+
+
 @dataclass(frozen=True)
 class Span:
     """The n states first … first + n − 1 of a model."""
@@ -80,6 +84,7 @@ class Span:
     counts: Kernels | None = None  # transitions seen of the n·A pairs; workers need none
     ends: Array | None = None  # (n,) values of terminal states, as costs; None: all 0
     discounts: Array | None = None  # (n, A); None: one for all pairs
+    sojourn: Array | None = None  # (n, A) how long steps last; None: 1
 
     def __len__(self) -> int:
         return len(self.terminal)
@@ -92,7 +97,7 @@ class Span:
         costs = self.costs[ends] if self.costs.ndim == 1 else self.costs[lo:hi]
         others = (self.available[lo:hi], self.terminal[lo:hi], self.initial[lo:hi])
         counts = None if self.counts is None else self.counts.part(lo * A, hi * A)
-        values = (None if own is None else own[lo:hi] for own in (self.ends, self.discounts))
+        values = (None if (own := getattr(self, name)) is None else own[lo:hi] for name in OPTIONAL)
         return Span(self.first + lo, self.names[lo:hi], blocks, costs, *others, counts, *values)
 
     def check(self, labels: Labels, discount: float) -> None:
@@ -107,6 +112,7 @@ class Span:
                 k = int(np.argmax(bad))
                 rule = f"in [0, {discount!r}], and 0 where a pair is not available"
                 raise InputError(f"discounts must be {rule}: {labels.pair(k)} has {float(self.discounts.flat[k])!r}")
+        sojourn_of(self.sojourn, self.available, labels)
         if self.costs.ndim > 1:
             own = self.costs if self.costs.ndim == 2 else np.abs(self.costs).sum(axis=2)
             closed = ~self.available & (own != 0)
@@ -169,7 +175,7 @@ def _digest(span: Span) -> bytes:
     digest.update(_bytes(span.available, "?"))
     digest.update(_bytes(span.terminal, "?"))
     digest.update(_bytes(span.initial, "<f8"))
-    for name, own in (("", span.ends), ("discounts", span.discounts)):
+    for name, own in (("", span.ends), ("discounts", span.discounts), ("sojourn", span.sojourn)):
         if own is not None:
             digest.update(name.encode() + bytes(_bytes(own + 0.0, "<f8")))
     if not isinstance(span.names, range):

@@ -12,11 +12,13 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def measured(criterion: str, noun: str) -> str:
-    """What values of a criterion are, of costs or rewards."""
+def measured(criterion: str, noun: str, timed: bool = False) -> str:
+    """What values of a criterion are, of costs or rewards, where steps last 1 or as the model says."""
     if criterion == "reach":
         return "probability"
-    return noun + {"total": " until the end", "average": " a step in the long run"}.get(criterion, "")
+    often = "per unit of time" if timed else "a step"
+    said = {"total": "until the end", "average": f"{often} in the long run"}.get(criterion, "")
+    return f"{noun} {said}".strip()
 
 
 def memory(n: float) -> str:

@@ -24,6 +24,8 @@ class Criterion:
     """Numbers between which any value lies, and 0."""
     share: float
     """What a residual may be of the gap that is asked for: 1 over the steps that it may be repeated."""
+    unit = 1.0
+    """What costs are divided by to compare with values: how long a step lasts at most."""
     width = 0.0
     """What proofs of steps could not tell from 0, where each side has its own."""
     guess = 0.0

@@ -65,6 +65,6 @@ def model_of(model: Model, target: Any, avoid: Any, minimise: bool) -> Model:
         indptr = np.concatenate([[0], np.cumsum(np.where(open_pairs, blocks.lengths, 0))]).astype(blocks.indptr.dtype)
         blocks = replace(blocks, indptr=indptr, indices=blocks.indices[listed], data=data)
     return changed(
-        model, discount=1.0, discounts=None, terminal=ends, ends=np.where(target, 1.0 if minimise else -1.0, 0.0), available=available,
+        model, discount=1.0, discounts=None, sojourn=None, terminal=ends, ends=np.where(target, 1.0 if minimise else -1.0, 0.0), available=available,
         maximise=not minimise, _costs=np.zeros(available.shape), _blocks=blocks, _counts=None,
     )  # fmt: skip

@@ -130,8 +130,10 @@ class Total(Criterion):
         try:
             policy = towards_the_end(self._model, matrix) if problem.policy is None else problem.policy
         except Stranded:  # but nature may help
-            return None
+            policy = None
         value: Array = ended(self._model, np.zeros(live.size))
+        if policy is None:
+            return value
         update = nominal.evaluate(value, policy)
         for _ in range(ROUNDS):
             problem.checkpoint()

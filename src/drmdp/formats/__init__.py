@@ -76,6 +76,7 @@ NAMES = {
 PARTS = {
     "ends": "values of terminal states",
     "discounts": "discount for each pair",
+    "sojourn": "lengths of steps",
 }
 SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism", ".umb": "umb"}
 

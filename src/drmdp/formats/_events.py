@@ -132,7 +132,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
     laws = checked_laws(np.asarray(found["laws"]), E)
     model: EventModel = object.__new__(EventModel)
     model._set(
-        n_states=S, n_actions=A, n_kernels=N, first=0, n_next=S, discount=checks.discount_of(index["discount"]), discounts=None,
+        n_states=S, n_actions=A, n_kernels=N, first=0, n_next=S, discount=checks.discount_of(index["discount"]), discounts=None, sojourn=None,
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
         terminal=end, ends=checks.ends_of(found.get("ends"), end), kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),

@@ -17,6 +17,7 @@ notes                         texts                 optional; likewise
 available, terminal           (S, A) and (S,) bool  optional
 ends                          (S,)                  optional: final costs, or rewards, of terminal states; 0 elsewhere
 discounts                     (S, A)                optional: one for each pair, of which `discount` is the largest
+sojourn                       (S, A)                optional: how long steps last
 counts_indptr, counts_indices (S·A+1,) (C,)         optional: C transitions that were seen, in the order of `drmdp.core.storage`
 counts_data                   (C,) or (N·C,)        and how often each was, all kernels together or by kernel
 start                         string                optional; where `initial` comes from, in words
@@ -64,6 +65,7 @@ ARRAYS = {
     "terminal": Field("b", (1,)),
     "ends": Field("biuf", (1,)),
     "discounts": Field("biuf", (2,)),
+    "sojourn": Field("biuf", (2,)),
     "counts_indptr": Field("i", (1,)),
     "counts_indices": Field("i", (1,)),
     "counts_data": Field("f", (1,)),
@@ -164,6 +166,7 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         initial=fields.get("initial"),
         available=fields.get("available"),
         terminal=fields.get("terminal"),
+        sojourn=fields.get("sojourn"),
         normalize=normalize,
         counts=_counts(fields, kernels) if COUNTS[0] in fields else None,
         **named,
@@ -239,8 +242,7 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields["terminal"] = model.terminal
     if model.ends is not None:
         fields["ends"] = 0.0 - model.ends if model.maximise else model.ends
-    if model.discounts is not None:
-        fields["discounts"] = model.discounts
+    fields |= {name: own for name in ("discounts", "sojourn") if (own := getattr(model, name)) is not None}
     if model._counts is not None:
         model.check_unchanged()
         fields |= dict(zip(COUNTS, (model._counts.indptr, model._counts.indices, model._counts.data), strict=True))

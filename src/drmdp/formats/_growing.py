@@ -14,7 +14,7 @@ import numpy as np
 from drmdp.core import names as texts
 from drmdp.core import storage
 from drmdp.core.files import beside, flush, keep_access, landing, replace_directory
-from drmdp.core.spans import Span
+from drmdp.core.spans import OPTIONAL, Span
 from drmdp.core.storage import Kernels
 from drmdp.errors import InputError, shown
 from drmdp.formats._stored import INDEX
@@ -99,7 +99,7 @@ class Files:
         self._column(kind, np.float64, *span.costs.shape[1:]).add(span.costs)
         self._column("available", np.bool_, A).add(span.available)
         self._column("terminal", np.bool_).add(span.terminal)
-        for name in ("ends", "discounts"):
+        for name in OPTIONAL:
             if (own := getattr(span, name)) is not None:
                 self._column(name, np.float64, *own.shape[1:]).add(own)
         if initial:

@@ -13,6 +13,7 @@ available, terminal    (S, A) and (S,) bool   optional
 initial                (S,) float64           optional
 ends                   (S,) float64           optional: final costs of terminal states; 0 elsewhere
 discounts              (S, A) float64         optional: one for each pair, none above `discount`; 0 where it is not available
+sojourn                (S, A) float64         optional: how long steps last; 0 where a pair is not available
 counts_indptr,         as above, C next       optional: how often each of C transitions was seen, all kernels together or by
 counts_indices,        states; (C,) or (N·C,) kernel
 counts_data            float64
@@ -69,6 +70,7 @@ FIELDS = {
     "initial": ("f8", (1,)),
     "ends": ("f8", (1,)),
     "discounts": ("f8", (2,)),
+    "sojourn": ("f8", (2,)),
     "states": ("u1", (1,)),
     "states_ends": ("i8", (1,)),
     "counts_indptr": ("i8", (1,)),
@@ -138,6 +140,7 @@ class Stored:
     initial: Array | None
     ends: Array | None
     discounts: Array | None
+    sojourn: Array | None
     counted: tuple[Any, ...] | None  # the arrays of `COUNTS`
 
     @property
@@ -178,7 +181,7 @@ class Stored:
         uniform = np.broadcast_to(1 / head.n_states, hi - lo)
         initial = np.array(uniform if self.initial is None else self.initial[lo:hi])
         costs = self.costs[first:last] if head.costs == 1 else self.costs[lo:hi]
-        more = (None if own is None else own[lo:hi] for own in (self.ends, self.discounts))
+        more = (None if (own := getattr(self, name)) is None else own[lo:hi] for name in spans.OPTIONAL)
         return Span(lo, self.states[lo:hi], blocks, costs, available, terminal, initial, None, *more)
 
     def _pointers(self, lo: int, hi: int) -> IntArray:
@@ -235,7 +238,7 @@ class Stored:
         own |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
         own |= {"rewards" if head.maximise else "costs": price, "states": span.names, "counts": self._counts()}
         model = Model(span.blocks, **own, normalize=True)
-        return changed(model, start=head.start, ends=span.ends, discounts=span.discounts)
+        return changed(model, start=head.start, **{name: getattr(span, name) for name in spans.OPTIONAL})
 
 
 def pieces(span: Any) -> Iterator[tuple[int, int]]:
@@ -274,7 +277,7 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     head = _head(index, (N, S, A), found["data"].dtype, found[costs[0]].ndim)
     ends = found.pop("states_ends", None)
     states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
-    own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial", "discounts")}
+    own = {name: found.get(name) for name in (*NEEDED, "available", "terminal", "initial", "discounts", "sojourn")}
     own["ends"] = checks.ends_of(found.get("ends"), np.asarray(found.get("terminal", np.zeros(S, dtype=bool))))
     counted = tuple(found[name] for name in COUNTS) if COUNTS[0] in found else None
     return Stored(path=path, head=head, states=states, costs=found[costs[0]], counted=counted, **own)  # type: ignore[arg-type]
@@ -361,6 +364,7 @@ def _check_shapes(N: int, S: int, A: int, weights: Any, found: dict[str, Any]) -
         "initial": [(S,)],
         "ends": [(S,)],
         "discounts": [(S, A)],
+        "sojourn": [(S, A)],
         "states_ends": [(S + 1,)],
     }
     for name, shapes in expected.items():

@@ -20,6 +20,7 @@ import numpy as np
 
 from drmdp.core.archives import Header, check_memory, checked_header, decoding, native
 from drmdp.core.files import check_parent, landing, naming
+from drmdp.core.spans import OPTIONAL
 from drmdp.errors import InputError, shown
 from drmdp.formats import _events, _stored
 from drmdp.formats._fields import ARRAYS, NAMES, SMALL, check_names, to_model
@@ -30,7 +31,7 @@ from drmdp.model import Model
 from drmdp.model.events import EventModel
 
 __all__ = ["HOLDS", "check_target", "files_of", "holds_events", "open_stored", "read", "write", "write_drawn"]
-HOLDS = frozenset((*NAMES, "ends", "discounts"))
+HOLDS = frozenset((*NAMES, *OPTIONAL))
 """Which names and notes it holds, and values of terminal states."""
 
 

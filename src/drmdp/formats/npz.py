@@ -15,12 +15,13 @@ import numpy as np
 
 from drmdp.core import archives
 from drmdp.core.files import check_file, write_whole
+from drmdp.core.spans import OPTIONAL
 from drmdp.errors import InputError
 from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes, to_fields, to_model
 from drmdp.formats._options import Options
 from drmdp.model import Model
 
-HOLDS = frozenset((*NAMES, "ends", "discounts"))
+HOLDS = frozenset((*NAMES, *OPTIONAL))
 """Which names and notes it holds, and values of terminal states."""
 
 

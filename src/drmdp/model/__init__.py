@@ -67,6 +67,9 @@ class Model(Made):
         How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are then the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
         Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
+    sojourn : number, (S,) or (S, A) array, optional
+        How long a step lasts on average, whatever comes next; 1 by default. Averages are then per
+        unit of time, and `Solution.time` is a time; `discount` alone tells what later costs are worth.
     notes : sequence of texts
         What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
     counts : (S, A, S) or (N, S, A, S) array, or sparse (S·A, S) matrices, optional
@@ -105,6 +108,7 @@ class Model(Made):
     available: BoolArray
     terminal: BoolArray
     ends: Array | None  # (S,) values of terminal states, as costs; None: all 0
+    sojourn: Array | None  # (S, A) how long steps last, 0 where a pair is not available; None: 1
     kernel_names: Names
     _blocks: Kernels
     _costs: Array
@@ -133,6 +137,7 @@ class Model(Made):
         notes: Sequence[str] = (),
         counts: ArrayLike = None,
         normalize: bool = False,
+        sojourn: ArrayLike = None,
     ) -> None:
         if (costs is None) == (rewards is None):
             raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
@@ -153,20 +158,15 @@ class Model(Made):
             blocks = blocks.astype(checks.storage_dtype(dtype))
         largest, each = checks.discounts_of(discount, open_pairs, labels)
         self._set(
-            n_states=S,
-            n_actions=A,
-            n_kernels=N,
-            first=0,
-            n_next=S,
-            discount=largest,
-            discounts=each,
+            **{"n_states": S, "n_actions": A, "n_kernels": N, "first": 0, "n_next": S},
+            **{"discount": largest, "discounts": each},
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
             initial=checks.distribution("initial", initial, state_names, "state"),
             states=state_names,
             actions=action_names,
             available=open_pairs,
-            terminal=end,
-            ends=ends if ends is None or rewards is None else 0.0 - ends,
+            **{"terminal": end, "ends": ends if ends is None or rewards is None else 0.0 - ends},
+            sojourn=checks.sojourn_of(sojourn, open_pairs, labels),
             kernel_names=labels.kernels,
             _blocks=blocks,
             is_sparse=blocks.is_sparse,
@@ -249,8 +249,8 @@ class Model(Made):
 
     def span(self, lo: int, hi: int) -> spans.Span:
         """The states lo … hi − 1."""
-        others = (self._costs, self.available, self.terminal, self.initial)
-        return spans.Span(0, self.states, self.blocks, *others, self._counts, self.ends, self.discounts).part(lo, hi)
+        others = ("_costs", "available", "terminal", "initial", "_counts", *spans.OPTIONAL)
+        return spans.Span(0, self.states, self.blocks, *(getattr(self, name) for name in others)).part(lo, hi)
 
     # ------------------------------------------------------------------ what the user gave
 
@@ -443,8 +443,8 @@ def assembled(**fields: Any) -> Model:
 
 def of_span(head: spans.Head, span: spans.Span) -> Model:
     """The model of checked states: of all, or a part of one."""
-    own = {name: getattr(head, name) for name in HEAD}
+    own = {name: getattr(head, name) for name in HEAD} | {name: getattr(span, name) for name in spans.OPTIONAL}
     return assembled(
         n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
-        terminal=span.terminal, ends=span.ends, discounts=span.discounts, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
+        terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
     )  # fmt: skip

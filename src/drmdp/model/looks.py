@@ -26,6 +26,9 @@ def shown_model(model: Model) -> str:
     if model.discounts is not None:
         least = words.discount(float(model.discounts[model.available].min()))
         lines.append(f"  discounts (S, A) in [{least}, {words.discount(model.discount)}]")
+    if model.sojourn is not None:
+        lasts = model.sojourn[model.available]
+        lines.append(f"  steps last from {lasts.min():g} to {lasts.max():g}")
     if not isinstance(model.kernel_names, range):
         lines.append(f"  kernels {words.some(model.kernel_names)}")
     if model._counts is not None and model.pair_counts is not None:

@@ -42,7 +42,7 @@ def build(given: dict[str, Any]) -> EventModel:
     model: EventModel = object.__new__(EventModel)
     model._set(
         n_states=S, n_actions=A, n_kernels=laws.shape[1], first=0, n_next=S,
-        discount=checks.one_discount(given["discount"], "a model of events"), discounts=None,
+        discount=checks.one_discount(given["discount"], "a model of events"), discounts=None, sojourn=None,
         weights=checks.distribution("weights", given["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", given["initial"], state_names, "state"),
         states=state_names, actions=action_names, available=available, terminal=end,

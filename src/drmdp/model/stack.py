@@ -72,6 +72,7 @@ def stack(models: Sequence[Model], weights: ArrayLike = None, names: Names | Non
         actions=first.actions,
         available=first.available,
         terminal=first.terminal,
+        sojourn=first.sojourn,
         kernel_names=_names(models, labels, names is not None),
         notes=list(dict.fromkeys(notes)),
         counts=counted.joined(models),
@@ -109,6 +110,11 @@ def _check(model: Model, first: Model, m: int) -> None:
         raise InputError(
             f"models: state {first.states[s]!r}, action {first.actions[a]!r} is available in only one of 0 and {m}"
         )
+    lasts = [1.0 * one.available if one.sojourn is None else one.sojourn for one in (first, model)]
+    if not np.array_equal(lasts[0], lasts[1]):
+        s, a = np.argwhere(lasts[0] != lasts[1])[0].tolist()
+        where = f"state {first.states[s]!r}, action {first.actions[a]!r}"
+        raise InputError(f"models: {where} lasts {lasts[0][s, a]:g} in 0 and {lasts[1][s, a]:g} in {m}")
 
 
 def _kernels(models: Sequence[Model]) -> Any:

@@ -21,7 +21,7 @@ from drmdp.core.levels import ended
 from drmdp.core.validation import kernel_number, numbers
 from drmdp.criteria import criterion_of, linear, near
 from drmdp.errors import InputError, shown
-from drmdp.model import Model
+from drmdp.model import Model, changed
 from drmdp.model.events import EventModel
 from drmdp.solution import Status
 from drmdp.solvers.loop import Outcome, run
@@ -168,10 +168,15 @@ def expected_costs(model: Model, matrix: Any) -> Array:
 def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float = math.inf) -> Array:
     """Value of a policy (S, A) under each of M kernels, (M, S), in the user's sign; NaN where it takes steps and time is up.
 
-    Of a model that neither discounts nor ends it is the average cost a step: 1 − λ times the discounted one, which is within 1 − λ = `PATIENT` times the span
-    of the bias.
+    Of a model that neither discounts nor ends it is the average cost a step, or per unit of time: 1 − λ times
+    the discounted one, which is within 1 − λ = `PATIENT` times the span of the bias.
     """
     S, endless = model.n_states, model.discount == 1 and model.discounts is None and not model.terminal.any()
+    if endless and model.sojourn is not None:  # per unit of time
+        timed = changed(model, sojourn=None, _costs=model.sojourn, maximise=False)
+        return values(changed(model, sojourn=None), policy, matrices, deadline) / values(
+            timed, policy, matrices, deadline
+        )
     share = 1.0 if model.discounts is None else model.discounts / model.discount
     out = np.empty((len(matrices), S))
     for k, matrix in enumerate(matrices):

@@ -88,7 +88,7 @@ class Response:
             found = np.stack([v + (own.lower_step + own.upper_step) / 2 for own in steps], axis=1)
         else:
             kernel = MeanKernel(S, model.n_actions, nature.pairs)
-            found = pair_values(model, kernel, v - levels.level(v, model))
+            found = pair_values(model, kernel, v - levels.level(v, model), model.factor)
         return np.where(model.available, found, np.inf), nature
 
     def change(self, radii: Array) -> Array:

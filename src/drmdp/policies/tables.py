@@ -27,7 +27,7 @@ def known_model(solution: Solution, model: Model | None) -> Model | None:
     if found is None:
         return None
     seen = found if solution.criterion == "reach" else posed(found, solution.criterion)
-    if model is not None and solution.fingerprint not in (found.fingerprint, seen.fingerprint):
+    if model is not None and solution.fingerprint != seen.fingerprint:
         raise InputError("the solution is of another model")
     return seen
 
@@ -39,20 +39,22 @@ def q_values(solution: Solution) -> Array:
         raise InputError(
             "q_values: a loaded solution does not hold its model, whose costs they need; solve with start=solution"
         )
-    v, gain = solution.value, np.zeros(1)
+    v, gain, rate = solution.value, np.zeros(1), model.factor
     if solution.bias is not None:  # of an average: what is left to come, less the average of this step
         v, gain = solution.bias, solution.value[:, None]
-    q = outward(model, pair_values(model, solution.kernel, outward(model, v))) + 0.0 - gain  # never −0.0
+        gain = gain if model.sojourn is None else gain * model.sojourn
+        rate = 1.0
+    q = outward(model, pair_values(model, solution.kernel, outward(model, v), rate)) + 0.0 - gain  # never −0.0
     return np.where(model.available, q, np.nan)
 
 
-def pair_values(model: Model, kernel: Any, v: Array) -> Array:
-    """What each pair costs under a kernel, now and with costs v (S,) afterwards, (S, A)."""
+def pair_values(model: Model, kernel: Any, v: Array, rate: Any) -> Array:
+    """What each pair costs under a kernel, now and with costs v (S,) afterwards, each worth `rate`, (S, A)."""
     if model.next_costs:
         costs = fixed.expected_costs(model, fixed.matrix_of(model, kernel))
     else:
         costs = np.asarray(model.costs)
-    return np.asarray(costs + model.factor * (kernel @ v))
+    return np.asarray(costs + rate * (kernel @ v))
 
 
 def to_frame(solution: Solution, model: Model | None) -> object:

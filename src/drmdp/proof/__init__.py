@@ -19,6 +19,7 @@ from drmdp.core.files import check_parent, write_whole
 from drmdp.errors import InputError
 from drmdp.model import Model, changed
 from drmdp.model.lifted import seen_by
+from drmdp.model.pace import at_rate
 from drmdp.proof import text
 from drmdp.proof.identity import digest
 from drmdp.proof.states import States, Sweep
@@ -53,6 +54,8 @@ def write(path: str | os.PathLike[str], result: Any, policy: Array | None = None
         told |= {"criterion": result.criterion, "sweeps": [SIDES[sweep.sides] for sweep in sweeps]}
         told |= goal_of(model) if result.criterion == "reach" else {}
         model = changed(model, discount=1.0, discounts=None)
+        if result.criterion == "average" and result.rate:
+            told["rate"], model = result.rate, at_rate(model, result.rate)
     return _write(path, told, [({}, Stage(model, ball, sweep)) for sweep in sweeps])
 
 
@@ -86,7 +89,9 @@ def _steps_of(result: Any) -> Array:
         raise InputError(
             "proof: costs below 0 do not show that the policy arrives, and its expected steps have no bound"
         )
-    return (1 + SLACK) * np.asarray(found)
+    model = result.problem[0]
+    least = 1.0 if model.sojourn is None else float(model.sojourn[model.available].min())
+    return (1 + SLACK) / least * np.asarray(found)
 
 
 def goal_of(model: Model) -> dict[str, Any]:

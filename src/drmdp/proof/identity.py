@@ -42,4 +42,6 @@ def of_states(model: Model) -> Iterator[bytes]:
             rate = [] if model.discounts is None else [pair.rate]
             for numbers, kind in ((pair.there, "<i4"), (pair.rows, "<f8"), (pair.costs + 0.0, "<f8"), (rate, "<f8")):
                 found.update(np.asarray(numbers, dtype=kind).tobytes())
+            if model.sojourn is not None:
+                found.update(b"sojourn" + struct.pack("<d", model.sojourn[s, a]))
         yield found.digest()

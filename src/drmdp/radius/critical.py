@@ -88,6 +88,10 @@ def critical(
     width = PRECISION * found.points[-1].radius if precision is None else check_precision(precision)
     with showing(progress), counted("critical radii", None) as step:
         tracer = Tracer(found.model, found.ball, found.asked, found.saturation, None, threads, deadline)
+        if tracer.endless:
+            raise InputError(
+                "found: actions of a long-run average do not compare in one step; `found.points` tell where they change"
+            )
         points = list(found.points[:1])
         for point in found.points[1:]:
             points.append(tracer.settled(point, points[-1:], point.actions != points[-1].actions))

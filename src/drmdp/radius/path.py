@@ -26,6 +26,7 @@ from drmdp.core.progress import counted, showing
 from drmdp.core.signs import inward, pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
 from drmdp.core.validation import limits, number, numbers
+from drmdp.criteria import posed
 from drmdp.errors import InputError, described
 from drmdp.model import Model
 from drmdp.policies import fixed_kernel as fixed
@@ -34,9 +35,10 @@ from drmdp.radius.spacing import next_radius
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status, reached
 from drmdp.solvers.asked import arriving
-from drmdp.solvers.loop import Outcome, run
+from drmdp.solvers.loop import Outcome
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem
+from drmdp.solvers.sojourn import run_at_rates
 
 MOST = 10_000
 """Radii of a path that is not given as a list."""
@@ -179,6 +181,7 @@ def path(
     max_seconds: float | None = None,
     progress: bool | None = None,
     nature: str = "adversarial",
+    criterion: str | None = None,
 ) -> Path:
     """Solve at every radius, each starting from the ones before.
 
@@ -196,7 +199,7 @@ def path(
         Follow this policy at every radius instead of the best one.
     callback : callable, optional
         Called with each `Point` when it is solved; returning True ends the path.
-    threads, progress, nature : optional
+    threads, progress, nature, criterion : optional
         As for `drmdp.solve`.
     top : float, optional
         Largest radius if `radii` is a number; by default the largest saturation.
@@ -212,7 +215,7 @@ def path(
     (True, 'solved')
     """
     check_problem(model, ball)
-    ball = ball.facing(nature)
+    model, ball = posed(model, criterion), ball.facing(nature)
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
     limits(None, max_seconds, callback)
     followed = None if policy is None else model.policy(policy)
@@ -283,13 +286,15 @@ class Tracer:
         self._ball = ball
         self._operator: Operator = build(model, self._at(0.0), DEFAULT_BACKEND, threads)
         self._mean = fixed.matrix_of(model, None)
+        self.endless = model.discount == 1 and not model.terminal.any()
 
     def solve(self, radius: float, near: Sequence[Point]) -> Point:
         """Solve at a radius; `near` holds solved points."""
         self._move(radius)
-        problem = Problem(self._operator, self._policy)
         start = self._start(radius, [point for point in near if np.isfinite(point.value).all()])
-        found = run(PolicyIteration(), problem, start=start, tolerance=self.tolerance, deadline=self.deadline)
+        own: Any = {"start": start, "tolerance": self.tolerance, "deadline": self.deadline}
+        name = "average" if self.endless else None
+        problem, found = run_at_rates(PolicyIteration(), self._made, self.model, name, self._policy, **own)
         found = arriving(problem, found, self.tolerance)
         return self._point(radius, found)
 
@@ -306,6 +311,12 @@ class Tracer:
             point = replace(point, policy=np.where(keep[:, None], other.policy, point.policy))
         return point
 
+    def _made(self, model: Model) -> Operator:
+        """The warm operator; that of other costs is made."""
+        ball = self._operator.ball
+        assert ball is not None
+        return self._operator if model is self.model else build(model, ball, DEFAULT_BACKEND, self._threads)
+
     def _at(self, radius: float) -> AmbiguitySet:
         return self._ball.with_radius(radius).fitted(self.model).facing(self._ball.nature)
 
@@ -318,7 +329,7 @@ class Tracer:
 
     def _start(self, radius: float, near: Sequence[Point]) -> Array | None:
         """Line through the two nearest points."""
-        if not near:
+        if not near or self.endless:
             return None
         own = sorted(near, key=lambda point: abs(point.radius - radius))[:2]
         sign = -1.0 if self.model.maximise else 1.0

@@ -55,7 +55,8 @@ class Subject(Worth):
         noun = "probability" if solution.criterion == "reach" else kind(model)
         over = "in one step" if known and discount == 0 else "in all"
         often = every(solution.notes if model is None else model.notes)
-        over = {"reach": "", "total": "until the end", "average": f"{often} in the long run"}.get(
+        rate = "per unit of time" if "sojourn" in solution.settings else often
+        over = {"reach": "", "total": "until the end", "average": f"{rate} in the long run"}.get(
             solution.criterion, over
         )
         return cls(

@@ -14,7 +14,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.core import html as _html
 from drmdp.core.files import check_file, check_path, check_suffix, naming
-from drmdp.core.text import count
+from drmdp.core.text import count, measured
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
@@ -101,15 +101,6 @@ LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes", "time")
 """What is made when it is first asked for."""
 
 
-MEASURED = {
-    "discounted": "",
-    "total": ", in all until the end",
-    "average": ", a step in the long run",
-    "reach": ", probability",
-}
-"""What values of a criterion are, behind their numbers."""
-
-
 class Certified:
     """What solutions and plans share: arrays that nobody writes to, and bounds in words."""
 
@@ -185,7 +176,8 @@ class Solution(Certified, Priced):
     criterion : str
         What was optimised: "discounted", "total", "reach" or "average".
     time : (S,) or None
-        Of a total: certified upper bound on the expected number of steps until a terminal state, whatever nature does.
+        Of a total: certified upper bound on the expected number of steps until a terminal state, whatever nature does; on the expected time, if the model says
+        how long steps last.
     bias : (S,) or None
         Of an average: what starting in a state costs more than starting in another.
     """
@@ -214,6 +206,7 @@ class Solution(Certified, Priced):
     problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
     sweeps: ClassVar[Any] = None  # those that prove it from below and from above (`drmdp.solvers.best.Side`); likewise
+    rate: ClassVar[float] = 0.0  # what they take off per unit of time; likewise
     held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise
 
     arrays = ARRAYS
@@ -259,10 +252,11 @@ class Solution(Certified, Priced):
         return self.history[-1].kernel_passes
 
     def __repr__(self) -> str:
+        words = measured(self.criterion, "", "sojourn" in self.settings)
         lines = [
             f"Solution: {self.status} — {self.status.sentence}",
             f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
-            f"  value      {_span(self.value)}{MEASURED[self.criterion]}",
+            f"  value      {_span(self.value)}{', ' if words else ''}{words}",
             f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
             f"  method     {self.settings['method']}, backend {self.settings['backend']}",
             f"  ball       {self.settings['ball']}",

@@ -6,6 +6,7 @@ from dataclasses import replace as replaced
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.build import build
@@ -16,6 +17,7 @@ from drmdp.core.tolerance import Tolerance
 from drmdp.criteria.total import Stranded, Total, towards_the_end
 from drmdp.criteria.traps import safe_radius, trapped
 from drmdp.errors import InputError
+from drmdp.layout.layout import lay_out
 from drmdp.model import Model, changed
 from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
@@ -73,28 +75,31 @@ def check_ends(model: Model, ball: AmbiguitySet) -> None:
     """Refuse a total cost of states from which nothing that was seen leads to an end, if nature does not lead there."""
     if model.discount < 1 or not model.terminal.any() or isinstance(model, EventModel):
         return
-    if ball.support != "observed" and ball.nature != "adversarial":
-        return
+    matrix, leads = model.mean_matrix()[0], "transition that was seen leads"
+    if ball.nature != "adversarial":  # who helps goes wherever the set allows
+        if (layout := lay_out(model, ball.fitted(model))).unlisted:
+            return
+        parts = np.ones(layout.indices.size), layout.indices, layout.indptr
+        matrix, leads = sparse.csr_array(parts, shape=matrix.shape), "kernel of the set leads"
     try:
-        towards_the_end(model, model.mean_matrix()[0])
+        towards_the_end(model, matrix)
     except Stranded as lost:
         names = some([repr(model.states[s]) for s in lost.args[0][: LISTED + 1]], LISTED)
         cure = "name where else it ends, terminal=…, or solve with discount below 1"
-        raise InputError(
-            f"discount: 1, but no transition that was seen leads from {names} to a terminal state; {cure}"
-        ) from None
+        raise InputError(f"discount: 1, but no {leads} from {names} to a terminal state; {cure}") from None
 
 
 def steps_of(problem: Problem, policy: Array, first: Array | None) -> Array | None:
-    """Upper bounds on the expected steps until a policy ends, whatever an adversarial nature does, (S,); None if they are not bounded."""
+    """Upper bounds on the expected steps, or time, until a policy ends, whatever an adversarial nature does, (S,); None if they are not bounded."""
     model, ball = problem.model, problem.operator.ball
     if ball is None:
         return None
-    one, plain = np.where(model.available, 1.0, 0.0), {"ends": None, "maximise": False}
+    one, plain = 1.0 * model.available if model.sojourn is None else model.sojourn, {"ends": None, "maximise": False}
     events = isinstance(model, EventModel) and ball.moves == "events"  # others take kernels
     counted = changed(model, **({"priced": False, "_prices": one} if events else {"_costs": one}), **plain)
     operator = build(counted, ball.opposed(), "exact", problem.operator.threads)
     own = Problem(operator, policy, criterion=Total(counted))
+    first = first if model.sojourn is None else None
     found = run(
         PolicyIteration(), own, start=first, tolerance=Tolerance(None, ROUGH), inner=True, title="counting steps"
     )
@@ -141,6 +146,12 @@ def remarks(model: Model, problem: Problem, found: Outcome) -> list[str]:
     if isinstance(problem.criterion, Total) and len(problem.criterion.waits):
         names = some([repr(model.states[s]) for s in problem.criterion.waits[: LISTED + 1]], LISTED)
         said.append(f"waiting in {names} costs nothing; the value is that of arriving")
+    if name == "total" and found.status is Status.precision_limit and np.isfinite(found.upper - found.lower).all():
+        s = int(np.argmax(found.upper - found.lower))
+        lower, upper = sorted(outward(model, np.array([found.lower[s], found.upper[s]])).tolist())
+        steps = problem.criterion.steps  # type: ignore[attr-defined]
+        long = "" if steps is None else f"; from there it takes some {steps[s]:.2g} steps to end"
+        said.append(f"bounds are widest in {model.states[s]!r}, {lower:.6g} to {upper:.6g}{long}")
     if name == "total" and found.status is Status.unbounded and ball is not None:
         said += _unbounded(model, ball)
     return said

@@ -52,7 +52,9 @@ class Best:
         low, high = problem.criterion.range
         self._problem, self._criterion = problem, problem.criterion
         self.range = low, high  # 0 is between them: states that end have that
-        self.largest_cost = largest_cost(problem.model)
+        self.largest_cost = largest_cost(problem.model) / problem.criterion.unit
+        if not self.largest_cost and not self._criterion.joint:  # any unit is as good as any other
+            self.largest_cost = 1.0
         self._extent = Extent(high - low, abs(high), 0.0)
         self._found: Bounded | None = None
         self._sides: list[Side | None] = [None, None]  # from below, from above
@@ -198,6 +200,11 @@ class Best:
     def sweeps(self) -> tuple[Side | None, Side | None]:
         """The sweeps that bound from below and from above."""
         return self._sides[0], self._sides[1]
+
+    @property
+    def rate(self) -> float:
+        """What the sweeps take off costs per unit of time."""
+        return getattr(self._criterion, "rate", 0.0)
 
     @property
     def nature(self) -> Any:

@@ -50,6 +50,7 @@ class Evaluation:
     policy: ClassVar[Any] = None
     sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
     sweeps: ClassVar[Any] = None  # those that prove it from below and from above
+    rate: ClassVar[float] = 0.0  # what they take off per unit of time
 
     @property
     def gap(self) -> float:
@@ -58,7 +59,7 @@ class Evaluation:
 
     @cached_property
     def time(self) -> Array | None:
-        """Of a total: upper bound on the expected number of steps until a terminal state, whatever nature does, (S,); None if there is none."""
+        """Of a total: upper bound on the expected steps, or time, until a terminal state, whatever nature does, (S,); None if there is none."""
         model, ball = self.problem
         if self.criterion != "total":
             return None
@@ -76,6 +77,6 @@ def evaluation_of(model: Model, ball: AmbiguitySet, policy: Array, found: Outcom
     lower, upper = sides(model, found.lower, found.upper)
     told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), criterion
     evaluation = Evaluation(pessimistic(model, lower, upper), *told)
-    held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps}
+    held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps, "rate": found.best.rate}
     vars(evaluation).update(problem=(model, ball), policy=policy, **held)
     return evaluation

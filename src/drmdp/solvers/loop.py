@@ -255,7 +255,12 @@ class _Run:
         if self._criterion.over is not None:
             return self._criterion.over
         if self._stalled(state, record):
-            return Status.solved if self._proved() else Status.precision_limit
+            known = self._criterion.width
+            if self._proved():
+                return Status.solved
+            if self._criterion.width <= known or self._watch.unproved >= STALLED - 1:
+                return Status.precision_limit
+            self._watch = Watch(unproved=self._watch.unproved + 1)  # wider points may be proved
         return Status.stopped if answer is True or answer is np.True_ else None
 
     @property

@@ -117,6 +117,7 @@ class PolicyIteration:
         assert there.update is not None
         point = newton(problem, state.value, there.residual, there.update)
         done = there.seen.size <= max(EVALUATION * state.best[0], NOISY * there.noise)
+        done = done or _close(problem, _measure(there))
         return Newton(point, None, state.policy, done, state.best, state.pause, state.next_pause, state.points)
 
     def _sweep(self, problem: Problem, state: Newton) -> Newton:
@@ -133,7 +134,8 @@ def _measure(state: State) -> tuple[float, float]:
 
 def _close(problem: Problem, there: tuple[float, float]) -> bool:
     """Whether residuals are so small that only their signs are wrong, where each side is proved by a sweep of its own."""
-    return not problem.criterion.joint and there[1] <= problem.criterion.share * problem.goal
+    criterion = problem.criterion
+    return not criterion.joint and there[1] <= max(criterion.share * problem.goal, NOISY * criterion.width)
 
 
 def _best(there: tuple[float, float], best: tuple[float, float], points: int) -> tuple[float, float]:

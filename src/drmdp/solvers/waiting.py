@@ -18,6 +18,7 @@ from drmdp.certificate.dense import TINY
 from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core.levels import EPS
 from drmdp.criteria.components import Options, end_components
+from drmdp.model import changed
 from drmdp.solution import Status
 from drmdp.solvers import far_side
 from drmdp.solvers.best import Side
@@ -33,8 +34,9 @@ class Payer(far_side.Agent):
         model = problem.model
         super().__init__(matrix, model.available)
         self.costs = FixedKernel(model, matrix).costs[model.available]
-        if model.next_costs:  # sums, with their rounding
-            self.costs = self.costs - (4 * np.diff(self._rows.indptr) + 64) * EPS * max(map(abs, model.cost_range))
+        if model.next_costs:  # sums, with their rounding; those of zeros are exact
+            sizes = FixedKernel(changed(model, _costs=np.abs(model._costs)), matrix).costs[model.available]
+            self.costs = self.costs - (4 * np.diff(self._rows.indptr) + 64) * EPS * sizes
         plain, free = self.options, self.costs == 0
 
         def keeps(label: IntArray, some: IntArray) -> BoolArray:
