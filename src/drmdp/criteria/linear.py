@@ -22,6 +22,7 @@ from scipy import sparse
 
 from drmdp import _native
 from drmdp._typing import Array
+from drmdp.core.levels import EPS
 from drmdp.core.vectors import by_state, dot, dots, like, mean
 
 SMALL, THIN, FILLED = 64, 10, 200
@@ -136,12 +137,13 @@ def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> lis
     solved = LinearOperator((n, n), factors.solve, dtype=np.float64)
     found = []
     for right in rights:
-        z = factors.solve(right)
+        z, least = factors.solve(right), np.inf
         for _ in range(CORRECTIONS):
             left = right - apply.matvec(z)
             far = float(np.abs(left).max())
-            if not far > LEFT * float(np.abs(right).max()):
+            if not max(LEFT * float(np.abs(right).max()), 8 * EPS * float(np.abs(z).max())) < far < 0.9 * least:
                 break
+            least = far
             step = gmres(apply, left, rtol=1e-2, restart=20, maxiter=1, M=solved)[0]
             z = z + step
         found.append(z)

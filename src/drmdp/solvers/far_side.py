@@ -196,7 +196,8 @@ class Bound:
 
 
 def bound(
-    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None, box: tuple[float, float] = (0.0, 1.0)
+    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None, box: tuple[float, float] = (0.0, 1.0),
+    near: float = 0.0,
 ) -> Bound:  # fmt: skip
     """A bound near p, (S,), which has the values of all that is not live; `margin` is added to what leads on, for systems are not solved exactly.
 
@@ -213,22 +214,44 @@ def bound(
     fixed[names[~live]] = True
     q = np.full(n, -np.inf)
     np.maximum.at(q, names, p)
-    some = np.zeros(n, dtype=bool)
-    some[names[owner[leading]]] = some[names[exits]] = True
-    q = np.where(some | fixed, q, 0.0)  # a component without any exit leads nowhere
+    going = np.zeros(n, dtype=bool)
+    going[names[owner[leading]]] = going[names[exits]] = True
+    q, going = np.where(going | fixed, q, 0.0), going & ~fixed  # a component without any exit leads nowhere
+    classes = np.concatenate([names[owner[leading]], names[exits]])
+    merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
+    rows, more, least = sparse.csr_array((n, n)), np.full(n, -np.inf), np.inf
     for k in range(ROUNDS):
         checkpoint()
+        sure_one = going & (q >= box[1] - near)
+        q, going = np.where(sure_one, box[1], q), going & ~sure_one
         p = q[names]
         sure, top = players.after(p)
         if (np.minimum(sure, top) <= p[owner]).all():
             return Bound(p, True, k + 1)
         value = np.concatenate([np.minimum(sure + margin, top)[leading], doors @ p])
-        classes = np.concatenate([names[owner[leading]], names[exits]])
         best = _argmax(value, classes, n)
-        on = (best >= 0) & ~fixed
-        step = np.where(on, value[best] - q, 0.0)
-        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step, box), *box), q)
+        held = rows @ q + more
+        new = going & (best >= 0) & (value[best] > np.where(held == -np.inf, held, np.maximum(held, q) + margin))
+        by_row, by_door = (np.flatnonzero(new & own) for own in (best < leading.size, best >= leading.size))
+        lines = sparse.vstack([sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]])
+        at = np.concatenate([by_row, by_door])
+        rows = _replaced(rows, at, sparse.csr_array(lines @ merge))
+        more[at] = value[best[at]] - (rows[at] @ q)
+        step = np.where(going, rows @ q + more - q, 0.0)
+        some = np.flatnonzero(going)
+        found = solved(rows[some][:, some], step[some])
+        if not (np.isfinite(found).all() and np.abs(found).max(initial=0.0) <= 2 * (box[1] - box[0])):
+            found = step[some]
+        q[some] = np.clip(q[some] + found, *box)
     return Bound(p, False, ROUNDS)
+
+
+def _replaced(rows: Any, at: IntArray, lines: Any) -> Any:
+    """Rows with some of them replaced."""
+    kept = np.ones(rows.shape[0])
+    kept[at] = 0.0
+    here = sparse.csr_array((np.ones(at.size), (at, np.arange(at.size))), shape=(rows.shape[0], at.size))
+    return sparse.csr_array(sparse.diags_array(kept) @ rows + here @ lines)
 
 
 def _doors(options: Options, out: BoolArray, kernels: Any, S: int) -> tuple[IntArray, Any]:
@@ -254,23 +277,3 @@ def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
     best = np.full(n, -1)
     best[classes[order[last]]] = order[last]
     return best
-
-
-def _solve(
-    players: Players, names: IntArray, leading: IntArray, doors: Any, best: IntArray, on: BoolArray, step: Array,
-    box: tuple[float, float],
-) -> Array:  # fmt: skip
-    """(I − P)⁻¹ step for the chain of what is best in each class."""
-    n = on.size
-    by_row = np.flatnonzero(on & (best < leading.size))
-    by_door = np.flatnonzero(on & (best >= leading.size))
-    merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
-    parts = sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]
-    rows = sparse.coo_array(sparse.vstack(parts) @ merge)
-    at = np.concatenate([by_row, by_door])[rows.row], rows.col
-    chain: Any = sparse.csr_array((np.where(on[at[1]], rows.data, 0.0), at), shape=(n, n))
-    try:
-        found = solved(chain, step)
-    except np.linalg.LinAlgError:
-        return step
-    return found if np.isfinite(found).all() and np.abs(found).max() <= 2 * (box[1] - box[0]) else step

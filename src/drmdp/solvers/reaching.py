@@ -133,12 +133,11 @@ class Course:
         goal, last, gap = self.problem.goal, np.inf, np.inf
         eps = margin = max(goal / (8 * max(w, 1.0)), TINY)
         self.problem.criterion.share = 1 / (16 * max(w, 1.0))
-        if v.size <= DENSE:
-            margin = far_side.ROUNDING
+        margin = far_side.ROUNDING * (1 if v.size <= DENSE else 8)
         for k in range(TRIES):
             self.width = min(100 * eps * max(w, 1.0), 0.01 * goal)
             for _ in range(POLICIES):
-                near = yield from self._near(v, eps, self.helps or not self.maximise or k > 0)
+                near = yield from self._near(v, eps, True)
                 if near is None:
                     return
                 v = near.value
@@ -280,7 +279,7 @@ class Course:
             players, shown = far_side.Agent(answer.matrix, played), answer.shown
         else:
             players = far_side.Nature(problem, update.policy)
-        found = far_side.bound(players, self.live, p, margin, problem.checkpoint)
+        found = far_side.bound(players, self.live, p, margin, problem.checkpoint, near=problem.goal / 4)
         if not found.holds:
             return np.where(self.live, 1.0, v)
         value = -found.p if self.maximise else found.p
