@@ -2,8 +2,9 @@
 
     python -m drmdp_lab.large KIND STATES [PYTHON] [QUESTION ...]     PYTHON has stormpy; "-" or none: drmdp alone
 
-KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a row; serve the first, the second or both slowly), which
-is overloaded in the worst case, such a queue under a light load, or a maze (a tree of corridors, moves may fail); QUESTION one of those below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
+KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a row; serve the first, the
+second or both slowly), which is overloaded in the worst case, such a queue under a light load, or a maze (a tree of corridors,
+moves may fail); QUESTION one of those below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
 that it takes itself and by plain value iteration; drmdp is timed from the arrays on, to a certified gap of 1e-6. Storm has no averages of interval models.
 """
 

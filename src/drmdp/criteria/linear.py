@@ -85,9 +85,7 @@ WIDE, PACE = 20.0, 0.8
 """The longest step, in √n numbers, of a chain that is eliminated completely; and what a step of BiCGStab must leave, in the long run, to go on."""
 
 
-def arriving(
-    chain: Any, rights: Sequence[Array], skipped: int | None = None, left: float = LEFT
-) -> list[Array] | None:
+def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None, left: float = LEFT) -> list[Array] | None:
     """δ with (I − P) δ = r for several r; None if some state never leaves. What is `left` of r may be as much in a large system; 0: what rounding leaves.
 
     P is without the column of a state that is `skipped`: then the last δ is how often, roughly, states are visited between two visits of that one.

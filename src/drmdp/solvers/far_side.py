@@ -8,9 +8,10 @@ options may lead. So the unknowns q are one for each component and one for each 
 
     q_C = max { what comes after an option that cannot stay in C, p at an exit of one that can },
 
-whose options all lead on: it is solved by policy iteration. What is played is changed only where no bound holds otherwise: at ties, and where values are nearly
-equal, players would go round for very long, and what that takes times the margin is what a bound is off by. Where nature mixes kernels, exits are not free: she leaves by one of the kernels that lead out, and
-an exit is the mean of p over where that leads outside. Components guide, and no bound rests on them.
+whose options all lead on: it is solved by policy iteration. What is played is changed only where no bound holds otherwise:
+at ties, and where values are nearly equal, players would go round for very long, and what that takes times the margin is what
+a bound is off by. Where nature mixes kernels, exits are not free: she leaves by one of the kernels that lead out, and an exit
+is the mean of p over where that leads outside. Components guide, and no bound rests on them.
 """
 
 from __future__ import annotations

@@ -198,7 +198,10 @@ class Course:
         return last
 
     def _newton(self, v: Array, eps: float, rate: float, near: float, policy: Array | None) -> tuple[State, bool]:
-        """Newton's method on v = G(v), of a policy if there is one: the first point whose step is short and, if ε is not 0, whose sweep is strict; or the last."""
+        """Newton's method on v = G(v), of a policy if there is one.
+
+        Returns the first point whose step is short and, if ε is not 0, whose sweep is strict, and True; or the last, and False.
+        """
         problem, model, best, tight = self.problem, self.model, np.inf, None
         alone, plain = self.helps or policy is not None, PLAIN if v.size > DENSE else 0
         for k in range(MOST):
@@ -242,7 +245,10 @@ class Course:
                 if not free:  # one chain
                     S, A = x.shape
                     mix = (x.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A))
-                    matrix, played = sparse.csr_array(sparse.csr_array(mix, shape=(S, S * A)) @ matrix), self.live[:, None]
+                    matrix, played = (
+                        sparse.csr_array(sparse.csr_array(mix, shape=(S, S * A)) @ matrix),
+                        self.live[:, None],
+                    )
                 players = far_side.Agent(matrix, played)
         found = None
         if players is not None:
