@@ -168,7 +168,7 @@ def _corrected(apply: Callable[[Array], Array], factors: Any, right: Array, part
     """The solution that factors give, corrected as long as that helps."""
     from scipy.sparse.linalg import LinearOperator, gmres
 
-    n, z, least = right.size, factors.solve(right), np.inf
+    n, z, least = right.size, np.asarray(factors.solve(right)), np.inf
     for _ in range(CORRECTIONS):
         left = right - apply(z)
         far = float(np.abs(left).max())
@@ -176,7 +176,7 @@ def _corrected(apply: Callable[[Array], Array], factors: Any, right: Array, part
             break
         least = far
         system, inverse = (LinearOperator((n, n), own, dtype=np.float64) for own in (apply, factors.solve))
-        z = z + gmres(system, left, rtol=1e-2, restart=20, maxiter=1, M=inverse)[0]
+        z = np.asarray(z + gmres(system, left, rtol=1e-2, restart=20, maxiter=1, M=inverse)[0])
     return z
 
 

@@ -49,7 +49,10 @@ class Players(Protocol):
     """Who is free, and what comes after their options."""
 
     options: Options
-    kernels: Any  # (N, n) rows behind the entries of options, where nature mixes kernels; else None
+
+    @property
+    def kernels(self) -> Any:
+        """Rows (N, n) behind the entries of options, where nature mixes kernels; else None."""
 
     def after(self, p: Array) -> tuple[Array, Array]:
         """Bounds from above on p after each option, (O,): by a sum, and by comparison."""

@@ -234,7 +234,8 @@ class Course:
         """An upper bound on the probability."""
         problem, update, given = self.problem, near.update, self.problem.policy
         assert update is not None
-        x, shown, players = update.policy if given is None else given, update.nature, None
+        x, shown = update.policy if given is None else given, update.nature
+        players: far_side.Players | None = None
         if self.maximise == self.helps:  # nature wants the target reached
             players = far_side.Free(problem, None if self.maximise and given is None else x)
         else:
