@@ -2,8 +2,9 @@
 
     python -m drmdp_lab.large KIND STATES [PYTHON] [QUESTION ...]     PYTHON has stormpy; "-" or none: drmdp alone
 
-KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a row; serve the first, the second or both slowly) or a maze
-(a tree of corridors, moves may fail); QUESTION one of those below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
+KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a row; serve the first, the
+second or both slowly), which is overloaded in the worst case, such a queue under a light load, or a maze (a tree of corridors,
+moves may fail); QUESTION one of those below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
 that it takes itself and by plain value iteration; drmdp is timed from the arrays on, to a certified gap of 1e-6. Storm has no averages of interval models.
 """
 
@@ -24,7 +25,9 @@ QUESTIONS = {
     "total": 'R{"cost"}min=? [F "end"]',
     "average": None,
 }
-KINDS = ("grid", "queue", "maze")
+QUESTIONS |= {f"{name} helped": text for name, text in QUESTIONS.items()}
+"""By name; nature is against the agent, or helps."""
+KINDS = ("grid", "queue", "light", "maze")
 DOUBT = 0.05
 """What a probability may be off by."""
 
@@ -54,10 +57,11 @@ def world(kind: str, n_states: int) -> World:
     def beside(dx: int, dy: int) -> Any:
         return np.clip(x + dx, 0, n - 1) * n + np.clip(y + dy, 0, n - 1)
 
-    if kind == "queue":  # arrivals .3; a service of the first leads to the second
+    if kind in ("queue", "light"):  # a service of the first leads to the second
+        rate = 0.3 if kind == "queue" else 0.15
         more, on, off = beside(1, 0), np.where(x > 0, beside(-1, 1), np.arange(S)), beside(0, -1)
         moves = [
-            [(more, 0.3), (on, a), (off, b), (np.arange(S), 0.7 - a - b)]
+            [(more, rate), (on, a), (off, b), (np.arange(S), 1 - rate - a - b)]
             for a, b in ((0.5, 0.1), (0.1, 0.5), (0.3, 0.3))
         ]
         target, avoid = y == n - 1, (x + y) == 0
@@ -148,7 +152,8 @@ def ask(folder: Path, questions: list[str]) -> None:
     import stormpy  # type: ignore[import-not-found]
 
     for question in questions:
-        text, path = QUESTIONS[question], folder / ("total.drn" if question == "total" else "reach.drn")
+        text, path = QUESTIONS[question], folder / ("total.drn" if "total" in question else "reach.drn")
+        mode = stormpy.UncertaintyResolutionMode
         if text is None:
             continue
         model = stormpy.build_model_from_drn[stormpy.Interval](str(path))
@@ -163,7 +168,7 @@ def ask(folder: Path, questions: list[str]) -> None:
             try:
                 said = stormpy.model_checking(
                     model, stormpy.parse_properties(text)[0], environment=settings,
-                    uncertainty_resolution_mode=stormpy.UncertaintyResolutionMode.ROBUST,
+                    uncertainty_resolution_mode=mode.COOPERATIVE if "helped" in question else mode.ROBUST,
                 )  # fmt: skip
                 value: Any = said.get_value(0)
             except Exception as refused:  # what it says is the row
@@ -183,15 +188,16 @@ def solve(asked: World, questions: list[str]) -> None:
     mean.data = mean.data + room * np.repeat((1 - short) / np.maximum(wide, 1e-300), np.diff(mean.indptr))
     ball = drmdp.Intervals(asked.lower, asked.upper)
     for question in questions:
-        begin = time.process_time()
-        ends = {"terminal": asked.end} if question == "total" else {}
+        name, *helped = question.split()
+        ends = {"terminal": asked.end} if name == "total" else {}
+        rest: Any = {"threads": 1, "nature": "cooperative" if helped else "adversarial"}
         model = drmdp.Model([mean], costs=asked.costs, discount=1.0, normalize=True, **ends)
         begin = time.process_time()
         found: Any
-        if question in ("total", "average"):
-            found = drmdp.solve(model, ball, threads=1, criterion=question)
+        if name in ("total", "average"):
+            found = drmdp.solve(model, ball, criterion=name, **rest)
         else:
-            found = drmdp.reach(model, ball, asked.target, asked.avoid, minimise=question == "min", threads=1)
+            found = drmdp.reach(model, ball, asked.target, asked.avoid, minimise=name == "min", **rest)
         counts = {"sweeps": len(found.history), "gap": found.gap / found.scale, "status": found.status.value}
         _tell("drmdp", question, begin, value=[float(found.lower[0]), float(found.upper[0])], **counts)
 
@@ -209,7 +215,7 @@ def main(kind: str, n_states: int, python: str = "-", *questions: str) -> None:
     if python != "-":
         with tempfile.TemporaryDirectory() as folder:
             for name, ends in (("reach", asked.target | asked.avoid), ("total", asked.end)):
-                if (name == "total") == ("total" in questions) or not questions:
+                if not questions or any((name == "total") == ("total" in own) for own in questions):
                     write(Path(folder) / f"{name}.drn", asked, ends)
             subprocess.run([python, __file__, "ask", folder, *(questions or QUESTIONS)], check=True)
     solve(asked, list(questions or QUESTIONS))

@@ -7,8 +7,9 @@ vector operations a step, whose error Newton's next step corrects; where it brea
 mean(r)/(1−λ), which is exact for a constant r as rows of P sum to 1, unless terminal states, whose rows are 0, spoil it.
 
 Without a discount (`arriving`) I − P is singular unless the chain leaves the states that it goes on from; then it is an M-matrix still. Expected times may be
-any number of steps, and what is left of r must be small in every state, not on average. A sparse chain is eliminated in the order of least degrees
-(SuperLU) as long as that fills in at most `FILL` numbers for each that it has, incompletely beyond that; products correct what that leaves.
+any number of steps, and what is left of r must be small in every state, not on average. A sparse chain that arrives soon is solved by BiCGStab, which says so
+within a few steps. Others are eliminated in the order of least degrees (SuperLU); where states cannot be numbered so that steps are short, that would fill in
+nearly all numbers, and it is done incompletely, with at most `FILL` for each that there is. Products correct what is left.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy import sparse
 
 from drmdp import _native
 from drmdp._typing import Array
+from drmdp.core.levels import EPS
 from drmdp.core.vectors import by_state, dot, dots, like, mean
 
 SMALL, THIN, FILLED = 64, 10, 200
@@ -78,11 +80,13 @@ def chain_of(model: Any, update: Any) -> Any:
 
 
 FILL, DROP, LEFT, CORRECTIONS = 30.0, 1e-4, 1e-3, 200
-"""Of `arriving`: what elimination may fill in; what it drops beyond that; and what may be left of r, in the largest number."""
+"""Of `arriving`: what incomplete elimination may fill in and what it drops; and what may be left of r, in the largest number."""
+WIDE, PACE = 20.0, 0.8
+"""The longest step, in √n numbers, of a chain that is eliminated completely; and what a step of BiCGStab must leave, in the long run, to go on."""
 
 
-def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) -> list[Array] | None:
-    """δ with (I − P) δ = r for several r; None if some state never leaves.
+def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None, left: float = LEFT) -> list[Array] | None:
+    """δ with (I − P) δ = r for several r; None if some state never leaves. What is `left` of r may be as much in a large system; 0: what rounding leaves.
 
     P is without the column of a state that is `skipped`: then the last δ is how often, roughly, states are visited between two visits of that one.
     """
@@ -98,7 +102,7 @@ def arriving(chain: Any, rights: Sequence[Array], skipped: int | None = None) ->
         except np.linalg.LinAlgError:
             return None
     else:
-        found = _eliminated(chain, rights, skipped)
+        found = _eliminated(chain, rights, skipped, left)
     return found if all(np.isfinite(z).all() for z in found) else None
 
 
@@ -112,40 +116,68 @@ def matrix_of(chain: Any) -> Any:
     )
 
 
-def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None) -> list[Array]:
+def _eliminated(chain: Any, rights: Sequence[Array], skipped: int | None, left: float) -> list[Array]:
     """The same of a sparse chain; what is not a number says that it failed."""
-    from scipy.sparse.linalg import LinearOperator, gmres, spilu
-
     n = rights[0].size
     going = np.ones(n)
     if skipped is not None:
         going[skipped] = 0.0
-    system = sparse.csc_array(sparse.eye_array(n) - matrix_of(chain) @ sparse.diags_array(going))
+    matrix = matrix_of(chain)
+
+    def apply(z: Array) -> Array:
+        return np.asarray(z - matrix @ (going * z))
+
+    if skipped is None and left:
+        soon = [_soon(apply, right) for right in rights]
+        if all(z is not None for z in soon):
+            return soon  # type: ignore[return-value]
+    system = sparse.csc_array(sparse.eye_array(n) - matrix @ sparse.diags_array(going))
     try:
-        factors = spilu(
-            system,
-            drop_tol=DROP,
-            fill_factor=FILL,
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
+        factors = _factors(system)
     except RuntimeError:  # exactly singular
         return [np.full(n, np.nan)]
-    apply = LinearOperator((n, n), lambda z: z - chain @ (going * z), dtype=np.float64)
-    solved = LinearOperator((n, n), factors.solve, dtype=np.float64)
-    found = []
-    for right in rights:
-        z = factors.solve(right)
-        for _ in range(CORRECTIONS):
-            left = right - apply.matvec(z)
-            far = float(np.abs(left).max())
-            if not far > LEFT * float(np.abs(right).max()):
-                break
-            step = gmres(apply, left, rtol=1e-2, restart=20, maxiter=1, M=solved)[0]
-            z = z + step
-        found.append(z)
+    found = [_corrected(apply, factors, right, left) for right in rights]
     return found if skipped is None else [*found, factors.solve(1 - going, "T")]
+
+
+def _soon(apply: Callable[[Array], Array], right: Array) -> Array | None:
+    """The solution of a chain that arrives soon."""
+    square, size = dot(right, right), LEFT * float(np.abs(right).max(initial=0.0))
+    if square == 0:
+        return np.zeros_like(right)
+    z, rest, _ = bicgstab(apply, right, square, LEFT / 10)
+    return z if np.abs(rest).max() <= size else None
+
+
+def _factors(system: Any) -> Any:
+    """What elimination makes of a sparse matrix."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+    from scipy.sparse.linalg import spilu, splu
+
+    n = system.shape[0]
+    place = np.empty(n, dtype=np.int64)
+    place[reverse_cuthill_mckee(sparse.csr_matrix(system))] = np.arange(n)
+    entries = system.tocoo()
+    how: Any = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    if np.abs(place[entries.row] - place[entries.col]).max(initial=0) ** 2 <= WIDE**2 * n:
+        return splu(system, **how)
+    return spilu(system, drop_tol=DROP, fill_factor=FILL, **how)
+
+
+def _corrected(apply: Callable[[Array], Array], factors: Any, right: Array, part: float) -> Array:
+    """The solution that factors give, corrected as long as that helps."""
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    n, z, least = right.size, np.asarray(factors.solve(right)), np.inf
+    for _ in range(CORRECTIONS):
+        left = right - apply(z)
+        far = float(np.abs(left).max())
+        if not max(part * float(np.abs(right).max()), 8 * EPS * float(np.abs(z).max())) < far < 0.9 * least:
+            break
+        least = far
+        system, inverse = (LinearOperator((n, n), own, dtype=np.float64) for own in (apply, factors.solve))
+        z = np.asarray(z + gmres(system, left, rtol=1e-2, restart=20, maxiter=1, M=inverse)[0])
+    return z
 
 
 def direct(chain: Array, discount: float, right: Array) -> Array:
@@ -185,8 +217,13 @@ def relax(chain: Array, discount: float, right: Array) -> Array | None:
     return None
 
 
-def bicgstab(apply: Callable[[Array], Array], right: Array, square: float) -> tuple[Array, Array, float]:
-    """δ with |r − (I − λP) δ| small enough, that residual and its norm; on a breakdown, the best found before. `square` is r·r."""
+def bicgstab(
+    apply: Callable[[Array], Array], right: Array, square: float, left: float | None = None
+) -> tuple[Array, Array, float]:
+    """δ with |r − (I − λP) δ| small enough, that residual and its norm; on a breakdown, the best found before. `square` is r·r.
+
+    Small enough is `left` of |r|, if that is given; then it also ends where steps leave more than `PACE` in the long run.
+    """
     x, r = np.zeros_like(right), right
     shadow, p = right, right
     rho = square
@@ -206,11 +243,11 @@ def bicgstab(apply: Callable[[Array], Array], right: Array, square: float) -> tu
         r = by_state(_minus, s, omega, at)
         square, new = dots((r, r), (shadow, r))
         far = math.sqrt(square)
-        if not far <= WILD * begin:
+        if not far <= (WILD if left is None else SLACK * PACE**k) * begin:
             break
         if far < least:
             best, least = (x, r, far), far
-        if far <= (TIGHT if k < FEW else LOOSE) * begin:
+        if far <= ((TIGHT if k < FEW else LOOSE) if left is None else left) * begin:
             break
         if not (abs(new) > 1e-300 and abs(omega) > 1e-300):
             break

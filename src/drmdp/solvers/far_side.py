@@ -8,8 +8,10 @@ options may lead. So the unknowns q are one for each component and one for each 
 
     q_C = max { what comes after an option that cannot stay in C, p at an exit of one that can },
 
-whose options all lead on: it is solved by policy iteration. Where nature mixes kernels, exits are not free: she leaves by one of the kernels that lead out, and
-an exit is the mean of p over where that leads outside. Components guide, and no bound rests on them.
+whose options all lead on: it is solved by policy iteration. What is played is changed only where no bound holds otherwise:
+at ties, and where values are nearly equal, players would go round for very long, and what that takes times the margin is what
+a bound is off by. Where nature mixes kernels, exits are not free: she leaves by one of the kernels that lead out, and an exit
+is the mean of p over where that leads outside. Components guide, and no bound rests on them.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ from drmdp.solvers.problem import Problem
 
 ROUNDS, ROUNDING = 60, 4 * EPS
 """Of policy iteration; and what systems that are solved directly are off by."""
+PLAIN = 300
+"""States up to which systems are plain arrays."""
 ALL = slice(None)
 NEVER = 1 - 2.0**-45
 """A chain that never leads on is cut off after so many steps; components leave none."""
@@ -45,7 +49,10 @@ class Players(Protocol):
     """Who is free, and what comes after their options."""
 
     options: Options
-    kernels: Any  # (N, n) rows behind the entries of options, where nature mixes kernels; else None
+
+    @property
+    def kernels(self) -> Any:
+        """Rows (N, n) behind the entries of options, where nature mixes kernels; else None."""
 
     def after(self, p: Array) -> tuple[Array, Array]:
         """Bounds from above on p after each option, (O,): by a sum, and by comparison."""
@@ -70,31 +77,48 @@ class Agent:
         return self._rows[options]
 
 
-class _Free:
-    """Nature is free: options lead wherever her set allows."""
+class Free:
+    """Nature is free, and the agent is, too, unless there is a policy (S, A): options lead wherever her set allows."""
 
-    def __init__(self, problem: Problem, pairs: IntArray, together: bool) -> None:
-        self.problem, ball = problem, problem.operator.ball
+    def __init__(self, problem: Problem, policy: Array | None) -> None:
+        model, ball, together = problem.model, problem.operator.ball, policy is not None
         assert ball is not None
-        layout = lay_out(problem.model, ball)
-        if layout.unlisted and problem.model.n_states <= DENSE:
-            layout = lay_out_all(problem.model, ball)
+        self.problem, self.policy = problem, policy
+        self._side = -1.0 if model.maximise else 1.0  # of values
+        self._share = np.ones(model.available.shape) if policy is None else policy
+        self._pairs = pairs = np.flatnonzero(model.available if policy is None else policy > 0)
+        layout = lay_out(model, ball)
+        if layout.unlisted and model.n_states <= DENSE:
+            layout = lay_out_all(model, ball)
         self._whole = layout.unlisted  # any state may be next, and none is listed
-        A = problem.model.n_actions
         at, lengths = entries_of(layout.indptr, pairs)
-        owner, of = np.unique(pairs // A, return_inverse=True) if together else (pairs // A, np.arange(pairs.size))
+        states = pairs // model.n_actions
+        owner, of = np.unique(states, return_inverse=True) if together else (states, np.arange(pairs.size))
         counts = np.bincount(of, lengths, minlength=owner.size).astype(np.int64)
         first = np.flatnonzero(np.diff(of, prepend=-1))
-        ends = np.append(first[1:], pairs.size)
-        self._layout, self._at, self._of, self._lengths = layout, at, of, lengths
+        ends = np.append(first, pairs.size)
+        self._layout, self._at = layout, at
+        self._update: Update | None = None
 
         def stays(label: IntArray, some: IntArray) -> BoolArray:
-            asked, _ = entries_of(np.concatenate([first, ends[-1:]]), some) if pairs.size else (some, None)
-            return keeps(ball, layout, label, pairs[asked], together)
+            return keeps(ball, layout, label, pairs[entries_of(ends, some)[0]], together)
 
         self.options = Options(owner, np.concatenate([[0], np.cumsum(counts)]), layout.indices[at], stays)
 
-    def top(self, p: Array) -> Array:
+    def after(self, p: Array) -> tuple[Array, Array]:
+        """By a proved sweep, of the policy or pair by pair."""
+        value = self._side * p + 0.0
+        if self.policy is None:
+            self._update = self.problem.sweep(value)
+            prover: Any = self.problem.operator.prover  # type: ignore[attr-defined]
+            sure = -prover.each(value, self._update.claim).ravel()[self._pairs]
+        else:
+            self._update = self.problem.proved(value, self.policy)
+            step = self._update.upper_step if self._side > 0 else self._update.lower_step
+            sure = self._side * beyond(value, step, int(self._side))[self.options.owner]
+        return sure, self._top(p)
+
+    def _top(self, p: Array) -> Array:
         """What rule E says of each option."""
         options, ball = self.options, self.problem.operator.ball
         if self._whole:
@@ -113,56 +137,17 @@ class _Free:
         layout, N = self._layout, self._layout.weights.size
         pairs = np.repeat(np.arange(layout.available.size), np.diff(layout.indptr))[self._at]
         lengths, first = np.diff(layout.indptr)[pairs], layout.indptr[pairs]
-        share = np.asarray(self._share)[pairs]
+        share = self._share.ravel()[pairs]
         return np.stack([share * layout.data[self._at + (N - 1) * first + i * lengths] for i in range(N)])
 
-    _share: Any = None  # (S·A,) how much pairs are played
-
-
-class Nature(_Free):
-    """A policy (S, A) is fixed, nature is free."""
-
-    def __init__(self, problem: Problem, policy: Array) -> None:
-        self.policy = policy
-        super().__init__(problem, np.flatnonzero(policy > 0), together=True)
-        self._share = policy.ravel()
-        self._update: Update | None = None
-
-    def after(self, p: Array) -> tuple[Array, Array]:
-        """By a proved sweep of the policy."""
-        self._update = self.problem.proved(p, self.policy)
-        return beyond(p, self._update.upper_step, +1)[self.options.owner], self.top(p)
-
     def rows(self, options: IntArray) -> Any:
-        """Where the policy leads."""
+        """Where nature's best rows lead."""
         assert self._update is not None
-        return chosen(self._update.nature.chain(self.policy), self.options.owner[options])
-
-
-class Both(_Free):
-    """Agent and nature are free, and both want to arrive."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem, np.flatnonzero(problem.model.available), together=False)
-        self._share = np.ones(problem.model.available.size)
-        self._pairs = np.flatnonzero(problem.model.available)
-        self._update: Update | None = None
-
-    def after(self, p: Array) -> tuple[Array, Array]:
-        """By a proved sweep, pair by pair."""
-        value = 0.0 - p
-        self._update = self.problem.sweep(value)
-        prover: Any = self.problem.operator.prover  # type: ignore[attr-defined]
-        return -prover.each(value, self._update.claim).ravel()[self._pairs], self.top(p)
-
-    def rows(self, options: IntArray) -> Any:
-        """Where the best of nature's rows lead."""
-        assert self._update is not None
-        model = self.problem.model
-        policy = np.zeros(model.available.size)
-        policy[self._pairs[options]] = 1.0
-        chain = self._update.nature.chain(policy.reshape(model.available.shape))
-        return chosen(chain, self.options.owner[options])
+        played = self._share
+        if self.policy is None:
+            played = np.zeros(self._share.shape)
+            played.flat[self._pairs[options]] = 1.0
+        return chosen(self._update.nature.chain(played), self.options.owner[options])
 
 
 def chosen(chain: Any, states: IntArray | slice = ALL) -> Any:
@@ -175,15 +160,13 @@ def chosen(chain: Any, states: IntArray | slice = ALL) -> Any:
     return chain if states is ALL else chain[states]
 
 
-def solved(chain: Any, right: Array) -> Array:
+def solved(chain: Any, *rights: Array, left: float = linear.LEFT) -> list[Array]:
     """(I − P)⁻¹ r; what is not a number says that it failed."""
-    matrix = sparse.csr_array(chain)
-    n = right.size
-    if n <= DENSE:
-        found: Array = linear.solve(matrix.toarray(), NEVER, right)
-        return found
-    left = linear.arriving(rows_of(matrix), [right])
-    return np.full(n, np.nan) if left is None else left[0]
+    matrix, n = sparse.csr_array(chain), rights[0].size
+    if n <= PLAIN:
+        plain = matrix.toarray()
+        return [linear.solve(plain, NEVER, right) for right in rights]
+    return linear.arriving(rows_of(NEVER * matrix), rights, left=left) or [np.full(n, np.nan) for _ in rights]
 
 
 @dataclass
@@ -196,11 +179,12 @@ class Bound:
 
 
 def bound(
-    players: Players, live: BoolArray, p: Array, margin: float, checkpoint: Callable[[], None] = lambda: None, box: tuple[float, float] = (0.0, 1.0)
+    players: Players, live: BoolArray, p: Array, checkpoint: Callable[[], None] = lambda: None,
+    box: tuple[float, float] = (0.0, 1.0), near: float = 0.0, margin: float = ROUNDING,
 ) -> Bound:  # fmt: skip
     """A bound near p, (S,), which has the values of all that is not live; `margin` is added to what leads on, for systems are not solved exactly.
 
-    Bounds are looked for in a box.
+    Bounds are looked for in a box, and are at its end where they are that `near`.
     """
     options = players.options
     label, stays = end_components(options, live)
@@ -209,13 +193,14 @@ def bound(
     out = stays[source] & (label[options.indices] != label[owner[source]])  # exits of what stays
     exits, doors = _doors(options, out, players.kernels, live.size)
     leading = np.flatnonzero(~stays)
-    fixed = np.zeros(n, dtype=bool)
-    fixed[names[~live]] = True
-    q = np.full(n, -np.inf)
+    classes = np.concatenate([names[owner[leading]], names[exits]])
+    merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
+    fixed, going, q = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.full(n, -np.inf)
+    fixed[names[~live]] = going[classes] = True
     np.maximum.at(q, names, p)
-    some = np.zeros(n, dtype=bool)
-    some[names[owner[leading]]] = some[names[exits]] = True
-    q = np.where(some | fixed, q, 0.0)  # a component without any exit leads nowhere
+    q = np.where(going | fixed, np.where(going & (q >= box[1] - near), box[1], q), 0.0)  # without any exit it is 0
+    some = np.flatnonzero(going & ~fixed & (q < box[1]))
+    rows, more = sparse.csr_array((n, n)), np.full(n, -np.inf)  # what is played is worth rows @ q + more
     for k in range(ROUNDS):
         checkpoint()
         p = q[names]
@@ -223,12 +208,28 @@ def bound(
         if (np.minimum(sure, top) <= p[owner]).all():
             return Bound(p, True, k + 1)
         value = np.concatenate([np.minimum(sure + margin, top)[leading], doors @ p])
-        classes = np.concatenate([names[owner[leading]], names[exits]])
-        best = _argmax(value, classes, n)
-        on = (best >= 0) & ~fixed
-        step = np.where(on, value[best] - q, 0.0)
-        q = np.where(on, np.clip(q + _solve(players, names, leading, doors, best, on, step, box), *box), q)
+        best = _argmax(value, classes, n)[some]
+        held = (rows @ q + more)[some]
+        other = value[best] > np.where(held == -np.inf, held, np.maximum(held, q[some]) + margin)
+        by_row, by_door = (np.flatnonzero(other & own) for own in (best < leading.size, best >= leading.size))
+        lead = sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]
+        at = np.concatenate([by_row, by_door])
+        rows = _replaced(rows, some[at], sparse.csr_array(sparse.vstack(lead) @ merge))
+        more[some[at]] = value[best[at]] - rows[some[at]] @ q
+        step = (rows @ q + more - q)[some]
+        found = solved(rows[some][:, some], step, left=0.0)[0]
+        if not (np.isfinite(found).all() and np.abs(found).max(initial=0.0) <= 2 * (box[1] - box[0])):
+            found = step
+        q[some] = np.clip(q[some] + found, *box)
     return Bound(p, False, ROUNDS)
+
+
+def _replaced(rows: Any, at: IntArray, lines: Any) -> Any:
+    """Rows with some of them replaced."""
+    kept = np.ones(rows.shape[0])
+    kept[at] = 0.0
+    here = sparse.csr_array((np.ones(at.size), (at, np.arange(at.size))), shape=(rows.shape[0], at.size))
+    return sparse.csr_array(sparse.diags_array(kept) @ rows + here @ lines)
 
 
 def _doors(options: Options, out: BoolArray, kernels: Any, S: int) -> tuple[IntArray, Any]:
@@ -254,23 +255,3 @@ def _argmax(value: Array, classes: IntArray, n: int) -> IntArray:
     best = np.full(n, -1)
     best[classes[order[last]]] = order[last]
     return best
-
-
-def _solve(
-    players: Players, names: IntArray, leading: IntArray, doors: Any, best: IntArray, on: BoolArray, step: Array,
-    box: tuple[float, float],
-) -> Array:  # fmt: skip
-    """(I − P)⁻¹ step for the chain of what is best in each class."""
-    n = on.size
-    by_row = np.flatnonzero(on & (best < leading.size))
-    by_door = np.flatnonzero(on & (best >= leading.size))
-    merge = sparse.csr_array((np.ones(names.size), (np.arange(names.size), names)), shape=(names.size, n))
-    parts = sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]
-    rows = sparse.coo_array(sparse.vstack(parts) @ merge)
-    at = np.concatenate([by_row, by_door])[rows.row], rows.col
-    chain: Any = sparse.csr_array((np.where(on[at[1]], rows.data, 0.0), at), shape=(n, n))
-    try:
-        found = solved(chain, step)
-    except np.linalg.LinAlgError:
-        return step
-    return found if np.isfinite(found).all() and np.abs(found).max() <= 2 * (box[1] - box[0]) else step

@@ -1,12 +1,13 @@
 """The probability of reaching a target, certified from both sides.
 
-**Near side**, where bounds are strict: the lower bound on the probability. Newton's method on v = clip(λ F(v) ± ε), a step of which costs ε and is discounted
-by λ = 1 − ε, so that nobody goes round in circles and every system is regular; from a discounted value, where nobody does either. ε is such that it adds up
-to a fraction of the goal over the expected time until the end. Where two players move and Newton's method does not settle, nature alone is answered for one
-policy after the other (Hoffman–Karp).
+**Near side**, where bounds are strict: the lower bound on the probability. Newton's method on v = G(v) = clip(λ F(v) ± ε), a step of which costs ε and is
+discounted by λ = 1 − ε, so that nobody goes round in circles and every system is regular; from a discounted value, where nobody does either. ε is such that
+it adds up to a fraction of the goal over the expected time until the end. Between two of Newton's steps there are plain ones, v ← G(v), which cost little
+where rows are short: what is played spreads by them, and two players who go on answering each other are stopped by more of them. Where that does not settle,
+nature alone is answered for one policy after the other (Hoffman–Karp).
 
 **Far side**: `drmdp.solvers.far_side`. Against the agent who wants to arrive nature has to say what she does (`drmdp.solvers.nature_table`); with him, or
-against one who does not want to, she is free; where both do not want to, nobody is.
+against one who does not want to, she is free; where both do not want to, or a policy is given, nobody is.
 
 Bounds that are too far apart are found again with a smaller ε.
 """
@@ -21,28 +22,26 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, BoolArray
-from drmdp.bellman.build import build
 from drmdp.bellman.operator import Update
 from drmdp.certificate.dense import Bounds
 from drmdp.core.compact import DENSE
 from drmdp.core.levels import EPS, ended
-from drmdp.core.tolerance import Tolerance
-from drmdp.model import Model, changed
-from drmdp.solvers import far_side, loop
+from drmdp.model import Model
+from drmdp.solvers import far_side
 from drmdp.solvers.nature_table import FAINT, Proved, table
-from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Problem, State, Verdict
 
-RATES, START = (0.99, 1 - 1e-4, 1 - 1e-6), 0.1
-"""Discounts on the way to a start, and what a residual may be there: less than it costs to go round in circles."""
-MOST, POLICIES, TRIES = 30, 20, 4
+EARLY, START = 1 - 1e-6, 0.1
+"""Discount of a start, and what a residual may be there: less than it costs to go round in circles."""
+MOST, POLICIES, TRIES = 40, 20, 4
 """Newton points of one ε, policies of Hoffman and Karp, and values of ε."""
-FREE, ACCEPT = 6, 0.7
-"""Newton points of two players that are kept whatever they show, and what the next ones must come down to."""
+FREE, ACCEPT, PLAIN, LONGEST = 6, 0.7, 6, 400
+"""Newton points that are kept whatever they show, what the next ones must come down to, plain steps between them in large models, or where they do not, and
+how many there may be."""
 TIED = 4.0
 """Of equal numbers: how many widths they may be apart in all."""
-TINY, STUCK = 1e-14, 100.0
-"""The least ε; and the residual of a start, in what it costs to go round in circles, that is too large to begin with."""
+TINY = 1e-13
+"""The least ε."""
 Found = Generator[State, None, State | None]
 """Sweeps, and the one that was looked for."""
 
@@ -122,168 +121,141 @@ class Course:
         assert ball is not None
         self.helps = ball.nature == "cooperative"
         self.side = 1.0 if self.maximise else -1.0  # of ε
-        self.policy: Any = None  # the last that made progress
-        self.better = False  # whether another one is
+        self.policy: Any = problem.policy  # the last that made progress
         self.width = 0.0  # values that differ by less are equal to nature
         self.box = (-1.0, 0.0) if self.maximise else (0.0, 1.0)
 
     def points(self) -> Iterator[State]:
         """All of them."""
         v, w = self._start()
-        goal, last, gap = self.problem.goal, np.inf, np.inf
-        eps = margin = max(goal / (8 * max(w, 1.0)), TINY)
-        self.problem.criterion.share = 1 / (16 * max(w, 1.0))
-        if v.size <= DENSE:
-            margin = far_side.ROUNDING
+        goal, last, eps = self.problem.goal, np.inf, np.inf
         for k in range(TRIES):
-            self.width = min(100 * eps * max(w, 1.0), 0.01 * goal)
-            for _ in range(POLICIES):
-                near = yield from self._near(v, eps, self.helps or not self.maximise or k > 0)
-                if near is None:
-                    return
-                v = near.value
-                far = yield from self._far(near, margin)
-                yield near  # which of the bounds from this side is the best is known now
-                before, gap = gap, float(np.abs(np.abs(far) - np.abs(v)).max())
-                if gap <= goal or not self.better or gap > 0.9 * before:
-                    break
+            eps = max(min(goal / (8 * w), eps / 2), TINY)
+            self.problem.criterion.share = 1 / (16 * w)
+            self.width = min(100 * eps * w, 0.01 * goal)
+            near = yield from self._near(v, eps)
+            if near is None:
+                return
+            v, w = near.value, self._time(near)
+            if eps * w > goal / 2 and eps > TINY and k < TRIES - 1:  # it takes longer than it seemed
+                continue
+            far = yield from self._far(near)
+            yield near  # which of the bounds from this side is the best is known now
+            gap = float(np.abs(np.abs(far) - np.abs(v)).max())
             if gap <= goal or gap > 0.9 * last or eps <= TINY:
                 return
-            last, eps = gap, max(eps * min(0.5 * goal / gap, 0.5), TINY)
-            margin = max(margin / 30, far_side.ROUNDING)
+            last, eps = gap, eps * min(goal / gap, 1.0)
 
-    # ------------------------------------------------------------------ start
+    def _time(self, state: State) -> float:
+        """The longest expected time of a pair where there is something to expect."""
+        assert state.update is not None
+        one = np.ones(state.value.size)
+        found = self._solve(state.update.chain, self.live & (state.value != 0), 1 - 1e-9, one)
+        return max(1.0, float(np.abs(found).max()))
 
     def _start(self) -> tuple[Array, float]:
         """A discounted value, and the longest expected time of its pair where there is something to expect."""
-        model, rate = self.model, RATES[0]
-        v = ended(model, -self.side * rate ** distances(model))
-        for rate in RATES:
-            v, chain = self._discounted(v, rate)
+        model = self.model
+        first = ended(model, -self.side * 0.99 ** distances(model))
+        state, _ = self._newton(first, 0.0, EARLY, START * (1 - EARLY), self.problem.policy)
+        assert state.update is not None
+        v, chain, self.policy = state.value, state.update.chain, state.update.policy
         # a pair at a discount makes progress, which without one a tie need not; what is not 0 where it does not arrive is inaccuracy
         v = np.where(np.isfinite(steps_to(far_side.chosen(chain), np.asarray(model.ends != 0))), ended(model, v), 0.0)
-        w = self._solve(chain, self.live & (v != 0), 1 - 1e-7, np.ones(v.size))
-        return v, float(np.abs(w).max())
-
-    def _discounted(self, v: Array, rate: float) -> tuple[Array, Any]:
-        """A point near the value at a discount, and the chain of its pair; by the usual policy iteration where Newton's method alone does not settle."""
-        problem, best = self.problem, np.inf
-        for k in range(MOST):
-            update = problem.sweep(v)
-            right = np.where(self.live, rate * (v + (update.lower_step + update.upper_step) / 2) - v, 0.0)
-            chain, off = update.chain, float(np.abs(right).max())
-            self.policy = update.policy
-            if off <= (START if rate == RATES[-1] else 1.0) * (1 - rate):
-                return v, chain
-            if k >= FREE and off > best:
-                if rate < RATES[-1] or off <= STUCK * (1 - rate):
-                    return v, chain
-                break
-            best, v = min(best, off), v + self._solve(chain, self.live, rate, right)
-        ball: Any = problem.operator.ball
-        inner = Problem(
-            build(changed(self.model, discount=rate, discounts=None), ball, "exact", problem.operator.threads),
-            None,
-            problem.checkpoint,
-        )
-        found = loop.run(
-            PolicyIteration(), inner, start=np.clip(v, *self.box), tolerance=Tolerance(1e-4), inner=True, proof=False, title="looking for a start"
-        )  # fmt: skip
-        problem.kernel_passes += inner.kernel_passes
-        self.policy = found.policy
-        return np.clip(found.middle, *self.box), found.best.nature.chain(found.policy)
-
-    def _sweep(self, v: Array, policy: Array | None = None) -> Update:
-        problem = self.problem
-        return problem.sweep(v) if policy is None else replace(problem.evaluate(v, policy), policy=policy)
+        return v, self._time(State(v, state.update))
 
     def _solve(self, chain: Any, active: Any, rate: float, right: Array) -> Array:
         """(I − λP)⁻¹ r on some states, 0 elsewhere; what is not a number says that it failed."""
         found, own = np.zeros(right.size), np.flatnonzero(active)
         if own.size:
-            found[own] = far_side.solved(rate * far_side.chosen(chain)[own][:, own], right[own])
+            found[own] = far_side.solved(rate * far_side.chosen(chain)[own][:, own], right[own])[0]
         return found
 
-    # ------------------------------------------------------------------ near side
-
-    def _near(self, v: Array, eps: float, newton: bool) -> Found:
+    def _near(self, v: Array, eps: float) -> Found:
         """A strict bound for ε, by Newton's method or, where that does not settle, policy by policy, as long as one is better by more than the goal."""
-        self.better, last = False, None
-        if newton:
-            last = yield from self._newton(v, eps, None)
-            if last is not None or self.helps:
-                return last
+        given, rate, last = self.problem.policy, 1 - min(eps, 1e-3), None
+        state, fits = self._newton(v, eps, rate, 4 * eps, given)
+        if fits or given is not None or self.helps:
+            if fits:
+                yield state
+            return state if fits else None
         for _ in range(POLICIES):
-            found = yield from self._newton(v, eps, self.policy)
-            if found is None:
+            found, fits = self._newton(v, eps, rate, 4 * eps, self.policy)
+            if not fits:
                 break
-            v, better = found.value, State(found.value, self._sweep(found.value))
+            v, better = found.value, State(found.value, self.problem.sweep(found.value))
             yield better
             assert found.update is not None
             assert better.update is not None
             # of a policy that is given only the worst case is known, not what others can do
             last = better if not self.maximise else State(v, replace(found.update, lower_step=better.update.lower_step))
             gain = found.residual - better.residual
-            self.better = bool(gain.max() > 0.1 * eps)
-            if not self.better:
+            if not gain.max() > 0.1 * eps:
                 break
             self.policy = np.where((gain > 0.1 * eps)[:, None], better.update.policy, self.policy)
-            if self.maximise and gain.max() <= self.problem.goal:
-                break
         if last is not None:
             yield last
         return last
 
-    def _newton(self, v: Array, eps: float, policy: Array | None) -> Found:
-        """Newton's method on v = clip(λ F(v) ± ε); returns the first point whose sweep is strict, and near ε; where one player moves, at least strict."""
-        rate, tight, best, alone = 1 - min(eps, 1e-3), None, np.inf, self.helps or policy is not None
+    def _newton(self, v: Array, eps: float, rate: float, near: float, policy: Array | None) -> tuple[State, bool]:
+        """Newton's method on v = G(v), of a policy if there is one.
+
+        Returns the first point whose step is short and, if ε is not 0, whose sweep is strict, and True; or the last, and False.
+        """
+        problem, model, best, tight = self.problem, self.model, np.inf, None
+        alone, plain = self.helps or policy is not None, PLAIN if v.size > DENSE else 0
         for k in range(MOST):
-            v = ended(self.model, np.clip(v, *self.box))
-            state = State(v, self._sweep(v, policy))
-            if policy is None:
-                yield state
-            wanted = ended(self.model, np.clip(rate * (v + state.residual) + self.side * eps, *self.box))
-            strict = (-self.side * state.residual >= eps / 2) | (v == 0) | ~self.live
-            off = float(np.abs(wanted - v).max())
-            if strict.all():
-                tight = state
-                if off <= 4 * eps:
-                    return state
-            if not alone and k >= FREE and off > ACCEPT * best:
-                return None
+            for still in range(plain, -1, -1):
+                v = ended(model, np.clip(v, *self.box))
+                update = problem.sweep(v) if policy is None else replace(problem.evaluate(v, policy), policy=policy)
+                state = State(v, update)
+                goes = rate * (v + state.residual) + self.side * eps
+                wanted = ended(model, np.clip(goes, *self.box))
+                off = float(np.abs(wanted - v).max())
+                strict = (-self.side * state.residual >= eps / 2) | (v == 0) | ~self.live
+                if (eps == 0 or strict.all()) and off <= near:
+                    return state, True
+                if still:
+                    v = wanted
+            tight = state if eps > 0 and strict.all() else tight
+            if k >= FREE and off > ACCEPT * best and not alone:
+                plain = max(2 * plain, PLAIN)
+            if plain > LONGEST:
+                break
             best = min(best, off)
             active = self.live & ((v != 0) | (wanted != 0))
-            assert state.update is not None
-            right = rate * (v + state.residual) + self.side * eps - v
-            d = self._solve(state.update.chain, active, rate, np.where(active, right, 0.0))
+            d = self._solve(update.chain, active, rate, np.where(active, goes - v, 0.0))
             if not np.abs(d).max(initial=0.0) <= 4:
-                return None
+                break
             v = v + d
-        return tight if alone else None
+        return (state, False) if tight is None or not alone else (tight, True)
 
-    # ------------------------------------------------------------------ far side
-
-    def _far(self, near: State, margin: float) -> Generator[State, None, Array]:
+    def _far(self, near: State) -> Generator[State, None, Array]:
         """An upper bound on the probability."""
-        v, update = near.value, near.update
+        problem, update, given = self.problem, near.update, self.problem.policy
         assert update is not None
-        problem, p = self.problem, np.abs(v)
-        players: Any
-        shown: Any = update.nature
-        if self.maximise and self.helps:
-            players = far_side.Both(problem)
-        elif self.maximise or self.helps:
-            played = self.model.available if self.maximise else update.policy > 0
-            answer = table(problem, levelled(v, self.width), played)
-            if answer is None:
-                return np.where(self.live, self.side, v)
-            players, shown = far_side.Agent(answer.matrix, played), answer.shown
+        x, shown = update.policy if given is None else given, update.nature
+        players: far_side.Players | None = None
+        if self.maximise == self.helps:  # nature wants the target reached
+            players = far_side.Free(problem, None if self.maximise and given is None else x)
         else:
-            players = far_side.Nature(problem, update.policy)
-        found = far_side.bound(players, self.live, p, margin, problem.checkpoint)
-        if not found.holds:
-            return np.where(self.live, 1.0, v)
-        value = -found.p if self.maximise else found.p
-        step = np.zeros(value.size)
-        yield State(value, Update(value, step - self.maximise * 0.0, step, update.policy, update.nature, Proved(shown)))
+            free = self.maximise and given is None
+            answer = table(problem, levelled(near.value, self.width), self.model.available if free else x > 0)
+            if answer is not None:
+                matrix, played, shown = answer.matrix, self.model.available, answer.shown
+                if not free:  # one chain
+                    S, A = x.shape
+                    mix = (x.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A))
+                    matrix, played = (
+                        sparse.csr_array(sparse.csr_array(mix, shape=(S, S * A)) @ matrix),
+                        self.live[:, None],
+                    )
+                players = far_side.Agent(matrix, played)
+        found = None
+        if players is not None:
+            found = far_side.bound(players, self.live, np.abs(near.value), problem.checkpoint, near=problem.goal / 4)
+        if found is None or not found.holds:
+            return np.where(self.live, self.side, near.value)
+        value, step = -found.p if self.maximise else found.p, np.zeros(found.p.size)
+        yield State(value, Update(value, step, step, x, update.nature, Proved(shown)))
         return value

@@ -66,7 +66,7 @@ def from_below(problem: Problem, found: Outcome, goal: float) -> Outcome:
     live, box = ~np.asarray(model.terminal), (-4 * most - 1, 4 * most + 1)
     players = Payer(problem, answer.matrix)
     problem.criterion.waits = np.flatnonzero(end_components(players.options, live)[0] >= 0)  # type: ignore[attr-defined]
-    p = far_side.bound(players, live, 0.0 - side.value, margin, problem.checkpoint, box)
+    p = far_side.bound(players, live, 0.0 - side.value, problem.checkpoint, box, margin=margin)
     lower = 0.0 - p.p
     if not p.holds or not (found.upper - lower).max() <= (found.upper - found.lower).max():
         return found
