@@ -57,6 +57,7 @@ FORMAT = "drmdp directory 2"
 INDEX = "model.json"
 ENTRIES_OF_INDEX = (
     "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes", "start",
+    "origin",
 )  # fmt: skip
 FIELDS = {
     "indptr": ("i8", (1,)),
@@ -235,7 +236,7 @@ class Stored:
         own |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
         own |= {"rewards" if head.maximise else "costs": price, "states": span.names, "counts": self._counts()}
         model = Model(span.blocks, **own, normalize=True)
-        return changed(model, start=head.start, ends=span.ends, discounts=span.discounts)
+        return changed(model, start=head.start, origin=head.origin, ends=span.ends, discounts=span.discounts)
 
 
 def pieces(span: Any) -> Iterator[tuple[int, int]]:
@@ -328,6 +329,7 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
         kernel_names=kernel_names,
         notes=checks.notes_of(index.get("notes", [])),
         start=checks.start_of(index.get("start")),
+        origin=checks.origin_of(index.get("origin")),
     )
 
 

@@ -33,6 +33,7 @@ from drmdp.model.looks import notebook, shown_model
 
 HEAD = (
     "n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names", "is_sparse", "maximise", "notes", "start",
+    "origin",
 )  # fmt: skip
 """What a model and its head have under the same names, and what a part of it shares with it."""
 
@@ -80,6 +81,9 @@ class Model(Made):
     ----------
     start : str or None
         Where `initial` comes from, in words such as "as the 20 episodes began"; None if nobody said.
+    origin : dict or None
+        How `drmdp.estimate` made the model of a log: what was asked, how much was seen, and the names of the stages it is of. It is what
+        `drmdp redo` repeats; our files keep it, and `fingerprint` does not depend on it.
 
     Examples
     --------
@@ -112,6 +116,7 @@ class Model(Made):
     maximise: bool
     notes: tuple[str, ...]
     start: str | None  # where `initial` comes from, in words
+    origin: dict[str, Any] | None
     _counts: Kernels | None
 
     @stage("checking the model")
@@ -173,6 +178,7 @@ class Model(Made):
             maximise=rewards is not None,
             notes=(*checks.notes_of(notes), *scaled.note),
             start=None,
+            origin=None,
             _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
         name = "costs" if rewards is None else "rewards"
@@ -230,6 +236,11 @@ class Model(Made):
     def kept(self) -> dict[Any, Any]:
         """What others derived from this model, kept as long as it is."""
         return {}
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages of a horizon that the model is of; none if it is of any."""
+        return tuple((self.origin or {}).get("stages", ()))
 
     @property
     def labels(self) -> distributions.Labels:
