@@ -138,6 +138,9 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
     def where(pair: int) -> str:
         return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
 
+    def in_kernel(name: Any) -> str:
+        return f"in kernel {name!r} but in others" if len(samples.labels) > 1 else "here, but at other stages"
+
     odd = []
     if unvisited == "refuse" and found.never.any():
         places = tuple(Place(f"{where(int(pair))} was never seen") for pair in np.flatnonzero(found.never)[:LIMIT])
@@ -145,7 +148,7 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
         odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
     if partial == "refuse" and found.part.any():
         places = tuple(
-            Place(f"{where(int(pair))} was never seen in kernel {samples.labels[i]!r} but in others")
+            Place(f"{where(int(pair))} was never seen {in_kernel(samples.labels[i])}")
             for i, pair in np.argwhere(found.part)[:LIMIT]
         )
         cure = f"choose a rule for them with `partial`: {', '.join(PARTIAL[1:])}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any
 
 from drmdp.core.validation import Names, discount_of, number
@@ -44,6 +45,7 @@ class Settings:
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
+    bands: Any = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
 
     @property
@@ -79,6 +81,7 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     _check_kernels(settings)
     _check_counts(settings)
     _check_ordering(columns, settings)
+    check_bands(columns, settings)
     prior = number("prior", settings.prior)
     if not (math.isfinite(prior) and prior > 0):
         raise InputError(f"`prior`: expected a positive number, got {shown(settings.prior)}")
@@ -147,6 +150,21 @@ def _check_ordering(columns: Columns, settings: Settings) -> None:
         raise InputError("`duplicates='worst'` needs `states` in order, the worst last")
     if period_of(settings.by) is not None and columns.time is None:
         raise InputError(f"`by={settings.by!r}` needs `time`, the column with the times")
+
+
+def check_bands(columns: Columns, settings: Settings) -> None:
+    """Refuse bands of stages that are none, or that contradict something else."""
+    bands, several = settings.bands, isinstance(settings.bands, Sequence) and not isinstance(settings.bands, str)
+    if columns.stage is None:
+        if bands is not None:
+            raise InputError(f"`bands={bands!r}` needs `stage`, the column that they are of")
+        return
+    borders = [number("`bands`", border) for border in (bands if several else [bands or 1])]
+    rising = all(low < high for low, high in pairwise(borders)) if several else borders[0] > 0
+    if not rising or not all(map(math.isfinite, borders)) or (several and len(borders) < 2) or bands == 0:
+        raise InputError(f"`bands`: expected a width above 0, or rising borders, got {shown(bands)}")
+    if settings.weights == "counts":
+        raise InputError("`weights='counts'` draws rows to those of all stages: it takes no `stage`")
 
 
 def period_of(by: str | None) -> str | None:
