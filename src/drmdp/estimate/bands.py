@@ -49,7 +49,7 @@ def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[Estimat
     rows = seen.steps.table.collect(seen.steps.frame)[0]
     borders, (step, why) = _borders(rows["stage"], settings), _step(rows, columns)
     out = rows.height - int(rows["stage"].is_between(borders[0], borders[-1], closed="left").sum())
-    told = [f"{count(out, 'transition')} of other stages left out"] if out else []
+    told = [why, *([f"{count(out, 'transition')} of other stages left out"] if out else [])]
     asked, found = _named(settings, samples), []
     for low, high in pairwise(borders):
         band = f"{columns.stage} from {low:g} to {high:g}"
@@ -68,7 +68,7 @@ def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[Estimat
         except InputError as error:
             name = seen.steps.table.name
             raise InputError(f"{name}: {band}: {str(error).removeprefix(f'{name}: ')}") from None
-        notes = [f"{band}: {count(n, 'stage')}{why}", *told]
+        notes = [f"{band}: {count(n, 'stage')}", *told]
         summary = replace(one.summary, assumed=[*notes, *one.summary.assumed])
         names = [f"{columns.stage} {round(low + k * (high - low) / n, 2):g}" for k in range(n)]
         origin = {**recorded(columns, settings, summary), "stages": names}
@@ -93,13 +93,13 @@ def _borders(stage: Any, settings: Settings) -> list[float]:
 def _step(rows: Any, columns: Columns) -> tuple[float, str]:
     """By how much the column rises in a step, and what to say of that."""
     if "_advance" not in rows.columns:
-        return 1.0, ", a step being taken for 1"
+        return 1.0, f"a step is taken to move {columns.stage} by 1"
     rows = rows.filter(polars().col("_advance").is_finite())
     steps = int(rows[GAP].sum()) if GAP in rows.columns else rows.height
     step = float(rows["_advance"].sum()) / max(steps, 1)
     if not step > 0:
         raise InputError(f"`stage={columns.stage!r}` must rise from a row to the next: a step moves it by {step:.3g}")
-    return step, f", a step moves it by {step:.3g} on average"
+    return step, f"a step moves {columns.stage} by {step:.3g} on average"
 
 
 def _named(settings: Settings, samples: Samples) -> Settings:
