@@ -290,9 +290,9 @@ def evaluate(
     if criterion != "reach" and (target is not None or avoid is not None or minimise):
         raise InputError("target, avoid, minimise: go with criterion='reach'")
     if has_stages(model, policy):
-        ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress}
-        ends |= {"tol": tol, "rtol": rtol, "rewards": rewards, "half_cycle": half_cycle}
-        return worst_case(model, ball, policy, final, costs, discount, backend, nature, **ends)
+        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads, "progress": progress}
+        own: Any = {"final": final, "costs": costs, "discount": discount, "rewards": rewards, "half_cycle": half_cycle}
+        return worst_case(model, ball, policy, backend, ends, nature=nature, **own)
     for name, given in (("final", final), ("discount", discount), ("half_cycle", half_cycle)):
         if given is not None:
             raise InputError(f"{name}: goes with a plan over finitely many stages, and this policy has none")

@@ -18,10 +18,14 @@ Examples
 from drmdp.plot.curves import choice, convergence, radius, sets
 from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
+from drmdp.plot.outcomes import acceptability_curve, cost_effectiveness
 from drmdp.plot.plans import plan
 from drmdp.plot.states import policy, values
 
-__all__ = ["choice", "convergence", "kernel", "map", "plan", "policy", "radius", "sets", "transitions", "values"]
+__all__ = [
+    "acceptability_curve", "choice", "convergence", "cost_effectiveness", "kernel", "map", "plan", "policy", "radius", "sets",
+    "transitions", "values",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -105,17 +105,8 @@ def plan_singles(plan: HorizonSolution) -> Singles | None:
     same = all(tuple(other.kernel_names) == names for other in models)
     if len(used) < 2 or not same or len(used) * plan.n_stages * _work(models[0]) > WORK:
         return None
-    sign = -1.0 if plan.maximise else 1.0
-    found = []
-    for i in used:
-        value, rows = sign * plan.final, dict[int, Any]()
-        for model, policy in zip(reversed(models), plan.policy[::-1], strict=True):
-            if id(model) not in rows:
-                matrix = fixed.matrix_of(model, i)
-                rows[id(model)] = matrix, fixed.expected_costs(model, matrix)
-            matrix, prices = rows[id(model)]
-            value = (policy * (prices + plan.discount * (matrix @ value).reshape(prices.shape))).sum(axis=1)
-        found.append(sign * float(plan.initial @ value))
+    sign, final = (-1.0 if plan.maximise else 1.0), plan.natures.stages.final
+    found = [sign * float(plan.initial @ fixed.plan_values(models, plan.policy, i, final)[0]) for i in used]
     figure = float(plan.initial @ plan.value[0])
     return Singles(np.array(found), [names[i] for i in used], figure, plan.maximise)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from drmdp._typing import ArrayLike
+from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.build import DEFAULT_BACKEND
 from drmdp.core import clock
 from drmdp.core.compact import KernelTuple
@@ -36,7 +36,7 @@ from drmdp.solvers.horizon.stages import (
 )
 from drmdp.solvers.horizon.stages import stage_names as names_of
 
-__all__ = ["finite_horizon", "has_stages", "second_outcome", "worst_case"]
+__all__ = ["finite_horizon", "has_stages", "plan_of", "second_outcome", "worst_case"]
 
 
 def finite_horizon(
@@ -111,10 +111,18 @@ def second_outcome(model: Model, costs: ArrayLike, rewards: ArrayLike) -> Model:
 
 
 def worst_case(
-    model: Any, ball: Any, policy: Any, final: ArrayLike = None, costs: ArrayLike = None, discount: float | None = None,
-    backend: str = DEFAULT_BACKEND, nature: str = "adversarial", rewards: ArrayLike = None, half_cycle: bool | None = None, **ends: Any,
-) -> HorizonSolution:  # fmt: skip
+    model: Any, ball: Any, policy: Any, backend: str, ends: dict[str, Any], **asked: Any
+) -> HorizonSolution:
     """Worst-case value of a plan; see `drmdp.evaluate`. What is not given is that of a `HorizonSolution`."""
+    stages, given, costs, half_cycle, names = plan_of(model, ball, policy, **asked)
+    return _run(stages, given, costs, backend, None, half_cycle, names, **ends)
+
+
+def plan_of(
+    model: Any, ball: Any, policy: Any, final: ArrayLike = None, costs: ArrayLike = None, discount: float | None = None,
+    nature: str = "adversarial", rewards: ArrayLike = None, half_cycle: bool | None = None,
+) -> tuple[Stages, Array, ArrayLike, bool, Sequence[str] | None]:  # fmt: skip
+    """The stages of a plan that is given, its policies, and its costs, half cycles and names."""
     maximise, names = None, None
     if costs is not None or rewards is not None:
         maximise = rewards is not None or (model[0] if is_sequence(model) else model).maximise
@@ -125,9 +133,9 @@ def worst_case(
         discount = policy.discount if discount is None else discount
         half_cycle = policy.half_cycle if half_cycle is None else half_cycle
         names = policy.stage_names
-    halves = bool(half_cycle)
-    own = stages_of(model, ball, length_of(model, policy), final, costs, discount, nature, halves, maximise)
-    return _run(own, policies_of(own.models, policy), costs, backend, None, halves, names, **ends)
+    halves, T = bool(half_cycle), length_of(model, policy)
+    stages = stages_of(model, ball, T, final, costs, discount, nature, halves, maximise)
+    return stages, policies_of(stages.models, policy), costs, halves, names
 
 
 def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolution:

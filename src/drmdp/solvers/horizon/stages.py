@@ -102,7 +102,8 @@ def models_of(
         8.0 * T * first.n_states * (first.n_actions + 3),
         f"{T:,} stages × {first.n_states:,} states × {first.n_actions:,} actions",
     )
-    own = _discounted(given, discount)
+    bare = {id(one): changed(one, origin=None) if one.stages else one for one in given}  # each is of its stage alone
+    own = _discounted(tuple(bare[id(one)] for one in given), discount)
     if costs is not None:
         all_costs = enumerate(zip(own, costs_of_stages(costs, T, first), strict=True))
         own = tuple(outcome(one, prices, maximise, f" of stage {t}") for t, (one, prices) in all_costs)

@@ -1,0 +1,133 @@
+"""Two outcomes of the same policies under each kernel: what they cost and what they achieve.
+
+With weights w_i of N kernels, C[p, i] and E[p, i] are the expected cost and effect of policy p from the start if kernel i is true. At a *threshold* k, what a
+unit of effect may cost, the net benefit is k E − C, and
+
+    acceptability[p] = Σ_i w_i [p has the greatest net benefit of those given under kernel i],
+
+where equals share. Against a reference r the *incremental cost-effectiveness ratio* is (C̄_p − C̄_r)/(Ē_p − Ē_r) of the weighted means. Kernels that are draws
+(`by="posterior"`, "bootstrap") make this the probabilistic analysis of health economics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drmdp._typing import Array, ArrayLike
+from drmdp.core.text import amount
+from drmdp.core.validation import find, lookup, numbers
+from drmdp.errors import InputError, clean, imported
+from drmdp.policies.values import by_kernel
+from drmdp.solvers.horizon.stages import is_sequence
+
+
+@dataclass(frozen=True, eq=False)
+class CostEffectiveness:
+    """What policies cost and achieve under each kernel, mean over the start.
+
+    Attributes
+    ----------
+    names : tuple of P texts
+        What the policies are called.
+    costs, effects : (P, N)
+        Of each policy under each kernel.
+    weights : (N,)
+        Of the kernels.
+    reference : int
+        Number of the policy that others are compared with.
+    """
+
+    names: tuple[str, ...]
+    costs: Array
+    effects: Array
+    weights: Array
+    reference: int
+
+    @property
+    def icer(self) -> Array:
+        """Additional cost of each policy for a unit of additional effect, against the reference, (P,); NaN where the effect is the same."""
+        cost, effect = (means - means[self.reference] for means in (self.costs @ self.weights, self.effects @ self.weights))
+        return np.divide(cost, effect, out=np.full(len(self.names), np.nan), where=effect != 0)
+
+    def acceptability(self, thresholds: ArrayLike) -> Array:
+        """Weight of the kernels under which each policy has the greatest net benefit, (P, K).
+
+        Parameters
+        ----------
+        thresholds : number or (K,)
+            What a unit of effect may cost.
+        """
+        k = np.atleast_1d(numbers("thresholds", thresholds))
+        benefit = k * self.effects[..., None] - self.costs[..., None]  # (P, N, K)
+        most = benefit.max(axis=0)
+        first = benefit >= most - 1e-9 * np.abs(most)
+        return np.asarray(np.einsum("n,pnk->pk", self.weights, first / first.sum(axis=0)))
+
+    def to_frame(self) -> Any:
+        """A polars table with a row for each policy: means of cost and effect, differences from the reference, and their ratio."""
+        pl = imported("polars", "data")
+        means = {"cost": self.costs @ self.weights, "effect": self.effects @ self.weights}
+        more = {f"more_{name}": values - values[self.reference] for name, values in means.items()}
+        return pl.DataFrame({"policy": list(self.names), **means, **more, "icer": self.icer})
+
+    def __repr__(self) -> str:
+        lines = [f"CostEffectiveness: {len(self.names)} policies under {self.weights.size:,} kernels, against {self.names[self.reference]!r}"]
+        for name, cost, effect, more_cost, more_effect, icer in self.to_frame().rows():
+            told = f"  {name}: cost {amount(cost)}, effect {amount(effect)}"
+            if name != self.names[self.reference]:
+                told += f"; {amount(more_cost)} and {amount(more_effect)} more"
+                told += f", {amount(icer)} for a unit of effect" if more_effect and more_cost * more_effect > 0 else ""
+            lines.append(told)
+        return clean("\n".join(lines))
+
+
+def cost_effectiveness(
+    model: Any, policies: Mapping[str, Any], *, effects: ArrayLike = None, costs: ArrayLike = None, reference: str | None = None
+) -> CostEffectiveness:
+    """What policies or plans cost and achieve under each kernel of a model, or of the models of stages.
+
+    Parameters
+    ----------
+    model : Model, or a sequence of models
+        With costs, to which `effects` are given, or with rewards, which are the effects, to which `costs` are given.
+    policies : mapping from names
+        What is compared: anything that `drmdp.evaluate` takes, plans included.
+    effects, costs : (S, A), (S, A, S), of plans also (T, S, A) or (T, S, A, S), optional
+        The other outcome, such as years of life.
+    reference : str, optional
+        Name of the policy that others are compared with; the first by default.
+
+    Examples
+    --------
+    >>> import numpy as np, drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(8), n_kernels=5)
+    >>> running = np.ones((8, 2))
+    >>> running[-1] = 0
+    >>> rules = {"never repair": [0] * 8, "repair when worn": [0] * 4 + [1] * 4}
+    >>> found = drmdp.policies.cost_effectiveness(model, rules, effects=running)
+    >>> found.costs.shape, found.acceptability([0.0, 100.0]).sum(axis=0)
+    ((2, 5), array([1., 1.]))
+    """
+    first = model[0] if is_sequence(model) else model
+    if not isinstance(policies, Mapping) or not policies:
+        raise InputError("policies: expected a mapping from names to policies")
+    if (effects if not first.maximise else costs) is None or (costs if not first.maximise else effects) is not None:
+        own, other = ("rewards, which are the effects", "costs") if first.maximise else ("costs", "effects")
+        raise InputError(f"{other}: the model has {own}: give `{other}`, and nothing else")
+    names = tuple(map(str, policies))
+    chosen = 0 if reference is None else find(lookup(names), reference, "reference", "policy")
+
+    def under(policy: Any, **outcome: Any) -> Array:
+        found = by_kernel(model, policy, **outcome)
+        return np.asarray((found[:, 0] if found.ndim == 3 else found) @ first.initial)
+
+    main = np.stack([under(policy) for policy in policies.values()])
+    if first.maximise:  # the other outcome is a cost, earned with the other sign
+        other = -np.stack([under(policy, rewards=-numbers("costs", costs)) for policy in policies.values()])
+        return CostEffectiveness(names, other, main, first.weights, chosen)
+    other = np.stack([under(policy, rewards=effects) for policy in policies.values()])
+    return CostEffectiveness(names, main, other, first.weights, chosen)
