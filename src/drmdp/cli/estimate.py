@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("table")
-@click.option("-o", "--out", required=True, help="Model to write: .npz, or .drmdp for a directory of mapped arrays; with --stage a folder.")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    help="Model to write: .npz, or .drmdp for a directory of mapped arrays; with --stage a folder.",
+)
 @click.option("--discount", type=float, help="In [0, 1]; or give --interest.")
 @click.option("--interest", help="Instead, if times are dates: 3%/year.")
 @log_options
@@ -86,7 +91,9 @@ def _check_folder(out: str) -> None:
     """Refuse to write models of stages where there is something: a model left over would be a stage."""
     path = Path(out)
     if path.suffix in (".npz", ".drmdp"):
-        raise InputError(f"--out {out}: models of stages are written to a folder of their own, give a name without {path.suffix}")
+        raise InputError(
+            f"--out {out}: models of stages are written to a folder of their own, give a name without {path.suffix}"
+        )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"--out {out}: is there and not empty: choose another folder, or remove it")
     check_parent(path)
@@ -102,7 +109,9 @@ def _print_stages(found: Sequence[Estimate], out: str, seconds: float) -> None:
     for each in found:
         names, summary = each.model.stages, each.summary
         span = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
-        table.add_row(span, f"{summary.transitions:,}", f"{summary.pairs_seen:,}", f"{summary.median:,.0f}", f"{summary.least:,}")
+        table.add_row(
+            span, f"{summary.transitions:,}", f"{summary.pairs_seen:,}", f"{summary.median:,.0f}", f"{summary.least:,}"
+        )
     screen.print(table)
 
 

@@ -18,6 +18,7 @@ from drmdp.cli.options import (
     common,
     exit_code,
     paths,
+    remember,
 )
 from drmdp.cli.outputs import HELP, check_labels, check_out, table_options, write_out
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
@@ -55,7 +56,8 @@ def horizon(
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
-    Stage 0 is the first decision. Several models, or a folder of them that `drmdp estimate --stage` wrote, are those of the stages, the first one first. One sweep a stage, as accurate as can be: --tol and --rtol
+    Stage 0 is the first decision. Several models, or a folder of them that `drmdp estimate --stage` wrote, are those of the stages, the first one first.
+    One sweep a stage, as accurate as can be: --tol and --rtol
     only decide the status. `drmdp evaluate` and `drmdp simulate` read what --out writes.
     """
     from drmdp.core import clock
@@ -78,9 +80,16 @@ def horizon(
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}
     several, deadline = len(models) > 1, clock.deadline(max_seconds)
     found = plans.finite_horizon(
-        models if several else models[0], sets if several else sets[0], stages, values, prices, stage_discount, **limits,
+        models if several else models[0],
+        sets if several else sets[0],
+        stages,
+        values,
+        prices,
+        stage_discount,
+        **limits,
         half_cycle=half_cycle,
     )
+    remember(found)
     about = document(models, found)
     try:
         if out is not None:

@@ -133,7 +133,9 @@ def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
         try:
             borders = [float(border) for border in given["bands"].split(",")]
         except ValueError:
-            raise click.BadParameter(f"--bands {given['bands']!r}: expected a width, or borders such as 40,50,75") from None
+            raise click.BadParameter(
+                f"--bands {given['bands']!r}: expected a width, or borders such as 40,50,75"
+            ) from None
         given = {**given, "bands": borders if len(borders) > 1 else borders[0]}
     return settings.log_settings({**given, **names, "rename": rename, "typed": True})
 

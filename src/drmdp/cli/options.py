@@ -195,8 +195,8 @@ class Asked:
 
         if self._stored and formats.holds_intervals(path):
             model, found = formats.read_intervals(path, discount=discount)
-            return _starting(model, self.initial), found.facing(self.nature)
-        model = _starting(formats.read(path, discount=discount), self.initial)
+            return starting(model, self.initial), found.facing(self.nature)
+        model = starting(formats.read(path, discount=discount), self.initial)
         return model, self.around(model)
 
     def around(self, model: Model | None) -> AmbiguitySet:
@@ -216,7 +216,7 @@ class Asked:
         return found.facing(self.nature)
 
 
-def _starting(model: Model, initial: str | None) -> Model:
+def starting(model: Model, initial: str | None) -> Model:
     """The same model with another start; the note about the start is replaced too."""
     from drmdp.estimate.start import stated
     from drmdp.model import changed
@@ -246,6 +246,34 @@ def _ground(text: str) -> Any:
     except (InputError, ValueError, OSError, KeyError) as error:
         raise InputError(f"--ground: {path}: {error}") from None
     return (word, found) if placed else found
+
+
+UNKEPT = (
+    "model_path",
+    "model_paths",
+    "as_json",
+    "out",
+    "start",
+    "proof",
+    "threads",
+    "cluster",
+    "workers",
+    "parts",
+    "address",
+    "checkpoint",
+)
+"""Parameters that `drmdp redo` does not repeat."""
+
+
+def remember(result: Any) -> None:
+    """Let a result know the command that made it; of absolute paths their names alone."""
+    context = click.get_current_context()
+    asked = {}
+    for param in context.command.params:
+        value = context.params.get(str(param.name))
+        if value not in (None, (), False, param.default) and param.name not in UNKEPT:
+            asked[param.name] = Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+    result.settings["command"] = {"verb": context.info_name, "options": asked}
 
 
 def exit_code(status: Status, reached: bool) -> int:

@@ -19,7 +19,10 @@ SUFFIXES = (".png", ".svg", ".pdf")
 @click.argument("result", metavar="RESULT")
 @click.option("--out", required=True, help="Write the picture here (.png, .svg, .pdf).")
 @click.option(
-    "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy, values and map."
+    "--kind",
+    default="policy",
+    show_default=True,
+    help=f"What to draw: {', '.join(KINDS)}; of a plan, policy, values and map.",
 )
 @click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
 @click.option(
@@ -54,7 +57,9 @@ def plot(
 
     if _is_plan(result):
         if kind not in ("policy", "values", "map"):
-            raise InputError(f"--kind: a plan has pictures of its policy and values, and maps of its stages, got {kind!r}")
+            raise InputError(
+                f"--kind: a plan has pictures of its policy and values, and maps of its stages, got {kind!r}"
+            )
         if stage is not None and kind != "map":
             raise InputError("--stage: it goes with --kind map")
         plan = HorizonSolution.load(result)

@@ -108,9 +108,7 @@ def _named(settings: Settings, samples: Samples) -> Settings:
     end = state_flags("terminal", terminal_of(samples, settings), cells.states)
     texts = [str(name) for name, over in zip(cells.states, end.tolist(), strict=True) if over]
     initial = str(settings.initial) if isinstance(settings.initial, int) else settings.initial
-    return replace(
-        settings, states=cells.states, actions=cells.actions, terminal=texts, initial=initial, typed=True
-    )
+    return replace(settings, states=cells.states, actions=cells.actions, terminal=texts, initial=initial, typed=True)
 
 
 def _part(seen: Survey, rows: Any, low: float, high: float, samples: Samples) -> Survey:

@@ -40,7 +40,7 @@ from drmdp.formats._growing import Files
 from drmdp.model.events import EventModel, tabulated
 
 FORMAT = "drmdp events 1"
-ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "start", "origin", "grid")
+ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "start", "grid")
 FIELDS = {
     "laws": ("f8", (3,)), "next": ("i4", (3,)), "event_costs": ("f8", (3,)), "costs": ("f8", (2,)), "classes": ("u2", (2,)), "available": ("?", (2,)),
     "terminal": ("?", (1,)), "initial": ("f8", (1,)), "ends": ("f8", (1,)), "states": ("u1", (1,)), "states_ends": ("i8", (1,)),
@@ -66,8 +66,6 @@ def write(model: EventModel, path: Path) -> None:
         index["notes"] = list(model.notes)
     if model.start is not None:
         index["start"] = model.start
-    if model.origin is not None:
-        index["origin"] = model.origin
     files = Files(path)
     try:
         files.put("laws", model.laws)
@@ -138,8 +136,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
         terminal=end, ends=checks.ends_of(found.get("ends"), end), kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
-        notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")),
-        origin=checks.origin_of(index.get("origin")), _counts=None,
+        notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")), origin=None, _counts=None,
         laws=laws, rule=Table(found["next"], found.get("event_costs")),
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
     )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
-from drmdp.core.validation import numbers, whole
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError, shown
 from drmdp.plot._axes import WIDTH, axes, kind, model_of, side
 from drmdp.plot.plans import GREY, colours, palette_legend

@@ -36,7 +36,8 @@ def cost_effectiveness(found: CostEffectiveness, threshold: float | None = None,
     _checked(found)
     others = [p for p in range(len(found.names)) if p != found.reference] or [found.reference]
     with axes(ax, HEIGHT + 0.4) as ax:
-        for colour, marker, p in zip(CELLS, MARKERS, others, strict=False):
+        for p in others:
+            colour, marker = CELLS[p % len(CELLS)], MARKERS[p % len(MARKERS)]
             more = [own[p] - own[found.reference] for own in (found.effects, found.costs)]
             ax.scatter(*more, s=10, color=colour, alpha=0.35, marker=marker, linewidths=0)
             mean = [own @ found.weights for own in more]

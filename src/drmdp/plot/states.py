@@ -9,7 +9,6 @@ import numpy as np
 from drmdp import policies
 from drmdp._typing import Array, IntArray
 from drmdp.core.signs import outward
-from drmdp.model import Model
 from drmdp.plot import plans
 from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, side, ticks, turn, upright
 from drmdp.plot.style import BLUE, CELLS, ORANGE, fading, ink, numbers
@@ -101,11 +100,12 @@ def _by_stage(plan: HorizonSolution, models: Any, ax: Any) -> Any:
             ax.plot(plan.value[:, s], color=colour, label=label(plan.states[s]))
             if means is not None:
                 ax.plot(means[:, s], color=colour, linestyle=":")
+        if means is not None:
+            ax.plot([], [], color=ink(), linestyle=":", label="under the mean kernels")
+        if shown.size < alive.size:
+            ax.plot([], [], " ", label=f"{alive.size - shown.size:,} more states")
         plans.stage_axis(ax, plan)
-        more = f", the first {shown.size} of {alive.size:,} states" if shown.size < alive.size else ""
-        dots = "" if means is None else "; dotted: under the mean kernels"
-        ax.set(ylabel=f"{plan.noun} from here on, {side(plan)} case", title=f"{more.strip(', ')}{dots}".strip("; "))
-        ax.title.set_fontsize("small")
+        ax.set_ylabel(f"{plan.noun} from here on, {side(plan)} case")
         numbers(ax.yaxis)
         legend(ax, 3)
     return ax

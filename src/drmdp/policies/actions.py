@@ -4,7 +4,8 @@
 nature then spends the whole budget of s on a alone, min_a Q(s,a) may exceed v(s): mixing protects.
 
 **Deterministic policies.** v = min_a F^a(v) is a contraction whose fixed point is the least worst-case value of any deterministic policy, attained
-in all states at once. Of finitely many stages it is v_t = min_a F^a_t(v_{t+1}). Policy iteration on it (evaluate against nature, take the best action, repeat until nothing improves) starts from the
+in all states at once. Of finitely many stages it is v_t = min_a F^a_t(v_{t+1}).
+Policy iteration on it (evaluate against nature, take the best action, repeat until nothing improves) starts from the
 rounded policy.
 """
 

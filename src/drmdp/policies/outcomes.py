@@ -50,7 +50,9 @@ class CostEffectiveness:
     @property
     def icer(self) -> Array:
         """Additional cost of each policy for a unit of additional effect, against the reference, (P,); NaN where the effect is the same."""
-        cost, effect = (means - means[self.reference] for means in (self.costs @ self.weights, self.effects @ self.weights))
+        cost, effect = (
+            means - means[self.reference] for means in (self.costs @ self.weights, self.effects @ self.weights)
+        )
         return np.divide(cost, effect, out=np.full(len(self.names), np.nan), where=effect != 0)
 
     def acceptability(self, thresholds: ArrayLike) -> Array:
@@ -75,7 +77,9 @@ class CostEffectiveness:
         return pl.DataFrame({"policy": list(self.names), **means, **more, "icer": self.icer})
 
     def __repr__(self) -> str:
-        lines = [f"CostEffectiveness: {len(self.names)} policies under {self.weights.size:,} kernels, against {self.names[self.reference]!r}"]
+        lines = [
+            f"CostEffectiveness: {len(self.names)} policies under {self.weights.size:,} kernels, against {self.names[self.reference]!r}"
+        ]
         for name, cost, effect, more_cost, more_effect, icer in self.to_frame().rows():
             told = f"  {name}: cost {amount(cost)}, effect {amount(effect)}"
             if name != self.names[self.reference]:
@@ -86,7 +90,12 @@ class CostEffectiveness:
 
 
 def cost_effectiveness(
-    model: Any, policies: Mapping[str, Any], *, effects: ArrayLike = None, costs: ArrayLike = None, reference: str | None = None
+    model: Any,
+    policies: Mapping[str, Any],
+    *,
+    effects: ArrayLike = None,
+    costs: ArrayLike = None,
+    reference: str | None = None,
 ) -> CostEffectiveness:
     """What policies or plans cost and achieve under each kernel of a model, or of the models of stages.
 

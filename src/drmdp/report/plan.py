@@ -222,7 +222,11 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
     if not differ.any():
         return "The likeliest action is that of this report in every state at every stage."
     stages = np.flatnonzero(differ)
-    where = f"at {plan.stage_name(stages[0])}" if stages.size == 1 else f"at {stages.size:,} stages, the first one {plan.stage_name(stages[0])}"
+    where = (
+        f"at {plan.stage_name(stages[0])}"
+        if stages.size == 1
+        else f"at {stages.size:,} stages, the first one {plan.stage_name(stages[0])}"
+    )
     return f"The likeliest action differs from this report {where}, in {count(int(differ.max()), 'state')} at most."
 
 
@@ -242,7 +246,10 @@ def _pictures(plan: HorizonSolution) -> dict[str, Any]:
     if len(first) == len(rows) or len(plan.states) > MAPPED or places_of(plan.states) is None:
         return {"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}
     return {
-        plan.stage_name(t): (partial(_map, plan, t), f"Map: the likeliest action where each state lies, at {plan.stage_name(t)}")
+        plan.stage_name(t): (
+            partial(_map, plan, t),
+            f"Map: the likeliest action where each state lies, at {plan.stage_name(t)}",
+        )
         for t in sorted({0, plan.n_stages // 2, plan.n_stages - 2, plan.n_stages - 1} & set(range(plan.n_stages)))
     }
 

@@ -213,7 +213,8 @@ class HorizonSolution(Certified):
     def to_frame(self) -> Any:
         """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played.
 
-        If stages have names, the column stage_name is the second.         If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
+        If stages have names, the column stage_name is the second.
+                If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
         """
         values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
         seen = [] if self.natures is None else [model.pair_counts for model in self.natures.stages.given]

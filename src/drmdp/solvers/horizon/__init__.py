@@ -110,9 +110,7 @@ def second_outcome(model: Model, costs: ArrayLike, rewards: ArrayLike) -> Model:
     return outcome(model, costs if rewards is None else rewards, model.maximise if rewards is None else True)
 
 
-def worst_case(
-    model: Any, ball: Any, policy: Any, backend: str, ends: dict[str, Any], **asked: Any
-) -> HorizonSolution:
+def worst_case(model: Any, ball: Any, policy: Any, backend: str, ends: dict[str, Any], **asked: Any) -> HorizonSolution:
     """Worst-case value of a plan; see `drmdp.evaluate`. What is not given is that of a `HorizonSolution`."""
     stages, given, costs, half_cycle, names = plan_of(model, ball, policy, **asked)
     return _run(stages, given, costs, backend, None, half_cycle, names, **ends)

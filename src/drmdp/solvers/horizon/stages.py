@@ -134,7 +134,11 @@ def _names(model: Any) -> tuple[str, ...]:
 def stage_names(given: Sequence[Model]) -> list[str] | None:
     """Names of stages, if their models know all of them."""
     runs = [list(run) for _, run in groupby(given, key=id)]
-    return [name for run in runs for name in _names(run[0])] if all(len(_names(run[0])) == len(run) for run in runs) else None
+    return (
+        [name for run in runs for name in _names(run[0])]
+        if all(len(_names(run[0])) == len(run) for run in runs)
+        else None
+    )
 
 
 def is_sequence(model: Any) -> bool:
@@ -201,7 +205,9 @@ def costs_of_stages(costs: ArrayLike, T: int, model: Model) -> Array:
     if given.shape == (S, A):
         return np.ascontiguousarray(np.broadcast_to(given, (T, S, A)))
     if given.shape not in ((T, S, A), (T, S, A, S)):
-        raise InputError(f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, or {(S, A)} at all stages, got {given.shape}")
+        raise InputError(
+            f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, or {(S, A)} at all stages, got {given.shape}"
+        )
     return given
 
 
@@ -219,7 +225,9 @@ def outcome(model: Model, costs: ArrayLike, maximise: bool | None, where: str = 
 def halved(model: Model) -> Model:
     """The model with costs (c(s, a) + c(t, a))/2."""
     if isinstance(model, EventModel) or model.next_costs:
-        raise InputError("half_cycle: costs must be those of a state and an action, and here they depend on what happens next")
+        raise InputError(
+            "half_cycle: costs must be those of a state and an action, and here they depend on what happens next"
+        )
     A, blocks = model.n_actions, model.blocks
     c = np.where(model.terminal[:, None], 0.0, np.where(model.available, model.costs, np.nan))
     pair = np.repeat(np.arange(c.size), blocks.lengths)
